@@ -1,0 +1,95 @@
+"""Whether operations are being written on the tape, per thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import wraps
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _Recording(threading.local):
+    on = True
+
+
+recording = _Recording()
+
+
+class grad_mode:
+    """Switch recording on or off for the length of a ``with`` block, or of a decorated function."""
+
+    __slots__ = ("before", "wanted")
+
+    def __init__(self, wanted: bool) -> None:
+        self.wanted = wanted
+
+    def __enter__(self) -> None:
+        self.before = recording.on
+        recording.on = self.wanted
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        recording.on = self.before
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def switched(*args: P.args, **kwargs: P.kwargs) -> R:
+            with grad_mode(self.wanted):
+                return function(*args, **kwargs)
+
+        return switched
+
+
+def no_grad(function: Callable[..., Any] | None = None) -> Any:
+    """Run without recording: results need no gradient, and nothing is kept for backward.
+
+    Use it as ``with no_grad():`` or as a decorator, with or without brackets.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.to_tensor([1.0, 2.0], requires_grad=True)
+    >>> with ol.no_grad():
+    ...     y = w * 2
+    >>> y.requires_grad
+    False
+    """
+    mode = grad_mode(False)
+    return mode if function is None else mode(function)
+
+
+def enable_grad(function: Callable[..., Any] | None = None) -> Any:
+    """Record again, inside a `no_grad` block.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.to_tensor([1.0, 2.0], requires_grad=True)
+    >>> with ol.no_grad(), ol.enable_grad():
+    ...     y = w * 2
+    >>> y.requires_grad
+    True
+    """
+    mode = grad_mode(True)
+    return mode if function is None else mode(function)
+
+
+def is_grad_enabled() -> bool:
+    """Say whether operations on Tensors are being recorded in this thread.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> with ol.no_grad():
+    ...     print(ol.is_grad_enabled())
+    False
+    """
+    return recording.on

@@ -1,0 +1,210 @@
+"""Operations: a function beside its derivative rules.
+
+A rule says by the names of its arguments what it reads, and the tape keeps exactly that:
+
+=====================  ==================================================================
+name in the rule       what it is given
+=====================  ==================================================================
+first argument (g)     the gradient that arrives
+``x`` / ``a``, ``b``   the input of one-input / two-input functions (or the input's own name)
+``y``                  the output
+``x_shape``            the shape of that input (costs no memory)
+any other name         a static argument such as ``axis``, by keyword
+=====================  ==================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+Pullback = Callable[..., Any]
+
+#: Every function that Tensors know as one operation, filled by the files in `rules`.
+TABLE: dict[Any, Operation] = {}
+
+
+class Recipe:
+    """What to keep and which rules to run when a given set of inputs needs gradients.
+
+    Attributes
+    ----------
+    sources : tuple of int
+        Where each saved value comes from, in the order inputs, output, shapes of the inputs.
+    pullbacks : tuple
+        For each input that needs a gradient: its position, its rule, where in the saved values
+        the rule's arguments stand, and the static arguments it names.
+    """
+
+    __slots__ = ("needs_shapes", "pullbacks", "select", "sources")
+
+    def __init__(self, operation: Operation, mask: int) -> None:
+        names = operation.inputs
+        arity = len(names)
+        place = {name: i for i, name in enumerate(names)}
+        place["y"] = arity
+        place |= {f"{name}_shape": arity + 1 + i for i, name in enumerate(names)}
+        sources: list[int] = []
+        chosen = []
+        for position, pullback in enumerate(operation.pullbacks):
+            if not mask >> position & 1:
+                continue
+            if pullback is None:
+                raise TypeError(
+                    f"{operation.name} has no derivative with respect to its argument "
+                    f"{names[position]!r}; give it an array, or the Tensor's .detach()."
+                )
+            reads, static = [], []
+            for name in _arguments_of(pullback):
+                if name in place:
+                    if place[name] not in sources:
+                        sources.append(place[name])
+                    reads.append(sources.index(place[name]))
+                else:
+                    static.append(name)
+            chosen.append((position, pullback, tuple(reads), tuple(static)))
+        self.sources = tuple(sources)
+        self.pullbacks = tuple(chosen)
+        self.needs_shapes = any(source > arity for source in sources)
+        self.select = _selector(self.sources)
+
+
+def _arguments_of(pullback: Pullback) -> tuple[str, ...]:
+    """Name what a rule reads besides the arriving gradient."""
+    code = pullback.__code__
+    return code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+
+
+def _selector(sources: tuple[int, ...]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """Give the function that picks `sources` out of a sequence, as a tuple, as fast as can be."""
+    if not sources:
+        return lambda values: ()
+    if len(sources) == 1:
+        only = sources[0]
+        return lambda values: (values[only],)
+    return itemgetter(*sources)
+
+
+class Operation:
+    """A function on arrays, and one vector-Jacobian product for each of its inputs.
+
+    Attributes
+    ----------
+    name : str
+    forward : callable
+        Plain NumPy: arrays in, array out.
+    pullbacks : tuple of callables or None
+        One rule for each input; None where there is no derivative.
+    inputs : tuple of str
+        The names of the inputs, by which rules ask for them.
+    static : tuple of str
+        The names of the arguments that are not arrays, in their positional order.
+    """
+
+    __slots__ = ("forward", "inputs", "name", "pullbacks", "recipes", "static")
+
+    def __init__(
+        self,
+        name: str,
+        forward: Callable[..., Any],
+        pullbacks: Sequence[Pullback | None],
+        inputs: Sequence[str],
+        static: Sequence[str] = (),
+    ) -> None:
+        self.name = name
+        self.forward = forward
+        self.pullbacks = tuple(pullbacks)
+        self.inputs = tuple(inputs)
+        self.static = tuple(static)
+        self.recipes: dict[int, Recipe] = {}
+
+    def recipe(self, mask: int) -> Recipe:
+        """Give the recipe for the inputs whose bits are set in `mask`."""
+        known = self.recipes.get(mask)
+        if known is None:
+            known = self.recipes[mask] = Recipe(self, mask)
+        return known
+
+    def bind(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Sort the arguments of a call into inputs and static arguments.
+
+        Raises
+        ------
+        TypeError
+            For an argument that the operation does not cover: it is named, never ignored.
+        """
+        arity = len(self.inputs)
+        inputs, rest = args[:arity], args[arity:]
+        if not rest and not kwargs:
+            if len(inputs) < arity:
+                raise TypeError(f"{self.name} takes {arity} inputs ({', '.join(self.inputs)}).")
+            return inputs, {}
+        kwargs = dict(kwargs)
+        for name in self.inputs[len(inputs) :]:
+            if name not in kwargs:
+                raise TypeError(f"{self.name} takes {arity} inputs ({', '.join(self.inputs)}).")
+            inputs += (kwargs.pop(name),)
+        if len(rest) > len(self.static):
+            raise TypeError(
+                f"{self.name} on Tensors takes at most {arity + len(self.static)} positional "
+                f"arguments: {', '.join(self.inputs + self.static)}."
+            )
+        static = dict(zip(self.static, rest, strict=False))
+        for name, value in kwargs.items():
+            if name in self.static:
+                static[name] = value
+            elif value is not None and value is not np._NoValue:
+                covered = ", ".join(self.static) or "no keyword arguments"
+                raise TypeError(
+                    f"{self.name}(..., {name}={value!r}) is not covered on Tensors; covered: {covered}."
+                )
+        return inputs, static
+
+    def __repr__(self) -> str:
+        return f"<Operation {self.name}({', '.join(self.inputs + self.static)})>"
+
+
+def rule(
+    function: Callable[..., Any],
+    *pullbacks: Pullback | None,
+    inputs: str = "",
+    static: str = "",
+    forward: Callable[..., Any] | None = None,
+) -> Operation:
+    """Write one row of the table: a function and its vector-Jacobian products.
+
+    Parameters
+    ----------
+    function
+        The NumPy function (or one of ours) that a user calls.
+    pullbacks
+        One for each input, in plain NumPy; their argument names say what they read.
+    inputs
+        The names of the inputs, separated by spaces; by default ``x``, or ``a b``.
+    static
+        The names of the arguments that are not arrays, in positional order.
+    forward
+        What computes the value, if it is not `function` itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> def cube(x):
+    ...     return x * x * x
+    >>> operation = rule(cube, lambda g, x: g * 3 * x * x)
+    >>> t = ol.to_tensor(2.0, requires_grad=True)
+    >>> from optlab.autograd.tensor import apply
+    >>> apply(operation, (t,)).backward()
+    >>> t.grad.item()
+    12.0
+    """
+    names = inputs.split() or (["x"] if len(pullbacks) == 1 else ["a", "b"])
+    operation = Operation(function.__name__, forward or function, pullbacks, names, static.split())
+    TABLE[function] = operation
+    return operation

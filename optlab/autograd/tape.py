@@ -1,0 +1,289 @@
+"""The tape: a graph of nodes, each an operation that ran, and the walk back along it.
+
+A Tensor that needs a gradient points at its node; a node points at the nodes of its inputs; a
+`Leaf` is where gradients collect. No node points at a Tensor, so no cycle keeps memory alive.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optlab.autograd.mode import recording
+from optlab.backend import events
+
+if TYPE_CHECKING:
+    from optlab.autograd.operation import Operation, Recipe
+
+Array = (
+    Any  # numpy.ndarray, numpy scalar, cupy.ndarray, or an array that records what is done to it
+)
+Shape = tuple[int, ...]
+Hook = Callable[[Any], Any]
+
+#: Stands for a gradient of zeros that nobody has looked at yet, so that clearing costs nothing.
+ZERO: Any = object()
+
+_clock = itertools.count(1)
+_newest_first = attrgetter("order")
+
+
+class Leaf:
+    """The end of the tape: a Tensor that the user made, where its gradient collects.
+
+    Attributes
+    ----------
+    grad
+        The gradient collected so far: an array, a Tensor (after ``create_graph=True``), `ZERO` or
+        None.
+    """
+
+    __slots__ = ("__weakref__", "dtype", "grad", "hooks", "name", "shape")
+
+    edges: tuple[Any, ...] = ()
+    order = 0  # older than every operation
+
+    def __init__(self, shape: Shape, dtype: Any, name: str | None = None) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.name = name
+        self.grad: Any = None
+        self.hooks: list[Hook] | None = None
+
+    def gradient(self) -> Any:
+        """Give the collected gradient, with zeros where it was cleared; None where there is none."""
+        if self.grad is ZERO:
+            self.grad = np.zeros(self.shape, self.dtype)
+        return self.grad
+
+    def __repr__(self) -> str:
+        return f"<Leaf {self.name or 'unnamed'} {self.shape} {self.dtype}>"
+
+
+class Node:
+    """One operation that ran: what it read, what it keeps for its gradient, and where it points.
+
+    Attributes
+    ----------
+    operation : Operation
+    edges : tuple
+        The node of each input, or None for an input that needs no gradient.
+    saved : tuple or None
+        The values that the derivative rules read; None once backward has freed them.
+    static : dict
+        The arguments that are not arrays, such as ``axis``.
+    shape, dtype
+        Of the output.
+    walked : bool
+        Set where backward started from this node.
+    order : int
+        Nodes are numbered as they are made, so that larger numbers come later in every graph.
+    """
+
+    __slots__ = (
+        "__weakref__", "dtype", "edges", "hooks", "operation", "order", "recipe", "saved", "shape",
+        "static", "walked",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        operation: Operation,
+        edges: tuple[Any, ...],
+        saved: tuple[Any, ...] | None,
+        recipe: Recipe,
+        static: dict[str, Any],
+        shape: Shape,
+        dtype: Any,
+    ) -> None:
+        self.operation = operation
+        self.edges = edges
+        self.saved = saved
+        self.recipe = recipe
+        self.static = static
+        self.shape = shape
+        self.dtype = dtype
+        self.order = next(_clock)
+        self.hooks: list[Hook] | None = None
+
+    def saved_as_tensors(self) -> tuple[Any, ...]:
+        """Give the saved values tied to the tape, so that a rule run on them is recorded too."""
+        from optlab.autograd.tensor import Tensor
+
+        assert self.saved is not None
+        output = len(self.edges)
+        tied = []
+        for value, source in zip(self.saved, self.recipe.sources, strict=True):
+            owner = self if source == output else self.edges[source] if source < output else None
+            tied.append(value if owner is None else Tensor(value, owner))
+        return tuple(tied)
+
+    def __repr__(self) -> str:
+        return f"<Node {self.operation.name} -> {self.shape} {self.dtype}>"
+
+
+def ancestors(root: Any) -> list[Any]:
+    """Give `root` and everything it was computed from, latest first.
+
+    An input is always made before what reads it, so this order lets a gradient be complete before
+    it is passed on.
+    """
+    seen = {root}
+    stack = [root]
+    while stack:
+        for edge in stack.pop().edges:
+            if edge is not None and edge not in seen:
+                seen.add(edge)
+                stack.append(edge)
+    return sorted(seen, key=_newest_first, reverse=True)
+
+
+def _leading_to(targets: Iterable[Any], nodes: Sequence[Any]) -> set[Any]:
+    """Keep the nodes through which a gradient reaches one of `targets`."""
+    useful = set(targets)
+    for node in reversed(nodes):
+        if node not in useful and any(edge in useful for edge in node.edges):
+            useful.add(node)
+    return useful
+
+
+def unbroadcast(g: Any, shape: Shape) -> Any:
+    """Undo broadcasting: add up `g` over the axes that were stretched to reach its shape.
+
+    The one place where this is done, for every rule.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> unbroadcast(np.ones((4, 3)), (3,))
+    array([4., 4., 4.])
+    """
+    extra = len(g.shape) - len(shape)
+    stretched = tuple(range(extra)) + tuple(
+        axis + extra
+        for axis, length in enumerate(shape)
+        if length == 1 and g.shape[axis + extra] != 1
+    )
+    if stretched:
+        g = np.add.reduce(g, axis=stretched)
+    return g.reshape(shape)
+
+
+def backpropagate(
+    root: Any,
+    seed: Any,
+    *,
+    value: Any = None,
+    targets: Sequence[Any] | None = None,
+    create_graph: bool = False,
+    retain_graph: bool = False,
+) -> list[Any]:
+    """Walk back from `root` and bring `seed` to the leaves, or to `targets`.
+
+    Parameters
+    ----------
+    root : Node or Leaf
+        Where the gradient starts.
+    seed
+        The gradient of the final value with respect to `root`: an array, or a Tensor where
+        `create_graph` is set.
+    targets : sequence of Node or Leaf, optional
+        Whose gradients are wanted. They are returned in this order (None where nothing arrived)
+        and no leaf's ``grad`` is touched. Without targets the gradients are added to the leaves.
+    create_graph : bool
+        Give the rules Tensors, so that the gradients are themselves on the tape.
+    retain_graph : bool
+        Keep what the nodes saved, so that the same graph can be walked again.
+
+    Raises
+    ------
+    RuntimeError
+        If a node on the way has been walked before and its saved values are gone.
+    """
+    useful: set[Any] | None = None
+    if targets is not None:
+        useful = _leading_to(targets, ancestors(root))
+    elif root.order:
+        root.walked = True
+    pending = {root: seed}
+    #: Operations whose gradient is complete come off this heap: the newest first.
+    heap = [(-root.order, root)] if root.order else []
+    found: dict[Any, Any] = {}
+    was_on, recording.on = recording.on, create_graph
+    try:
+        while heap:
+            node = heappop(heap)[1]
+            g = pending.pop(node)
+            if node.hooks:
+                g = _run_hooks(node, g)
+            if useful is not None and node in targets:  # type: ignore[operator]
+                found[node] = g
+            saved = node.saved
+            if saved is None:
+                raise RuntimeError(
+                    f"backward went through {node.operation.name!r} a second time, but the values "
+                    "it had saved were freed by the first. Call the first backward with "
+                    "retain_graph=True, or compute the loss again."
+                )
+            if create_graph:
+                saved = node.saved_as_tensors()
+            edges = node.edges
+            for position, pullback, reads, names in node.recipe.pullbacks:
+                edge = edges[position]
+                if useful is not None and edge not in useful:
+                    continue
+                arguments = [saved[i] for i in reads]
+                if names:
+                    static = node.static
+                    named = {name: static[name] for name in names if name in static}
+                    part = pullback(g, *arguments, **named)
+                else:
+                    part = pullback(g, *arguments)
+                if part.shape != edge.shape:
+                    part = unbroadcast(part, edge.shape)
+                if part.dtype != edge.dtype:
+                    part = part.astype(edge.dtype)
+                if edge in pending:
+                    pending[edge] = pending[edge] + part
+                else:
+                    pending[edge] = part
+                    if edge.order:
+                        heappush(heap, (-edge.order, edge))
+            if not retain_graph:
+                node.saved = None
+        # What is left has nowhere further to go: the leaves.
+        for leaf, g in pending.items():
+            if leaf.hooks:
+                g = _run_hooks(leaf, g)
+            if useful is not None:
+                found[leaf] = g
+            else:
+                before = leaf.grad
+                leaf.grad = g if before is None or before is ZERO else before + g
+    finally:
+        recording.on = was_on
+    if useful is None and events.backward_finished.listeners:
+        events.backward_finished.publish(value, list(pending))
+    return [found.get(target) for target in targets] if targets is not None else []
+
+
+def _run_hooks(node: Any, g: Any) -> Any:
+    """Let the user's hooks see the gradient of a Tensor, and replace it."""
+    from optlab.autograd.tensor import Tensor
+
+    for hook in node.hooks:
+        given = g if isinstance(g, Tensor) else Tensor(g)
+        replaced = hook(given)
+        if replaced is None:
+            continue
+        if replaced.shape != node.shape:
+            raise ValueError(
+                f"a hook returned a gradient of shape {replaced.shape} for a Tensor of shape "
+                f"{node.shape}; return one of the same shape, or None to leave it as it is."
+            )
+        g = replaced if isinstance(g, Tensor) else getattr(replaced, "data", replaced)
+    return g

@@ -1,0 +1,582 @@
+"""Tensor: an array that remembers how it was computed.
+
+Read this file and `tape` first: together they are the whole of reverse-mode differentiation here.
+The derivative rules themselves are in `rules`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd import tape
+from optlab.autograd.mode import recording
+from optlab.autograd.operation import TABLE, Operation
+from optlab.autograd.rules import elementwise, indexing, linear_algebra, reductions, shapes
+from optlab.autograd.rules.elementwise import (
+    ABSOLUTE,
+    ADD,
+    DIVIDE,
+    INTEGER_POWER,
+    MULTIPLY,
+    NEGATIVE,
+    POSITIVE,
+    POWER,
+    REMAINDER,
+    SQRT,
+    SQUARE,
+    SUBTRACT,
+)  # fmt: skip
+from optlab.backend import events
+
+_NOTHING: dict[str, Any] = {}
+
+
+class Tensor:
+    """An array that, where a gradient is needed, knows the operation that made it.
+
+    Every function of NumPy that has a rule takes Tensors: ``np.exp(t)`` simply works. Make one
+    with `optlab.to_tensor`.
+
+    Parameters
+    ----------
+    data : array
+        The array itself, of any shape and dtype, not copied.
+    node : Node or Leaf, optional
+        Its place on the tape; None for a value that needs no gradient.
+
+    Attributes
+    ----------
+    data
+        The array itself: read it, do not write to it.
+    grad : Tensor or None
+        The gradient that backward left on a Tensor made with ``requires_grad=True``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> t = ol.to_tensor([1.0, 2.0], requires_grad=True)
+    >>> np.sum(t**3).backward()
+    >>> t.grad
+    Tensor([ 3., 12.], dtype=float32)
+    """
+
+    __slots__ = ("__weakref__", "data", "node")
+
+    data: Any
+    node: Any
+
+    def __init__(self, data: Any, node: Any = None) -> None:
+        self.data = data
+        self.node = node
+
+    # What it is ---------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+        return self.data.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the elements."""
+        return self.data.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.data.ndim  # type: ignore[no-any-return]
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.data.size  # type: ignore[no-any-return]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements."""
+        return self.data.nbytes  # type: ignore[no-any-return]
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether backward brings a gradient here, or through here."""
+        return self.node is not None
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "requires_grad can be set on Tensors that you made, not on the result of "
+                f"{self.node.operation.name!r}; use .detach() to cut it off."
+            )
+        if wanted and self.node is None:
+            self.node = _leaf(self.data)
+        elif not wanted:
+            self.node = None
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made it."""
+        return self.node is None or isinstance(self.node, tape.Leaf)
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient collected by backward, or None."""
+        g = self.node.gradient() if isinstance(self.node, tape.Leaf) else None
+        return g if g is None or isinstance(g, Tensor) else Tensor(g)
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if not isinstance(self.node, tape.Leaf):
+            raise RuntimeError(
+                "grad can be set only on Tensors made with requires_grad=True; the gradients of "
+                "results in between are not kept."
+            )
+        if value is not None:
+            array = value.data if isinstance(value, Tensor) else np.asarray(value, self.dtype)
+            if array.shape != self.shape:
+                raise ValueError(
+                    f"a gradient must have the shape of its Tensor, {self.shape}; got {array.shape}."
+                )
+            value = value if isinstance(value, Tensor) and value.node is not None else array
+        self.node.grad = value
+
+    def __repr__(self) -> str:
+        body = np.array2string(np.asarray(self.data), separator=", ", prefix="Tensor(")
+        asks = ", requires_grad=True" if self.node is not None else ""
+        return f"{type(self).__name__}({body}, dtype={self.dtype}{asks})"
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    __hash__ = object.__hash__
+
+    # Out of the tape ----------------------------------------------------------------------------
+
+    def detach(self) -> Tensor:
+        """Give the same values cut off from the tape: no gradient passes through the result."""
+        return Tensor(self.data)
+
+    def numpy(self) -> np.ndarray:
+        """Give the values as a NumPy array that cannot be written to (cut off from the tape)."""
+        view = np.asarray(self.data).view()
+        view.flags.writeable = False
+        return view
+
+    def item(self) -> Any:
+        """Give the one number that it holds, as a Python number."""
+        return self.data.item()
+
+    def tolist(self) -> Any:
+        """Give the values as nested Python lists."""
+        return self.data.tolist()
+
+    def _refuse(self, call: str, instead: str) -> TypeError:
+        return TypeError(
+            f"{call} would silently cut a Tensor of shape {self.shape} off from its gradient. "
+            f"Write {instead}."
+        )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if self.node is not None:
+            raise self._refuse(
+                "making a NumPy array of it",
+                ".detach() or .numpy() first if that is what you want; to build an array out of "
+                "Tensors keep the gradient with optlab.numpy (array, stack, full, ...)",
+            )
+        if copy:
+            return np.array(self.data, dtype=dtype)
+        return np.asarray(self.numpy(), dtype=dtype)
+
+    def __float__(self) -> float:
+        if self.node is not None:
+            raise self._refuse("float()", ".item() (or .detach() first)")
+        return float(self.data)
+
+    def __int__(self) -> int:
+        if self.node is not None:
+            raise self._refuse("int()", "int(t.item()) (or .detach() first)")
+        return int(self.data)
+
+    def __complex__(self) -> complex:
+        return complex(float(self))
+
+    def __bool__(self) -> bool:
+        if self.node is not None:
+            raise self._refuse(
+                "using it as a condition", "a comparison (t > 0), np.where(...), or .item()"
+            )
+        return bool(self.data)
+
+    def __index__(self) -> int:
+        if self.node is not None:
+            raise self._refuse("using it as an index", ".item()")
+        return int(self.data.__index__())
+
+    # Backward -----------------------------------------------------------------------------------
+
+    def backward(
+        self, grad: Any = None, retain_graph: bool | None = None, create_graph: bool = False
+    ) -> None:
+        """Bring the gradient of this Tensor to every leaf that it was computed from.
+
+        Gradients add up in the leaves' ``grad`` until they are cleared.
+
+        Parameters
+        ----------
+        grad : array or Tensor, optional
+            The gradient to start from, of the shape of this Tensor. Ones by default.
+        retain_graph : bool, optional
+            Keep what was saved, so that backward can run again. Default: `create_graph`.
+        create_graph : bool
+            Put the gradients themselves on the tape, for derivatives of higher order.
+
+        Raises
+        ------
+        RuntimeError
+            If this Tensor needs no gradient, or its graph was already used.
+        ValueError
+            If `grad` has another shape.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> x = ol.to_tensor(3.0, requires_grad=True)
+        >>> (x * x).backward()
+        >>> x.grad.item()
+        6.0
+        """
+        if self.node is None:
+            raise RuntimeError(
+                "backward() has nowhere to go: nothing that this Tensor was computed from needs a "
+                "gradient. Make the inputs with requires_grad=True, and compute outside no_grad()."
+            )
+        seed = _seed(self, grad)
+        if create_graph and not isinstance(seed, Tensor):
+            seed = Tensor(seed)
+        tape.backpropagate(
+            self.node,
+            seed,
+            value=self.data,
+            create_graph=create_graph,
+            retain_graph=create_graph if retain_graph is None else retain_graph,
+        )
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Callable[[], None]:
+        """Call `hook` with the gradient that arrives here; what it returns replaces the gradient.
+
+        Returns
+        -------
+        callable
+            Takes the hook off again.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> x = ol.to_tensor(3.0, requires_grad=True)
+        >>> remove = x.register_hook(lambda g: g * 10)
+        >>> (x * 2).backward()
+        >>> x.grad.item()
+        20.0
+        """
+        if self.node is None:
+            raise RuntimeError("a hook needs a Tensor that needs a gradient.")
+        node = self.node
+        node.hooks = [*(node.hooks or ()), hook]
+
+        def remove() -> None:
+            node.hooks = [kept for kept in node.hooks or () if kept is not hook] or None
+
+        return remove
+
+    # NumPy's protocols: what NumPy calls when it meets a Tensor ------------------------------------
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from optlab.autograd import dispatch
+
+        return dispatch.universal_function(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        from optlab.autograd import dispatch
+
+        return dispatch.array_function(function, args, kwargs)
+
+    # Operators ----------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Tensor:
+        return apply(ADD, (self, other))
+
+    def __radd__(self, other: Any) -> Tensor:
+        return apply(ADD, (other, self))
+
+    def __sub__(self, other: Any) -> Tensor:
+        return apply(SUBTRACT, (self, other))
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return apply(SUBTRACT, (other, self))
+
+    def __mul__(self, other: Any) -> Tensor:
+        return apply(MULTIPLY, (self, other))
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return apply(MULTIPLY, (other, self))
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return apply(DIVIDE, (self, other))
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return apply(DIVIDE, (other, self))
+
+    def __mod__(self, other: Any) -> Tensor:
+        return apply(REMAINDER, (self, other))
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return apply(REMAINDER, (other, self))
+
+    def __floordiv__(self, other: Any) -> Any:
+        return np.floor_divide(self, other)  # type: ignore[call-overload]
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return np.floor_divide(other, self)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return power(self, other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return apply(POWER, (other, self))
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return apply(linear_algebra.MATMUL, (self, other))
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return apply(linear_algebra.MATMUL, (other, self))
+
+    def __neg__(self) -> Tensor:
+        return apply(NEGATIVE, (self,))
+
+    def __pos__(self) -> Tensor:
+        return apply(POSITIVE, (self,))
+
+    def __abs__(self) -> Tensor:
+        return apply(ABSOLUTE, (self,))
+
+    # Comparisons have no derivative: they give plain arrays.
+
+    def __eq__(self, other: Any) -> Any:
+        return self.data == raw(other)
+
+    def __ne__(self, other: Any) -> Any:
+        return self.data != raw(other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self.data < raw(other)
+
+    def __le__(self, other: Any) -> Any:
+        return self.data <= raw(other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self.data > raw(other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self.data >= raw(other)
+
+    # Indexing -----------------------------------------------------------------------------------
+
+    def __getitem__(self, index: Any) -> Tensor:
+        if isinstance(index, Tensor):
+            index = index.data
+        elif isinstance(index, tuple):
+            index = tuple(part.data if isinstance(part, Tensor) else part for part in index)
+        return apply(indexing.GETITEM, (self,), {"index": index})
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError(
+            "Tensors are not written to in place: what was computed from them would be wrong. "
+            "Build the new value with np.where, np.concatenate or optlab.numpy.stack."
+        )
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.ndim:
+            raise TypeError("a Tensor with no axes cannot be iterated over; use .item().")
+        return (self[i] for i in range(len(self.data)))
+
+    # The methods of NumPy's arrays --------------------------------------------------------------
+
+    def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Add up elements over `axis` (all of them by default)."""
+        return apply(reductions.SUM, (self,), {"axis": axis, "keepdims": keepdims})
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Average elements over `axis`."""
+        return apply(reductions.MEAN, (self,), {"axis": axis, "keepdims": keepdims})
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Give the largest element over `axis`; where several tie they share its gradient."""
+        return apply(reductions.MAX, (self,), {"axis": axis, "keepdims": keepdims})
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Give the smallest element over `axis`; where several tie they share its gradient."""
+        return apply(reductions.MIN, (self,), {"axis": axis, "keepdims": keepdims})
+
+    def prod(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Multiply elements over `axis`."""
+        return apply(reductions.PROD, (self,), {"axis": axis, "keepdims": keepdims})
+
+    def var(self, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
+        """Give the variance over `axis`."""
+        return apply(reductions.VAR, (self,), {"axis": axis, "ddof": ddof, "keepdims": keepdims})
+
+    def std(self, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
+        """Give the standard deviation over `axis`."""
+        return apply(reductions.STD, (self,), {"axis": axis, "ddof": ddof, "keepdims": keepdims})
+
+    def cumsum(self, axis: Any = None) -> Tensor:
+        """Give running sums along `axis`."""
+        return apply(reductions.CUMSUM, (self,), {"axis": axis})
+
+    def argmax(self, axis: Any = None) -> Any:
+        """Give the position of the largest element, a plain array of integers."""
+        return self.data.argmax(axis=axis)
+
+    def argmin(self, axis: Any = None) -> Any:
+        """Give the position of the smallest element, a plain array of integers."""
+        return self.data.argmin(axis=axis)
+
+    def dot(self, other: Any) -> Tensor:
+        """Give ``np.dot(self, other)``."""
+        return np.dot(self, other)  # type: ignore[no-any-return, call-overload]
+
+    def clip(self, low: Any = None, high: Any = None) -> Tensor:
+        """Limit elements to the interval from `low` to `high`."""
+        return apply(TABLE[np.clip], (self, low, high))
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """Give the same elements in another shape: ``reshape(2, 3)`` or ``reshape([2, 3])``."""
+        if len(shape) == 1 and not isinstance(shape[0], int):
+            shape = tuple(shape[0])
+        return apply(shapes.RESHAPE, (self,), {"shape": shape})
+
+    def ravel(self) -> Tensor:
+        """Give all elements along one axis."""
+        return apply(shapes.RAVEL, (self,))
+
+    flatten = ravel
+
+    def squeeze(self, axis: Any = None) -> Tensor:
+        """Leave out axes of length 1."""
+        return apply(shapes.SQUEEZE, (self,), {"axis": axis})
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """Reorder the axes; without arguments, reverse them."""
+        if len(axes) == 1 and not isinstance(axes[0], int):
+            axes = axes[0]
+        return apply(shapes.TRANSPOSE, (self,), {"axes": axes or None})
+
+    @property
+    def T(self) -> Tensor:
+        """The axes in reverse order."""
+        return apply(shapes.TRANSPOSE, (self,))
+
+    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
+        """Exchange two axes."""
+        return apply(shapes.SWAPAXES, (self,), {"axis1": axis1, "axis2": axis2})
+
+    def astype(self, dtype: Any) -> Tensor:
+        """Give the values in another dtype; the gradient comes back in this one."""
+        return apply(shapes.CAST, (self,), {"dtype": np.dtype(dtype)})
+
+    def sqrt(self) -> Tensor:
+        """Give the square roots."""
+        return apply(SQRT, (self,))
+
+    def exp(self) -> Tensor:
+        """Give the exponentials."""
+        return apply(elementwise.EXP, (self,))
+
+    def log(self) -> Tensor:
+        """Give the natural logarithms."""
+        return apply(elementwise.LOG, (self,))
+
+    def tanh(self) -> Tensor:
+        """Give the hyperbolic tangents."""
+        return apply(elementwise.TANH, (self,))
+
+
+def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = _NOTHING) -> Tensor:
+    """Run `operation` on Tensors and arrays, and put it on the tape where a gradient is needed."""
+    values = []
+    edges = []
+    mask = 0
+    bit = 1
+    for x in inputs:
+        if isinstance(x, Tensor):
+            values.append(x.data)
+            node = x.node
+            edges.append(node)
+            if node is not None:
+                mask += bit
+        else:
+            values.append(x)
+            edges.append(None)
+        bit += bit
+    y = operation.forward(*values, **static) if static else operation.forward(*values)
+    if not mask or not recording.on:
+        return Tensor(y)
+    recipe = operation.recipes.get(mask) or operation.recipe(mask)
+    values.append(y)
+    if recipe.needs_shapes:
+        values.extend([np.shape(value) for value in values[:-1]])
+    node = tape.Node(
+        operation, tuple(edges), recipe.select(values), recipe, static, y.shape, y.dtype
+    )
+    if events.operation_recorded.listeners:
+        events.operation_recorded.publish(node)
+    return Tensor(y, node)
+
+
+def power(base: Any, exponent: Any) -> Tensor:
+    """Give ``base ** exponent``; a small whole exponent becomes products."""
+    if isinstance(exponent, (int, float)) and not isinstance(exponent, bool):
+        if exponent == 2:
+            return apply(SQUARE, (base,))
+        if exponent == 1:
+            return apply(POSITIVE, (base,))
+        if exponent == 0.5:
+            return apply(SQRT, (base,))
+        whole = int(exponent) if exponent == exponent // 1 else 0
+        if whole and abs(whole) <= 64 and raw(base).dtype.kind == "f":
+            return apply(INTEGER_POWER, (base,), {"exponent": whole})
+    return apply(POWER, (base, exponent))
+
+
+def raw(x: Any) -> Any:
+    """Give the array inside a Tensor; anything else as it is."""
+    return x.data if isinstance(x, Tensor) else x
+
+
+def _leaf(data: Any) -> tape.Leaf:
+    """Give a fresh end of the tape for `data`, which must be of a real floating type."""
+    if data.dtype.kind != "f":
+        raise TypeError(
+            f"only floating numbers have gradients; this Tensor is of dtype {data.dtype}. "
+            "Give it dtype='float32' or 'float64'."
+        )
+    return tape.Leaf(data.shape, data.dtype)
+
+
+def _seed(t: Tensor, grad: Any) -> Any:
+    """Give the gradient that backward starts from, checked against `t`."""
+    if grad is None:
+        return np.ones_like(t.data)
+    seed = grad if isinstance(grad, Tensor) and grad.node is not None else raw(grad)
+    if not hasattr(seed, "dtype"):
+        seed = np.asarray(seed, t.dtype)
+    if seed.shape != t.shape:
+        raise ValueError(
+            f"the gradient to start from must have the shape of the Tensor, {t.shape}; "
+            f"got {seed.shape}."
+        )
+    return seed

@@ -1,0 +1,70 @@
+"""Which array module an array belongs to, and the few calls that NumPy cannot dispatch by itself."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+Shape = tuple[int, ...]
+
+
+def array_module(array: Any) -> ModuleType:
+    """Give the module (NumPy or CuPy) whose functions create arrays beside `array`.
+
+    Parameters
+    ----------
+    array
+        An array or scalar of NumPy or CuPy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> array_module(np.ones(3)).__name__
+    'numpy'
+    """
+    root = type(array).__module__.partition(".")[0]
+    if root == "cupy":
+        return sys.modules["cupy"]
+    return np
+
+
+def zeros_beside(array: Any, shape: Shape) -> Any:
+    """Give zeros of `shape`, with the dtype and on the device of `array`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> zeros_beside(np.float32(1), (2,)).dtype
+    dtype('float32')
+    """
+    return array_module(array).zeros(shape, array.dtype)
+
+
+def as_float(value: Any, name: str) -> float:
+    """Read one number (float, int, NumPy scalar, one-element array or Tensor) as a Python float.
+
+    Rates, betas and corrections are kept in float64 so that they are rounded once only, where they
+    meet an array.
+
+    Raises
+    ------
+    TypeError
+        If `value` is not one number.
+
+    Examples
+    --------
+    >>> as_float(np.float32(0.5), "learning_rate")
+    0.5
+    """
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    size = getattr(value, "size", None)
+    if size == 1 and hasattr(value, "item"):
+        return float(value.item())
+    raise TypeError(
+        f"{name} must be one number (a float, an int, a NumPy scalar or a one-element Tensor), "
+        f"but got {value!r} of type {type(value).__name__}."
+    )

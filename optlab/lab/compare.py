@@ -1,0 +1,291 @@
+"""Comparing optimizers: the same problem, the same start, the same number of steps."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from optlab.backend import display, random
+from optlab.lab.problems.find import Problem, find
+from optlab.optimizer import Optimizer
+from optlab.trace import Trace, record
+
+RUNNING_MEAN = 20
+
+
+class RaceWarning(UserWarning):
+    """A run of a comparison ended early; what it had computed is kept."""
+
+
+class Comparison:
+    """The traces of several optimizers on one problem.
+
+    Attributes
+    ----------
+    problem : Surface or Network
+    traces : dict of str to Trace
+        In the order they were given.
+    steps, seed : int
+        The same for all.
+    start : tuple of float or None
+        Where all started, on a surface.
+    final_loss : dict of str to float
+        The loss after the last step; of networks, on all training data.
+    accuracy : dict of str to float
+        Of networks: the share of held-out examples that are right after the last step.
+    """
+
+    def __init__(
+        self, problem: Problem, steps: int, seed: int, start: tuple[float, ...] | None
+    ) -> None:
+        self.problem = problem
+        self.steps = steps
+        self.seed = seed
+        self.start = start
+        self.traces: dict[str, Trace] = {}
+        self.final_loss: dict[str, float] = {}
+        self.accuracy: dict[str, float] = {}
+
+    def __getitem__(self, name: str) -> Trace:
+        """Give one trace by the name of its optimizer."""
+        if name not in self.traces:
+            raise KeyError(f"there is no run named {name!r}; there are {', '.join(self.traces)}.")
+        return self.traces[name]
+
+    def __iter__(self) -> Any:
+        return iter(self.traces)
+
+    def __len__(self) -> int:
+        return len(self.traces)
+
+    def figure(self, **options: Any) -> Any:
+        """Draw the race: a plotly figure with map and loss curves.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If nothing that draws is installed (it comes with the extra ``lab``).
+        """
+        return display.renderer("comparison").figure(self, **options)
+
+    def table(self, tolerance: float | None = None) -> Any:
+        """Give the results as a pandas DataFrame, one row an optimizer.
+
+        Parameters
+        ----------
+        tolerance : float, optional
+            How close to the minimum a loss has arrived. By default the problem's own: 1e-3 above
+            the known minimum of a surface; of a network, a running mean (20 steps) of 0.1.
+
+        Returns
+        -------
+        DataFrame
+            With the columns learning rate, final loss, best loss, steps to tolerance (how many
+            updates until the loss was first that low; NA if never), distance to the minimum
+            (surfaces), held-out accuracy (networks) and stopped (where a run ended early).
+        """
+        import pandas as pd
+
+        limit = self.problem.tolerance if tolerance is None else tolerance
+        rows: dict[str, dict[str, Any]] = {}
+        for name, trace in self.traces.items():
+            row = rows[name] = {
+                "learning rate": trace.settings["learning_rate"],
+                "final loss": self.final_loss[name],
+                "best loss": self._best(name),
+                "steps to tolerance": self._arrival(name, limit),
+            }
+            distance = self._distance(name)
+            if distance is not None:
+                row["distance to the minimum"] = distance
+            if name in self.accuracy:
+                row["held-out accuracy"] = self.accuracy[name]
+            if any(other.stopped for other in self.traces.values()):
+                row["stopped"] = trace.stopped or ""
+        table = pd.DataFrame.from_dict(rows, orient="index")
+        table.index.name = "optimizer"
+        table["steps to tolerance"] = table["steps to tolerance"].astype("Int64")
+        return table
+
+    def _losses(self, name: str) -> np.ndarray:
+        """Give the loss before every step and, on a surface, after the last one."""
+        losses = self.traces[name].loss
+        if self.problem.kind == "surface":
+            return np.append(losses, self.final_loss[name])
+        return losses
+
+    def _best(self, name: str) -> float:
+        losses = self._losses(name)
+        finite = losses[np.isfinite(losses)]
+        return float(finite.min()) if len(finite) else math.nan
+
+    def _arrival(self, name: str, tolerance: float) -> int | None:
+        losses = self._losses(name)
+        if self.problem.kind == "network":
+            if len(losses) < RUNNING_MEAN:
+                return None
+            losses = np.convolve(losses, np.full(RUNNING_MEAN, 1 / RUNNING_MEAN), "valid")
+            first = np.flatnonzero(losses <= tolerance)
+            return int(first[0]) + RUNNING_MEAN if len(first) else None
+        first = np.flatnonzero(losses - (self.problem.minimum_value or 0.0) <= tolerance)
+        return int(first[0]) if len(first) else None
+
+    def _distance(self, name: str) -> float | None:
+        minima = getattr(self.problem, "minima", None)
+        points = self.traces[name].parameters.get("point")
+        if not minima or points is None:
+            return None
+        return float(min(np.linalg.norm(points[-1] - np.array(m)) for m in minima))
+
+    def __repr__(self) -> str:
+        where = "" if self.start is None else f" from ({', '.join(f'{c:g}' for c in self.start)})"
+        lines = [
+            f"<Comparison on {self.problem.title}{where}, {self.steps} steps, seed {self.seed}>"
+        ]
+        width = max(map(len, self.traces), default=0)
+        for name, trace in self.traces.items():
+            line = f"  {name:<{width}}  loss {self.final_loss[name]:.4g}"
+            if name in self.accuracy:
+                line += f", held-out accuracy {self.accuracy[name]:.4f}"
+            lines.append(line + (f"  ({trace.stopped})" if trace.stopped else ""))
+        return "\n".join(lines)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        try:
+            return dict(display.renderer("comparison").mimebundle(self))
+        except ModuleNotFoundError:
+            return {"text/plain": repr(self)}
+
+
+def compare(
+    problem: Any,
+    optimizers: Mapping[str, Optimizer],
+    start: Any = None,
+    steps: int = 500,
+    seed: int = 0,
+) -> Comparison:
+    """Let optimizers race: the same problem, the same start, the same number of steps.
+
+    Every run is recorded. A run that ends early (the loss stops being finite, the function raises)
+    is kept up to there, says why in ``trace.stopped``, and does not disturb the others.
+
+    Parameters
+    ----------
+    problem : Surface, Network, str or callable
+        An object of `optlab.problems`, its name, or a function ``f(x, y)`` of your own.
+    optimizers : dict of str to Optimizer
+        Templates, made without parameters: ``{"Adam": ol.optimizer.Adam(0.1)}``.
+    start : two numbers, optional
+        Where on a surface; by default the problem's own start.
+    steps : int
+        Updates a run; each costs one evaluation of the gradient.
+    seed : int
+        Fixes initial weights, order of batches and every random draw, to the bit.
+
+    Returns
+    -------
+    Comparison
+        With ``.traces``, ``.figure()`` and ``.table()``; in a notebook it shows the race.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument does not fit; nothing has run then. Also if the problem cannot be evaluated
+        at its start.
+
+    Warns
+    -----
+    RaceWarning
+        For every run that a raising function ended early.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> race = ol.compare("quadratic", {"SGD": ol.optimizer.SGD(0.01)}, steps=100)
+    >>> race["SGD"].loss.shape
+    (100,)
+    """
+    found = find(problem)
+    templates = _checked_optimizers(optimizers)
+    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
+        raise ValueError(f"steps must be a whole number of at least 1; got {steps!r}.")
+    first = found.run(start, seed)
+    _try_first_step(first, seed)
+    place = tuple(first.parameters[0].numpy().tolist()) if found.kind == "surface" else None
+    comparison = Comparison(found, int(steps), seed, place)
+    for name, template in templates.items():
+        _race(comparison, name, template, found.run(start, seed))
+    return comparison
+
+
+def _checked_optimizers(optimizers: Any) -> dict[str, Optimizer]:
+    if not isinstance(optimizers, Mapping) or not optimizers:
+        raise TypeError(
+            "compare takes a dict of names and optimizers, such as "
+            f"{{'Adam': ol.optimizer.Adam(0.1)}}; got {optimizers!r}."
+        )
+    for name, optimizer in optimizers.items():
+        if isinstance(optimizer, type) and issubclass(optimizer, Optimizer):
+            raise TypeError(
+                f"{name!r} is the class {optimizer.__name__}; give an optimizer with its settings, "
+                f"such as {optimizer.__name__}(learning_rate=0.01)."
+            )
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{name!r} must be an optimizer; got {type(optimizer).__name__}.")
+        if not optimizer.is_template:
+            raise ValueError(
+                f"{name!r} already has parameters; give compare a template, made without "
+                "parameters=, which it binds to a fresh copy of the problem."
+            )
+    return {str(name): optimizer for name, optimizer in optimizers.items()}
+
+
+def _try_first_step(run: Any, seed: int) -> None:
+    """Evaluate once before the race, so that a problem that cannot work fails at once."""
+    with random.scope("race", seed=seed), np.errstate(all="ignore"):
+        value = run.backward(0)
+    if not math.isfinite(value):
+        raise ValueError(
+            f"the loss at the start ({run.place()}) is {float(value)}; choose another start."
+        )
+
+
+def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> None:
+    """Run one optimizer and keep its trace, whatever happens on the way."""
+    optimizer = template.bind(run.parameters)
+    last = math.nan
+    with (
+        record(optimizer) as trace,
+        random.scope("race", seed=comparison.seed),
+        np.errstate(all="ignore"),
+    ):
+        trace.name = name
+        comparison.traces[name] = trace
+        try:
+            for step in range(comparison.steps):
+                last = run.backward(step)
+                if not math.isfinite(last):
+                    trace.stopped = _diverged(step, last)
+                    break
+                optimizer.step()
+            else:
+                last = run.loss()
+                if not math.isfinite(last):
+                    trace.stopped = _diverged(comparison.steps, last)
+        except Exception as error:  # noqa: BLE001 - a user's function; the trace so far is kept
+            trace.stopped = (
+                f"stopped in step {len(trace) + 1} {run.place()}: {type(error).__name__}: {error}"
+            )
+            warnings.warn(f"{name} {trace.stopped}", RaceWarning, stacklevel=3)
+            last = math.nan
+        comparison.final_loss[name] = float(last)
+        if comparison.problem.kind == "network":
+            comparison.accuracy[name] = run.accuracy
+
+
+def _diverged(step: int, value: Any) -> str:
+    return f"diverged at step {step}: the loss is not finite ({float(value)})"

@@ -1,0 +1,15 @@
+"""Problems to race optimizers on: surfaces over the plane, and real networks.
+
+Wherever a problem is expected, these are accepted alike: an object from here, its name as text, or
+a function ``f(x, y)`` of your own in plain NumPy.
+"""
+
+from optlab.lab.problems.catalogue import beale, himmelblau, quadratic, rosenbrock
+from optlab.lab.problems.find import find, names
+from optlab.lab.problems.networks import Network, digits_mlp
+from optlab.lab.problems.surface import Surface
+
+__all__ = [
+    "Network", "Surface", "beale", "digits_mlp", "find", "himmelblau", "names", "quadratic",
+    "rosenbrock",
+]  # fmt: skip

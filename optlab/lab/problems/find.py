@@ -1,0 +1,73 @@
+"""Finding the problem that a user means."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+from optlab.lab.problems import catalogue
+from optlab.lab.problems.networks import Network, digits_mlp
+from optlab.lab.problems.surface import Surface
+
+Problem = Surface | Network
+
+#: What can be asked for by name; functions are called without arguments.
+NAMED: dict[str, Problem | Callable[[], Problem]] = {
+    "rosenbrock": catalogue.rosenbrock,
+    "beale": catalogue.beale,
+    "himmelblau": catalogue.himmelblau,
+    "quadratic": catalogue.quadratic,
+    "digits_mlp": digits_mlp,
+}
+
+
+def names() -> list[str]:
+    """List the names that `find` knows.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> "rosenbrock" in ol.problems.names()
+    True
+    """
+    return list(NAMED)
+
+
+def find(problem: Any) -> Problem:
+    """Give the problem that is meant: an object, a name, or a function of one's own.
+
+    Raises
+    ------
+    ValueError
+        If the name is not known; close names are suggested.
+    TypeError
+        If it is none of these.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.problems.find("beale").title
+    'Beale'
+    >>> ol.problems.find(lambda x, y: x**2 + y**2).dimension
+    2
+    """
+    if isinstance(problem, (Surface, Network)):
+        return problem
+    if isinstance(problem, str):
+        known = NAMED.get(problem.lower().replace("-", "_").replace(" ", "_"))
+        if known is None:
+            close = difflib.get_close_matches(problem, list(NAMED), 1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise ValueError(
+                f"there is no problem named {problem!r}; there are {', '.join(NAMED)}.{hint}"
+            )
+        return known if isinstance(known, (Surface, Network)) else known()
+    if problem is catalogue.quadratic or problem is digits_mlp:
+        return problem()  # type: ignore[no-any-return]
+    if callable(problem):
+        return Surface(problem)
+    raise TypeError(
+        "a problem is an object from optlab.problems, its name as text, or a function f(x, y); got "
+        f"{problem!r} of type {type(problem).__name__}."
+    )

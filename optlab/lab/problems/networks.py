@@ -1,0 +1,205 @@
+"""Networks to train: a model, its data, and how well it does on data it has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optlab.autograd.mode import no_grad
+from optlab.backend import random
+from optlab.nn import CrossEntropyLoss, Layer, Linear, ReLU, Sequential
+
+
+class Data(NamedTuple):
+    """Inputs and labels, to train on and held out."""
+
+    train_x: np.ndarray
+    train_y: np.ndarray
+    test_x: np.ndarray
+    test_y: np.ndarray
+
+
+class Network:
+    """A network and the data it learns from.
+
+    Parameters
+    ----------
+    build : callable
+        Gives a fresh model; its initial values come from the current random scope.
+    data : callable
+        Gives the `Data`.
+    name, title : str
+        For code, and for people.
+    batch_size : int
+        Examples a step.
+    tolerance : float
+        A running mean of the loss (20 steps) below this counts as having arrived.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.problems.digits_mlp()
+    <Network 'Handwritten digits, 64-64-10', batches of 32>
+    """
+
+    kind = "network"
+
+    def __init__(
+        self,
+        build: Callable[[], Layer],
+        data: Callable[[], Data],
+        *,
+        name: str,
+        title: str,
+        batch_size: int = 32,
+        tolerance: float = 0.1,
+    ) -> None:
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1; got {batch_size!r}.")
+        self.build = build
+        self.data = data
+        self.name = name
+        self.title = title
+        self.batch_size = batch_size
+        self.tolerance = tolerance
+
+    def __repr__(self) -> str:
+        return f"<Network {self.title!r}, batches of {self.batch_size}>"
+
+    def run(self, start: Any = None, seed: int = 0) -> NetworkRun:
+        """Make a fresh model and its stream of batches, both fixed by the seed.
+
+        Raises
+        ------
+        TypeError
+            If a start is given: a network starts from the initial weights of its seed.
+        """
+        if start is not None:
+            raise TypeError(
+                f"{self.title} starts from the initial weights that its seed gives; leave start "
+                "out, and use seed= for another start."
+            )
+        return NetworkRun(self, seed)
+
+
+class NetworkRun:
+    """One model in training.
+
+    Attributes
+    ----------
+    model : Layer
+    parameters : list of Parameter
+    """
+
+    def __init__(self, network: Network, seed: int) -> None:
+        self.network = network
+        self.data = network.data()
+        with random.scope("weights", seed=seed):
+            self.model = network.build()
+        self.parameters = self.model.parameters()
+        self.key = random.Key(seed).fold("order")
+        self.loss_function = CrossEntropyLoss()
+        self._order = np.empty(0, dtype=np.int64)
+        self._epoch = -1
+
+    def batch(self, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """Give the examples of step `step` (from 0): every epoch shuffled anew, by the seed."""
+        n, size = len(self.data.train_x), min(self.network.batch_size, len(self.data.train_x))
+        steps_per_epoch = n // size
+        epoch, place = divmod(step, steps_per_epoch)
+        if epoch != self._epoch:
+            self._order = self.key.fold(epoch).generator().permutation(n)
+            self._epoch = epoch
+        chosen = self._order[place * size : (place + 1) * size]
+        return self.data.train_x[chosen], self.data.train_y[chosen]
+
+    def backward(self, step: int) -> Any:
+        """Compute the loss on the next batch, and leave its gradients on the parameters."""
+        for parameter in self.parameters:
+            if parameter.trainable:
+                parameter.grad = None
+        x, y = self.batch(step)
+        loss = self.loss_function(self.model(x), y)
+        loss.backward()
+        return loss.data
+
+    def loss(self) -> float:
+        """Give the loss on all training data."""
+        with no_grad():
+            value = self.loss_function(self.model(self.data.train_x), self.data.train_y)
+        return float(value.item())
+
+    @property
+    def accuracy(self) -> float:
+        """The share of held-out examples that the model gets right."""
+        with no_grad():
+            scores = self.model(self.data.test_x)
+        return float(np.mean(scores.argmax(axis=1) == self.data.test_y))
+
+    def place(self) -> str:
+        """Say where the run stands."""
+        return "in training"
+
+
+def _digits() -> Data:
+    """Give the handwritten digits of scikit-learn, split once and for all."""
+    try:
+        from sklearn.datasets import load_digits
+        from sklearn.model_selection import train_test_split
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "the handwritten digits ship inside scikit-learn; install it with "
+            "pip install 'optlab[lab]'."
+        ) from error
+    x, y = load_digits(return_X_y=True)
+    x = (x / 16).astype(np.float32)
+    train_x, test_x, train_y, test_y = train_test_split(
+        x, y.astype(np.int64), test_size=0.2, stratify=y, random_state=0
+    )
+    return Data(train_x, train_y, test_x, test_y)
+
+
+def digits_mlp(hidden: int = 64, batch_size: int = 32) -> Network:
+    """Give the handwritten digits as a problem: 8 x 8 pixels, ten classes, a two-layer network.
+
+    1437 images are for training and 360 held out, stratified by class; the split never changes.
+
+    Parameters
+    ----------
+    hidden : int
+        Units between the two layers.
+    batch_size : int
+        Images a step.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        When a run starts and scikit-learn, which holds the images, is not installed.
+
+    Notes
+    -----
+    Source: E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine
+    Learning Repository (1998), as shipped with scikit-learn.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> run = ol.problems.digits_mlp().run(seed=0)
+    >>> [parameter.shape for parameter in run.parameters]
+    [(64, 64), (64,), (64, 10), (10,)]
+    """
+    if hidden < 1:
+        raise ValueError(f"hidden must be at least 1; got {hidden!r}.")
+
+    def build() -> Layer:
+        return Sequential(Linear(64, hidden), ReLU(), Linear(hidden, 10))
+
+    return Network(
+        build,
+        _digits,
+        name="digits_mlp",
+        title=f"Handwritten digits, 64-{hidden}-10",
+        batch_size=batch_size,
+    )

@@ -1,0 +1,12 @@
+"""Floor 3, layers: parameters, layers, losses, initial values and gradient clipping."""
+
+from optlab.nn import functional, initializer
+from optlab.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
+from optlab.nn.layer import Layer, Sequential
+from optlab.nn.layers import CrossEntropyLoss, Linear, ReLU, Tanh
+from optlab.nn.parameter import Parameter
+
+__all__ = [
+    "ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue", "CrossEntropyLoss", "Layer",
+    "Linear", "Parameter", "ReLU", "Sequential", "Tanh", "functional", "initializer",
+]  # fmt: skip

@@ -1,0 +1,124 @@
+"""Gradient clipping: what an optimizer does to raw gradients before it uses them.
+
+A clip is called with a list of (parameter, gradient) pairs and returns such a list. Parameters with
+``need_clip=False`` pass untouched. The gradients that the parameters hold are never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.tensor import Tensor, raw
+from optlab.backend.arrays import as_float
+
+Pairs = Sequence[tuple[Any, Any]]
+
+
+def _limit(value: Any, name: str) -> float:
+    limit = as_float(value, name)
+    if not limit > 0:
+        raise ValueError(f"{name} must be greater than 0; got {limit!r}.")
+    return limit
+
+
+class GradientClip:
+    """What the three clips have in common: which gradients they touch."""
+
+    def __call__(self, params_grads: Pairs) -> list[tuple[Any, Any]]:
+        """Give the same pairs with clipped gradients."""
+        pairs = list(params_grads)
+        chosen = [
+            i for i, (p, g) in enumerate(pairs) if g is not None and getattr(p, "need_clip", True)
+        ]
+        clipped = self.clip([raw(pairs[i][1]) for i in chosen])
+        for i, g in zip(chosen, clipped, strict=True):
+            pairs[i] = (pairs[i][0], Tensor(g) if isinstance(pairs[i][1], Tensor) else g)
+        return pairs
+
+    def clip(self, gradients: list[Any]) -> list[Any]:
+        """Give new arrays for the gradients of one group."""
+        raise NotImplementedError(f"{type(self).__name__} has no clip(gradients) method.")
+
+
+class ClipGradByValue(GradientClip):
+    """Limit every element to the interval from `min` to `max`.
+
+    Parameters
+    ----------
+    max : float
+    min : float, optional
+        By default ``-max``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> clip = ClipGradByValue(1.0)
+    >>> clip([(None, np.array([-3.0, 0.5]))])[0][1]
+    array([-1. ,  0.5])
+    """
+
+    def __init__(self, max: float, min: float | None = None) -> None:
+        self.max = as_float(max, "max")
+        self.min = -self.max if min is None else as_float(min, "min")
+        if self.min > self.max:
+            raise ValueError(f"min must not exceed max; got min={self.min!r} and max={self.max!r}.")
+
+    def clip(self, gradients: list[Any]) -> list[Any]:
+        """Limit each element."""
+        return [np.clip(g, self.min, self.max) for g in gradients]
+
+
+class ClipGradByNorm(GradientClip):
+    r"""Scale each gradient whose norm exceeds `clip_norm` down to it: g c / max(norm(g), c).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> clip = ClipGradByNorm(1.0)
+    >>> clip([(None, np.array([3.0, 4.0]))])[0][1]
+    array([0.6, 0.8])
+    """
+
+    def __init__(self, clip_norm: float) -> None:
+        self.clip_norm = _limit(clip_norm, "clip_norm")
+
+    def clip(self, gradients: list[Any]) -> list[Any]:
+        """Scale each gradient by itself."""
+        return [
+            g * (self.clip_norm / max(float(np.sqrt(_squared_norm(g))), self.clip_norm))
+            for g in gradients
+        ]
+
+
+class ClipGradByGlobalNorm(GradientClip):
+    r"""Scale all gradients of a group together: g c / max(N, c), N the norm of them all.
+
+    Source: Pascanu, Mikolov and Bengio 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> clip = ClipGradByGlobalNorm(1.0)
+    >>> pairs = clip([(None, np.array([3.0])), (None, np.array([4.0]))])
+    >>> [g for _, g in pairs]
+    [array([0.6]), array([0.8])]
+    """
+
+    def __init__(self, clip_norm: float) -> None:
+        self.clip_norm = _limit(clip_norm, "clip_norm")
+
+    def clip(self, gradients: list[Any]) -> list[Any]:
+        """Scale all gradients by one factor."""
+        norm = float(np.sqrt(sum(_squared_norm(g) for g in gradients)))
+        factor = self.clip_norm / max(norm, self.clip_norm)
+        return [g * factor for g in gradients]
+
+
+def _squared_norm(g: Any) -> float:
+    """Give the sum of squares, added up in float32 at least."""
+    g = g if g.dtype.itemsize >= 4 else g.astype(np.float32)
+    flat = g.reshape(-1)
+    return float(flat @ flat)

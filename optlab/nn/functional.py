@@ -1,0 +1,226 @@
+"""Functions of networks, each beside its derivative rule."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.operation import rule
+from optlab.autograd.rules.elementwise import TANH
+from optlab.autograd.tensor import Tensor, apply, raw
+
+
+def _relu(x: Any) -> Any:
+    return np.maximum(x, 0)
+
+
+RELU = rule(_relu, lambda g, y: g * (y > 0))
+
+
+def relu(x: Any) -> Tensor:
+    r"""Give max(x, 0), element by element; its derivative at 0 is 0.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.relu(ol.to_tensor([-1.0, 2.0]))
+    Tensor([0., 2.], dtype=float32)
+    """
+    return apply(RELU, (x,))
+
+
+def tanh(x: Any) -> Tensor:
+    """Give the hyperbolic tangent, element by element."""
+    return apply(TANH, (x,))
+
+
+def _affine(x: Any, weight: Any, bias: Any) -> Any:
+    y = x @ weight
+    y += bias
+    return y
+
+
+def _rows(x: Any) -> Any:
+    return x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
+
+
+AFFINE = rule(
+    _affine,
+    lambda g, weight: g @ weight.T,
+    lambda g, x: _rows(x).T @ _rows(g),
+    lambda g: np.add.reduce(g, axis=tuple(range(g.ndim - 1))),
+    inputs="x weight bias",
+)
+
+_cast_noted: set[tuple[Any, Any]] = set()
+
+
+def _meeting(x: Any, weight: Any) -> Any:
+    """Give the input in the dtype of the weights, with a note the first time this narrows it."""
+    if not isinstance(x, Tensor):
+        x = Tensor(np.asarray(x))
+    if x.dtype != weight.dtype:
+        pair = (x.dtype, weight.dtype)
+        if x.dtype.kind == "f" and pair not in _cast_noted:
+            _cast_noted.add(pair)
+            warnings.warn(
+                f"{x.dtype} data meets {weight.dtype} weights and is cast to {weight.dtype}. Cast it "
+                f"once yourself with .astype('{weight.dtype}') (this note is given once).",
+                stacklevel=4,
+            )
+        x = x.astype(weight.dtype)
+    return x
+
+
+def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
+    r"""Give x W + b.
+
+    Parameters
+    ----------
+    x : Tensor or array of shape [..., in]
+        Data of another dtype is cast to that of the weights, with a note the first time.
+    weight : Tensor of shape [in, out]
+    bias : Tensor of shape [out], optional
+
+    Raises
+    ------
+    ValueError
+        If the last axis of `x` is not as long as the first of `weight`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.linear(ol.ones([1, 2]), ol.ones([2, 3]), ol.zeros([3]))
+    Tensor([[2., 2., 2.]], dtype=float32)
+    """
+    if not isinstance(x, Tensor) or x.data.dtype != weight.data.dtype:
+        x = _meeting(x, weight)
+    if x.data.shape[-1:] != weight.data.shape[:1]:
+        raise ValueError(
+            f"linear got x of shape {x.shape} and weight of shape {weight.shape}: the last axis of "
+            f"x must be {weight.shape[0]} long. Reshape x, or make the layer "
+            f"Linear({x.shape[-1] if x.ndim else 1}, {weight.shape[-1]})."
+        )
+    if bias is None:
+        return x @ weight
+    return apply(AFFINE, (x, weight, bias))
+
+
+def _log_softmax(x: Any, axis: int = -1) -> Any:
+    shifted = x - np.maximum.reduce(x, axis=axis, keepdims=True)
+    shifted -= np.log(np.add.reduce(np.exp(shifted), axis=axis, keepdims=True))
+    return shifted
+
+
+LOG_SOFTMAX = rule(
+    _log_softmax,
+    lambda g, y, axis=-1: g - np.exp(y) * np.add.reduce(g, axis=axis, keepdims=True),
+    static="axis",
+)
+
+
+def log_softmax(x: Any, axis: int = -1) -> Tensor:
+    """Give the logarithms of `softmax`, without overflow for large x.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> np.exp(ol.nn.functional.log_softmax(ol.to_tensor([1000.0, 1000.0])))
+    Tensor([0.5, 0.5], dtype=float32)
+    """
+    return apply(LOG_SOFTMAX, (x,), {"axis": axis})
+
+
+def softmax(x: Any, axis: int = -1) -> Tensor:
+    """Give exp(x) / sum(exp(x)) along `axis`, without overflow for large x.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.softmax(ol.to_tensor([0.0, 0.0]))
+    Tensor([0.5, 0.5], dtype=float32)
+    """
+    return np.exp(log_softmax(x, axis))  # type: ignore[call-overload, no-any-return]
+
+
+def _picked(x: Any, labels: Any, scale: float) -> Any:
+    """Give the sum of x[i, labels[i]], times `scale`."""
+    return np.add.reduce(x[np.arange(len(labels)), labels]) * scale
+
+
+def _one_hot(g: Any, labels: Any, scale: float, shape: Any) -> Any:
+    """Give g * scale at (i, labels[i]) and 0 elsewhere."""
+    return (labels[:, None] == np.arange(shape[1])) * (g * scale)
+
+
+PICKED_SUM = rule(
+    _picked, lambda g, x_shape, labels, scale: _one_hot(g, labels, scale, x_shape),
+    inputs="x", static="labels scale",
+)  # fmt: skip
+
+
+def cross_entropy(input: Any, label: Any, reduction: str = "mean") -> Tensor:
+    r"""Give the cross entropy of softmax(input) against integer labels.
+
+    .. math:: -\log \frac{e^{x_{i, l_i}}}{\sum_j e^{x_{ij}}}
+
+    Parameters
+    ----------
+    input : Tensor of shape [N, C]
+        Scores before the softmax.
+    label : array or Tensor of integers, of shape [N] or [N, 1]
+        The right class of each row, from 0 to C - 1.
+    reduction : {'mean', 'sum', 'none'}
+        What to do with the N values.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, or a label is outside 0 ... C - 1.
+    TypeError
+        If the labels are not integers.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> round(ol.nn.functional.cross_entropy(ol.zeros([2, 10]), ol.to_tensor([3, 7])).item(), 4)
+    2.3026
+    """
+    if not isinstance(input, Tensor):
+        input = Tensor(np.asarray(input))
+    labels = _checked_labels(raw(label), input.shape)
+    log_probability = apply(LOG_SOFTMAX, (input,), {"axis": -1})
+    if reduction == "none":
+        return -log_probability[np.arange(len(labels)), labels]
+    if reduction not in ("mean", "sum"):
+        raise ValueError(f"reduction must be 'mean', 'sum' or 'none'; got {reduction!r}.")
+    scale = -1.0 / len(labels) if reduction == "mean" else -1.0
+    return apply(PICKED_SUM, (log_probability,), {"labels": labels, "scale": scale})
+
+
+def _checked_labels(labels: Any, shape: tuple[int, ...]) -> Any:
+    """Give the labels with shape [N], after checks that speak of the user's own shapes."""
+    labels = np.asarray(labels) if isinstance(labels, (list, tuple)) else labels
+    if len(shape) != 2:
+        raise ValueError(f"cross_entropy takes scores of shape [N, C]; got shape {shape}.")
+    if labels.dtype.kind not in "iu":
+        raise TypeError(
+            f"cross_entropy takes integer labels; got dtype {labels.dtype}. "
+            "Convert them with .astype('int64')."
+        )
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.shape != shape[:1]:
+        raise ValueError(
+            f"cross_entropy got scores of shape {shape} and labels of shape {labels.shape}: "
+            f"there must be one label for each of the {shape[0]} rows."
+        )
+    if len(labels) and not (int(labels.min()) >= 0 and int(labels.max()) < shape[1]):
+        raise ValueError(
+            f"labels must lie in 0 ... {shape[1] - 1} for {shape[1]} classes; "
+            f"got {labels.min()} ... {labels.max()}."
+        )
+    return labels

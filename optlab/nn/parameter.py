@@ -1,0 +1,97 @@
+"""Parameter: a Tensor that an optimizer may change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.creation import to_tensor
+from optlab.autograd.tensor import Tensor, _leaf
+
+
+class Parameter(Tensor):
+    """A Tensor that an optimizer may change, with its own settings.
+
+    Parameters
+    ----------
+    data : array_like
+        The initial value, copied.
+    name : str, optional
+        What traces and errors call it. A layer names its own parameters by their place.
+    trainable : bool
+        Whether it collects a gradient and is updated.
+    learning_rate : float
+        Multiplies the optimizer's learning rate for this parameter.
+    regularizer : L1Decay or L2Decay, optional
+        Takes the place of the optimizer's regularizer for this parameter.
+    need_clip : bool
+        Whether gradient clipping includes this parameter.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.Parameter([1.0, 2.0], name="w")
+    Parameter 'w' ([1., 2.], dtype=float32, requires_grad=True)
+    """
+
+    __slots__ = ("arena", "learning_rate", "name", "need_clip", "regularizer")
+
+    def __init__(
+        self,
+        data: Any,
+        name: str | None = None,
+        trainable: bool = True,
+        learning_rate: float = 1.0,
+        regularizer: Any = None,
+        need_clip: bool = True,
+    ) -> None:
+        array = to_tensor(data).data
+        super().__init__(array)
+        node = _leaf(array)
+        node.name = name
+        if trainable:
+            self.node = node
+        if not learning_rate >= 0:
+            raise ValueError(
+                f"a parameter's learning_rate must be at least 0; got {learning_rate!r}."
+            )
+        self.name = name
+        self.learning_rate = float(learning_rate)
+        self.regularizer = regularizer
+        self.need_clip = need_clip
+        self.arena: Any = None
+
+    @property
+    def trainable(self) -> bool:
+        """Whether it collects a gradient and is updated."""
+        return self.node is not None
+
+    @trainable.setter
+    def trainable(self, wanted: bool) -> None:
+        self.requires_grad = wanted
+
+    def numpy(self) -> np.ndarray:
+        """Give a copy of the values: an optimizer writes to the array itself later."""
+        return np.array(self.data)
+
+    def set_value(self, value: Any) -> None:
+        """Write new values, of the same shape; the dtype of the parameter stays.
+
+        Raises
+        ------
+        ValueError
+            If the shape differs. Nothing is changed then.
+        """
+        array = np.asarray(value.data if isinstance(value, Tensor) else value)
+        if array.shape != self.shape:
+            raise ValueError(
+                f"parameter {self.name or 'without name'} has shape {self.shape}; "
+                f"a value of shape {array.shape} does not fit."
+            )
+        self.data[...] = array
+
+    def __repr__(self) -> str:
+        body = np.array2string(np.asarray(self.data), separator=", ", prefix="Parameter (")
+        label = f" {self.name!r}" if self.name else ""
+        return f"Parameter{label} ({body}, dtype={self.dtype}, requires_grad={self.trainable})"

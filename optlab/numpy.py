@@ -1,0 +1,105 @@
+"""NumPy, with the functions that NumPy cannot hand to Tensors by itself.
+
+``np.exp(t)`` works with NumPy alone, because NumPy asks the Tensor. But ``np.array([t, t])``,
+``np.full(3, t)`` or ``np.sum([t, t])`` ask nobody. Here they keep the gradient; everything else is
+NumPy's own.
+
+Examples
+--------
+>>> import optlab as ol
+>>> import optlab.numpy as np
+>>> t = ol.to_tensor([1.0, 2.0], requires_grad=True)
+>>> np.array([t[0], 3.0 * t[1]])
+Tensor([1., 6.], dtype=float32, requires_grad=True)
+>>> np.pi
+3.141592653589793
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any
+
+import numpy as _numpy
+
+from optlab.autograd.rules.shapes import CAST as _CAST
+from optlab.autograd.tensor import Tensor, apply
+from optlab.autograd.tensor import raw as _raw
+
+#: Functions that take a sequence of arrays as such, so that a list must stay a list.
+_TAKE_SEQUENCES = frozenset(
+    "concatenate stack vstack hstack dstack column_stack block broadcast_arrays".split()
+)
+
+
+def _holds_tensor(x: Any) -> bool:
+    """Say whether a nested list or tuple holds a Tensor."""
+    if isinstance(x, (list, tuple)):
+        return any(isinstance(part, Tensor) or _holds_tensor(part) for part in x)
+    return False
+
+
+def _joined(x: Any) -> Any:
+    """Make one Tensor out of nested lists that hold Tensors; anything else as it is."""
+    if _holds_tensor(x):
+        return _numpy.stack([_joined(part) for part in x])
+    return x
+
+
+def array(object: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    """Make an array, or a Tensor where Tensors are among the elements."""
+    if isinstance(object, Tensor) or _holds_tensor(object):
+        joined = +object if isinstance(object, Tensor) else _joined(object)
+        return joined if dtype is None else apply(_CAST, (joined,), {"dtype": _numpy.dtype(dtype)})
+    return _numpy.array(object, dtype=dtype, **kwargs)
+
+
+def asarray(a: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    """Give `a` itself if it is a Tensor; make an array or Tensor of anything else."""
+    if isinstance(a, Tensor) and (dtype is None or a.dtype == dtype):
+        return a
+    if isinstance(a, Tensor) or _holds_tensor(a):
+        return array(a, dtype)
+    return _numpy.asarray(a, dtype=dtype, **kwargs)
+
+
+asanyarray = ascontiguousarray = asarray
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    """Fill a shape with one value, which may be a Tensor."""
+    if isinstance(fill_value, Tensor) or _holds_tensor(fill_value):
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        return _numpy.broadcast_to(array(fill_value, dtype), shape)
+    return _numpy.full(shape, fill_value, dtype, **kwargs)
+
+
+def full_like(a: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    """Fill the shape of `a` with one value, which may be a Tensor."""
+    if isinstance(fill_value, Tensor) or _holds_tensor(fill_value):
+        return full(_numpy.shape(a), fill_value, dtype)
+    return _numpy.full_like(_raw(a), fill_value, dtype, **kwargs)
+
+
+def _taking_lists(function: Any) -> Any:
+    """Let a function of NumPy take lists that hold Tensors."""
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return function(
+            *[_joined(x) for x in args], **{name: _joined(x) for name, x in kwargs.items()}
+        )
+
+    return called
+
+
+def __getattr__(name: str) -> Any:
+    value = getattr(_numpy, name)
+    if callable(value) and not isinstance(value, type) and name not in _TAKE_SEQUENCES:
+        value = _taking_lists(value)
+        globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(dir(_numpy)) | set(globals()))

@@ -1,0 +1,77 @@
+"""Adam: momentum and running size, both corrected for starting at zero."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from optlab.optimizer.optimizer import Optimizer
+
+
+class Adam(Optimizer):
+    r"""Step along a smoothed gradient, divided by the root of its smoothed square.
+
+    .. math::
+        m &\leftarrow \beta_1 m + (1 - \beta_1) g \\
+        v &\leftarrow \beta_2 v + (1 - \beta_2) g^2 \\
+        p &\leftarrow p - \eta \frac{m / (1 - \beta_1^t)}{\sqrt{v / (1 - \beta_2^t)} + \epsilon}
+
+    Parameters
+    ----------
+    learning_rate : float
+        The rate :math:`\eta`.
+    beta1, beta2 : float
+        How slowly the two moments forget, in [0, 1).
+    epsilon : float
+        Added to the root.
+    amsgrad : bool
+        Divide by the largest v so far (Reddi et al. 2018, arXiv 1904.09237).
+
+    Notes
+    -----
+    Source: Kingma and Ba 2015, arXiv 1412.6980, algorithm 1.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.Parameter([1.0])
+    >>> optimizer = ol.optimizer.Adam(0.1, parameters=[w])
+    >>> (5 * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.numpy()
+    array([0.9], dtype=float32)
+    """
+
+    hyperparameters: ClassVar[dict[str, Any]] = {
+        "learning_rate": 0.001,
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "epsilon": 1e-8,
+        "amsgrad": False,
+    }
+    slots: ClassVar[dict[str, float]] = {"moment1": 0.0, "moment2": 0.0}
+
+    def slots_for(self, h: Any) -> dict[str, float]:
+        """Give one slot more for AMSGrad."""
+        return self.slots | ({"moment2_max": 0.0} if h.amsgrad else {})
+
+    def scalars(self, t: int, h: Any) -> dict[str, float]:
+        """Give the two corrections for moments that start at zero."""
+        return {
+            "rate": h.learning_rate / (1 - h.beta1**t),
+            "root": 1 / math.sqrt(1 - h.beta2**t),
+        }
+
+    def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
+        """Smooth the gradient and its square, and step along their quotient."""
+        moment1 = h.beta1 * s.moment1 + (1 - h.beta1) * g
+        moment2 = h.beta2 * s.moment2 + (1 - h.beta2) * (g * g)
+        slots = {"moment1": moment1, "moment2": moment2}
+        size = moment2
+        if h.amsgrad:
+            slots["moment2_max"] = size = np.maximum(s.moment2_max, moment2)
+        root = np.sqrt(size) * c.root
+        step = c.rate * moment1 / (root + h.epsilon)
+        return p - step, slots, {"root": root, "update": -step}

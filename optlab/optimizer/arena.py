@@ -1,0 +1,134 @@
+"""Arenas: the parameters of one group, one dtype, lying side by side in one flat array.
+
+Each parameter becomes a view of its arena, so that an elementwise rule updates all of them in one
+pass, and the parameters see it at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.tape import ZERO
+from optlab.autograd.tensor import Tensor
+from optlab.backend.arrays import array_module
+from optlab.nn.parameter import Parameter
+
+
+class Arena:
+    """Parameters that lie side by side, with their slots and step counts.
+
+    Attributes
+    ----------
+    parameters : list of Tensor
+    flat : array
+        All their elements.
+    bounds : list of int
+        Parameter i lies in ``flat[bounds[i]:bounds[i + 1]]``.
+    t : list of int
+        How many updates each parameter has had.
+    slots : dict of str to array
+        The optimizer's memory, each slot flat like the parameters.
+    """
+
+    __slots__ = ("bounds", "flat", "parameters", "slots", "t")
+
+    def __init__(self, parameters: Sequence[Any], slots: dict[str, float]) -> None:
+        self.parameters = list(parameters)
+        self.bounds = np.cumsum([0, *(p.size for p in self.parameters)]).tolist()
+        self.t = [0] * len(self.parameters)
+        self.flat: Any = None
+        self.adopt()
+        self.slots = {name: np.full_like(self.flat, start) for name, start in slots.items()}
+
+    def adopt(self) -> None:
+        """Lay the parameters' present values side by side, and make each a view of its place."""
+        first = self.parameters[0].data
+        xp = array_module(first)
+        # A flat array of its own, also for a single parameter: it must own its memory.
+        flat = xp.empty(self.bounds[-1], first.dtype)
+        for i, p in enumerate(self.parameters):
+            place = flat[self.bounds[i] : self.bounds[i + 1]].reshape(p.data.shape)
+            place[...] = p.data
+            p.data = place
+        self.flat = flat
+
+    def holds_all(self) -> bool:
+        """Say whether every parameter is still a view of this arena.
+
+        Another optimizer that adopted one, or a new array put in its place, takes it away.
+        """
+        flat = self.flat
+        return all([p.data.base is flat for p in self.parameters])
+
+    def gradients(self) -> list[Any]:
+        """Give the gradient of each parameter as an array, None where there is none.
+
+        Raises
+        ------
+        ValueError
+            If one has another shape than its parameter.
+        """
+        found = []
+        for p in self.parameters:
+            node = p.node
+            g = None if node is None else node.grad
+            if g is not None:
+                if g is ZERO:
+                    g = node.gradient()
+                elif isinstance(g, Tensor):
+                    g = g.data
+                if g.shape != p.data.shape:
+                    raise ValueError(
+                        f"the gradient of {getattr(p, 'name', None) or 'a parameter'} has shape "
+                        f"{g.shape}, the parameter {p.data.shape}. Nothing was changed."
+                    )
+            found.append(g)
+        return found
+
+    def runs(
+        self, gradients: list[Any], regularizer: Any, together: bool
+    ) -> list[tuple[int, int, tuple[int, float, Any]]]:
+        """Give the runs of neighbouring parameters that one pass of a rule may update.
+
+        Parameters
+        ----------
+        gradients : list
+            None where a parameter is to be skipped.
+        regularizer
+            For parameters that have none of their own.
+        together : bool
+            False puts every parameter in a run of its own.
+
+        Returns
+        -------
+        list of (first, last, (t, rate multiplier, regularizer))
+            Parameters `first` to `last` - 1.
+        """
+        keys = []
+        for p, t, g in zip(self.parameters, self.t, gradients, strict=True):
+            if g is None:
+                keys.append(None)
+            elif isinstance(p, Parameter):
+                keys.append((t, p.learning_rate, p.regularizer or regularizer))
+            else:
+                keys.append((t, 1.0, regularizer))
+        n = len(keys)
+        if together and keys.count(keys[0]) == n:
+            return [] if keys[0] is None else [(0, n, keys[0])]
+        found: list[tuple[int, int, Any]] = []
+        for i, key in enumerate(keys):
+            if key is None:
+                continue
+            if together and found and found[-1][1] == i and found[-1][2] == key:
+                found[-1] = (found[-1][0], i + 1, key)
+            else:
+                found.append((i, i + 1, key))
+        return found
+
+    def piece(self, array: Any, i: int) -> Any:
+        """Give parameter i's part of an array that is flat like the arena, in its own shape."""
+        shape = self.parameters[i].data.shape
+        return array[self.bounds[i] : self.bounds[i + 1]].reshape(shape)

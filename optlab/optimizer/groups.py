@@ -1,0 +1,137 @@
+"""Groups of parameters: which parameters an optimizer has, and with which settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
+
+from optlab.autograd.tensor import Tensor
+from optlab.backend.arrays import as_float
+from optlab.optimizer.arena import Arena
+from optlab.optimizer.regularizer import Regularizer, as_regularizer
+from optlab.optimizer.settings import checked, unknown
+
+
+class Group:
+    """Parameters that share settings.
+
+    Attributes
+    ----------
+    parameters : list of Tensor
+    h : SimpleNamespace
+        The hyper-parameters that a rule reads.
+    multiplier : float
+        Multiplies the optimizer's learning rate.
+    regularizer, grad_clip
+        Or None.
+    arenas : list of Arena
+        One for each dtype.
+    """
+
+    __slots__ = ("arenas", "grad_clip", "h", "multiplier", "parameters", "regularizer")
+
+    def __init__(
+        self,
+        parameters: list[Tensor],
+        h: SimpleNamespace,
+        multiplier: float,
+        regularizer: Regularizer | None,
+        grad_clip: Any,
+        slots: dict[str, float],
+    ) -> None:
+        self.parameters = parameters
+        self.h = h
+        self.multiplier = multiplier
+        self.regularizer = regularizer
+        self.grad_clip = grad_clip
+        dtypes = dict.fromkeys(p.dtype for p in parameters)
+        self.arenas = [Arena([p for p in parameters if p.dtype == d], slots) for d in dtypes]
+
+
+def checked_rate(value: Any) -> float:
+    """Give a learning rate as a float, or say what is wrong with it."""
+    return checked("learning_rate", value, 0.0, {})  # type: ignore[no-any-return]
+
+
+def make_groups(optimizer: Any, parameters: Any) -> list[Group]:
+    """Read the ``parameters`` argument of an optimizer; nothing is adopted before all is checked.
+
+    Raises
+    ------
+    TypeError
+        If something is not a Tensor, or a group has an unknown key.
+    ValueError
+        If a parameter appears twice, or needs no gradient and never could.
+    """
+    wanted = [_read(optimizer, entry) for entry in _entries(parameters)]
+    seen: dict[int, str] = {}
+    for number, (tensors, *_) in enumerate(wanted):
+        for position, p in enumerate(tensors):
+            label = getattr(p, "name", None) or f"parameter {position} of group {number}"
+            if id(p) in seen:
+                raise ValueError(
+                    f"parameter {label!r} (shape {p.shape}) was given twice; each parameter belongs "
+                    "to one group, once."
+                )
+            seen[id(p)] = label
+    return [Group(*settings) for settings in wanted if settings[0]]
+
+
+def _entries(parameters: Any) -> list[dict[str, Any]]:
+    """Give the argument as a list of groups."""
+    if isinstance(parameters, Tensor):
+        raise TypeError("parameters must be a list of Tensors; write parameters=[w].")
+    if isinstance(parameters, dict):
+        parameters = [parameters]
+    if not isinstance(parameters, Iterable):
+        raise TypeError(
+            f"parameters must be a list of Tensors or of groups; got {type(parameters).__name__}. "
+            "For a model, write parameters=model.parameters()."
+        )
+    items = list(parameters)
+    groups = [item for item in items if isinstance(item, dict)]
+    if groups and len(groups) < len(items):
+        raise TypeError("parameters must be all Tensors or all groups (dicts), not both.")
+    return groups or [{"params": items}]
+
+
+def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
+    """Check one group and give what `Group` is made of."""
+    cls = type(optimizer)
+    if "params" not in entry:
+        raise TypeError("a group is a dict with the key 'params', a list of Tensors.")
+    tensors = entry["params"]
+    tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    for position, p in enumerate(tensors):
+        if not isinstance(p, Tensor):
+            raise TypeError(
+                f"parameter {position} is a {type(p).__name__}, not a Tensor. Make it with "
+                "optlab.Parameter(data) or optlab.to_tensor(data, requires_grad=True)."
+            )
+        if p.node is None and not hasattr(p, "trainable"):
+            raise ValueError(
+                f"parameter {position} (shape {p.shape}) needs no gradient; make it with "
+                "requires_grad=True."
+            )
+        if not p.is_leaf:
+            raise ValueError(
+                f"parameter {position} (shape {p.shape}) was computed by "
+                f"{p.node.operation.name!r}; an optimizer changes Tensors that you made."
+            )
+    settings = dict(optimizer.settings)
+    known = {"params", "weight_decay", "grad_clip", *cls.hyperparameters}
+    for name, value in entry.items():
+        if name not in known:
+            raise TypeError(unknown(f"a group of {cls.__name__}", name, sorted(known)))
+        if name in cls.hyperparameters and name != "learning_rate":
+            settings[name] = checked(name, value, cls.hyperparameters[name], cls.ranges)
+    h = SimpleNamespace(**settings)
+    regularizer = as_regularizer(entry.get("weight_decay", optimizer._common["weight_decay"]))
+    grad_clip = entry.get("grad_clip", optimizer._common["grad_clip"])
+    if grad_clip is not None and not callable(grad_clip):
+        raise TypeError(
+            f"grad_clip takes ClipGradByValue, ClipGradByNorm or ClipGradByGlobalNorm; got {grad_clip!r}."
+        )
+    multiplier = as_float(entry.get("learning_rate", 1.0), "learning_rate")
+    return tensors, h, checked_rate(multiplier), regularizer, grad_clip, optimizer.slots_for(h)

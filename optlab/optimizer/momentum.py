@@ -1,0 +1,62 @@
+"""Gradient descent with momentum."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from optlab.optimizer.optimizer import Optimizer
+
+
+class Momentum(Optimizer):
+    r"""Step along a velocity that gathers gradients, as a heavy ball does.
+
+    .. math::
+        v &\leftarrow \mu v + g \\
+        p &\leftarrow p - \eta v \qquad \text{(Nesterov: } p - \eta (g + \mu v))
+
+    Parameters
+    ----------
+    learning_rate : float
+        The rate :math:`\eta`.
+    momentum : float
+        How much of the velocity stays, :math:`\mu` in [0, 1).
+    use_nesterov : bool
+        Look ahead along the velocity (Nesterov 1983, in the form of Sutskever et al. 2013).
+    rescale_grad : float
+        Multiplies the gradient first.
+
+    Notes
+    -----
+    Source: Polyak 1964, "Some methods of speeding up the convergence of iteration methods".
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.Parameter([1.0])
+    >>> optimizer = ol.optimizer.Momentum(0.1, momentum=0.5, parameters=[w])
+    >>> for _ in range(2):
+    ...     w.sum().backward()
+    ...     optimizer.step()
+    ...     optimizer.clear_grad()
+    >>> w.numpy()
+    array([0.75], dtype=float32)
+    """
+
+    hyperparameters: ClassVar[dict[str, Any]] = {
+        "learning_rate": 0.001,
+        "momentum": 0.9,
+        "use_nesterov": False,
+        "rescale_grad": 1.0,
+    }
+    slots: ClassVar[dict[str, float]] = {"velocity": 0.0}
+
+    def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
+        """Gather the gradient into the velocity, and step along it."""
+        if h.rescale_grad != 1.0:
+            g = g * h.rescale_grad
+        velocity = h.momentum * s.velocity + g
+        if h.use_nesterov:
+            step = h.learning_rate * (g + h.momentum * velocity)
+        else:
+            step = h.learning_rate * velocity
+        return p - step, {"velocity": velocity}, {"update": -step}

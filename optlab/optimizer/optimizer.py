@@ -1,0 +1,352 @@
+"""Optimizer: what all update rules share.
+
+A rule is a class with its hyper-parameters, its slots, its scalars of step t and its update, written
+as the paper prints it. This base class owns everything else: groups, the order clip, regularise,
+update, write, and how to run the rule over many parameters at once.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from optlab.autograd import tape
+from optlab.autograd.tensor import Tensor
+from optlab.backend import events
+from optlab.optimizer.arena import Arena
+from optlab.optimizer.groups import Group, checked_rate, make_groups
+from optlab.optimizer.settings import Signature, read
+
+
+class Update(NamedTuple):
+    """One pass of a rule over neighbouring parameters of an arena, as told to listeners.
+
+    All arrays are flat, cover parameters ``first`` to ``last - 1`` of the arena, and are never
+    written to afterwards: a listener may keep them without copying.
+    """
+
+    arena: Arena
+    first: int
+    last: int
+    t: int
+    learning_rate: float
+    raw_gradient: Any
+    gradient: Any
+    parameter: Any
+    slots: dict[str, Any]
+    terms: dict[str, Any]
+
+    @property
+    def whole(self) -> bool:
+        """Whether it covers every parameter of the arena."""
+        return self.last - self.first == len(self.arena.parameters)
+
+
+class Optimizer:
+    r"""The base class of all optimizers; a subclass is a rule.
+
+    A subclass gives
+
+    ``hyperparameters``
+        Names and default values, ``learning_rate`` first. They become the arguments of the class.
+    ``slots``
+        What the rule remembers for every element of a parameter, with its value at the start.
+    ``scalars(t, h)``, optional
+        Python floats of step t, from the hyper-parameters h.
+    ``update(p, g, s, h, c)``
+        Parameter, gradient, slots, hyper-parameters and scalars in; the new parameter, a dict of
+        new slots and, if there is something to show, a dict of named terms out. Arrays are never
+        changed in place.
+    ``kind``
+        "elementwise" if every element is updated by itself (all parameters of a group are then
+        updated in one pass), "tensor" or "matrix" if the rule needs one parameter at a time.
+    ``ranges``, optional
+        What values are allowed: name to (lowest, highest), the highest excluded.
+
+    Parameters
+    ----------
+    parameters : sequence of Tensor or of dict, optional
+        What to optimize. A dict is a group: ``{"params": [...], ...}`` with values of its own for
+        any hyper-parameter, ``weight_decay`` or ``grad_clip``; its ``learning_rate`` multiplies
+        the optimizer's. Without parameters the optimizer is a template that `bind` makes copies of.
+    weight_decay : float or Regularizer, optional
+        A number c means ``L2Decay(c)``.
+    grad_clip : ClipGradByValue, ClipGradByNorm or ClipGradByGlobalNorm, optional
+        Clips the raw gradients of a group before decay is added.
+    name : str, optional
+        What traces and tables call it.
+
+    Examples
+    --------
+    An optimizer of one's own:
+
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> class SignDescent(ol.optimizer.Optimizer):
+    ...     hyperparameters = {"learning_rate": 0.1}
+    ...     def update(self, p, g, s, h, c):
+    ...         step = h.learning_rate * np.sign(g)
+    ...         return p - step, {}, {"update": -step}
+    >>> w = ol.Parameter([1.0, -2.0])
+    >>> optimizer = SignDescent(parameters=[w])
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.numpy()
+    array([ 0.9, -1.9], dtype=float32)
+    """
+
+    hyperparameters: ClassVar[dict[str, Any]] = {"learning_rate": 0.001}
+    slots: ClassVar[dict[str, float]] = {}
+    kind: ClassVar[str] = "elementwise"
+    ranges: ClassVar[dict[str, tuple[float, float]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.__signature__ = Signature(cls)  # type: ignore[attr-defined]
+
+    def __init__(
+        self,
+        *values: Any,
+        parameters: Any = None,
+        weight_decay: Any = None,
+        grad_clip: Any = None,
+        name: str | None = None,
+        **named: Any,
+    ) -> None:
+        self.settings = read(type(self), values, named)
+        self.name = name
+        self.groups: list[Group] = []
+        self._common = {"weight_decay": weight_decay, "grad_clip": grad_clip}
+        # A template's regularizer and clip are checked now, not when it is bound.
+        make_groups(self, [{"params": []}])
+        if parameters is not None:
+            self._bind(parameters)
+
+    # What a rule says ---------------------------------------------------------------------------
+
+    def scalars(self, t: int, h: Any) -> dict[str, float]:
+        """Give what depends only on the step count and the hyper-parameters."""
+        return {}
+
+    def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
+        """Give new parameter, new slots and named terms. Subclasses say how."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no update(self, p, g, s, h, c) method; it returns the new "
+            "parameter, a dict of new slots and a dict of named terms."
+        )
+
+    def slots_for(self, h: Any) -> dict[str, float]:
+        """Give the slots that these hyper-parameters need. Subclasses with options override it."""
+        return self.slots
+
+    # Parameters ---------------------------------------------------------------------------------
+
+    @property
+    def is_template(self) -> bool:
+        """Whether it has no parameters yet."""
+        return not self.groups
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        """All parameters, group after group."""
+        return [p for group in self.groups for p in group.parameters]
+
+    def bind(self, parameters: Any) -> Optimizer:
+        """Give a fresh optimizer with the same settings for `parameters`.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> template = ol.optimizer.SGD(0.1)
+        >>> template.bind([ol.Parameter([1.0])])
+        SGD(learning_rate=0.1), 1 parameter of 1 element
+        """
+        fresh = copy.copy(self)
+        fresh.settings = dict(self.settings)
+        fresh.groups = []
+        fresh._bind(parameters)
+        return fresh
+
+    def _bind(self, parameters: Any) -> None:
+        self.groups = make_groups(self, parameters)
+
+    # The step -----------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Update every parameter that has a gradient.
+
+        Clip the raw gradients of each group, add the decay, apply the rule, write. Parameters
+        without a gradient are skipped: their value, slots and step count stay as they are.
+
+        Raises
+        ------
+        RuntimeError
+            If the optimizer is a template without parameters.
+        """
+        if not self.groups:
+            raise RuntimeError(
+                f"this {type(self).__name__} has no parameters; give it parameters=..., for "
+                "example model.parameters()."
+            )
+        told: list[Update] | None = [] if events.step_taken.listeners else None
+        # All gradients are read and checked before anything is changed.
+        work = [[arena.gradients() for arena in group.arenas] for group in self.groups]
+        for group, raws in zip(self.groups, work, strict=True):
+            gradients = raws if group.grad_clip is None else _clipped(group, raws)
+            for arena, raw_ones, ready in zip(group.arenas, raws, gradients, strict=True):
+                if not arena.holds_all():
+                    arena.adopt()
+                runs = arena.runs(ready, group.regularizer, self.kind == "elementwise")
+                for first, last, key in runs:
+                    self._pass(group, arena, first, last, key, raw_ones, ready, told)
+        if told is not None:
+            events.step_taken.publish(self, told)
+
+    def _pass(
+        self,
+        group: Group,
+        arena: Arena,
+        first: int,
+        last: int,
+        key: tuple[Any, ...],
+        raws: list[Any],
+        gradients: list[Any],
+        told: list[Update] | None,
+    ) -> None:
+        """Apply the rule to parameters `first` to `last` - 1 of an arena, which share `key`."""
+        t, multiplier, regularizer = key
+        t += 1
+        flat, slots = arena.flat, arena.slots
+        whole = last - first == len(arena.parameters)
+        start, stop = arena.bounds[first], arena.bounds[last]
+        p = flat if whole else flat[start:stop]
+        given = slots if whole else {name: array[start:stop] for name, array in slots.items()}
+        raw_gradient = _flat(raws[first:last])
+        g = raw_gradient if raws is gradients else _flat(gradients[first:last])
+        if regularizer is not None:
+            g = regularizer.add_to(g, p)
+        h = group.h
+        h.learning_rate = rate = self.settings["learning_rate"] * group.multiplier * multiplier
+        c = SimpleNamespace(**self.scalars(t, h))
+        if self.kind == "elementwise":
+            result = self.update(p, g, SimpleNamespace(**given), h, c)
+        else:
+            shape = arena.parameters[first].data.shape
+            shaped = SimpleNamespace(**{name: a.reshape(shape) for name, a in given.items()})
+            result = self.update(p.reshape(shape), g.reshape(shape), shaped, h, c)
+        new, made = result[0], result[1]
+        terms = result[2] if len(result) > 2 else {}
+        if self.kind != "elementwise":
+            new = new.reshape(-1)
+            made = {name: a.reshape(-1) for name, a in made.items()}
+            terms = {name: a.reshape(-1) for name, a in terms.items()}
+        if new.dtype != flat.dtype or new.shape != p.shape or made.keys() != slots.keys():
+            raise self._bad_update(p, new, made, slots)
+        if whole:
+            arena.slots = made
+        else:
+            # Listeners may hold the old arrays: write into copies.
+            arena.slots = {name: array.copy() for name, array in slots.items()}
+            for name, array in made.items():
+                arena.slots[name][start:stop] = array
+        if told is not None:
+            kept = new.copy() if new is p or new.base is not None else new
+            told.append(Update(arena, first, last, t, rate, raw_gradient, g, kept, made, terms))
+        p[...] = new
+        arena.t[first:last] = [t] * (last - first)
+
+    def _bad_update(
+        self, p: Any, new: Any, made: dict[str, Any], slots: dict[str, Any]
+    ) -> Exception:
+        name = type(self).__name__
+        if made.keys() != slots.keys():
+            return ValueError(
+                f"{name}.update returned slots {sorted(made)}, but the class declares "
+                f"{sorted(slots)}. Return every slot, also one that did not change."
+            )
+        if new.shape != p.shape:
+            return ValueError(
+                f"{name}.update returned a parameter of shape {new.shape} for one of {p.shape}. "
+                "If the rule needs the parameter's own shape, set kind = 'tensor' in the class."
+            )
+        return TypeError(
+            f"{name}.update returned {new.dtype} for a parameter of {p.dtype}: a NumPy number or "
+            "array of another dtype entered the rule. Use Python floats for constants."
+        )
+
+    # Around the step ----------------------------------------------------------------------------
+
+    def clear_grad(self, set_to_zero: bool = True) -> None:
+        """Clear the gradients of all parameters.
+
+        Parameters
+        ----------
+        set_to_zero : bool
+            True leaves gradients of zero (which are gradients: slots still decay and parameters
+            still move); False leaves none (the parameter is then skipped by `step`).
+        """
+        cleared = tape.ZERO if set_to_zero else None
+        for group in self.groups:
+            for p in group.parameters:
+                node = p.node
+                if node is not None and (cleared is None or node.grad is not None):
+                    node.grad = cleared
+
+    zero_grad = clear_grad
+
+    def minimize(self, loss: Tensor) -> tuple[list[Any], list[tuple[Tensor, Tensor | None]]]:
+        """Run backward from `loss`, unless that was done already, and take a step.
+
+        Returns
+        -------
+        tuple
+            An empty list, and the (parameter, gradient) pairs that were used.
+        """
+        if not getattr(loss.node, "walked", False):
+            loss.backward()
+        self.step()
+        return [], [(p, p.grad) for p in self.parameters]
+
+    def get_lr(self) -> float:
+        """Give the present learning rate."""
+        return self.settings["learning_rate"]  # type: ignore[no-any-return]
+
+    def set_lr(self, value: Any) -> None:
+        """Set the learning rate.
+
+        Raises
+        ------
+        ValueError
+            If it is negative or not finite. The old rate stays then.
+        """
+        self.settings["learning_rate"] = checked_rate(value)
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
+        head = f"{type(self).__name__}({values})"
+        if self.is_template:
+            return head
+        n, size = len(self.parameters), sum(p.size for p in self.parameters)
+        return f"{head}, {n} parameter{'s' * (n != 1)} of {size} element{'s' * (size != 1)}"
+
+
+def _clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
+    """Give the gradients of all arenas of a group, clipped together."""
+    pairs = [
+        (p, g)
+        for arena, gradients in zip(group.arenas, raws, strict=True)
+        for p, g in zip(arena.parameters, gradients, strict=True)
+    ]
+    clipped = iter([g for _, g in group.grad_clip(pairs)])
+    return [[next(clipped) for _ in gradients] for gradients in raws]
+
+
+def _flat(gradients: Sequence[Any]) -> Any:
+    """Lay gradients side by side."""
+    if len(gradients) == 1:
+        return gradients[0].reshape(-1)
+    return np.concatenate([g.reshape(-1) for g in gradients])

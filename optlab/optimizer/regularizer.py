@@ -1,0 +1,62 @@
+"""Regularizers: what is added to a gradient so that parameters stay small."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optlab.backend.arrays import as_float
+
+
+class Regularizer:
+    """Adds the gradient of a penalty on the parameters. Decay is not clipped."""
+
+    def __init__(self, coeff: float = 0.0) -> None:
+        self.coeff = as_float(coeff, "coeff")
+        if not self.coeff >= 0:
+            raise ValueError(f"a regularizer's coeff must be at least 0; got {self.coeff!r}.")
+
+    def add_to(self, g: Any, p: Any) -> Any:
+        """Give the gradient with the penalty's gradient added."""
+        raise NotImplementedError(f"{type(self).__name__} has no add_to(g, p) method.")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.coeff})"
+
+
+class L2Decay(Regularizer):
+    r"""Penalty :math:`\frac{c}{2} \sum p^2`: adds c p to the gradient.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> L2Decay(0.1).add_to(np.zeros(2), np.array([1.0, -2.0]))
+    array([ 0.1, -0.2])
+    """
+
+    def add_to(self, g: Any, p: Any) -> Any:
+        """Give g + c p."""
+        return g + self.coeff * p
+
+
+class L1Decay(Regularizer):
+    r"""Penalty :math:`c \sum |p|`: adds c sign(p) to the gradient.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> L1Decay(0.1).add_to(np.zeros(2), np.array([1.0, -2.0]))
+    array([ 0.1, -0.1])
+    """
+
+    def add_to(self, g: Any, p: Any) -> Any:
+        """Give g + c sign(p)."""
+        return g + self.coeff * np.sign(p)
+
+
+def as_regularizer(value: Any) -> Regularizer | None:
+    """Read a ``weight_decay`` argument: a number means L2Decay."""
+    if value is None or isinstance(value, Regularizer):
+        return value
+    return L2Decay(as_float(value, "weight_decay"))

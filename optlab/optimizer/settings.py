@@ -1,0 +1,100 @@
+"""Hyper-parameters of an optimizer class: its signature, and reading and checking their values."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from typing import Any
+
+from optlab.backend.arrays import as_float
+
+REQUIRED: Any = object()
+
+#: Ranges of names that mean the same in every rule: (lowest, highest), the highest excluded.
+COMMON_RANGES: dict[str, tuple[float, float]] = {
+    "learning_rate": (0.0, math.inf),
+    "epsilon": (0.0, math.inf),
+    "momentum": (0.0, 1.0),
+    "beta1": (0.0, 1.0),
+    "beta2": (0.0, 1.0),
+    "rho": (0.0, 1.0),
+    "decay": (0.0, 1.0),
+}
+
+
+def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, float]]) -> Any:
+    """Give a hyper-parameter's value as a Python number or bool, or say what is wrong with it."""
+    if isinstance(default, bool):
+        return bool(value)
+    if default is not REQUIRED and not isinstance(default, (int, float)):
+        return value
+    number = as_float(value, name)
+    lowest, highest = ranges.get(name) or COMMON_RANGES.get(name) or (-math.inf, math.inf)
+    if not lowest <= number < highest:
+        bound = f"at least {lowest:g}" if highest == math.inf else f"in [{lowest:g}, {highest:g})"
+        raise ValueError(f"{name} must be {bound}; got {number!r}.")
+    return number
+
+
+def read(cls: Any, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+    """Read the arguments of an optimizer class into its settings.
+
+    Raises
+    ------
+    TypeError
+        For an unknown, missing or doubled argument.
+    ValueError
+        For a value out of range.
+    """
+    known = cls.hyperparameters
+    if len(values) > len(known):
+        raise TypeError(
+            f"{cls.__name__} takes at most {len(known)} arguments by position "
+            f"({', '.join(known)}); give the rest by name."
+        )
+    given = dict(zip(known, values, strict=False))
+    for name, value in named.items():
+        if name in given:
+            raise TypeError(f"{cls.__name__} got {name} twice, by position and by name.")
+        if name not in known:
+            raise TypeError(unknown(cls.__name__, name, known))
+        given[name] = value
+    missing = [name for name, default in known.items() if default is REQUIRED and name not in given]
+    if missing:
+        raise TypeError(f"{cls.__name__} needs {' and '.join(missing)}.")
+    return {
+        name: checked(name, given.get(name, default), default, cls.ranges)
+        for name, default in known.items()
+    }
+
+
+def unknown(owner: str, name: str, known: Any) -> str:
+    """Say that a setting is not known, and which one was perhaps meant."""
+    close = difflib.get_close_matches(name, list(known), 1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return f"{owner} has no setting {name!r}; it has {', '.join(known)}.{hint}"
+
+
+class Signature:
+    """The signature of an optimizer class, built when somebody asks for it."""
+
+    def __init__(self, cls: Any) -> None:
+        self.cls = cls
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        """Give an `inspect.Signature` of the hyper-parameters and the common arguments."""
+        from inspect import Parameter
+        from inspect import Signature as Built
+
+        common = ("parameters", "weight_decay", "grad_clip", "name")
+        return Built(
+            [
+                Parameter(
+                    name,
+                    Parameter.POSITIONAL_OR_KEYWORD,
+                    default=Parameter.empty if default is REQUIRED else default,
+                )
+                for name, default in self.cls.hyperparameters.items()
+            ]
+            + [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in common]
+        )

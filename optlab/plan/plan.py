@@ -1,0 +1,157 @@
+"""Plan: the array operations of one call, in order, ready to run again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+#: The operators that a plan writes as such: on single numbers they beat the NumPy functions.
+OPERATORS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "matmul": "@", "mod": "%",
+    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
+    "and": "&", "or": "|",
+}  # fmt: skip
+
+
+class Place(NamedTuple):
+    """Where a value of a plan stands: an input, or the result of an earlier instruction."""
+
+    number: int
+
+
+class Instruction(NamedTuple):
+    """One array operation.
+
+    Attributes
+    ----------
+    name : str
+        Of the operator or function.
+    function : callable or None
+        None for an operator.
+    arguments : tuple
+        Places and constants, in order.
+    keywords : tuple of (str, object)
+        Places and constants given by name.
+    result : Place
+    shape, dtype
+        Of the result.
+    """
+
+    name: str
+    function: Callable[..., Any] | None
+    arguments: tuple[Any, ...]
+    keywords: tuple[tuple[str, Any], ...]
+    result: Place
+    shape: tuple[int, ...]
+    dtype: Any
+
+    def reads(self) -> set[Place]:
+        """Give the places that it reads."""
+        values = [*self.arguments, *(value for _, value in self.keywords)]
+        return {value for value in values if isinstance(value, Place)}
+
+
+class Plan:
+    """The array operations of one call, without the Python around them.
+
+    Call it with inputs of the same shapes and dtypes to run them again. ``print(plan)`` shows the
+    operations as a table, `source` the code that runs.
+
+    Parameters
+    ----------
+    inputs : int
+        How many inputs there are: places 0 to ``inputs - 1``.
+    instructions : sequence of Instruction
+        In order. Those whose results nobody reads are left out.
+    outputs : sequence
+        Places and constants.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from optlab.plan import capture
+    >>> plan = capture(lambda x, y: 2 * x + np.exp(y), np.float64(1), np.float64(0))
+    >>> print(plan)
+    2 inputs, 3 operations
+      v2 = 2 * v0      () float64
+      v3 = exp(v1)     () float64
+      v4 = v2 + v3     () float64
+    return v4
+    >>> float(plan(np.float64(3), np.float64(0)))
+    7.0
+    """
+
+    def __init__(
+        self, inputs: int, instructions: Sequence[Instruction], outputs: Sequence[Any], single: bool
+    ) -> None:
+        self.inputs = inputs
+        self.outputs = tuple(outputs)
+        self.single = single
+        self.instructions = _needed(instructions, self.outputs)
+        self._constants: dict[str, Any] = {}
+        self.source = self._write()
+        scope = dict(self._constants)
+        exec(compile(self.source, "<optlab plan>", "exec"), scope)
+        self.replay: Callable[..., Any] = scope["replay"]
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Run the operations on new inputs."""
+        return self.replay(*inputs)
+
+    def _name(self, value: Any) -> str:
+        """Give the source text of a place or constant."""
+        if isinstance(value, Place):
+            return f"v{value.number}"
+        if type(value) in (int, float, bool, type(None), str) and value == value:
+            text = repr(value)
+            return f"({text})" if text.startswith("-") else text
+        for name, known in self._constants.items():
+            if known is value:
+                return name
+        label = getattr(value, "__name__", "") if callable(value) else ""
+        name = label if label.isidentifier() and label not in self._constants else ""
+        name = name or f"c{len(self._constants)}"
+        self._constants[name] = value
+        return name
+
+    def _expression(self, step: Instruction) -> str:
+        arguments = [self._name(value) for value in step.arguments]
+        if step.function is None:
+            if len(arguments) == 1:
+                return f"-{arguments[0]}"
+            return f"{arguments[0]} {OPERATORS[step.name]} {arguments[1]}"
+        arguments += [f"{name}={self._name(value)}" for name, value in step.keywords]
+        return f"{self._name(step.function)}({', '.join(arguments)})"
+
+    def _write(self) -> str:
+        lines = [f"def replay({', '.join(f'v{i}' for i in range(self.inputs))}):"]
+        lines += [
+            f"    v{step.result.number} = {self._expression(step)}" for step in self.instructions
+        ]
+        outputs = [self._name(value) for value in self.outputs]
+        lines.append(f"    return {outputs[0] if self.single else '(' + ', '.join(outputs) + ',)'}")
+        return "\n".join(lines) + "\n"
+
+    def __str__(self) -> str:
+        body = [line.strip() for line in self.source.splitlines()[1:]]
+        width = max((len(line) for line in body), default=0) + 4
+        rows = [
+            f"  {line:<{width}} {step.shape} {step.dtype}"
+            for line, step in zip(body, self.instructions, strict=False)
+        ]
+        n = len(self.instructions)
+        return "\n".join([f"{self.inputs} inputs, {n} operations", *rows, body[-1]])
+
+    def __repr__(self) -> str:
+        return f"<Plan of {len(self.instructions)} operations>"
+
+
+def _needed(instructions: Sequence[Instruction], outputs: tuple[Any, ...]) -> list[Instruction]:
+    """Leave out instructions whose results nobody reads."""
+    wanted = {value for value in outputs if isinstance(value, Place)}
+    kept = []
+    for step in reversed(instructions):
+        if step.result in wanted:
+            kept.append(step)
+            wanted |= step.reads()
+    return kept[::-1]

@@ -1,0 +1,6 @@
+"""Floor 4: recording a run, and the trace that holds what was recorded."""
+
+from optlab.trace.recorder import record
+from optlab.trace.trace import Trace
+
+__all__ = ["Trace", "record"]

@@ -1,0 +1,214 @@
+"""Recording: listening to an optimizer and writing a trace, without touching the run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from optlab.backend import events
+from optlab.optimizer import Optimizer, Update
+from optlab.trace.trace import Trace
+
+#: Up to so many elements everything is recorded by default; above, norms.
+SMALL = 1000
+
+PROBES = {"toy": ("values",), "light": ("norms",)}
+
+
+class record:
+    """Record every step that an optimizer takes inside a ``with`` block.
+
+    The run is not changed by one bit: the recorder keeps what the update rule returned.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Whose steps are recorded.
+    probes : str or list of str, optional
+        ``"toy"`` or ``["values"]`` keeps every element of every parameter, gradient, slot and
+        term; ``"light"`` or ``["norms"]`` keeps their norms, one number a parameter. By default
+        everything up to 1000 elements, norms above.
+    every : int
+        Record steps 1, 1 + every, 1 + 2 every, ...
+
+    Raises
+    ------
+    TypeError
+        If `optimizer` is not an optimizer with parameters.
+    ValueError
+        For an unknown probe, or `every` below 1.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.Parameter([1.0, 2.0], name="w")
+    >>> optimizer = ol.optimizer.SGD(0.1, parameters=[w])
+    >>> with ol.record(optimizer) as trace:
+    ...     (w * w).sum().backward()
+    ...     optimizer.step()
+    >>> trace.gradients["w"]
+    array([[2., 4.]], dtype=float32)
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, probes: str | Iterable[str] | None = None, every: int = 1
+    ) -> None:
+        if not isinstance(optimizer, Optimizer) or optimizer.is_template:
+            raise TypeError(
+                "record takes an optimizer that has parameters; got "
+                f"{optimizer!r}. Give it parameters=..., or let optlab.compare bind it."
+            )
+        if every < 1:
+            raise ValueError(f"every must be at least 1; got {every!r}.")
+        self.optimizer = optimizer
+        self.every = every
+        size = sum(p.size for p in optimizer.parameters)
+        chosen = _read_probes(
+            probes if probes is not None else ("toy" if size <= SMALL else "light")
+        )
+        self.values, self.norms = "values" in chosen, "norms" in chosen
+        name = type(optimizer).__name__
+        self.trace = Trace(optimizer.name or name, {"class": name, **optimizer.settings})
+        arenas = [arena for group in optimizer.groups for arena in group.arenas]
+        self.arenas = {arena: i for i, arena in enumerate(arenas)}
+        self.leaves = {p.node for p in optimizer.parameters if p.node is not None}
+        self.taken = 0
+        self.waiting: list[Any] = []
+        #: So many steps may wait to be written: few if they keep large arrays alive.
+        self.patience = max(1, min(512, 20 * SMALL // size)) if self.values else 1
+        self.loss: float | None = None
+        self.started = 0.0
+
+    def __enter__(self) -> Trace:
+        names = iter(_names(self.optimizer))
+        trace = self.trace
+        for arena, i in self.arenas.items():
+            trace.layouts.append(
+                [
+                    (next(names), arena.bounds[k], arena.bounds[k + 1], p.shape)
+                    for k, p in enumerate(arena.parameters)
+                ]
+            )
+            if self.values:
+                trace.columns["parameter", i].append(arena.flat.copy())
+        trace.complete = self._write
+        self.started = time.perf_counter()
+        events.backward_finished.subscribe(self._on_backward)
+        events.step_taken.subscribe(self._on_step)
+        return trace
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        events.backward_finished.unsubscribe(self._on_backward)
+        events.step_taken.unsubscribe(self._on_step)
+        if error is not None and self.trace.stopped is None:
+            self.trace.stopped = f"{type(error).__name__} in step {self.taken + 1}: {error}"
+
+    def _on_backward(self, value: Any, leaves: list[Any]) -> None:
+        if value is not None and not self.leaves.isdisjoint(leaves):
+            total = float(value if value.ndim == 0 else value.sum())
+            self.loss = total if self.loss is None else self.loss + total
+
+    def _on_step(self, optimizer: Optimizer, updates: list[Update]) -> None:
+        if optimizer is not self.optimizer:
+            return
+        self.taken += 1
+        loss, self.loss = self.loss, None
+        if (self.taken - 1) % self.every:
+            return
+        now = time.perf_counter() - self.started
+        whole = len(updates) == len(self.arenas) and all([u.whole for u in updates])
+        # The updates keep their arrays as they are, so writing them down can wait; what a step left
+        # out has to be read from the arenas now.
+        rows = updates if whole else [
+            self._patched(arena, [u for u in updates if u.arena is arena]) for arena in self.arenas
+        ]  # fmt: skip
+        rate = updates[0].learning_rate if updates else optimizer.get_lr()
+        self.waiting.append((self.taken, loss, rate, now, rows))
+        if len(self.waiting) >= self.patience:
+            self._write()
+
+    def _write(self) -> None:
+        """Write the steps that are waiting into the columns of the trace."""
+        waiting, self.waiting = self.waiting, []
+        column = self.trace.columns
+        for taken, loss, rate, now, rows in waiting:
+            column["step", 0].append(taken)
+            column["loss", 0].append(float("nan") if loss is None else loss)
+            column["learning_rate", 0].append(rate)
+            column["seconds", 0].append(now)
+            for row in rows:
+                i = self.arenas[row.arena]
+                for kind, array in _kinds(row):
+                    if self.values:
+                        column[kind, i].append(array)
+                    if self.norms:
+                        label = kind.rpartition(" ")[2]
+                        column[f"norm {label}", i].append(_norms(array, row.arena.bounds))
+
+    def _patched(self, arena: Any, updates: list[Update]) -> Update:
+        """Give one row for an arena whose parameters were updated apart, or not at all.
+
+        Where the step left a parameter alone, its gradient and terms are NaN.
+        """
+        gradient, used = np.full_like(arena.flat, np.nan), np.full_like(arena.flat, np.nan)
+        terms: dict[str, Any] = {}
+        for u in updates:
+            place = slice(arena.bounds[u.first], arena.bounds[u.last])
+            gradient[place], used[place] = u.raw_gradient, u.gradient
+            for name, array in u.terms.items():
+                terms.setdefault(name, np.full_like(arena.flat, np.nan))[place] = array
+        changed = any(u.gradient is not u.raw_gradient for u in updates)
+        return Update(
+            arena, 0, len(arena.parameters), 0, self.optimizer.get_lr(),
+            gradient, used if changed else gradient, arena.flat.copy(), arena.slots, terms,
+        )  # fmt: skip
+
+
+def _kinds(row: Update) -> Iterator[tuple[str, Any]]:
+    """Go through what is recorded of one update, each with the kind of its column."""
+    yield "parameter", row.parameter
+    yield "gradient", row.raw_gradient
+    if row.gradient is not row.raw_gradient:
+        yield "term used_gradient", row.gradient
+    for name, array in row.slots.items():
+        yield f"slot {name}", array
+    for name, array in row.terms.items():
+        yield f"term {name}", array
+
+
+def _read_probes(probes: str | Iterable[str]) -> tuple[str, ...]:
+    chosen = PROBES.get(probes) if isinstance(probes, str) else tuple(probes)
+    if chosen is None or not chosen or not set(chosen) <= {"values", "norms"}:
+        raise ValueError(
+            f"probes must be 'toy', 'light' or a list of 'values' and 'norms'; got {probes!r}."
+        )
+    return chosen
+
+
+def _names(optimizer: Optimizer) -> list[str]:
+    """Name every parameter, in the order of the arenas; two of one name are told apart."""
+    found: list[str] = []
+    for group in optimizer.groups:
+        for arena in group.arenas:
+            for p in arena.parameters:
+                name = base = getattr(p, "name", None) or f"parameter {len(found)}"
+                copies = 2
+                while name in found:
+                    name, copies = f"{base} ({copies})", copies + 1
+                found.append(name)
+    return found
+
+
+def _norms(row: Any, bounds: list[int]) -> list[float]:
+    """Give the Euclidean norm of each parameter's part of a flat row, added up in float64."""
+    squares = np.square(row, dtype=np.float64)
+    return np.sqrt(np.add.reduceat(squares, bounds[:-1])).tolist()  # type: ignore[no-any-return]

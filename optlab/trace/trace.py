@@ -1,0 +1,283 @@
+"""Trace: labelled arrays over the steps of a run."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+Arrays = Mapping[str, np.ndarray]
+
+
+class Trace:
+    """What happened in a run, step by step.
+
+    Step 1 is the first update. ``loss[0]`` is the loss before it, at ``parameters[...][0]``.
+
+    Attributes
+    ----------
+    name : str
+        What tables and figures call the run.
+    settings : dict
+        The class of the optimizer and its hyper-parameters.
+    step : array of int, shape (n,)
+        The numbers of the recorded steps: 1, 2, ... unless only every k-th was recorded.
+    loss : array of float64, shape (n,)
+        The value that backward started from before each step (their sum, if there were several;
+        NaN if there was none).
+    learning_rate : array of float64, shape (n,)
+        The rate of the first group.
+    seconds : array of float64, shape (n,)
+        When the step was taken, counted from the start of the recording.
+    parameters : mapping of str to array, shape (n + 1, ...)
+        The value of each parameter: at the start, then after each recorded step.
+    gradients : mapping of str to array, shape (n, ...)
+        The raw gradients, before clipping and decay. NaN in a step that skipped the parameter.
+    slots : mapping of str to mapping of str to array, shape (n, ...)
+        Slot by slot, what the optimizer remembers for each parameter after each step.
+    terms : mapping of str to mapping of str to array, shape (n, ...)
+        The terms that the rule names, "update" among them, for each parameter; also
+        "used_gradient" where clipping or decay changed the gradient.
+    norms : mapping of str to mapping of str to array, shape (n,)
+        Euclidean norms of "parameter" (after the step), "gradient", every slot and every term.
+    stopped : str or None
+        Why the run ended early, if it did.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.Parameter([3.0], name="w")
+    >>> optimizer = ol.optimizer.Adam(0.1, parameters=[w])
+    >>> with ol.record(optimizer) as trace:
+    ...     for _ in range(2):
+    ...         (w * w).sum().backward()
+    ...         optimizer.step()
+    ...         optimizer.clear_grad()
+    >>> trace
+    <Trace Adam: 2 steps, loss 9 -> 8.41; parameters w; slots moment1, moment2; terms root, update>
+    >>> trace.slots["moment1"]["w"].shape
+    (2, 1)
+    """
+
+    def __init__(self, name: str, settings: dict[str, Any]) -> None:
+        self.name = name
+        self.settings = settings
+        self.stopped: str | None = None
+        self.columns: defaultdict[tuple[str, int], Column] = defaultdict(Column)
+        #: For each arena: name, first element, last element (excluded) and shape of its parameters.
+        self.layouts: list[list[tuple[str, int, int, tuple[int, ...]]]] = []
+        #: Writes what the recorder still holds back; called before anything is read.
+        self.complete: Callable[[], None] = _nothing
+
+    def _scalars(self, kind: str) -> np.ndarray:
+        self.complete()
+        return self.columns[kind, 0].array(np.float64)
+
+    @property
+    def step(self) -> np.ndarray:
+        """Numbers of the recorded steps."""
+        self.complete()
+        return self.columns["step", 0].array(np.int64)
+
+    @property
+    def loss(self) -> np.ndarray:
+        """The loss before each recorded step."""
+        return self._scalars("loss")
+
+    @property
+    def learning_rate(self) -> np.ndarray:
+        """The learning rate of each recorded step."""
+        return self._scalars("learning_rate")
+
+    @property
+    def seconds(self) -> np.ndarray:
+        """Times of the recorded steps."""
+        return self._scalars("seconds")
+
+    def _group(self, kind: str) -> dict[str, np.ndarray]:
+        """Cut the flat rows of one kind into the parameters' own shapes."""
+        self.complete()
+        found = {}
+        for arena, layout in enumerate(self.layouts):
+            column = self.columns.get((kind, arena))
+            if column is None:
+                continue
+            rows = column.array()
+            for i, (name, start, stop, shape) in enumerate(layout):
+                if kind.startswith("norm "):
+                    found[name] = rows[:, i]
+                else:
+                    found[name] = rows[:, start:stop].reshape(len(rows), *shape)
+        return found
+
+    def _groups(self, prefix: str) -> dict[str, Arrays]:
+        self.complete()
+        kinds = dict.fromkeys(kind for kind, _ in self.columns if kind.startswith(prefix))
+        return {kind.removeprefix(prefix): self._group(kind) for kind in kinds}
+
+    @property
+    def parameters(self) -> Arrays:
+        """Values of the parameters, start included."""
+        return self._group("parameter")
+
+    @property
+    def gradients(self) -> Arrays:
+        """Raw gradients."""
+        return self._group("gradient")
+
+    @property
+    def slots(self) -> Mapping[str, Arrays]:
+        """Slots of the optimizer after each step."""
+        return self._groups("slot ")
+
+    @property
+    def terms(self) -> Mapping[str, Arrays]:
+        """Named terms of the rule in each step."""
+        return self._groups("term ")
+
+    @property
+    def norms(self) -> Mapping[str, Arrays]:
+        """Norms, recorded as such or computed from recorded values."""
+        recorded = self._groups("norm ")
+        if recorded:
+            return recorded
+        values = {"parameter": {name: a[1:] for name, a in self.parameters.items()}}
+        values |= {"gradient": self.gradients, **self.slots, **self.terms}  # type: ignore[dict-item]
+        return {
+            kind: {name: np.sqrt(np.sum(_rows(a) ** 2, axis=1)) for name, a in arrays.items()}
+            for kind, arrays in values.items()
+        }
+
+    def __len__(self) -> int:
+        self.complete()
+        return len(self.columns["step", 0])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    @property
+    def names(self) -> list[str]:
+        """Names that ``trace[name]`` knows."""
+        single = ["loss", "learning_rate", "seconds"]
+        several = {
+            "parameter": self.parameters, "gradient": self.gradients, **self.slots, **self.terms,
+        }  # fmt: skip
+        return single + [name for name, arrays in several.items() if arrays]
+
+    def __getitem__(self, name: str) -> Any:
+        """Give one recorded quantity by its name: ``trace["moment1"]``, ``trace["loss"]``.
+
+        With several parameters the answer is a mapping from their names.
+
+        Raises
+        ------
+        KeyError
+            If nothing of that name was recorded; the message lists what was.
+        """
+        if name in ("loss", "learning_rate", "seconds", "step"):
+            return getattr(self, name)
+        arrays = (
+            {"parameter": self.parameters, "gradient": self.gradients, **self.slots, **self.terms}
+        ).get(name)
+        if not arrays:
+            raise KeyError(f"nothing named {name!r} was recorded; there is {', '.join(self.names)}")
+        return next(iter(arrays.values())) if len(arrays) == 1 else arrays
+
+    def to_xarray(self) -> Any:
+        """Give the trace as an `xarray.Dataset`, for labelled selection and plotting.
+
+        Variables are named ``loss``, ``learning_rate``, ``parameter/w``, ``gradient/w``,
+        ``moment1/w`` and so on. They share the coordinate ``step``; parameters stand as they are
+        after each step, and their start is ``start/w``.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If xarray is not installed (it comes with the extra ``lab``).
+        """
+        import xarray
+
+        variables: dict[str, Any] = {
+            name: (("step",), self[name]) for name in ("loss", "learning_rate", "seconds")
+        }
+
+        def put(kind: str, name: str, array: np.ndarray) -> None:
+            axes = tuple(f"{name} axis {i}" for i in range(array.ndim - 1))
+            variables[f"{kind}/{name}"] = (("step", *axes), array)
+
+        for name, array in self.parameters.items():
+            axes = tuple(f"{name} axis {i}" for i in range(array.ndim - 1))
+            variables[f"start/{name}"] = (axes, array[0])
+            put("parameter", name, array[1:])
+        if self.parameters:
+            kinds = {"gradient": self.gradients, **self.slots, **self.terms}
+        else:
+            kinds = {f"norm of {kind}": arrays for kind, arrays in self.norms.items()}
+        for kind, arrays in kinds.items():
+            for name, array in arrays.items():
+                put(kind, name, array)
+        attributes = {"name": self.name, **{k: str(v) for k, v in self.settings.items()}}
+        if self.stopped:
+            attributes["stopped"] = self.stopped
+        return xarray.Dataset(variables, coords={"step": self.step}, attrs=attributes)
+
+    def __repr__(self) -> str:
+        n = len(self)
+        parts = [f"{n} step{'s' * (n != 1)}"]
+        if n:
+            parts[0] += f", loss {self.loss[0]:.3g} -> {self.loss[-1]:.3g}"
+        for label, names in (
+            ("parameters", list(self.parameters) or list(self.norms.get("parameter", ()))),
+            ("slots", self.slots),
+            ("terms", self.terms),
+        ):
+            if names:
+                parts.append(f"{label} {', '.join(names)}")
+        if self.stopped:
+            parts.append(self.stopped)
+        return f"<Trace {self.name}: {'; '.join(parts)}>"
+
+
+def _nothing() -> None:
+    """Stand for a recorder that holds nothing back."""
+
+
+def _rows(array: np.ndarray) -> np.ndarray:
+    """Give one row of float64 a step."""
+    return array.reshape(len(array), -1).astype(np.float64)
+
+
+class Column:
+    """An array that grows by one row a step.
+
+    Rows are kept as they are and joined in blocks, so that appending costs next to nothing.
+    """
+
+    __slots__ = ("blocks", "rows")
+
+    BLOCK = 512
+
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+        self.blocks: list[np.ndarray] = []
+
+    def append(self, row: Any) -> None:
+        """Add a row; it is kept, not copied, and must not change later."""
+        self.rows.append(row)
+        if len(self.rows) >= self.BLOCK:
+            self.blocks.append(np.array(self.rows))
+            self.rows = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self.blocks)) + len(self.rows)
+
+    def array(self, dtype: Any = None) -> np.ndarray:
+        """Give all rows as one array."""
+        if self.rows or not self.blocks:
+            self.blocks.append(np.array(self.rows, dtype=dtype))
+            self.rows = []
+        if len(self.blocks) > 1:
+            self.blocks = [np.concatenate([block for block in self.blocks if len(block)])]
+        return self.blocks[0]
