@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.tensor import Tensor, _leaf, raw
+from optlab.autograd.rules.shapes import BROADCAST_TO
+from optlab.autograd.tensor import Tensor, _leaf, apply, raw
 from optlab.backend import random
 
 DEFAULT_DTYPE = np.dtype("float32")
@@ -100,7 +101,7 @@ def full(shape: ShapeLike, fill_value: Any, dtype: Any = None) -> Tensor:
     Tensor([7, 7], dtype=int64)
     """
     if isinstance(fill_value, Tensor) and fill_value.node is not None:
-        return np.broadcast_to(fill_value, _shape(shape))  # type: ignore[no-any-return, call-overload]
+        return apply(BROADCAST_TO, (fill_value,), {"shape": _shape(shape)})
     if dtype is None:
         dtype = DEFAULT_DTYPE if isinstance(fill_value, float) else None
     return Tensor(np.full(_shape(shape), raw(fill_value), dtype))
@@ -120,7 +121,7 @@ def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None) -> Ten
         start, end = 0, start
     if dtype is None and any(isinstance(part, (float, np.floating)) for part in (start, end, step)):
         dtype = DEFAULT_DTYPE
-    return Tensor(np.arange(start, end, step, dtype))
+    return Tensor(np.arange(start, end, step, dtype=dtype))
 
 
 def rand(shape: ShapeLike, dtype: Any = None) -> Tensor:

@@ -105,9 +105,9 @@ def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
 
 def _not_covered(name: str) -> TypeError:
     return TypeError(
-        f"np.{name} has no derivative rule for Tensors yet. Write it with functions that have one, "
-        f"add a rule (optlab.autograd.rule), or use np.{name}(t.detach().numpy()) if no gradient is "
-        "needed."
+        f"np.{name} has no derivative rule for Tensors yet. Write it with functions that have "
+        f"one, add a rule (optlab.autograd.rule), or use np.{name}(t.detach().numpy()) if no "
+        "gradient is needed."
     )
 
 

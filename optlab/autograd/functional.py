@@ -48,8 +48,8 @@ class _Run:
             value = f(*filled, **kwargs)
         if isinstance(value, (tuple, list)):
             raise TypeError(
-                f"{_name(f)} returned a {type(value).__name__}; a function to differentiate returns "
-                "one array. Join its parts with optlab.numpy.stack or np.concatenate."
+                f"{_name(f)} returned a {type(value).__name__}; a function to differentiate "
+                "returns one array. Join its parts with optlab.numpy.stack or np.concatenate."
             )
         self.value = value if isinstance(value, Tensor) else Tensor(np.asarray(value))
         own = {t.node for t in self.inputs}
@@ -90,7 +90,7 @@ class _Run:
 
 
 def _entry(x: Any, traced: bool) -> Tensor:
-    """Put an argument on the tape: a new leaf, or, where it is traced already, a node of its own."""
+    """Put an argument on the tape: a leaf, or, where it is traced already, a node of its own."""
     if isinstance(x, Tensor):
         if x.node is not None and traced:
             return apply(POSITIVE, (x,))

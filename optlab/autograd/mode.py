@@ -40,6 +40,8 @@ class grad_mode:
         recording.on = self.before
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Decorate a function with this mode."""
+
         @wraps(function)
         def switched(*args: P.args, **kwargs: P.kwargs) -> R:
             with grad_mode(self.wanted):

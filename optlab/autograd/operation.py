@@ -161,7 +161,8 @@ class Operation:
             elif value is not None and value is not np._NoValue:
                 covered = ", ".join(self.static) or "no keyword arguments"
                 raise TypeError(
-                    f"{self.name}(..., {name}={value!r}) is not covered on Tensors; covered: {covered}."
+                    f"{self.name}(..., {name}={value!r}) is not covered on Tensors; "
+                    f"covered: {covered}."
                 )
         return inputs, static
 

@@ -56,7 +56,7 @@ class Leaf:
         self.hooks: list[Hook] | None = None
 
     def gradient(self) -> Any:
-        """Give the collected gradient, with zeros where it was cleared; None where there is none."""
+        """Give the collected gradient, zeros where it was cleared, None where there is none."""
         if self.grad is ZERO:
             self.grad = np.zeros(self.shape, self.dtype)
         return self.grad

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd import tape
+from optlab.autograd.methods import ArrayMethods
 from optlab.autograd.mode import recording
-from optlab.autograd.operation import TABLE, Operation
-from optlab.autograd.rules import elementwise, indexing, linear_algebra, reductions, shapes
+from optlab.autograd.operation import Operation
+from optlab.autograd.rules import indexing, linear_algebra
 from optlab.autograd.rules.elementwise import (
     ABSOLUTE,
     ADD,
@@ -34,7 +35,7 @@ from optlab.backend import events
 _NOTHING: dict[str, Any] = {}
 
 
-class Tensor:
+class Tensor(ArrayMethods):
     """An array that, where a gradient is needed, knows the operation that made it.
 
     Every function of NumPy that has a rule takes Tensors: ``np.exp(t)`` simply works. Make one
@@ -139,7 +140,8 @@ class Tensor:
             array = value.data if isinstance(value, Tensor) else np.asarray(value, self.dtype)
             if array.shape != self.shape:
                 raise ValueError(
-                    f"a gradient must have the shape of its Tensor, {self.shape}; got {array.shape}."
+                    f"a gradient must have the shape of its Tensor, {self.shape}; "
+                    f"got {array.shape}."
                 )
             value = value if isinstance(value, Tensor) and value.node is not None else array
         self.node.grad = value
@@ -161,7 +163,12 @@ class Tensor:
         return Tensor(self.data)
 
     def numpy(self) -> np.ndarray:
-        """Give the values as a NumPy array that cannot be written to (cut off from the tape)."""
+        """Give the values as a NumPy array, cut off from the tape.
+
+        A copy where an optimizer may write to the array later, else a view that is read-only.
+        """
+        if isinstance(self.node, tape.Leaf):
+            return np.array(self.data)
         view = np.asarray(self.data).view()
         view.flags.writeable = False
         return view
@@ -292,7 +299,7 @@ class Tensor:
 
         return remove
 
-    # NumPy's protocols: what NumPy calls when it meets a Tensor ------------------------------------
+    # What NumPy calls when it meets a Tensor (NEP 13, NEP 18) -----------------------------------
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         from optlab.autograd import dispatch
@@ -337,7 +344,7 @@ class Tensor:
         return apply(REMAINDER, (other, self))
 
     def __floordiv__(self, other: Any) -> Any:
-        return np.floor_divide(self, other)  # type: ignore[call-overload]
+        return np.floor_divide(self, other)
 
     def __rfloordiv__(self, other: Any) -> Any:
         return np.floor_divide(other, self)
@@ -402,107 +409,6 @@ class Tensor:
         if not self.ndim:
             raise TypeError("a Tensor with no axes cannot be iterated over; use .item().")
         return (self[i] for i in range(len(self.data)))
-
-    # The methods of NumPy's arrays --------------------------------------------------------------
-
-    def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        """Add up elements over `axis` (all of them by default)."""
-        return apply(reductions.SUM, (self,), {"axis": axis, "keepdims": keepdims})
-
-    def mean(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        """Average elements over `axis`."""
-        return apply(reductions.MEAN, (self,), {"axis": axis, "keepdims": keepdims})
-
-    def max(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        """Give the largest element over `axis`; where several tie they share its gradient."""
-        return apply(reductions.MAX, (self,), {"axis": axis, "keepdims": keepdims})
-
-    def min(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        """Give the smallest element over `axis`; where several tie they share its gradient."""
-        return apply(reductions.MIN, (self,), {"axis": axis, "keepdims": keepdims})
-
-    def prod(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        """Multiply elements over `axis`."""
-        return apply(reductions.PROD, (self,), {"axis": axis, "keepdims": keepdims})
-
-    def var(self, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-        """Give the variance over `axis`."""
-        return apply(reductions.VAR, (self,), {"axis": axis, "ddof": ddof, "keepdims": keepdims})
-
-    def std(self, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-        """Give the standard deviation over `axis`."""
-        return apply(reductions.STD, (self,), {"axis": axis, "ddof": ddof, "keepdims": keepdims})
-
-    def cumsum(self, axis: Any = None) -> Tensor:
-        """Give running sums along `axis`."""
-        return apply(reductions.CUMSUM, (self,), {"axis": axis})
-
-    def argmax(self, axis: Any = None) -> Any:
-        """Give the position of the largest element, a plain array of integers."""
-        return self.data.argmax(axis=axis)
-
-    def argmin(self, axis: Any = None) -> Any:
-        """Give the position of the smallest element, a plain array of integers."""
-        return self.data.argmin(axis=axis)
-
-    def dot(self, other: Any) -> Tensor:
-        """Give ``np.dot(self, other)``."""
-        return np.dot(self, other)  # type: ignore[no-any-return, call-overload]
-
-    def clip(self, low: Any = None, high: Any = None) -> Tensor:
-        """Limit elements to the interval from `low` to `high`."""
-        return apply(TABLE[np.clip], (self, low, high))
-
-    def reshape(self, *shape: Any) -> Tensor:
-        """Give the same elements in another shape: ``reshape(2, 3)`` or ``reshape([2, 3])``."""
-        if len(shape) == 1 and not isinstance(shape[0], int):
-            shape = tuple(shape[0])
-        return apply(shapes.RESHAPE, (self,), {"shape": shape})
-
-    def ravel(self) -> Tensor:
-        """Give all elements along one axis."""
-        return apply(shapes.RAVEL, (self,))
-
-    flatten = ravel
-
-    def squeeze(self, axis: Any = None) -> Tensor:
-        """Leave out axes of length 1."""
-        return apply(shapes.SQUEEZE, (self,), {"axis": axis})
-
-    def transpose(self, *axes: Any) -> Tensor:
-        """Reorder the axes; without arguments, reverse them."""
-        if len(axes) == 1 and not isinstance(axes[0], int):
-            axes = axes[0]
-        return apply(shapes.TRANSPOSE, (self,), {"axes": axes or None})
-
-    @property
-    def T(self) -> Tensor:
-        """The axes in reverse order."""
-        return apply(shapes.TRANSPOSE, (self,))
-
-    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
-        """Exchange two axes."""
-        return apply(shapes.SWAPAXES, (self,), {"axis1": axis1, "axis2": axis2})
-
-    def astype(self, dtype: Any) -> Tensor:
-        """Give the values in another dtype; the gradient comes back in this one."""
-        return apply(shapes.CAST, (self,), {"dtype": np.dtype(dtype)})
-
-    def sqrt(self) -> Tensor:
-        """Give the square roots."""
-        return apply(SQRT, (self,))
-
-    def exp(self) -> Tensor:
-        """Give the exponentials."""
-        return apply(elementwise.EXP, (self,))
-
-    def log(self) -> Tensor:
-        """Give the natural logarithms."""
-        return apply(elementwise.LOG, (self,))
-
-    def tanh(self) -> Tensor:
-        """Give the hyperbolic tangents."""
-        return apply(elementwise.TANH, (self,))
 
 
 def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = _NOTHING) -> Tensor:

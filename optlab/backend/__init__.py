@@ -1,1 +1,1 @@
-"""Floor 0: array modules, random keys, events and the display registry. Nothing here knows of Tensors."""
+"""Floor 0: array modules, random keys, events, the display registry. No Tensors here."""

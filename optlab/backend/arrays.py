@@ -1,4 +1,4 @@
-"""Which array module an array belongs to, and the few calls that NumPy cannot dispatch by itself."""
+"""Which array module an array belongs to, and the few calls that NumPy cannot dispatch."""
 
 from __future__ import annotations
 

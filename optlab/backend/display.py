@@ -83,17 +83,15 @@ def renderer(name: str) -> Renderer:
 
     Raises
     ------
-    ImportError
-        If a package declares the kind but what it draws with is not installed.
-    LookupError
-        If nobody declares the kind.
+    ModuleNotFoundError
+        If nothing installed draws this kind, or what it draws with is not installed.
 
     Examples
     --------
     >>> renderer("horoscope")
     Traceback (most recent call last):
     ...
-    LookupError: nothing installed draws 'horoscope'; ...
+    ModuleNotFoundError: nothing installed draws 'horoscope'; ...
     """
     known = _renderers.get(name)
     if known is not None:
@@ -105,15 +103,17 @@ def renderer(name: str) -> Renderer:
     for entry in declared.select(name=name):
         try:
             found: Renderer = entry.load()
-        except ImportError as missing:
-            raise ImportError(
+        except ModuleNotFoundError as missing:
+            if (missing.name or "").partition(".")[0] == "optlab":
+                raise  # a fault of ours, which no installation would mend
+            raise ModuleNotFoundError(
                 f"pictures need the extra lab: pip install 'optlab[lab]' ({missing})",
                 name=missing.name,
             ) from missing
         register(name, found)
         return found
     kinds = sorted({*_renderers, *(entry.name for entry in declared)})
-    raise LookupError(
+    raise ModuleNotFoundError(
         f"nothing installed draws {name!r}; "
         + (f"what can be drawn: {', '.join(kinds)}" if kinds else "no renderer is installed")
         + ". Pictures need the extra lab: pip install 'optlab[lab]'"

@@ -131,8 +131,11 @@ class Comparison:
             losses = np.convolve(losses, np.full(RUNNING_MEAN, 1 / RUNNING_MEAN), "valid")
             first = np.flatnonzero(losses <= tolerance)
             return int(first[0]) + RUNNING_MEAN if len(first) else None
-        first = np.flatnonzero(losses - (self.problem.minimum_value or 0.0) <= tolerance)
+        first = np.flatnonzero(losses - (self._floor()) <= tolerance)
         return int(first[0]) if len(first) else None
+
+    def _floor(self) -> float:
+        return getattr(self.problem, "minimum_value", None) or 0.0
 
     def _distance(self, name: str) -> float | None:
         minima = getattr(self.problem, "minima", None)

@@ -9,6 +9,7 @@ import numpy as np
 
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.elementwise import TANH
+from optlab.autograd.rules.linear_algebra import MATMUL
 from optlab.autograd.tensor import Tensor, apply, raw
 
 
@@ -66,8 +67,8 @@ def _meeting(x: Any, weight: Any) -> Any:
         if x.dtype.kind == "f" and pair not in _cast_noted:
             _cast_noted.add(pair)
             warnings.warn(
-                f"{x.dtype} data meets {weight.dtype} weights and is cast to {weight.dtype}. Cast it "
-                f"once yourself with .astype('{weight.dtype}') (this note is given once).",
+                f"{x.dtype} data meets {weight.dtype} weights and is cast to {weight.dtype}. "
+                f"Cast it once yourself with .astype('{weight.dtype}') (this note is given once).",
                 stacklevel=4,
             )
         x = x.astype(weight.dtype)
@@ -104,7 +105,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
             f"Linear({x.shape[-1] if x.ndim else 1}, {weight.shape[-1]})."
         )
     if bias is None:
-        return x @ weight
+        return apply(MATMUL, (x, weight))
     return apply(AFFINE, (x, weight, bias))
 
 
@@ -143,7 +144,7 @@ def softmax(x: Any, axis: int = -1) -> Tensor:
     >>> ol.nn.functional.softmax(ol.to_tensor([0.0, 0.0]))
     Tensor([0.5, 0.5], dtype=float32)
     """
-    return np.exp(log_softmax(x, axis))  # type: ignore[call-overload, no-any-return]
+    return log_softmax(x, axis).exp()
 
 
 def _picked(x: Any, labels: Any, scale: float) -> Any:

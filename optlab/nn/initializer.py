@@ -122,7 +122,9 @@ class XavierUniform(Initializer):
 
 
 class XavierNormal(Initializer):
-    r"""Normal with standard deviation :math:`\sqrt{2 / (in + out)}`. Source: Glorot and Bengio 2010.
+    r"""Normal with standard deviation :math:`\sqrt{2 / (in + out)}`.
+
+    Source: Glorot and Bengio 2010.
 
     Examples
     --------
@@ -151,7 +153,9 @@ class KaimingUniform(Initializer):
 
 
 class KaimingNormal(Initializer):
-    r"""Normal with standard deviation :math:`\sqrt{2 / in}`, for layers of ReLU. Source: He et al. 2015.
+    r"""Normal with standard deviation :math:`\sqrt{2 / in}`, made for layers of ReLU.
+
+    Source: He et al. 2015.
 
     Examples
     --------

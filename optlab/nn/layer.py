@@ -36,6 +36,7 @@ class Layer:
         )
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
+        """Run `forward`."""
         return self.forward(*inputs, **options)
 
     def named_sublayers(self, prefix: str = "") -> Iterator[tuple[str, Layer]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.creation import to_tensor
+from optlab.autograd.creation import DEFAULT_DTYPE, to_tensor
 from optlab.autograd.tensor import Tensor, _leaf
 
 
@@ -16,7 +16,7 @@ class Parameter(Tensor):
     Parameters
     ----------
     data : array_like
-        The initial value, copied.
+        The initial value, copied; whole numbers become float32.
     name : str, optional
         What traces and errors call it. A layer names its own parameters by their place.
     trainable : bool
@@ -47,6 +47,8 @@ class Parameter(Tensor):
         need_clip: bool = True,
     ) -> None:
         array = to_tensor(data).data
+        if array.dtype.kind in "iub":
+            array = array.astype(DEFAULT_DTYPE)
         super().__init__(array)
         node = _leaf(array)
         node.name = name

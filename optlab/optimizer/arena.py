@@ -61,7 +61,7 @@ class Arena:
         Another optimizer that adopted one, or a new array put in its place, takes it away.
         """
         flat = self.flat
-        return all([p.data.base is flat for p in self.parameters])
+        return all(p.data.base is flat for p in self.parameters)
 
     def gradients(self) -> list[Any]:
         """Give the gradient of each parameter as an array, None where there is none.
@@ -107,7 +107,7 @@ class Arena:
         list of (first, last, (t, rate multiplier, regularizer))
             Parameters `first` to `last` - 1.
         """
-        keys = []
+        keys: list[tuple[int, float, Any] | None] = []
         for p, t, g in zip(self.parameters, self.t, gradients, strict=True):
             if g is None:
                 keys.append(None)

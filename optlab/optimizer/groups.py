@@ -71,8 +71,8 @@ def make_groups(optimizer: Any, parameters: Any) -> list[Group]:
             label = getattr(p, "name", None) or f"parameter {position} of group {number}"
             if id(p) in seen:
                 raise ValueError(
-                    f"parameter {label!r} (shape {p.shape}) was given twice; each parameter belongs "
-                    "to one group, once."
+                    f"parameter {label!r} (shape {p.shape}) was given twice; each parameter "
+                    "belongs to one group, once."
                 )
             seen[id(p)] = label
     return [Group(*settings) for settings in wanted if settings[0]]
@@ -131,7 +131,8 @@ def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
     grad_clip = entry.get("grad_clip", optimizer._common["grad_clip"])
     if grad_clip is not None and not callable(grad_clip):
         raise TypeError(
-            f"grad_clip takes ClipGradByValue, ClipGradByNorm or ClipGradByGlobalNorm; got {grad_clip!r}."
+            "grad_clip takes ClipGradByValue, ClipGradByNorm or ClipGradByGlobalNorm; "
+            f"got {grad_clip!r}."
         )
     multiplier = as_float(entry.get("learning_rate", 1.0), "learning_rate")
     return tensors, h, checked_rate(multiplier), regularizer, grad_clip, optimizer.slots_for(h)

@@ -1,49 +1,20 @@
 """Optimizer: what all update rules share.
 
-A rule is a class with its hyper-parameters, its slots, its scalars of step t and its update, written
-as the paper prints it. This base class owns everything else: groups, the order clip, regularise,
-update, write, and how to run the rule over many parameters at once.
+A rule is a class with its hyper-parameters, its slots, its scalars of step t and its update,
+written as the paper prints it. This base class owns everything else: groups, the order clip,
+regularise, update, write, and how to run the rule over many parameters at once.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from types import SimpleNamespace
-from typing import Any, ClassVar, NamedTuple
-
-import numpy as np
+from typing import Any, ClassVar
 
 from optlab.autograd import tape
 from optlab.autograd.tensor import Tensor
-from optlab.backend import events
-from optlab.optimizer.arena import Arena
 from optlab.optimizer.groups import Group, checked_rate, make_groups
 from optlab.optimizer.settings import Signature, read
-
-
-class Update(NamedTuple):
-    """One pass of a rule over neighbouring parameters of an arena, as told to listeners.
-
-    All arrays are flat, cover parameters ``first`` to ``last - 1`` of the arena, and are never
-    written to afterwards: a listener may keep them without copying.
-    """
-
-    arena: Arena
-    first: int
-    last: int
-    t: int
-    learning_rate: float
-    raw_gradient: Any
-    gradient: Any
-    parameter: Any
-    slots: dict[str, Any]
-    terms: dict[str, Any]
-
-    @property
-    def whole(self) -> bool:
-        """Whether it covers every parameter of the arena."""
-        return self.last - self.first == len(self.arena.parameters)
+from optlab.optimizer.step import take_step
 
 
 class Optimizer:
@@ -186,97 +157,16 @@ class Optimizer:
         ------
         RuntimeError
             If the optimizer is a template without parameters.
+        ValueError, TypeError
+            If a gradient does not fit its parameter, or the rule returns something that does not.
+            Nothing has changed then.
         """
         if not self.groups:
             raise RuntimeError(
                 f"this {type(self).__name__} has no parameters; give it parameters=..., for "
                 "example model.parameters()."
             )
-        told: list[Update] | None = [] if events.step_taken.listeners else None
-        # All gradients are read and checked before anything is changed.
-        work = [[arena.gradients() for arena in group.arenas] for group in self.groups]
-        for group, raws in zip(self.groups, work, strict=True):
-            gradients = raws if group.grad_clip is None else _clipped(group, raws)
-            for arena, raw_ones, ready in zip(group.arenas, raws, gradients, strict=True):
-                if not arena.holds_all():
-                    arena.adopt()
-                runs = arena.runs(ready, group.regularizer, self.kind == "elementwise")
-                for first, last, key in runs:
-                    self._pass(group, arena, first, last, key, raw_ones, ready, told)
-        if told is not None:
-            events.step_taken.publish(self, told)
-
-    def _pass(
-        self,
-        group: Group,
-        arena: Arena,
-        first: int,
-        last: int,
-        key: tuple[Any, ...],
-        raws: list[Any],
-        gradients: list[Any],
-        told: list[Update] | None,
-    ) -> None:
-        """Apply the rule to parameters `first` to `last` - 1 of an arena, which share `key`."""
-        t, multiplier, regularizer = key
-        t += 1
-        flat, slots = arena.flat, arena.slots
-        whole = last - first == len(arena.parameters)
-        start, stop = arena.bounds[first], arena.bounds[last]
-        p = flat if whole else flat[start:stop]
-        given = slots if whole else {name: array[start:stop] for name, array in slots.items()}
-        raw_gradient = _flat(raws[first:last])
-        g = raw_gradient if raws is gradients else _flat(gradients[first:last])
-        if regularizer is not None:
-            g = regularizer.add_to(g, p)
-        h = group.h
-        h.learning_rate = rate = self.settings["learning_rate"] * group.multiplier * multiplier
-        c = SimpleNamespace(**self.scalars(t, h))
-        if self.kind == "elementwise":
-            result = self.update(p, g, SimpleNamespace(**given), h, c)
-        else:
-            shape = arena.parameters[first].data.shape
-            shaped = SimpleNamespace(**{name: a.reshape(shape) for name, a in given.items()})
-            result = self.update(p.reshape(shape), g.reshape(shape), shaped, h, c)
-        new, made = result[0], result[1]
-        terms = result[2] if len(result) > 2 else {}
-        if self.kind != "elementwise":
-            new = new.reshape(-1)
-            made = {name: a.reshape(-1) for name, a in made.items()}
-            terms = {name: a.reshape(-1) for name, a in terms.items()}
-        if new.dtype != flat.dtype or new.shape != p.shape or made.keys() != slots.keys():
-            raise self._bad_update(p, new, made, slots)
-        if whole:
-            arena.slots = made
-        else:
-            # Listeners may hold the old arrays: write into copies.
-            arena.slots = {name: array.copy() for name, array in slots.items()}
-            for name, array in made.items():
-                arena.slots[name][start:stop] = array
-        if told is not None:
-            kept = new.copy() if new is p or new.base is not None else new
-            told.append(Update(arena, first, last, t, rate, raw_gradient, g, kept, made, terms))
-        p[...] = new
-        arena.t[first:last] = [t] * (last - first)
-
-    def _bad_update(
-        self, p: Any, new: Any, made: dict[str, Any], slots: dict[str, Any]
-    ) -> Exception:
-        name = type(self).__name__
-        if made.keys() != slots.keys():
-            return ValueError(
-                f"{name}.update returned slots {sorted(made)}, but the class declares "
-                f"{sorted(slots)}. Return every slot, also one that did not change."
-            )
-        if new.shape != p.shape:
-            return ValueError(
-                f"{name}.update returned a parameter of shape {new.shape} for one of {p.shape}. "
-                "If the rule needs the parameter's own shape, set kind = 'tensor' in the class."
-            )
-        return TypeError(
-            f"{name}.update returned {new.dtype} for a parameter of {p.dtype}: a NumPy number or "
-            "array of another dtype entered the rule. Use Python floats for constants."
-        )
+        take_step(self)
 
     # Around the step ----------------------------------------------------------------------------
 
@@ -332,21 +222,3 @@ class Optimizer:
             return head
         n, size = len(self.parameters), sum(p.size for p in self.parameters)
         return f"{head}, {n} parameter{'s' * (n != 1)} of {size} element{'s' * (size != 1)}"
-
-
-def _clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
-    """Give the gradients of all arenas of a group, clipped together."""
-    pairs = [
-        (p, g)
-        for arena, gradients in zip(group.arenas, raws, strict=True)
-        for p, g in zip(arena.parameters, gradients, strict=True)
-    ]
-    clipped = iter([g for _, g in group.grad_clip(pairs)])
-    return [[next(clipped) for _ in gradients] for gradients in raws]
-
-
-def _flat(gradients: Sequence[Any]) -> Any:
-    """Lay gradients side by side."""
-    if len(gradients) == 1:
-        return gradients[0].reshape(-1)
-    return np.concatenate([g.reshape(-1) for g in gradients])

@@ -192,7 +192,7 @@ class CaptureArray:
     def __float__(self) -> float:
         raise _refusal("a value taken out as a Python number")
 
-    __int__ = __index__ = item = tolist = __float__  # type: ignore[assignment]
+    __int__ = __index__ = item = tolist = __float__
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise _refusal("a value taken out as a NumPy array")

@@ -125,7 +125,7 @@ class record:
         if (self.taken - 1) % self.every:
             return
         now = time.perf_counter() - self.started
-        whole = len(updates) == len(self.arenas) and all([u.whole for u in updates])
+        whole = len(updates) == len(self.arenas) and all(u.whole for u in updates)
         # The updates keep their arrays as they are, so writing them down can wait; what a step left
         # out has to be read from the arenas now.
         rows = updates if whole else [

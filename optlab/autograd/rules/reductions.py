@@ -55,7 +55,7 @@ def _shared_among_ties(g: Any, x: Any, y: Any, axis: Axis) -> Any:
 
 
 def _others(x: Any, axis: int) -> Any:
-    """Give, for each element, the product of all others along `axis`; right also where some are 0."""
+    """Give, for each element, the product of the others along `axis`, also where some are 0."""
     n = x.shape[axis]
     last = np.moveaxis(x, axis, -1)
     table = np.where(np.eye(n, dtype=bool), 1.0, np.expand_dims(last, -2))
@@ -85,11 +85,11 @@ def _has_zero(x: Any) -> bool:
     return bool(np.any(x == 0))
 
 
-def _sum(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+def _sum(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
     return np.add.reduce(x, axis=axis, keepdims=keepdims)
 
 
-def _mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+def _mean(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
     return np.add.reduce(x, axis=axis, keepdims=keepdims) / count(x.shape, axis)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from optlab.autograd import Tensor
 from optlab.autograd.mode import enable_grad, no_grad
 from optlab.autograd.tape import Leaf, backpropagate
+from optlab.autograd.tensor import raw
 from optlab.backend import events
 from optlab.nn import Parameter
 from optlab.plan import CaptureRefusedError, Plan, capture_value_and_grad
@@ -225,7 +226,7 @@ class SurfaceRun:
         """Give the loss where the point stands."""
         with no_grad():
             value = self.surface.function(*(np.float64(c) for c in self.point.data))
-        return float(value)
+        return float(np.asarray(raw(value)).item())
 
     def place(self) -> str:
         """Say where the point stands."""

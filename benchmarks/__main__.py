@@ -1,0 +1,88 @@
+"""The command line of the benchmarks."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.report import as_json, as_text
+from benchmarks.row import all_rows, select
+from benchmarks.runner import Settings, measure
+
+DEFAULT_JSON = Path(__file__).resolve().parent / "results" / "latest.json"
+
+
+def positive(text: str) -> int:
+    """Read a whole number above zero."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above zero")
+    return number
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measure optlab beside its peers, in processes that take turns.",
+    )
+    made.add_argument("names", nargs="*", help="rows (or files of rows); default: the default set")
+    made.add_argument("--list", action="store_true", help="list the rows and stop")
+    made.add_argument(
+        "--repeats",
+        type=positive,
+        default=Settings.repeats,
+        help="turns of each side (%(default)s)",
+    )
+    made.add_argument("--json", type=Path, default=DEFAULT_JSON, help="where the numbers go")
+    made.add_argument(
+        "--threads",
+        type=positive,
+        help="threads for both sides (default: ours as installed, a peer's best)",
+    )
+    made.add_argument(
+        "--peer-python",
+        default=sys.executable,
+        help="interpreter of the peers (default: this one, with the extra 'peers')",
+    )
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Returns
+    -------
+    int
+        0; 1 if our side of a row failed; 2 for a name that fits no row. A missed target or a
+        missing peer is reported, and is no failure.
+    """
+    options = parser().parse_args(arguments)
+    try:
+        rows = select(all_rows(), options.names)
+    except LookupError as error:
+        print(error.args[0], file=sys.stderr)
+        return 2
+    if options.list:
+        for row in rows if options.names else all_rows():
+            mark = "" if row.default else "  (only by name)"
+            print(f"{row.name:<16}{row.title}{mark}")
+        return 0
+    settings = Settings(
+        repeats=options.repeats, threads=options.threads, peer_python=options.peer_python
+    )
+    results = []
+    for row in rows:
+        results.append(measure(row, settings))
+        print(as_text(results[-1]), end="\n\n", flush=True)
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps(as_json(results, settings), indent=1) + "\n")
+    print(f"written: {options.json}")
+    return 0 if all(result.ours.measured for result in results) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,200 @@
+"""The two ways in which a contestant runs: a worker that stays warm, or a fresh interpreter a turn.
+
+Both have the same face: ``prepare()`` once, ``turn()`` as often as wanted (seconds for one unit),
+``close()``. What goes wrong is raised as `ContestantError`, with the text of the other process.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
+FRESH_PROCESS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from time import perf_counter
+start = perf_counter()
+{statements}
+print(repr(perf_counter() - start))
+"""
+
+
+class ContestantError(RuntimeError):
+    """A contestant could not be built or did not finish its turn."""
+
+
+def environment(threads: int | None, search_path: Sequence[str] = ()) -> dict[str, str]:
+    """Return the environment of a worker: its number of threads and where its modules are."""
+    variables = dict(os.environ)
+    if threads is not None:
+        variables.update({name: str(threads) for name in THREAD_VARIABLES})
+    given = variables.get("PYTHONPATH")
+    paths = [str(ROOT), *search_path, *([given] if given else [])]
+    variables["PYTHONPATH"] = os.pathsep.join(paths)
+    return variables
+
+
+@functools.cache
+def installed_version(python: str, distribution: str) -> str | None:
+    """Return the version of a distribution as that interpreter sees it, None if it is missing."""
+    question = "import sys, importlib.metadata as m; print(m.version(sys.argv[1]))"
+    command = [python, "-c", question, distribution]
+    try:
+        asked = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    except OSError:
+        return None
+    return asked.stdout.strip() or None
+
+
+class WarmWorker:
+    """A persistent process that runs ``benchmarks.worker``.
+
+    Parameters
+    ----------
+    python : str
+        Interpreter.
+    module, row, contestant : str
+        What it builds.
+    threads : int or None
+        Number of threads; None leaves it to the library.
+    turn_seconds : float
+        How long one turn should take.
+    search_path : sequence of str
+        Further places for modules.
+    """
+
+    def __init__(
+        self,
+        python: str,
+        module: str,
+        row: str,
+        contestant: str,
+        threads: int | None,
+        turn_seconds: float,
+        search_path: Sequence[str] = (),
+    ) -> None:
+        self.python = python
+        self.what = {"do": "build", "module": module, "row": row, "contestant": contestant}
+        self.environment = environment(threads, search_path)
+        self.turn_seconds = turn_seconds
+        self.units = 1
+        self.process: subprocess.Popen[str] | None = None
+        self.messages = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed in close)
+
+    def prepare(self) -> None:
+        """Start the process, build the unit of work, warm it up and size the batch."""
+        try:
+            self.process = subprocess.Popen(
+                [self.python, "-m", "benchmarks.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self.messages,
+                text=True,
+                cwd=ROOT,
+                env=self.environment,
+            )
+        except OSError as error:
+            raise ContestantError(f"cannot start {self.python}: {error}") from error
+        self.ask(self.what)
+        self.units = self.ask({"do": "calibrate", "seconds": self.turn_seconds})["units"]
+
+    def turn(self) -> float:
+        """Time one batch; return the seconds of one unit."""
+        seconds: float = self.ask({"do": "time", "units": self.units})["seconds"]
+        return seconds / self.units
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Send one request and wait for its answer."""
+        process = self.process
+        assert process is not None, "prepare comes first"
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            self.messages.seek(0)
+            said = self.messages.read()[-2000:].strip()
+            raise ContestantError(f"the worker ended with status {process.wait()}: {said}")
+        answer: dict[str, Any] = json.loads(line)
+        if "problem" in answer:
+            raise ContestantError(answer["problem"].strip())
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        if self.process is not None:
+            try:
+                self.process.communicate(timeout=5)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.communicate()
+        self.messages.close()
+
+
+class FreshInterpreter:
+    """A new isolated interpreter each turn, which times statements and nothing before them.
+
+    The start of the interpreter itself is not counted. Module files are in the file cache, as
+    two turns are thrown away first.
+
+    Parameters
+    ----------
+    python : str
+        Interpreter.
+    statements : str
+        Source text to time.
+    threads : int or None
+        Number of threads; None leaves it to the library.
+    """
+
+    units = 1
+
+    def __init__(self, python: str, statements: str, threads: int | None) -> None:
+        program = FRESH_PROCESS.format(statements=statements)
+        self.command = [python, "-I", "-c", program, str(ROOT)]
+        self.environment = environment(threads)
+
+    def prepare(self) -> None:
+        """Bring the module files into the file cache."""
+        for _ in range(2):
+            self.turn()
+
+    def turn(self) -> float:
+        """Start one interpreter; return the seconds that the statements took in it."""
+        try:
+            finished = subprocess.run(
+                self.command,
+                capture_output=True,
+                text=True,
+                check=False,
+                cwd=ROOT,
+                env=self.environment,
+            )
+        except OSError as error:
+            raise ContestantError(f"cannot start {self.command[0]}: {error}") from error
+        if finished.returncode != 0:
+            raise ContestantError(finished.stderr.strip())
+        return float(finished.stdout.split()[-1])
+
+    def close(self) -> None:
+        """Nothing stays behind."""

@@ -1,0 +1,175 @@
+"""What the terminal shows and what the JSON holds."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from benchmarks.processes import ROOT, installed_version
+from benchmarks.runner import Comparison, Contestant, Result, Settings, Spread
+
+FORMAT = 1
+NAME_WIDTH = 50
+
+
+def duration(seconds: float) -> str:
+    """Write a time with three figures in the unit that suits it."""
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if seconds >= factor:
+            return f"{seconds / factor:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def measured_times(contestant: Contestant) -> str:
+    """Write the median of a contestant and its quartiles, or why there is none."""
+    if not contestant.measured:
+        return "not measured: " + (contestant.problem or "no turn was taken").splitlines()[-1]
+    times = contestant.seconds
+    return f"{duration(times.median):>8}  ({duration(times.lower)} to {duration(times.upper)})"
+
+
+def thread_words(threads: int | None) -> str:
+    """Write the number of threads as it follows a name."""
+    if threads is None:
+        return ""
+    return f", {threads} thread" + ("s" if threads > 1 else "")
+
+
+def verdict(comparison: Comparison) -> str:
+    """Write the ratio of a comparison with its spread, and whether the target is met."""
+    ratio, target = comparison.ratio, comparison.target
+    if ratio is None:
+        return f"no ratio (target: {target.sense} {target.bound:g} {target.phrase})"
+    outcome = "met" if comparison.met else "missed"
+    narrowly = "" if comparison.clear else ", though a quartile says otherwise"
+    return (
+        f"{ratio.median:.2f} {target.phrase} ({ratio.lower:.2f} to {ratio.upper:.2f}); "
+        f"target {target.sense} {target.bound:g}: {outcome}{narrowly}"
+    )
+
+
+def as_text(result: Result) -> str:
+    """Return the lines that the terminal shows for one row."""
+    row = result.row
+    name = f"optlab{thread_words(result.ours.threads)}"
+    lines = [f"{row.name}: {row.title} (times of one {row.unit})"]
+    lines.append(f"  {name:<{NAME_WIDTH}}{measured_times(result.ours)}")
+    for comparison in result.comparisons:
+        for candidate in comparison.candidates:
+            name = f"{comparison.peer.name}{thread_words(candidate.threads)}"
+            lines.append(f"  {name:<{NAME_WIDTH}}{measured_times(candidate)}")
+        best = comparison.best
+        against = f" (against{thread_words(best.threads)[1:]})" if best and best.threads else ""
+        lines.append(f"  -> {verdict(comparison)}{against}")
+    return "\n".join(lines)
+
+
+def cpu_model() -> str:
+    """Return the name of the processor as the system gives it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def revision() -> str | None:
+    """Return the revision of the working tree, with a mark if files differ from it."""
+    command = ["git", "describe", "--always", "--dirty"]
+    try:
+        asked = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    except OSError:
+        return None
+    return asked.stdout.strip() or None
+
+
+def machine_facts(results: list[Result], settings: Settings) -> dict[str, Any]:
+    """Return what the numbers depend on: processor, cores, versions, date."""
+    versions = {
+        candidate.peer.needs: candidate.version
+        for result in results
+        for comparison in result.comparisons
+        for candidate in comparison.candidates
+        if candidate.peer is not None
+    }
+    return {
+        "cpu": cpu_model(),
+        "cores": cores(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "numpy": installed_version(settings.our_python, "numpy"),
+        "optlab": installed_version(settings.our_python, "optlab"),
+        "revision": revision(),
+        "peers": versions,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def spread_as_json(spread: Spread | None) -> dict[str, float] | None:
+    """Return a median with its quartiles as a JSON object."""
+    if spread is None:
+        return None
+    return {"median": spread.median, "lower": spread.lower, "upper": spread.upper}
+
+
+def contestant_as_json(contestant: Contestant) -> dict[str, Any]:
+    """Return everything that was measured of one contestant."""
+    return {
+        "threads": contestant.threads,
+        "seconds": spread_as_json(contestant.seconds if contestant.measured else None),
+        "turns": contestant.turns,
+        "units_per_turn": contestant.units_per_turn,
+        "problem": contestant.problem,
+    }
+
+
+def comparison_as_json(comparison: Comparison) -> dict[str, Any]:
+    """Return one peer of a row, with the ratio and the target."""
+    best = comparison.best
+    return {
+        "name": comparison.peer.name,
+        "version": comparison.candidates[0].version,
+        "missing": comparison.candidates[0].missing,
+        "candidates": [contestant_as_json(candidate) for candidate in comparison.candidates],
+        "best_threads": best.threads if best is not None else None,
+        "ratio": spread_as_json(comparison.ratio),
+        "target": {"sense": comparison.target.sense, "bound": comparison.target.bound},
+        "met": comparison.met,
+        "clear": comparison.clear,
+    }
+
+
+def as_json(results: list[Result], settings: Settings) -> dict[str, Any]:
+    """Return the whole run; ``benchmarks/README.md`` explains the keys."""
+    return {
+        "format": FORMAT,
+        "machine": machine_facts(results, settings),
+        "settings": {
+            "repeats": settings.repeats,
+            "turn_seconds": settings.turn_seconds,
+            "threads": settings.threads,
+        },
+        "rows": [
+            {
+                "name": result.row.name,
+                "title": result.row.title,
+                "unit": result.row.unit,
+                "kind": result.row.kind,
+                "ours": contestant_as_json(result.ours),
+                "peers": [comparison_as_json(each) for each in result.comparisons],
+            }
+            for result in results
+        ],
+    }

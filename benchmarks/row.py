@@ -1,0 +1,162 @@
+"""What a row declares, and where the rows are found.
+
+A row is read by workers in two environments, ours and the peer's, so this module and every file
+in ``rows/`` import nothing but the standard library at the top; libraries are imported inside
+the factories.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+ROWS_PACKAGE = "benchmarks.rows"
+
+Work = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Target:
+    """The ratio that a row is held to; made by `at_least` and `at_most`.
+
+    Attributes
+    ----------
+    sense : {"at least", "at most"}
+        "at least" compares how many times as fast as the peer we are (peer time over ours);
+        "at most" compares how many times the peer's time we take (our time over the peer's).
+    bound : float
+        The ratio itself.
+    """
+
+    sense: Literal["at least", "at most"]
+    bound: float
+
+    def ratio(self, our_seconds: float, peer_seconds: float) -> float:
+        """Return the ratio of two times that this target speaks of."""
+        if self.sense == "at least":
+            return peer_seconds / our_seconds
+        return our_seconds / peer_seconds
+
+    def is_met_by(self, ratio: float) -> bool:
+        """Say whether a ratio keeps to the bound."""
+        return ratio >= self.bound if self.sense == "at least" else ratio <= self.bound
+
+    @property
+    def phrase(self) -> str:
+        """The words that follow the ratio in a sentence."""
+        return "times as fast" if self.sense == "at least" else "times the time"
+
+
+def at_least(bound: float) -> Target:
+    """Target: we are at least `bound` times as fast as the peer."""
+    return Target("at least", bound)
+
+
+def at_most(bound: float) -> Target:
+    """Target: we take at most `bound` times the peer's time."""
+    return Target("at most", bound)
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One thing that our row is compared with.
+
+    Attributes
+    ----------
+    name : str
+        As printed, for example ``"PyTorch eager, fused Adam"``.
+    build : callable
+        Factory like `Row.ours`.
+    needs : str
+        The distribution that has to be installed; reported as missing where it is not.
+    target : Target
+        What we aim at beside this peer.
+    threads : tuple of int
+        Numbers of threads to try, each in a worker of its own; the fastest counts. Empty: as
+        the library chooses.
+    in_our_environment : bool
+        Run with our interpreter even where ``--peer-python`` names another.
+    """
+
+    name: str
+    build: Callable[[], Work | str]
+    needs: str
+    target: Target
+    threads: tuple[int, ...] = ()
+    in_our_environment: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison.
+
+    Attributes
+    ----------
+    name : str
+        What is typed to select the row.
+    title : str
+        What is compared, in one line.
+    unit : str
+        What one unit of work is, for example ``"training step"``.
+    ours : callable
+        Factory: called once in its worker, it prepares everything and returns a callable that
+        does one unit of work and returns when the result is there. For the kind "process" it
+        returns statements (text) that a fresh interpreter times.
+    peers : sequence of Peer
+        At least one.
+    kind : {"work", "process"}
+        "work": a warm worker repeats the unit. "process": each turn starts a new interpreter.
+    default : bool
+        Part of what ``python -m benchmarks`` measures when no name is given.
+    module : str
+        Where the row is written; filled in when it is found.
+    """
+
+    name: str
+    title: str
+    unit: str
+    ours: Callable[[], Work | str]
+    peers: Sequence[Peer]
+    kind: Literal["work", "process"] = "work"
+    default: bool = True
+    module: str = ""
+
+    def factory(self, contestant: str) -> Callable[[], Work | str]:
+        """Return the factory of ``"ours"`` or of the peer with that name."""
+        if contestant == "ours":
+            return self.ours
+        return next(peer.build for peer in self.peers if peer.name == contestant)
+
+
+def rows_of(module_name: str) -> list[Row]:
+    """Return the rows that one module declares in its ``ROWS``."""
+    module = importlib.import_module(module_name)
+    return [replace(row, module=module_name) for row in module.ROWS]
+
+
+def all_rows() -> list[Row]:
+    """Return the rows of every file in ``rows/``, by file name."""
+    package = importlib.import_module(ROWS_PACKAGE)
+    files = sorted(found.name for found in pkgutil.iter_modules(package.__path__))
+    return [row for file in files for row in rows_of(f"{ROWS_PACKAGE}.{file}")]
+
+
+def select(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
+    """Choose rows by their name or by the name of their file; without names, the default set.
+
+    Raises
+    ------
+    LookupError
+        When a name fits no row; the message lists what there is.
+    """
+    if not names:
+        return [row for row in rows if row.default]
+    known = {row.name for row in rows} | {row.module.rpartition(".")[2] for row in rows}
+    for name in names:
+        if name not in known:
+            there_is = ", ".join(row.name for row in rows)
+            raise LookupError(f"no row is called {name!r}; there are: {there_is}")
+    return [row for row in rows if {row.name, row.module.rpartition(".")[2]} & set(names)]

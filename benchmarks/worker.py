@@ -1,0 +1,94 @@
+"""A worker: one process that holds one side of one row and times batches on request.
+
+It reads one JSON object a line from its standard input and answers each with one line:
+
+=====================================  ==========================================
+request                                answer
+=====================================  ==========================================
+``{"do": "build", "module": ...,       ``{}``; builds the unit of work
+"row": ..., "contestant": ...}``
+``{"do": "calibrate", "seconds": s}``  ``{"units": n}``; warms up on the way
+``{"do": "time", "units": n}``         ``{"seconds": s}`` for the whole batch
+=====================================  ==========================================
+
+Whatever goes wrong is answered as ``{"problem": traceback}``. It ends when its input ends. What
+the libraries print goes to standard error.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import traceback
+from time import perf_counter
+from typing import Any
+
+from benchmarks.row import Work, rows_of
+
+
+def build(module: str, row_name: str, contestant: str) -> Work:
+    """Find the row and call the factory of one contestant."""
+    row = next(row for row in rows_of(module) if row.name == row_name)
+    work = row.factory(contestant)()
+    if not callable(work):
+        raise TypeError(f"{row_name}: the factory of {contestant!r} returned no callable")
+    return work
+
+
+def time_batch(work: Work, units: int) -> float:
+    """Return the seconds that `units` units of work take, one after the other.
+
+    The garbage collector stays on, as it is for a user; what earlier batches left is collected
+    before the clock starts.
+    """
+    gc.collect()
+    start = perf_counter()
+    for _ in range(units):
+        work()
+    return perf_counter() - start
+
+
+def calibrate(work: Work, seconds: float) -> int:
+    """Return how many units take about `seconds`, at least one; the search is the warm-up."""
+    units = 1
+    time_batch(work, units)
+    while (elapsed := time_batch(work, units)) < seconds / 2:
+        units = max(units + 1, min(10 * units, round(units * seconds / max(elapsed, 1e-9))))
+    units = max(1, round(units * seconds / elapsed))
+    return max(1, round(units * seconds / time_batch(work, units)))
+
+
+class Worker:
+    """The state between two requests: the unit of work, once it is built."""
+
+    def __init__(self) -> None:
+        self.work: Work | None = None
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Do what one request asks."""
+        if request["do"] == "build":
+            self.work = build(request["module"], request["row"], request["contestant"])
+            return {}
+        assert self.work is not None, "build comes first"
+        if request["do"] == "calibrate":
+            return {"units": calibrate(self.work, request["seconds"])}
+        return {"seconds": time_batch(self.work, request["units"])}
+
+
+def main() -> None:
+    """Answer requests until the input ends."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    worker = Worker()
+    for line in sys.stdin:
+        try:
+            answer = worker.answer(json.loads(line))
+        except Exception:  # noqa: BLE001 (the other end hears of it, whatever it is)
+            answer = {"problem": traceback.format_exc()}
+        answers.write(json.dumps(answer) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""Pictures: figures of traces, made by pure functions (a result in, a figure out).
+
+Needs the extra ``lab``. Names are handed on at first use, so that importing this package loads
+neither plotly nor matplotlib.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "race": "figures",
+    "surface_map": "figures",
+    "loss_curves": "figures",
+    "race_png": "pictures",
+    "summary": "words",
+}
+
+__all__ = ["loss_curves", "race", "race_png", "summary", "surface_map"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"optlab.viz has no {name!r}; it has {', '.join(__all__)}")
+    try:
+        return getattr(import_module(f"optlab.viz.{home}"), name)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] == "optlab":
+            raise  # a fault of ours, which no installation would mend
+        raise ModuleNotFoundError(
+            f"pictures need the extra lab: pip install 'optlab[lab]' ({missing})",
+            name=missing.name,
+        ) from missing
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

@@ -1,0 +1,142 @@
+"""Where things stand on a page: pixel sizes that both renderers share, so that twins look alike."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from optlab.viz import theme
+
+WIDTH, HEIGHT = 1000, 480
+"""The default size of a figure."""
+
+LEFT, RIGHT = 50, 14
+TITLE_LINE, HEADLINE_LINE, LEGEND_LINE = 26, 47, 70
+"""Heights of the title's and the headline's base lines, and of the legend's middle."""
+HEADING_ROOM, LEGEND_ROW, NOTE_LINE, AXIS_ROOM = 34, 20, 16, 30
+AXIS_GAP = 62
+"""Between two panels: the numbers of the right one's axis stand there."""
+_LEGEND_SAMPLE = 54  # line, marker, and the space before the name
+_LEAST = (480, 320)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A drawing area in pixels, from the upper left corner of the page."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class Page:
+    """A figure's size and what stands where on it.
+
+    Attributes
+    ----------
+    width, height : int
+        Pixels.
+    panels : tuple of Panel
+        From left to right.
+    columns : int
+        Legend entries that fit one row.
+    entry_width : float
+        Pixels of one legend entry.
+    note : tuple of str
+        The line under the figure, wrapped to the page.
+    """
+
+    width: int
+    height: int
+    panels: tuple[Panel, ...]
+    columns: int
+    entry_width: float
+    note: tuple[str, ...]
+
+    @property
+    def top(self) -> float:
+        """Upper edge of the panels."""
+        return self.panels[0].top
+
+    @property
+    def bottom(self) -> float:
+        """Room under the panels."""
+        return self.height - self.panels[0].top - self.panels[0].height
+
+    def legend_place(self, index: int) -> tuple[float, float]:
+        """Left end and middle height of a legend entry."""
+        row, column = divmod(index, self.columns)
+        return LEFT + column * self.entry_width, LEGEND_LINE + row * LEGEND_ROW
+
+    def note_line(self, index: int) -> float:
+        """Middle height of a line of the note."""
+        return self.height - 8 - NOTE_LINE * (len(self.note) - index - 0.5)
+
+
+def text_width(text: str, size: float) -> float:
+    """Pixels that a line of text takes, near enough for a layout."""
+    return 0.56 * size * len(text)
+
+
+def page(
+    width: int,
+    height: int,
+    *,
+    names: Sequence[str],
+    note: str,
+    shares: Sequence[float],
+    rooms: Sequence[float],
+) -> Page:
+    """Lay out a figure.
+
+    Parameters
+    ----------
+    width, height : int
+        Pixels.
+    names : sequence of str
+        What the legend lists.
+    note : str
+        What stands under the figure.
+    shares : sequence of float
+        How much of the width each panel takes, relative to the others.
+    rooms : sequence of float
+        Pixels kept free right of each panel: for labels at the ends of its curves, and for the
+        axis of the next panel.
+
+    Raises
+    ------
+    ValueError
+        If the figure would be too small to read.
+
+    Examples
+    --------
+    >>> left, right = page(1000, 480, names=["Adam"], note="", shares=[3, 2], rooms=[62, 0]).panels
+    >>> round(left.width + right.width), left.height == right.height
+    (874, True)
+    """
+    if width < _LEAST[0] or height < _LEAST[1]:
+        raise ValueError(
+            f"a figure of {width} x {height} pixels is too small to read; "
+            f"the least is {_LEAST[0]} x {_LEAST[1]}"
+        )
+    usable = width - LEFT - RIGHT
+    entry_width = _LEGEND_SAMPLE + max((text_width(n, theme.FONT_TEXT) for n in names), default=0)
+    entry_width += 18
+    columns = max(1, int(usable // entry_width))
+    rows = math.ceil(len(names) / columns)
+    letters = int(usable / (0.5 * theme.FONT_TEXT))
+    lines = tuple(textwrap.wrap(note, letters))
+    last = LEGEND_LINE + (rows - 1) * LEGEND_ROW if rows else TITLE_LINE
+    top = last + LEGEND_ROW / 2 + HEADING_ROOM
+    bottom = AXIS_ROOM + NOTE_LINE * len(lines) + 8
+    room = usable - sum(rooms)
+    panels, left = [], float(LEFT)
+    for share, after in zip(shares, rooms, strict=True):
+        across = room * share / sum(shares)
+        panels.append(Panel(left, top, across, height - top - bottom))
+        left += across + after
+    return Page(width, height, tuple(panels), columns, entry_width, lines)

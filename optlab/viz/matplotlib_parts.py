@@ -1,0 +1,232 @@
+"""Parts of the static twins: page, axes, legend, and pens as matplotlib wants them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, fontManager
+from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import FixedLocator, FuncFormatter
+
+from optlab.viz import layout, theme, words
+from optlab.viz.layout import Page, Panel
+from optlab.viz.results import ComparisonLike
+from optlab.viz.theme import Style
+from optlab.viz.views import Mark, styles_of
+
+DOTS_PER_INCH = 100
+PIXEL = 72 / DOTS_PER_INCH  # in points, matplotlib's unit of lines and fonts
+_MARKERS = {
+    "circle": "o",
+    "square": "s",
+    "triangle-up": "^",
+    "diamond": "D",
+    "pentagon": "p",
+    "triangle-down": "v",
+    "hexagon": "h",
+    "cross": "P",
+    "x": "X",
+    "star": "*",
+}
+# matplotlib's diamond and star differ in size from plotly's of the same number.
+_MARKER_SCALE = {"diamond": 0.85, "square": 0.9, "star": 1.35}
+
+
+@cache
+def _family() -> str:
+    """The first of the house's fonts that this machine has; the last comes with matplotlib."""
+    installed = {font.name for font in fontManager.ttflist}
+    return next((f for f in theme.FONT_FAMILIES if f in installed), theme.FONT_FAMILIES[-1])
+
+
+def font(size: float, weight: str = "normal") -> FontProperties:
+    """Return a font of the house; sizes in pixels."""
+    return FontProperties(family=_family(), size=size * PIXEL, weight=weight)
+
+
+def _write(
+    figure: Figure,
+    page: Page,
+    x: float,
+    y: float,
+    text: str,
+    size: float,
+    *,
+    color: str = theme.INK,
+    weight: str = "normal",
+) -> Any:
+    """Write on the page, in pixels from its upper left corner, on the middle of the line."""
+    return figure.text(
+        x / page.width,
+        1 - y / page.height,
+        text,
+        color=color,
+        fontproperties=font(size, weight),
+        va="center_baseline",
+        parse_math=False,
+    )
+
+
+def draw_page(figure: Figure, page: Page, comparison: ComparisonLike) -> None:
+    """Write title, headline and conditions, and draw the legend."""
+    title, headline = comparison.problem.title, words.headline(comparison)
+    place: float = layout.TITLE_LINE - 6
+    _write(figure, page, layout.LEFT, place, title, theme.FONT_TITLE, weight="bold")
+    place = layout.HEADLINE_LINE - 4
+    _write(figure, page, layout.LEFT, place, headline, theme.FONT_TEXT, color=theme.QUIET)
+    for at, line in enumerate(page.note):
+        place = page.note_line(at)
+        _write(figure, page, layout.LEFT, place, line, theme.FONT_SMALL, color=theme.QUIET)
+    for at, (name, style) in enumerate(styles_of(comparison).items()):
+        x, y = page.legend_place(at)
+        across = [(x + shift) / page.width for shift in (4, 26, 48)]
+        sample = Line2D(
+            across,
+            [1 - y / page.height] * 3,
+            transform=figure.transFigure,
+            markevery=[1],
+            **line_pen(style),
+            **marker_pen(style.marker, theme.END_SIZE, style.color, theme.PAPER, 1.2),
+        )
+        figure.add_artist(sample)
+        _write(figure, page, x + 54, y, name, theme.FONT_TEXT)
+
+
+def panel_axes(figure: Figure, page: Page, at: int) -> Axes:
+    """Add the axes of a panel, plain."""
+    panel: Panel = page.panels[at]
+    axes = figure.add_axes(
+        (
+            panel.left / page.width,
+            1 - (panel.top + panel.height) / page.height,
+            panel.width / page.width,
+            panel.height / page.height,
+        )
+    )
+    axes.set_facecolor(theme.PAPER)
+    axes.tick_params(which="both", length=0, pad=4, colors=theme.QUIET)
+    for spine in axes.spines.values():
+        spine.set(color=theme.FRAME, linewidth=PIXEL)
+    return axes
+
+
+def add_heading(axes: Axes, title: str, note: str) -> None:
+    """Write what a panel shows above it."""
+    bold = axes.annotate(
+        title,
+        (0, 1),
+        (0, 16 * PIXEL),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        fontproperties=font(theme.FONT_HEADING, "bold"),
+        color=theme.INK,
+        va="center_baseline",
+        parse_math=False,
+    )
+    width = bold.get_window_extent(FigureCanvasAgg(axes.get_figure(root=True)).get_renderer()).width
+    axes.annotate(
+        note,
+        (0, 1),
+        ((width + 8) * PIXEL, 16 * PIXEL),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        fontproperties=font(theme.FONT_SMALL),
+        color=theme.QUIET,
+        va="center_baseline",
+        parse_math=False,
+    )
+
+
+def style_ticks(axes: Axes, x_name: str, y_name: str = "") -> None:
+    """Set the font of the numbers, and name an axis at its first number."""
+    for axis, name in ((axes.xaxis, x_name), (axes.yaxis, y_name)):
+        low, high = sorted(axis.get_view_interval())
+        shown = [tick for tick in axis.get_majorticklocs() if low <= tick <= high]
+        first = shown[0] if shown else None
+        if axis.get_scale() != "log" and not isinstance(axis.get_major_locator(), FixedLocator):
+
+            def text(value: float, _: Any, first: float | None = first, name: str = name) -> str:
+                return (
+                    f"{name} {words.number(value)}".strip()
+                    if value == first
+                    else words.number(value)
+                )
+
+            axis.set_major_formatter(FuncFormatter(text))
+        for label in axis.get_ticklabels():
+            label.set(fontproperties=font(theme.FONT_SMALL), color=theme.QUIET)
+
+
+def line_pen(style: Style, width: float = theme.LINE_WIDTH) -> dict[str, Any]:
+    """Return colour, width and dash, which matplotlib measures in line widths."""
+    dash = (0, tuple(length / width for length in style.dash)) if style.dash else "solid"
+    return {
+        "color": style.color,
+        "linewidth": width * PIXEL,
+        "linestyle": dash,
+        "dash_capstyle": "butt",
+        "solid_joinstyle": "round",
+    }
+
+
+def marker_pen(name: str, size: float, face: str, edge: str, edge_width: float) -> dict[str, Any]:
+    """Return a marker as matplotlib takes it; sizes in pixels."""
+    return {
+        "marker": _MARKERS[name],
+        "markersize": size * PIXEL * _MARKER_SCALE.get(name, 1.0),
+        "markerfacecolor": face,
+        "markeredgecolor": edge,
+        "markeredgewidth": edge_width * PIXEL,
+    }
+
+
+def halo(width: float = 2.5) -> list[Any]:
+    """Return an effect that keeps text readable over lines."""
+    return [withStroke(linewidth=width * PIXEL, foreground=theme.PAPER)]
+
+
+_SIDES = {"left": -1, "center": 0, "right": 1, "top": 1, "middle": 0, "bottom": -1}
+_ALIGN = {-1: "right", 0: "center", 1: "left"}
+
+
+def label_mark(axes: Axes, mark: Mark, color: str, size: float, order: float) -> None:
+    """Write the text of a mark on its side; nothing where there is no room."""
+    if mark.position is None:
+        return
+    vertical, horizontal = mark.position.split()
+    right, up = _SIDES[horizontal], _SIDES[vertical]
+    away = (size / 2 + 2) * PIXEL
+    axes.annotate(
+        mark.text,
+        (mark.x, mark.y),
+        (right * away, up * away),
+        textcoords="offset points",
+        ha=_ALIGN[right],
+        va={-1: "top", 0: "center", 1: "bottom"}[up],
+        color=color,
+        fontproperties=font(theme.FONT_TEXT),
+        path_effects=halo(),
+        zorder=order,
+        parse_math=False,
+        annotation_clip=False,
+    )
+
+
+def put_mark(axes: Axes, mark: Mark, color: str, order: float, **marker: Any) -> None:
+    """Draw a mark and its text."""
+    axes.plot(
+        [mark.x],
+        [mark.y],
+        linestyle="none",
+        clip_on=False,
+        zorder=order,
+        **marker_pen(
+            marker["name"], marker["size"], marker["face"], marker["edge"], marker["edge_width"]
+        ),
+    )
+    label_mark(axes, mark, color, marker["size"], order + 0.1)

@@ -1,0 +1,57 @@
+"""The pages of the figures: which panels stand side by side, and the room of their labels."""
+
+from __future__ import annotations
+
+from optlab.viz import layout, theme, words
+from optlab.viz.layout import Page
+from optlab.viz.results import ComparisonLike
+
+
+def race_page(comparison: ComparisonLike, width: int, height: int) -> Page:
+    """Lay out a race: map and curves, or curves and accuracies."""
+    on_map = comparison.problem.kind == "surface"
+    ends = _end_room(comparison)
+    return layout.page(
+        width,
+        height,
+        names=list(comparison.traces),
+        note=words.conditions(comparison),
+        shares=[1.5, 1] if on_map else [1.3, 1],
+        rooms=[layout.AXIS_GAP, ends] if on_map else [ends + _name_room(comparison), 0],
+    )
+
+
+def curves_page(comparison: ComparisonLike, width: int, height: int) -> Page:
+    """Lay out curves alone."""
+    return layout.page(
+        width,
+        height,
+        names=list(comparison.traces),
+        note=words.conditions(comparison),
+        shares=[1],
+        rooms=[_end_room(comparison)],
+    )
+
+
+def _end_room(comparison: ComparisonLike) -> float:
+    """Pixels for the longest name with a value behind it."""
+    longest = max((len(name) for name in comparison.traces), default=0)
+    return layout.text_width("m" * longest + " 1.23e-45", theme.FONT_TEXT) + 4
+
+
+def _name_room(comparison: ComparisonLike) -> float:
+    """Pixels for the names beside the accuracies."""
+    longest = max((len(name) for name in comparison.traces), default=0)
+    return layout.text_width("m" * longest, theme.FONT_TEXT) + 12
+
+
+def map_page(comparison: ComparisonLike | None, width: int, height: int) -> Page:
+    """Lay out a map alone, with or without paths."""
+    return layout.page(
+        width,
+        height,
+        names=[] if comparison is None else list(comparison.traces),
+        note="" if comparison is None else words.conditions(comparison),
+        shares=[1],
+        rooms=[0],
+    )

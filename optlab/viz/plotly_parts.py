@@ -1,0 +1,225 @@
+"""Parts of the interactive figures: page, axes, legend, and pens as plotly wants them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from optlab.viz import layout, theme
+from optlab.viz.geometry import Floats
+from optlab.viz.layout import Page, Panel
+from optlab.viz.results import ComparisonLike
+from optlab.viz.theme import Style
+from optlab.viz.views import Mark, styles_of
+
+CLOUD_BUTTON = "sendChartToCloud"
+"""plotly's mode bar would upload the chart; nothing of ours leaves the machine."""
+CONFIG: dict[str, Any] = {
+    "displaylogo": False,
+    "showSendToCloud": False,
+    "modeBarButtonsToRemove": [CLOUD_BUTTON, "select2d", "lasso2d", "autoScale2d"],
+}
+"""plotly's configuration for our figures."""
+
+_FONT = ", ".join((*theme.FONT_FAMILIES, "sans-serif"))
+_HALO = ", ".join(
+    f"{x}px {y}px 2px {theme.PAPER}" for x, y in ((1, 0), (-1, 0), (0, 1), (0, -1), (0, 0))
+)
+
+
+def empty_figure(page: Page, title: str, headline: str) -> go.Figure:
+    """Return a figure with title, headline and conditions, and no data yet."""
+    figure = go.Figure(
+        layout={
+            # Without plotly's default template: ours is the whole look, and the figure is smaller.
+            "template": "none",
+            "width": page.width,
+            "height": page.height,
+            "margin": {
+                "l": layout.LEFT,
+                "r": layout.RIGHT,
+                "t": page.top,
+                "b": page.bottom,
+                "pad": 0,
+            },
+            "paper_bgcolor": theme.PAPER,
+            "plot_bgcolor": theme.PAPER,
+            "font": {"family": _FONT, "size": theme.FONT_TEXT, "color": theme.INK},
+            "title": {
+                "text": f"<b>{title}</b>",
+                "font": {"size": theme.FONT_TITLE},
+                "x": layout.LEFT / page.width,
+                "xanchor": "left",
+                "y": 1 - layout.TITLE_LINE / page.height,
+                "yanchor": "bottom",
+            },
+            "hovermode": "closest",
+            "hoverlabel": {"bgcolor": theme.PAPER, "font": {"color": theme.INK}},
+            "modebar": {
+                "remove": CONFIG["modeBarButtonsToRemove"],
+                "color": theme.QUIET,
+                "activecolor": theme.INK,
+                "bgcolor": theme.with_opacity(theme.PAPER, 0),
+            },
+            "legend": {
+                "orientation": "h",
+                "x": 0,
+                "xanchor": "left",
+                "y": 1 - (layout.LEGEND_LINE - layout.LEGEND_ROW / 2) / page.height,
+                "yref": "container",
+                "yanchor": "top",
+                "entrywidth": page.entry_width - 58,
+                "itemwidth": 44,
+                "tracegroupgap": 0,
+                "font": {"size": theme.FONT_TEXT},
+                "bgcolor": theme.with_opacity(theme.PAPER, 0),
+            },
+        }
+    )
+    lines: list[tuple[str, float, int]]
+    lines = [(headline, layout.HEADLINE_LINE - 4, theme.FONT_TEXT)]
+    lines += [(text, page.note_line(at), theme.FONT_SMALL) for at, text in enumerate(page.note)]
+    for text, middle, size in lines:
+        figure.add_annotation(
+            text=text,
+            font={"size": size, "color": theme.QUIET},
+            **on_page(page, layout.LEFT, middle),
+        )
+    return figure
+
+
+def on_page(page: Page, x: float, y: float) -> dict[str, Any]:
+    """Where an annotation stands on the page, in pixels from its upper left corner."""
+    return {
+        "xref": "paper",
+        "yref": "paper",
+        "x": 0,
+        "y": 1,
+        "xshift": x - layout.LEFT,
+        "yshift": page.top - y,
+        "xanchor": "left",
+        "yanchor": "middle",
+        "showarrow": False,
+        "align": "left",
+        "borderpad": 0,
+    }
+
+
+def add_heading(figure: go.Figure, page: Page, at: int, title: str, note: str) -> None:
+    """Write what a panel shows above it."""
+    panel = page.panels[at]
+    figure.add_annotation(
+        text=f'<b>{title}</b>  <span style="color:{theme.QUIET};font-size:{theme.FONT_SMALL}px">'
+        f"{note}</span>",
+        font={"size": theme.FONT_HEADING},
+        **on_page(page, panel.left, panel.top - 16),
+    )
+
+
+def _domain(page: Page, panel: Panel) -> list[float]:
+    across = page.width - layout.LEFT - layout.RIGHT
+    left = (panel.left - layout.LEFT) / across
+    return [left, min(1.0, left + panel.width / across)]
+
+
+def axis_names(at: int) -> tuple[str, str]:
+    """Return plotly's names for the axes of panel number `at`."""
+    return ("x", "y") if at == 0 else (f"x{at + 1}", f"y{at + 1}")
+
+
+def put_axes(figure: go.Figure, page: Page, at: int, x: dict[str, Any], y: dict[str, Any]) -> None:
+    """Place the axes of a panel on the page."""
+    x_name, y_name = axis_names(at)
+    common = {
+        "zeroline": False,
+        "ticks": "",
+        "tickfont": {"size": theme.FONT_SMALL, "color": theme.QUIET},
+        "gridcolor": theme.RULE,
+    }
+    suffix = x_name[1:]
+    figure.update_layout(
+        {
+            f"xaxis{suffix}": {
+                **common,
+                "domain": _domain(page, page.panels[at]),
+                "anchor": y_name,
+                **x,
+            },
+            f"yaxis{suffix}": {**common, "domain": [0, 1], "anchor": x_name, **y},
+        }
+    )
+
+
+def named_at_first(name: str) -> dict[str, Any]:
+    """Name an axis at its first number, where the eye starts to read."""
+    return {"tickprefix": f"{name} ", "showtickprefix": "first"}
+
+
+def dash_text(style: Style) -> str:
+    """Return a dash as plotly takes it."""
+    return ",".join(f"{length:g}px" for length in style.dash) or "solid"
+
+
+def add_legend(figure: go.Figure, comparison: ComparisonLike) -> None:
+    """Add one entry an optimizer, which shows line and marker and switches all that is theirs."""
+    for name, style in styles_of(comparison).items():
+        figure.add_trace(
+            go.Scatter(
+                x=[None],
+                y=[None],
+                name=name,
+                legendgroup=name,
+                mode="lines+markers",
+                line={
+                    "color": style.color,
+                    "width": theme.LINE_WIDTH,
+                    "dash": dash_text(style),
+                },
+                marker=end_marker(style),
+                hoverinfo="skip",
+            )
+        )
+
+
+def end_marker(style: Style, *, hollow: bool = False) -> dict[str, Any]:
+    """Return the marker of an end; hollow where the run did not end but leave or stop."""
+    return {
+        "symbol": style.marker,
+        "size": theme.END_SIZE,
+        "color": theme.PAPER if hollow else style.color,
+        "line": {
+            "color": style.color if hollow else theme.PAPER,
+            "width": 2.0 if hollow else 1.2,
+        },
+        "opacity": 1,
+    }
+
+
+def small(values: Floats) -> Any:
+    """Halve what a figure weighs: float32 is finer than any screen."""
+    return np.asarray(values, dtype=np.float32)
+
+
+def thousandths(height: Floats) -> Any:
+    """Heights in thousandths of a decade: as 16-bit whole numbers they weigh half."""
+    scaled = np.rint(1000 * height)
+    whole = bool(np.isfinite(scaled).all()) and np.abs(scaled).max() < 2**15
+    return scaled.astype(np.int16) if whole else small(scaled)
+
+
+def label_font(color: str) -> dict[str, Any]:
+    """Return the font of a label that is readable over lines."""
+    return {"size": theme.FONT_TEXT, "color": color, "shadow": _HALO}
+
+
+def mark_text(mark: Mark) -> dict[str, Any]:
+    """Return the text of a mark as a scatter trace takes it; none where there is no room."""
+    if mark.position is None:
+        return {"mode": "markers"}
+    return {
+        "mode": "markers+text",
+        "text": [mark.text.replace("\n", "<br>")],
+        "textposition": mark.position,
+    }

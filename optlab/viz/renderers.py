@@ -1,0 +1,46 @@
+"""What `optlab.viz` declares to the display registry: who draws which kind of result."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+from optlab.viz import figures, pictures, words
+from optlab.viz.results import ComparisonLike
+
+_SCALE = 1.5
+"""Pixels of the stored picture for each of the figure's: sharp, and still light in a notebook."""
+
+
+class ComparisonRenderer:
+    """Draws comparisons: a race of optimizers on one problem."""
+
+    def figure(self, result: ComparisonLike, /, **options: Any) -> Any:
+        """Return `optlab.viz.race` of a comparison; the options are its `width` and `height`."""
+        return figures.race(result, **options)
+
+    def mimebundle(self, result: ComparisonLike, /) -> dict[str, Any]:
+        """Return a comparison as a notebook stores it.
+
+        The interactive figure for a living notebook, the picture for one that is only read, and the
+        summary in words for a terminal and for those who see neither.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> race = ol.compare("rosenbrock", {"Adam": ol.optimizer.Adam(0.1)}, steps=5)
+        >>> sorted(comparison.mimebundle(race))
+        ['application/vnd.plotly.v1+json', 'image/png', 'text/plain']
+        """
+        picture = pictures.race_png(result, scale=_SCALE)
+        drawn = json.loads(figures.race(result).to_json())
+        return {
+            "application/vnd.plotly.v1+json": {**drawn, "config": figures.CONFIG},
+            "image/png": base64.b64encode(picture).decode("ascii"),
+            "text/plain": words.summary(result),
+        }
+
+
+comparison = ComparisonRenderer()
+"""The renderer of comparisons, as `pyproject.toml` names it."""

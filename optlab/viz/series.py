@@ -1,0 +1,344 @@
+"""Views of what changes over the steps: loss curves, and the accuracy that they lead to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from optlab.viz import theme, words
+from optlab.viz.geometry import Box, Floats, LabelPlacer, clip_line, spread, thin
+from optlab.viz.results import ComparisonLike, TraceLike
+from optlab.viz.theme import Style
+from optlab.viz.views import Mark, styles_of, visited
+
+Scale = Literal["log", "linear"]
+
+_POINTS = 2800  # of all curves together: with four, about two a pixel each
+_END_GAP = 15  # pixels between two labels at the ends of curves
+
+
+@dataclass(frozen=True)
+class SeriesView:
+    """One curve.
+
+    Attributes
+    ----------
+    name : str
+        As in the legend.
+    style : Style
+        The optimizer's style.
+    x, y : arrays
+        Steps taken, and values, clipped at the panel's border; NaN where there is a gap.
+    scale : {"log", "linear"}
+        How the values' axis is divided.
+    label, units : str
+        What the values are, and in which units (empty: none).
+    faint : bool
+        Drawn thin and pale, behind the curve that matters.
+    """
+
+    name: str
+    style: Style
+    x: Floats
+    y: Floats
+    scale: Scale
+    label: str
+    units: str
+    faint: bool = False
+
+
+@dataclass(frozen=True)
+class CurveEnd:
+    """The last value of a curve, with its label's own height in the column beside the panel."""
+
+    name: str
+    style: Style
+    x: float
+    y: float
+    text: str
+    text_y: float
+
+
+@dataclass(frozen=True)
+class CurvesView:
+    """A panel of curves over the steps.
+
+    Attributes
+    ----------
+    title, note : str
+        What is drawn, and on which scale.
+    box : Box
+        What is seen; along y in powers of ten where the scale is ``"log"``.
+    scale : {"log", "linear"}
+        How the values' axis is divided.
+    series : tuple of SeriesView
+        The curves, faint ones first.
+    ends : tuple of CurveEnd
+        Runs that reached the last step.
+    stops : tuple of (name, style, Mark)
+        Runs that ended early or left the panel, where and why.
+    """
+
+    title: str
+    note: str
+    box: Box
+    scale: Scale
+    series: tuple[SeriesView, ...]
+    ends: tuple[CurveEnd, ...]
+    stops: tuple[tuple[str, Style, Mark], ...]
+
+
+@dataclass(frozen=True)
+class AccuracyView:
+    """Held-out accuracy of every run; None where a run has none, with the reason as text."""
+
+    rows: tuple[tuple[str, Style, float | None, str], ...]
+
+
+def moving_mean(values: Floats, window: int) -> Floats:
+    """Mean over `window` neighbouring values, fewer at the ends, so that nothing lags behind.
+
+    Examples
+    --------
+    >>> moving_mean(np.array([0.0, 3.0, 0.0, 3.0]), 3)
+    array([1.5, 1. , 2. , 1.5])
+    """
+    ones = np.ones(min(window, len(values)))
+    total = np.convolve(values, ones, mode="same")
+    return total / np.convolve(np.ones_like(values), ones, mode="same")
+
+
+def loss_scale(losses: Sequence[Floats], minimum: float | None) -> tuple[Scale, float, str, str]:
+    """Choose how losses are drawn: the scale, what is subtracted, the title, and the note.
+
+    A log axis tells good from very good, but takes positive values only. So the known minimum is
+    subtracted; without one the losses stand as they are, on a log axis if all are positive.
+
+    Examples
+    --------
+    >>> loss_scale([np.array([3.0, -1.0])], -2.0)
+    ('log', -2.0, 'Loss above the minimum −2', 'log scale')
+    >>> loss_scale([np.array([3.0, -1.0])], None)
+    ('linear', 0.0, 'Loss', 'linear scale')
+    """
+    together = np.concatenate([np.empty(0), *losses])
+    finite = together[np.isfinite(together)]
+    lowest = float(finite.min(initial=math.inf))
+    # A "minimum" that a run undercuts by more than rounding is not one.
+    if minimum is not None and lowest >= minimum - 1e-9 * max(1.0, abs(minimum)):
+        title = "Loss" if minimum == 0 else f"Loss above the minimum {words.number(minimum)}"
+        return "log", float(minimum), title, "log scale"
+    if len(finite) and lowest > 0:
+        return "log", 0.0, "Loss", "log scale"
+    return "linear", 0.0, "Loss", "linear scale"
+
+
+def _limits(
+    curves: Sequence[tuple[TraceLike, Floats]], scale: Scale, base: float
+) -> tuple[float, float]:
+    """Choose the part of the loss axis that is seen, in powers of ten on a log scale.
+
+    Runs that were not stopped are shown whole. One that diverged would press all others flat: it is
+    shown up to ten times above the rest and then leaves the panel.
+    """
+    # Above a minimum that is not zero, what lies deeper than float64's digits is rounding.
+    rounding = 4e-16 * abs(base)
+    steady: list[Floats] = []
+    wild: list[Floats] = []
+    for trace, values in curves:
+        usable = values[np.isfinite(values) & ((values > 0) if scale == "log" else True)]
+        (steady if trace.stopped is None else wild).append(usable)
+    calm = np.concatenate([np.empty(0), *steady, *(values[:1] for values in wild)])
+    if not len(calm):
+        return (-1.0, 1.0) if scale == "log" else (0.0, 1.0)
+    top, bottom = float(calm.max()), float(calm.min())
+    if any(len(values) and values.max() > top for values in wild):
+        top *= 10 if top > 0 else 0.1
+    if scale == "linear":
+        top, bottom = max(top, 0.0), min(bottom, 0.0)  # a linear axis shows zero
+        room = 0.06 * (top - bottom) or 1.0
+        return bottom - (room if bottom < 0 else 0), top + (room if top > 0 else 0)
+    high, low = math.log10(top), math.log10(max(bottom, rounding, top * 1e-60))
+    room = max(0.05 * (high - low), 0.1)
+    return low - room, high + room
+
+
+def loss_view(comparison: ComparisonLike, width: float, height: float) -> CurvesView:
+    """Decide how the losses of a comparison are drawn over its steps.
+
+    For surfaces the curve ends with the loss after the last step. For networks the loss of a step
+    is that of its mini-batch: it is drawn faintly, under a mean over neighbouring steps.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Several traces.
+    width, height : float
+        The panel in pixels.
+    """
+    network = comparison.problem.kind == "network"
+    minimum = None if network else comparison.problem.minimum_value
+    raw = {}
+    for name, trace in comparison.traces.items():
+        count = len(trace.loss) + (0 if network else 1)
+        raw[name] = visited(trace, comparison.final_loss.get(name, math.nan), count)
+    scale, base, title, note = loss_scale([values for _, values in raw.values()], minimum)
+    window = _window(max((len(values) for _, values in raw.values()), default=0))
+    if network:
+        title = "Training loss"
+        note += f"; faint: each mini-batch, bold: mean of {window} neighbouring steps"
+    above = {name: (taken, values - base) for name, (taken, values) in raw.items()}
+    low, high = _limits([(comparison.traces[n], v) for n, (_, v) in above.items()], scale, base)
+    box = Box(0.0, float(max(1, comparison.steps)), low, high)
+
+    styles = styles_of(comparison)
+    label = title[0].lower() + title[1:]
+    faint, bold = [], []
+    most = _POINTS // max(4, len(above))
+    tips: dict[str, tuple[float, float]] = {}
+    for name, (taken, values) in above.items():
+        smooth = values
+        if network:
+            pale = _curve(name, styles[name], taken, values, box, scale, label, most, faint=True)
+            faint.append(pale)
+            smooth = _smoothed(values, window)
+        curve = _curve(name, styles[name], taken, smooth, box, scale, label, most)
+        bold.append(curve)
+        seen = np.flatnonzero(np.isfinite(curve.y))
+        if len(seen):
+            tips[name] = float(curve.x[seen[-1]]), float(curve.y[seen[-1]])
+    ends = _ends(comparison, above, tips, styles, box, scale, base, height, network)
+    reached = {end.name for end in ends}
+    stopped = {name: tip for name, tip in tips.items() if name not in reached}
+    stops = _stops(comparison, stopped, styles, box, scale, bold, width, height)
+    return CurvesView(title, note, box, scale, (*faint, *bold), ends, stops)
+
+
+def _window(count: int) -> int:
+    """Return an odd number of steps: one in forty, enough to see through mini-batch noise."""
+    return max(3, 2 * (count // 80) + 1)
+
+
+def _smoothed(values: Floats, window: int) -> Floats:
+    finite = np.isfinite(values)
+    last = int(np.argmin(finite)) if not finite.all() else len(values)
+    return np.concatenate([moving_mean(values[:last], window), values[last:]])
+
+
+def _curve(
+    name: str,
+    style: Style,
+    taken: Floats,
+    values: Floats,
+    box: Box,
+    scale: Scale,
+    label: str,
+    most: int,
+    *,
+    faint: bool = False,
+) -> SeriesView:
+    height = values
+    if scale == "log":
+        with np.errstate(divide="ignore", invalid="ignore"):
+            height = np.log10(values)
+        # The minimum reached exactly has no logarithm; the curve then leaves through the floor.
+        height = np.where(values <= 0, -400.0, height)
+    keep = thin(height, most)
+    x, y = clip_line(taken[keep], height[keep], box)
+    if not len(x) and len(height) and box.contains(taken[0], height[0]):
+        x, y = taken[:1], height[:1]
+    return SeriesView(name, style, x, 10.0**y if scale == "log" else y, scale, label, "", faint)
+
+
+def _height(value: float, scale: Scale) -> float:
+    return math.log10(value) if scale == "log" else value
+
+
+def _ends(
+    comparison: ComparisonLike,
+    above: dict[str, tuple[Floats, Floats]],
+    tips: dict[str, tuple[float, float]],
+    styles: dict[str, Style],
+    box: Box,
+    scale: Scale,
+    base: float,
+    height: float,
+    network: bool,
+) -> tuple[CurveEnd, ...]:
+    """Label the curves that reach the last step, in a column beside the panel."""
+    pixel = box.height / height
+    names = [
+        name
+        for name, (x, _) in tips.items()
+        if comparison.traces[name].stopped is None and x == above[name][0][-1]
+    ]
+    wanted = [(_height(tips[name][1], scale) - box.y_low) / pixel for name in names]
+    placed = spread(wanted, _END_GAP, _END_GAP / 2, height - _END_GAP / 2)
+    ends = []
+    for name, place in zip(names, placed, strict=True):
+        x, y = tips[name]
+        last = y if network else float(above[name][1][-1])
+        text_height = box.y_low + place * pixel
+        ends.append(
+            CurveEnd(
+                name=name,
+                style=styles[name],
+                x=x,
+                y=y,
+                text=f"{name} {words.number(last)}",
+                text_y=10.0**text_height if scale == "log" else text_height,
+            )
+        )
+    return tuple(ends)
+
+
+def _stops(
+    comparison: ComparisonLike,
+    tips: dict[str, tuple[float, float]],
+    styles: dict[str, Style],
+    box: Box,
+    scale: Scale,
+    curves: Sequence[SeriesView],
+    width: float,
+    height: float,
+) -> tuple[tuple[str, Style, Mark], ...]:
+    """Label the runs that do not reach the last step, where their curve ends."""
+
+    def pixels(x: Floats, y: Floats) -> Floats:
+        up = np.log10(y) if scale == "log" else y
+        across = (x - box.x_low) / box.width * width
+        return np.stack([across, (up - box.y_low) / box.height * height], axis=1)
+
+    placer = LabelPlacer(Box(2, width - 2, 2, height - 2), [pixels(c.x, c.y) for c in curves])
+    marks = []
+    for name, (x, y) in tips.items():
+        reason = words.why_stopped(comparison.traces[name])
+        if reason is None:  # it ran on where a log axis has no room: the minimum, to rounding
+            floor = words.number(10.0**box.y_low if scale == "log" else box.y_low, 1)
+            reason = f"below {floor} from step {math.ceil(x)}"
+        across, up = pixels(np.array([x]), np.array([y]))[0]
+        text = f"{name} {reason}"
+        where = (float(across), float(up))
+        position = placer.place(where, text, theme.FONT_TEXT, theme.END_SIZE / 2 + 2)
+        marks.append((name, styles[name], Mark(x, y, text, position)))
+    return tuple(marks)
+
+
+def accuracy_view(comparison: ComparisonLike) -> AccuracyView | None:
+    """Return held-out accuracies, in the order of the legend; None if the problem has none."""
+    if not comparison.accuracy:
+        return None
+    styles = styles_of(comparison)
+    rows: list[tuple[str, Style, float | None, str]] = []
+    for name, trace in comparison.traces.items():
+        value = float(comparison.accuracy.get(name, math.nan))
+        stopped = words.why_stopped(trace)
+        if math.isfinite(value) and stopped is None:
+            rows.append((name, styles[name], value, words.percent(value)))
+        else:
+            rows.append((name, styles[name], None, stopped or "not measured"))
+    return AccuracyView(tuple(rows))

@@ -1,0 +1,334 @@
+"""The view model: what a figure shows, as plain data that any renderer can draw.
+
+Everything that could be told wrongly is decided here, once: which part of the surface is seen,
+where a path leaves it, how far its levels reach. The plotly figure and its matplotlib twin draw
+the same views and so cannot disagree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optlab.viz import theme, words
+from optlab.viz.contours import ContourLabel, label_contours, log_levels
+from optlab.viz.geometry import (
+    Box,
+    Floats,
+    LabelPlacer,
+    clip_line,
+    simplify,
+    view_box,
+    with_aspect,
+)
+from optlab.viz.results import ComparisonLike, ProblemLike, SurfaceLike, TraceLike
+from optlab.viz.theme import Style
+
+_GRID = 175  # columns of the surface's grid: contours look smooth, and the figure stays small
+_HOVER_STEPS = 1000  # steps of all paths together that answer the pointer
+_DOT_SPACING = 7  # pixels: steps shorter than this get no dot, which would hide the dashes
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A labelled point. `position` is a side as in plotly's ``textposition``, None: no label."""
+
+    x: float
+    y: float
+    text: str
+    position: str | None
+
+
+@dataclass(frozen=True)
+class PathView:
+    """The path of one optimizer over the map.
+
+    Attributes
+    ----------
+    name : str
+        As in the legend.
+    style : Style
+        The optimizer's style.
+    x, y : arrays
+        The line, clipped at the map's border, with NaN between two pieces.
+    step, step_x, step_y, step_loss : arrays
+        Points that the optimizer visited inside the map, the number of steps taken before each, and
+        the loss there.
+    dotted : array of bool
+        Which of these points are marked with a dot: those that stand apart.
+    end : Mark or None
+        Where the run ended, if that is on the map.
+    leaves : Mark or None
+        Where the path left the map for good, with what became of it.
+    """
+
+    name: str
+    style: Style
+    x: Floats
+    y: Floats
+    step: Floats
+    step_x: Floats
+    step_y: Floats
+    step_loss: Floats
+    dotted: NDArray[np.bool_]
+    end: Mark | None
+    leaves: Mark | None
+
+
+@dataclass(frozen=True)
+class MapView:
+    """A surface seen from above, with the paths on it.
+
+    Attributes
+    ----------
+    box : Box
+        What is seen, of the panel's aspect, so that angles are true.
+    x, y : arrays
+        The grid's coordinates.
+    height : array (len(y), len(x))
+        log10 of the loss above `base`.
+    levels : array
+        Contour levels, evenly spaced in `height`: log-spaced in the loss.
+    base : float
+        The minimum, where it is known, else the lowest loss seen.
+    note : str
+        What the contours mean.
+    """
+
+    box: Box
+    x: Floats
+    y: Floats
+    height: Floats
+    levels: Floats
+    base: float
+    note: str
+    contour_labels: tuple[ContourLabel, ...]
+    start: Mark
+    minima: tuple[Mark, ...]
+    paths: tuple[PathView, ...]
+
+
+def styles_of(comparison: ComparisonLike) -> dict[str, Style]:
+    """Return the style of every trace of a comparison."""
+    return theme.assign_styles(
+        {name: words.optimizer_class(trace) for name, trace in comparison.traces.items()}
+    )
+
+
+def surface_of(problem: ProblemLike) -> SurfaceLike:
+    """Return `problem` if it can be drawn as a map, else say why it cannot."""
+    if problem.kind != "surface":
+        raise ValueError(
+            f"{problem.title} is a {problem.kind}: it has too many parameters for a map; "
+            "draw its loss_curves instead"
+        )
+    surface: SurfaceLike = problem  # type: ignore[assignment]  # its kind says so
+    if surface.dimension != 2:
+        raise ValueError(
+            f"a map needs a surface of 2 coordinates; {problem.title} has {surface.dimension}"
+        )
+    return surface
+
+
+def map_view(
+    problem: ProblemLike, comparison: ComparisonLike | None, width: float, height: float
+) -> MapView:
+    """Decide what a map shows.
+
+    Parameters
+    ----------
+    problem : a surface of two coordinates
+        What is drawn.
+    comparison : Comparison or None
+        Whose paths are drawn on it.
+    width, height : float
+        The panel in pixels; the view takes its aspect, and labels find room on it.
+
+    Returns
+    -------
+    MapView
+    """
+    surface = surface_of(problem)
+    runs: Mapping[str, TraceLike] = {} if comparison is None else comparison.traces
+    points = {
+        name: np.asarray(trace.parameters["point"], dtype=np.float64).reshape(-1, 2)
+        for name, trace in runs.items()
+    }
+    began = None if comparison is None else words.start_of(comparison)
+    start = tuple(float(v) for v in (surface.start if began is None else began))
+    if not all(map(math.isfinite, start)):
+        raise ValueError(f"a path cannot be drawn from the start {words.point(start)}")
+    (x_low, x_high), (y_low, y_high) = surface.domain
+    domain = Box(float(x_low), float(x_high), float(y_low), float(y_high))
+    minima = [(float(x), float(y)) for x, y in surface.minima]
+    near = view_box([(start[0], start[1]), *minima], points.values(), domain)
+    if comparison is None:  # nobody ran: the whole domain is what there is to see
+        near = domain if domain.contains(*start) else near
+    box = with_aspect(near, width / height)
+
+    x = np.linspace(box.x_low, box.x_high, _GRID)
+    y = np.linspace(box.y_low, box.y_high, max(2, round(_GRID * height / width)))
+    with np.errstate(all="ignore"):  # a formula need not hold everywhere: there the map is blank
+        losses = np.asarray(surface.values(*np.meshgrid(x, y)), dtype=np.float64)
+    known = surface.minimum_value
+    land, levels, base = log_levels(losses, known)
+
+    def pixels(line_x: Floats, line_y: Floats) -> Floats:
+        across = (line_x - box.x_low) / box.width * width
+        up = (line_y - box.y_low) / box.height * height
+        return np.stack([across, up], axis=1)
+
+    styles = {} if comparison is None else styles_of(comparison)
+    pixel = box.width / width
+    lines = {
+        name: simplify(*clip_line(path[:, 0], path[:, 1], box), 0.4 * pixel)
+        for name, path in points.items()
+    }
+    covered = [pixels(*line) for line in lines.values()]
+    placer = LabelPlacer(Box(2, width - 2, 2, height - 2), covered)
+
+    def where(at: tuple[float, float]) -> tuple[float, float]:
+        across, up = pixels(np.array([at[0]]), np.array([at[1]]))[0]
+        return float(across), float(up)
+
+    def mark(at: tuple[float, float], text: str, size: float, short: str | None = None) -> Mark:
+        position = placer.place(where(at), text, theme.FONT_TEXT, size / 2 + 2)
+        if position is None and short is not None:
+            return mark(at, short, size)
+        return Mark(at[0], at[1], text, position)
+
+    lowest = [m for m in minima if box.contains(*m)]
+    ends = {name: _ending(path, box) for name, path in points.items()}
+    placer.mark(where((start[0], start[1])), theme.START_SIZE / 2)
+    for place in lowest:
+        placer.mark(where(place), theme.MINIMUM_SIZE / 2)
+    for at, _ in ends.values():
+        if at is not None:
+            placer.mark(where(at), theme.END_SIZE / 2)
+    start_mark = mark((start[0], start[1]), "start", theme.START_SIZE)
+    lowest_marks = tuple(mark(p, f"minimum {words.point(p)}", theme.MINIMUM_SIZE) for p in lowest)
+    paths = []
+    for name, (at, inside) in ends.items():
+        trace = runs[name]
+        label = name if inside else _fate(name, trace, points[name], box)
+        told = _end_label(label, trace, inside)
+        end = None if at is None else mark(at, told, theme.END_SIZE, short=name)
+        final = math.nan if comparison is None else comparison.final_loss.get(name, math.nan)
+        paths.append(
+            _path_view(
+                trace,
+                styles[name],
+                points[name],
+                lines[name],
+                box,
+                final,
+                end,
+                inside,
+                most=_HOVER_STEPS // len(ends),
+                spacing=_DOT_SPACING * pixel,
+            )
+        )
+    return MapView(
+        box=box,
+        x=x,
+        y=y,
+        height=land,
+        levels=levels,
+        base=base,
+        note=_contour_note(base, known),
+        contour_labels=label_contours(x, y, land, levels, width, height, covered, placer),
+        start=start_mark,
+        minima=lowest_marks,
+        paths=tuple(paths),
+    )
+
+
+def _contour_note(base: float, known: float | None) -> str:
+    if known == base:
+        above = "" if base == 0 else f" above the minimum {words.number(base)}"
+    else:
+        above = f" above {words.number(base)}, the lowest seen"
+    return f"equal scales; contours: loss{above}, log-spaced"
+
+
+def _ending(path: Floats, box: Box) -> tuple[tuple[float, float] | None, bool]:
+    """Where the mark at the end of a path stands, and whether the run really ended there."""
+    finite = path[np.isfinite(path).all(axis=1)]
+    if len(finite) and len(finite) == len(path) and box.contains(*finite[-1]):
+        return (float(finite[-1, 0]), float(finite[-1, 1])), True
+    line_x, line_y = clip_line(path[:, 0], path[:, 1], box)
+    if len(line_x):
+        return (float(line_x[-1]), float(line_y[-1])), False
+    return None, False
+
+
+def _fate(name: str, trace: TraceLike, path: Floats, box: Box) -> str:
+    """Say what became of a path that does not end on the map."""
+    inside = np.flatnonzero(box.holds(path[:, 0], path[:, 1]))
+    last = int(inside[-1]) if len(inside) else 0
+    if last + 1 < len(path) and not np.isfinite(path[last + 1]).all():
+        return f"{name} stops here"
+    number = int(trace.step[last]) if last < len(trace.step) else last + 1
+    if trace.stopped is None:
+        return f"{name} leaves at step {number},\nends at {words.point(path[-1])}"
+    return f"{name} leaves at step {number}"
+
+
+def _end_label(label: str, trace: TraceLike, inside: bool) -> str:
+    stopped = words.why_stopped(trace)
+    if stopped is None:
+        return label
+    return f"{label}{' ' if inside else ','}\n{stopped}".replace(" \n", " ")
+
+
+def _path_view(
+    trace: TraceLike,
+    style: Style,
+    path: Floats,
+    line: tuple[Floats, Floats],
+    box: Box,
+    final_loss: float,
+    end: Mark | None,
+    inside: bool,
+    *,
+    most: int,
+    spacing: float,
+) -> PathView:
+    taken, losses = visited(trace, final_loss, len(path))
+    shown = np.flatnonzero(box.holds(path[:, 0], path[:, 1]))
+    with np.errstate(all="ignore"):
+        length = np.hypot(*np.diff(path, axis=0).T) if len(path) > 1 else np.empty(0)
+    apart = np.minimum(np.append(length, np.inf), np.append(np.inf, length)) >= spacing
+    if len(shown) > most:  # more near the start, where steps are long and things happen
+        at = np.linspace(0, 1, most) ** 2 * (len(shown) - 1)
+        shown = shown[np.unique(np.rint(at).astype(int))]
+    return PathView(
+        name=trace.name,
+        style=style,
+        x=line[0],
+        y=line[1],
+        step=taken[shown],
+        step_x=path[shown, 0],
+        step_y=path[shown, 1],
+        step_loss=losses[shown],
+        dotted=apart[shown],
+        end=end if inside else None,
+        leaves=None if inside else end,
+    )
+
+
+def visited(trace: TraceLike, final_loss: float, count: int) -> tuple[Floats, Floats]:
+    """Steps taken, and the loss, at each of `count` recorded points of a run.
+
+    The loss of step i is the loss *before* it, so the first stands at 0 steps, and the point after
+    the last step has the final loss.
+    """
+    step = np.asarray(trace.step, dtype=np.float64)
+    last = step[-1] if len(step) else 0.0
+    taken = np.concatenate([step - 1, [last]])[:count]
+    losses = np.concatenate([np.asarray(trace.loss, dtype=np.float64), [final_loss]])[:count]
+    return taken, losses

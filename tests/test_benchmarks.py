@@ -1,0 +1,215 @@
+"""The machinery of ``python -m benchmarks``; no time is asserted here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import main
+from benchmarks.processes import ROOT, FreshInterpreter
+from benchmarks.report import as_json, as_text
+from benchmarks.row import Peer, Row, all_rows, at_least, at_most, rows_of, select
+from benchmarks.runner import Comparison, Contestant, Result, Settings, Spread, compare, measure
+
+FAKE_ROWS = """
+import os
+import time
+from benchmarks.row import Peer, Row, at_least, at_most
+
+def nothing():
+    return lambda: None
+
+def sleeper():
+    print("a library that prints")
+    return lambda: time.sleep(1e-4)
+
+def broken():
+    raise RuntimeError("this factory is broken")
+
+def leaves():
+    return lambda: os._exit(3)
+
+ROWS = [
+    Row("quick", "nothing beside a short sleep", "call", nothing,
+        [Peer("sleep", sleeper, "numpy", at_least(1.0), threads=(1, 2)),
+         Peer("nothing", nothing, "numpy", at_most(1e9), in_our_environment=True)]),
+    Row("lonely", "a peer that nobody has", "call", nothing,
+        [Peer("nobody", nothing, "no-such-distribution", at_least(1.0))]),
+    Row("broken", "a factory that raises", "call", broken,
+        [Peer("sleep", sleeper, "numpy", at_least(1.0))]),
+    Row("leaves", "a peer whose process ends", "call", nothing,
+        [Peer("leaves", leaves, "numpy", at_least(1.0))]),
+    Row("fresh", "two fresh interpreters", "import", lambda: "import json; print('noise')",
+        [Peer("nothing", lambda: "pass", "numpy", at_most(1e9))], kind="process"),
+]
+"""
+
+
+@pytest.fixture
+def fake_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Row]:
+    """Rows of no-ops and tiny sleeps, in a module that workers find too."""
+    (tmp_path / "fake_rows.py").write_text(FAKE_ROWS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "fake_rows", raising=False)
+    return {row.name: row for row in rows_of("fake_rows")}
+
+
+@pytest.fixture
+def quickly(tmp_path: Path) -> Settings:
+    """Settings with turns of a millisecond."""
+    return Settings(repeats=3, turn_seconds=1e-3, rest_seconds=0.0, search_path=(str(tmp_path),))
+
+
+def test_sides_take_turns_and_the_best_number_of_threads_counts(
+    fake_rows: dict[str, Row], quickly: Settings
+) -> None:
+    result = measure(fake_rows["quick"], quickly)
+    assert result.ours.problem is None
+    assert len(result.ours.turns) == 3
+    assert result.ours.units_per_turn > 1
+    sleep, nothing = result.comparisons
+    assert [candidate.threads for candidate in sleep.candidates] == [1, 2]
+    assert all(len(candidate.turns) == 3 for candidate in sleep.candidates)
+    assert sleep.best is not None
+    assert sleep.best.seconds.median == min(each.seconds.median for each in sleep.candidates)
+    assert sleep.ratio is not None
+    assert nothing.ratio is not None
+    assert "times as fast" in as_text(result)
+
+
+def test_threads_are_the_same_on_both_sides_when_given(
+    fake_rows: dict[str, Row], quickly: Settings
+) -> None:
+    settings = Settings(**{**vars(quickly), "threads": 1})
+    result = measure(fake_rows["quick"], settings)
+    sides = [result.ours, *(each for found in result.comparisons for each in found.candidates)]
+    assert [side.threads for side in sides] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("python", [sys.executable, "/no/such/python"])
+def test_a_missing_peer_is_reported_and_ours_is_measured(
+    fake_rows: dict[str, Row], quickly: Settings, python: str
+) -> None:
+    settings = Settings(**{**vars(quickly), "peer_python": python})
+    result = measure(fake_rows["lonely"], settings)
+    assert len(result.ours.turns) == 3
+    comparison = result.comparisons[0]
+    assert comparison.candidates[0].missing
+    assert (comparison.ratio, comparison.met, comparison.clear) == (None, None, None)
+    assert "no-such-distribution is not installed" in as_text(result)
+
+
+def test_a_side_that_fails_leaves_the_other_measured(
+    fake_rows: dict[str, Row], quickly: Settings
+) -> None:
+    broken = measure(fake_rows["broken"], quickly)
+    assert "this factory is broken" in (broken.ours.problem or "")
+    assert len(broken.comparisons[0].candidates[0].turns) == 3
+    leaves = measure(fake_rows["leaves"], quickly)
+    assert "status 3" in (leaves.comparisons[0].candidates[0].problem or "")
+    assert len(leaves.ours.turns) == 3
+    assert "not measured" in as_text(leaves)
+
+
+def test_a_process_row_starts_a_fresh_interpreter_each_turn(
+    fake_rows: dict[str, Row], quickly: Settings
+) -> None:
+    result = measure(fake_rows["fresh"], quickly)
+    assert result.ours.problem is None
+    assert len(result.ours.turns) == 3
+    assert result.comparisons[0].met is True
+
+
+def test_ratio_and_verdict_are_taken_by_paired_turns() -> None:
+    def beside(target: Peer, ours: list[float], peer: list[float]) -> Comparison:
+        return compare(
+            Contestant(None, None, turns=ours), target, [Contestant(target, 1, turns=peer)]
+        )
+
+    faster = Peer("peer", lambda: "", "numpy", at_least(1.5))
+    clearly = beside(faster, [1.0, 2.0, 4.0], [2.0, 4.0, 8.0])
+    assert clearly.ratio == Spread(2.0, 2.0, 2.0)
+    assert (clearly.met, clearly.clear) == (True, True)
+    narrowly = beside(faster, [1.0, 1.0, 1.0], [1.0, 1.6, 1.7])
+    assert (narrowly.met, narrowly.clear) == (True, False)
+    ceiling = beside(Peer("peer", lambda: "", "numpy", at_most(1.5)), [2.0], [1.0])
+    assert (ceiling.met, ceiling.clear) == (False, True)
+
+
+def test_json_has_the_documented_keys(fake_rows: dict[str, Row], quickly: Settings) -> None:
+    results: list[Result] = [measure(fake_rows[name], quickly) for name in ("quick", "lonely")]
+    written = json.loads(json.dumps(as_json(results, quickly)))
+    assert set(written) == {"format", "machine", "settings", "rows"}
+    assert set(written["machine"]) == {
+        "cpu", "cores", "system", "python", "numpy", "optlab", "revision", "peers", "date",
+    }  # fmt: skip
+    assert written["machine"]["peers"]["no-such-distribution"] is None
+    assert set(written["settings"]) == {"repeats", "turn_seconds", "threads"}
+    side = {"threads", "seconds", "turns", "units_per_turn", "problem"}
+    for row in written["rows"]:
+        assert set(row) == {"name", "title", "unit", "kind", "ours", "peers"}
+        assert set(row["ours"]) == side
+        assert set(row["ours"]["seconds"]) == {"median", "lower", "upper"}
+        for peer in row["peers"]:
+            assert set(peer) == {
+                "name", "version", "missing", "candidates", "best_threads",
+                "ratio", "target", "met", "clear",
+            }  # fmt: skip
+            assert set(peer["target"]) == {"sense", "bound"}
+            assert all(set(candidate) == side for candidate in peer["candidates"])
+    documented = (ROOT / "benchmarks" / "README.md").read_text()
+    for key in {*side, *written, *written["machine"], *written["rows"][0]["peers"][0]}:
+        assert f"`{key}`" in documented or f"`{key}[]`" in documented, key
+
+
+def test_command_line_lists_and_refuses_unknown_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list"]) == 0
+    listed = capsys.readouterr().out
+    assert all(row.name in listed for row in all_rows())
+    assert main(["no_such_row"]) == 2
+    assert "no_such_row" in capsys.readouterr().err
+
+
+def test_command_line_measures_prints_and_writes(
+    fake_rows: dict[str, Row],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("benchmarks.__main__.all_rows", lambda: list(fake_rows.values()))
+    target = tmp_path / "deep" / "numbers.json"
+    assert main(["fresh", "--repeats", "2", "--json", str(target)]) == 0
+    assert "two fresh interpreters" in capsys.readouterr().out
+    assert [row["name"] for row in json.loads(target.read_text())["rows"]] == ["fresh"]
+    assert main(["broken", "--repeats", "1", "--json", str(target)]) == 1
+
+
+def test_rows_are_selected_by_name_or_file_and_names_are_unique() -> None:
+    rows = all_rows()
+    assert len({row.name for row in rows}) == len(rows)
+    assert [row.name for row in select(rows, ["import"])] == ["import"]
+    assert [row.name for row in select(rows, ["import_time"])] == ["import"]
+    assert select(rows, []) == [row for row in rows if row.default]
+
+
+@pytest.mark.parametrize("row", all_rows(), ids=lambda row: row.name)
+def test_declaration_is_complete(row: Row) -> None:
+    assert all([row.name, row.title, row.unit, row.module, row.peers])
+    for peer in row.peers:
+        assert peer.name not in {"", "ours"}
+        assert peer.needs
+        assert callable(peer.build)
+        assert peer.target.bound > 0
+    assert len({peer.name for peer in row.peers}) == len(row.peers)
+
+
+@pytest.mark.parametrize("row", all_rows(), ids=lambda row: row.name)
+def test_our_side_of_every_row_runs_once(row: Row) -> None:
+    work = row.ours()
+    if isinstance(work, str):
+        FreshInterpreter(sys.executable, work, None).turn()
+    else:
+        work()
