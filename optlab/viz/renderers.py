@@ -9,8 +9,9 @@ from typing import Any
 from optlab.viz import figures, pictures, words
 from optlab.viz.results import ComparisonLike
 
-_SCALE = 1.5
-"""Pixels of the stored picture for each of the figure's: sharp, and still light in a notebook."""
+_SIZE = {"width": 900, "height": 450}
+"""Of picture and figure alike, in pixels. JupyterLab shows the stored picture until the mouse
+enters it, and never scales it: it has to fit beside the file browser of a small screen."""
 
 
 class ComparisonRenderer:
@@ -33,8 +34,8 @@ class ComparisonRenderer:
         >>> sorted(comparison.mimebundle(race))
         ['application/vnd.plotly.v1+json', 'image/png', 'text/plain']
         """
-        picture = pictures.race_png(result, scale=_SCALE)
-        drawn = json.loads(figures.race(result).to_json())
+        picture = pictures.race_png(result, **_SIZE)
+        drawn = json.loads(figures.race(result, **_SIZE).to_json())
         return {
             "application/vnd.plotly.v1+json": {**drawn, "config": figures.CONFIG},
             "image/png": base64.b64encode(picture).decode("ascii"),

@@ -7,9 +7,9 @@ a function ``f(x, y)`` of your own in plain NumPy.
 from optlab.lab.problems.catalogue import beale, himmelblau, quadratic, rosenbrock
 from optlab.lab.problems.find import find, names
 from optlab.lab.problems.networks import Network, digits_mlp
-from optlab.lab.problems.surface import Surface
+from optlab.lab.problems.surface import Surface, noisy
 
 __all__ = [
-    "Network", "Surface", "beale", "digits_mlp", "find", "himmelblau", "names", "quadratic",
-    "rosenbrock",
+    "Network", "Surface", "beale", "digits_mlp", "find", "himmelblau", "names", "noisy",
+    "quadratic", "rosenbrock",
 ]  # fmt: skip

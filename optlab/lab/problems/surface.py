@@ -1,7 +1,9 @@
-"""Surface: a function of two numbers to walk down on."""
+"""Surface: a function of one or two numbers to walk down on."""
 
 from __future__ import annotations
 
+import copy
+import inspect
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -12,7 +14,7 @@ from optlab.autograd import Tensor
 from optlab.autograd.mode import enable_grad, no_grad
 from optlab.autograd.tape import Leaf, backpropagate
 from optlab.autograd.tensor import raw
-from optlab.backend import events
+from optlab.backend import events, random
 from optlab.nn import Parameter
 from optlab.plan import CaptureRefusedError, Plan, capture_value_and_grad
 
@@ -20,20 +22,21 @@ Point = tuple[float, ...]
 Interval = tuple[float, float]
 
 _FLOAT64 = np.dtype("float64")
+_NUMBERS = {1: "one number x", 2: "two numbers (x, y)"}
 
 
 class Surface:
-    """A function f(x, y) with what is worth knowing about it.
+    """A function f(x, y), or f(x), with what is worth knowing about it.
 
     Parameters
     ----------
     function : callable
-        Takes two numbers (or arrays, element by element), gives one; plain NumPy.
+        Takes one or two numbers (or arrays, element by element), gives one; plain NumPy.
     title, name : str, optional
         For people, and for code. By default the name of the function.
-    domain : two intervals
-        The part of the plane that pictures show.
-    start : two numbers
+    domain : one or two intervals, optional
+        The part of the plane or line that pictures show. By default from -3 to 3.
+    start : one or two numbers, optional
         Where races start by default.
     minima : sequence of points
         Known global minima.
@@ -51,6 +54,13 @@ class Surface:
     tolerance : float
         A loss so close to the minimum counts as having arrived.
 
+    Attributes
+    ----------
+    dimension : int
+        How many numbers the function takes, 1 or 2.
+    noise : float
+        Standard deviation of the noise on every element of the gradient; see `noisy`.
+
     Examples
     --------
     >>> import optlab as ol
@@ -63,7 +73,7 @@ class Surface:
     """
 
     kind = "surface"
-    dimension = 2
+    noise = 0.0
 
     def __init__(
         self,
@@ -71,8 +81,8 @@ class Surface:
         *,
         title: str | None = None,
         name: str | None = None,
-        domain: Sequence[Interval] = ((-3.0, 3.0), (-3.0, 3.0)),
-        start: Sequence[float] = (-2.0, 2.0),
+        domain: Sequence[Interval] | None = None,
+        start: Sequence[float] | None = None,
         minima: Sequence[Point] = (),
         minimum_value: float | None = None,
         formula: str = "",
@@ -83,15 +93,17 @@ class Surface:
     ) -> None:
         self.function = function
         own = getattr(function, "__name__", type(function).__name__)
+        self.dimension = len(domain) if domain is not None else _count_arguments(function)
+        letters = "x, y"[: 3 * self.dimension - 2]
         self.name = name or ("f" if own == "<lambda>" else own)
-        self.title = title or ("f(x, y)" if own == "<lambda>" else own)
-        (x_low, x_high), (y_low, y_high) = domain
-        if not (x_low < x_high and y_low < y_high):
+        self.title = title or (f"f({letters})" if own == "<lambda>" else own)
+        domain = [(-3.0, 3.0)] * self.dimension if domain is None else domain
+        if self.dimension not in (1, 2) or not all(low < high for low, high in domain):
             raise ValueError(
-                f"domain must be two intervals (low, high), low < high; got {domain!r}."
+                f"domain must be one or two intervals (low, high), low < high; got {domain!r}."
             )
-        self.domain = ((float(x_low), float(x_high)), (float(y_low), float(y_high)))
-        self.start = self.checked_start(start)
+        self.domain = tuple((float(low), float(high)) for low, high in domain)
+        self.start = self.checked_start((-2.0, 2.0)[: self.dimension] if start is None else start)
         self.minima = [tuple(map(float, point)) for point in minima]
         self.minimum_value = minimum_value
         if minimum_value is None and self.minima:
@@ -102,65 +114,75 @@ class Surface:
         self.repeatable = repeatable
         self.tolerance = tolerance
 
-    def __call__(self, x: Any, y: Any) -> Any:
-        """Give f(x, y)."""
-        return self.function(x, y)
+    def __call__(self, *point: Any) -> Any:
+        """Give the value of the function."""
+        return self.function(*point)
 
     def __repr__(self) -> str:
-        return f"<Surface {self.title!r}, start ({self.start[0]:g}, {self.start[1]:g})>"
+        return f"<Surface {self.title!r}, start {_text(self.start)}>"
 
     def checked_start(self, start: Any) -> Point:
-        """Give a start as two finite floats, or say what is wrong with it."""
-        values = np.asarray(start.data if isinstance(start, Tensor) else start)
-        if values.shape != (2,) or values.dtype.kind not in "fiu":
-            raise ValueError(f"a start on {self.title} is two numbers (x, y); got {start!r}.")
+        """Give a start as finite floats, or say what is wrong with it."""
+        values = np.asarray(raw(start))
+        if self.dimension == 1 and values.ndim == 0:
+            values = values.reshape(1)
+        if values.shape != (self.dimension,) or values.dtype.kind not in "fiu":
+            raise ValueError(
+                f"a start on {self.title} is {_NUMBERS[self.dimension]}; got {start!r}."
+            )
         if not np.all(np.isfinite(values)):
             raise ValueError(
-                f"the start on {self.title} must be finite, but it is "
-                f"({values[0]}, {values[1]}). Choose two ordinary numbers."
+                f"the start on {self.title} must be finite, but it is {_text(values)}. "
+                f"Choose {_NUMBERS[self.dimension]} of ordinary size."
             )
         return tuple(values.astype(float).tolist())
 
-    def values(self, x: Any, y: Any) -> np.ndarray:
-        """Give f at many points, also where the function itself takes one point at a time.
+    def values(self, *coordinates: Any) -> np.ndarray:
+        """Give the values at many points, also where the function takes one point at a time.
 
         Points where it fails or is not a number get NaN.
         """
-        x, y = np.broadcast_arrays(np.asarray(x, float), np.asarray(y, float))
+        arrays = np.broadcast_arrays(*[np.asarray(c, float) for c in coordinates])
+        shape = arrays[0].shape
         with np.errstate(all="ignore"), no_grad():
             try:
-                found = np.asarray(self.function(x, y), dtype=float)
-                if found.shape == x.shape:
+                found = np.asarray(raw(self.function(*arrays)), dtype=float)
+                if found.shape == shape:
                     return found
             except Exception:  # noqa: BLE001 - a user's function; asked again point by point
                 pass
-            found = np.full(x.shape, np.nan)
-            for i in np.ndindex(x.shape):
+            found = np.full(shape, np.nan)
+            for i in np.ndindex(shape):
                 try:
-                    found[i] = float(self.function(x[i], y[i]))
-                except Exception:  # noqa: BLE001 - the picture leaves this point out
+                    found[i] = float(raw(self.function(*[c[i] for c in arrays])))
+                except Exception:  # noqa: BLE001, S112 - the picture leaves this point out
                     continue
         return found
 
     def value_and_gradient(self, point: Sequence[float]) -> tuple[float, np.ndarray]:
-        """Give f and its gradient at one point.
+        """Give the value and the gradient at one point.
 
         Raises
         ------
         TypeError
-            If the value is not one number, or was not computed from x and y by NumPy functions.
+            If the value is not one number, or was not computed from its inputs by NumPy functions.
         """
-        value, *gradient = self._differentiate(*(np.float64(c) for c in point))
+        value, *gradient = self.differentiate(*(np.float64(c) for c in point))
         return float(value), np.array([float(part) for part in gradient])
 
-    def _differentiate(self, *point: Any) -> tuple[Any, ...]:
-        """Give the value and its derivative for each coordinate, by calling the function."""
-        inputs = [Tensor(c, Leaf((), _FLOAT64)) for c in point]
+    def differentiate(self, *point: Any) -> tuple[Any, ...]:
+        """Give the value and its derivative for each coordinate, by calling the function.
+
+        Coordinates may be arrays of one shape, for many points at once; the value must then have
+        their shape.
+        """
+        shape = point[0].shape
+        inputs = [Tensor(c, Leaf(shape, _FLOAT64)) for c in point]
         with enable_grad():
             value = self.function(*inputs)
         if not isinstance(value, Tensor):
             raise self._not_differentiable(value, point)
-        if value.data.size != 1:
+        if value.shape != shape and (shape or value.size != 1):
             raise TypeError(
                 f"{self.title} must give one number a point, but at {_text(point)} it gives an "
                 f"array of shape {value.shape}. Add it up, or take one element."
@@ -170,18 +192,17 @@ class Surface:
         gradient = backpropagate(
             value.node, np.ones(value.shape)[()], targets=[t.node for t in inputs]
         )
-        return value.data.reshape(())[()], *(0.0 if g is None else g for g in gradient)
+        return value.data.reshape(shape)[()], *(
+            np.zeros(shape)[()] if g is None else g for g in gradient
+        )
 
     def _not_differentiable(self, value: Any, point: Any) -> TypeError:
         what = f"{value!r} of type {type(value).__name__}"
         return TypeError(
-            f"{self.title} must give one number a point, computed from x and y by NumPy functions; "
-            f"at {_text(point)} it gives {what}. (A missing return? math.exp in place of np.exp?)"
+            f"{self.title} must give one number a point, computed from its inputs by NumPy "
+            f"functions; at {_text(point)} it gives {what}. (A missing return? math.exp in place "
+            "of np.exp?)"
         )
-
-    def run(self, start: Any = None, seed: int = 0) -> SurfaceRun:
-        """Put a point on the surface, ready to be moved by an optimizer."""
-        return SurfaceRun(self, self.start if start is None else self.checked_start(start))
 
     @cached_property
     def plan(self) -> Plan | None:
@@ -192,6 +213,71 @@ class Surface:
             return capture_value_and_grad(self.function, *(np.float64(c) for c in self.start))
         except CaptureRefusedError:
             return None
+
+    def run(self, start: Any = None, seed: int = 0) -> SurfaceRun:
+        """Put a point on the surface, ready to be moved by an optimizer."""
+        return SurfaceRun(self, self.start if start is None else self.checked_start(start), seed)
+
+
+def noisy(problem: Any, sigma: float) -> Surface:
+    """Give the same surface with noise on its gradients, as mini-batches have.
+
+    Every element of every gradient gets independent normal noise; the losses that are reported
+    stay exact, so that curves compare. The noise of a step depends on the seed and the step only:
+    all runs of a comparison meet the same.
+
+    Parameters
+    ----------
+    problem : Surface, str or callable
+        What `optlab.compare` accepts, except networks, whose batches are noisy by themselves.
+    sigma : float
+        Standard deviation of the noise.
+
+    Raises
+    ------
+    ValueError
+        If `sigma` is negative or not finite.
+    TypeError
+        If the problem is a network.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.problems.noisy("rosenbrock", 0.5).title
+    'Rosenbrock valley, gradient noise 0.5'
+    """
+    from optlab.lab.problems.find import find
+
+    surface = find(problem)
+    if not isinstance(surface, Surface):
+        raise TypeError(f"{surface.title} is a network: its mini-batches are noisy by themselves.")
+    if not 0 <= sigma < np.inf:
+        raise ValueError(f"sigma must be a finite number of at least 0; got {sigma!r}.")
+    fresh = copy.copy(surface)
+    fresh.noise = float(sigma)
+    fresh.title = f"{surface.title}, gradient noise {sigma:g}"
+    return fresh
+
+
+class Noise:
+    """The noise of a run: one row a step, a function of seed and step alone."""
+
+    BLOCK = 256
+
+    def __init__(self, sigma: float, dimension: int, seed: int) -> None:
+        self.sigma = sigma
+        self.dimension = dimension
+        self.key = random.Key(seed).fold("gradient noise")
+        self.block = -1
+        self.rows = np.empty((0, dimension))
+
+    def at(self, step: int) -> np.ndarray:
+        """Give the noise of step `step`, from 0."""
+        block, row = divmod(step, self.BLOCK)
+        if block != self.block:
+            drawn = self.key.fold(block).generator().standard_normal((self.BLOCK, self.dimension))
+            self.block, self.rows = block, self.sigma * drawn
+        return self.rows[row]  # type: ignore[no-any-return]
 
 
 class SurfaceRun:
@@ -205,19 +291,21 @@ class SurfaceRun:
 
     accuracy: float | None = None
 
-    def __init__(self, surface: Surface, start: Point) -> None:
+    def __init__(self, surface: Surface, start: Point, seed: int = 0) -> None:
         self.surface = surface
         self.point = Parameter(np.array(start, dtype=float), name="point")
         self.parameters = [self.point]
         plan = surface.plan
-        self._evaluate = surface._differentiate if plan is None else plan.replay
+        self._evaluate = surface.differentiate if plan is None else plan.replay
+        self._noise = Noise(surface.noise, surface.dimension, seed) if surface.noise else None
         self._leaf = self.point.node
         self._leaves = [self._leaf]
 
     def backward(self, step: int) -> Any:
         """Compute the loss where the point stands, and leave the gradient on it."""
         value, *gradient = self._evaluate(*self.point.data)
-        self._leaf.grad = np.array(gradient)
+        g = np.array(gradient)
+        self._leaf.grad = g if self._noise is None else g + self._noise.at(step)
         if events.backward_finished.listeners:
             events.backward_finished.publish(value, self._leaves)
         return value
@@ -233,5 +321,25 @@ class SurfaceRun:
         return f"at {_text(self.point.data)}"
 
 
+def _count_arguments(function: Callable[..., Any]) -> int:
+    """Give how many numbers a function takes, 1 or 2."""
+    if isinstance(function, np.ufunc):
+        return function.nin
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 2
+    if any(p.kind == p.VAR_POSITIONAL for p in parameters):
+        return 2
+    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    needed = sum(p.default is p.empty for p in places)
+    if needed > 2 or not places:
+        raise TypeError(
+            f"{getattr(function, '__name__', function)!r} takes {needed} numbers; a surface is a "
+            "function f(x, y), a curve a function f(x)."
+        )
+    return needed or min(len(places), 2)
+
+
 def _text(point: Any) -> str:
-    return f"({', '.join(f'{float(c):.6g}' for c in point)})"
+    return f"({', '.join(f'{float(c):.6g}' if np.ndim(c) == 0 else '...' for c in point)})"

@@ -1,0 +1,112 @@
+"""optlab: a laboratory for optimizers.
+
+A NumPy autograd and optimizer engine that can show everything it does.
+
+>>> import optlab as ol
+>>> slope = ol.grad(lambda x: x**3)
+>>> float(slope(2.0))
+12.0
+
+This module is the face: it hands names on and holds nothing itself. Each name is imported when it
+is first used (PEP 562), so that ``import optlab`` costs next to nothing and needs neither a browser
+nor a GPU. ``optlab/__init__.pyi`` says the same to editors and type checkers.
+"""
+
+__version__ = "0.1.0"
+
+# NumPy's functions compute on Tensors by themselves (NumPy dispatches): handed on as they are.
+_NUMPY_FUNCTIONS = (
+    "abs", "broadcast_to", "clip", "concatenate", "cos", "cosh", "cumsum", "exp", "expand_dims",
+    "expm1", "flip", "hypot", "log", "log10", "log1p", "log2", "logaddexp", "matmul", "max",
+    "maximum", "mean", "min", "minimum", "moveaxis", "power", "prod", "ravel", "reshape", "roll",
+    "sign", "sin", "sinh", "sqrt", "square", "squeeze", "stack", "std", "sum", "swapaxes", "tan",
+    "tanh", "transpose", "var", "where",
+)  # fmt: skip
+
+# Name -> "module:attribute", or a module alone.
+_NAMES = {
+    # rooms
+    "autograd": "optlab.autograd",
+    "lab": "optlab.lab",
+    "nn": "optlab.nn",
+    "numpy": "optlab.numpy",
+    "optimizer": "optlab.optimizer",
+    "problems": "optlab.lab.problems",
+    "regularizer": "optlab.optimizer.regularizer",
+    "trace": "optlab.trace",
+    "viz": "optlab.viz",
+    # Tensors
+    "Tensor": "optlab.autograd:Tensor",
+    "to_tensor": "optlab.autograd:to_tensor",
+    "no_grad": "optlab.autograd:no_grad",
+    "enable_grad": "optlab.autograd:enable_grad",
+    "is_grad_enabled": "optlab.autograd:is_grad_enabled",
+    "zeros": "optlab.autograd:zeros",
+    "ones": "optlab.autograd:ones",
+    "full": "optlab.autograd:full",
+    "arange": "optlab.autograd:arange",
+    # random numbers
+    "seed": "optlab.backend.random:seed",
+    "rand": "optlab.autograd:rand",
+    "randn": "optlab.autograd:randn",
+    "randint": "optlab.autograd:randint",
+    "uniform": "optlab.autograd:uniform",
+    "normal": "optlab.autograd:normal",
+    # derivatives of functions
+    "grad": "optlab.autograd:grad",
+    "value_and_grad": "optlab.autograd:value_and_grad",
+    "vjp": "optlab.autograd:vjp",
+    "jvp": "optlab.autograd:jvp",
+    "hvp": "optlab.autograd:hvp",
+    "jacobian": "optlab.autograd:jacobian",
+    "hessian": "optlab.autograd:hessian",
+    "check_grad": "optlab.autograd:check_grad",
+    # training, watching, comparing
+    "Parameter": "optlab.nn:Parameter",
+    "record": "optlab.trace:record",
+    "compare": "optlab.lab:compare",
+    "doctor": "optlab._doctor:doctor",
+    **{name: "numpy:" + name for name in _NUMPY_FUNCTIONS},
+}
+
+# `from optlab import *` must neither change what sum, min, max, abs and numpy mean, nor need the
+# extra `lab`.
+__all__ = sorted({*_NAMES} - {"abs", "max", "min", "sum", "numpy", "viz"})
+
+
+def __getattr__(name):
+    if name not in _NAMES:
+        raise AttributeError(_unknown(name))
+    from importlib import import_module
+
+    place, _, attribute = _NAMES[name].partition(":")
+    try:
+        found = import_module(place)
+    except ModuleNotFoundError as error:
+        if not (error.name or "optlab").startswith("optlab"):
+            error.add_note(f"ol.{name} needs {error.name}; ol.doctor() says how to install it.")
+        raise
+    if attribute:
+        found = getattr(found, attribute)
+    globals()[name] = found  # so that this function is asked only once
+    return found
+
+
+def __dir__():
+    return sorted({*_NAMES, "__version__"})
+
+
+def _unknown(name):
+    sentence = f"optlab has no name {name!r}"
+    if name.startswith("_"):  # what tools ask for by themselves; nobody reads a suggestion
+        return sentence
+    from difflib import get_close_matches
+
+    by_lower_case = {known.lower(): known for known in _NAMES}
+    near = get_close_matches(name.lower(), by_lower_case, cutoff=0.7)
+    if near:
+        return f"{sentence}. Did you mean ol.{' or ol.'.join(by_lower_case[n] for n in near)}?"
+    return (
+        f"{sentence}; dir(optlab) lists them. Optimizers are in ol.optimizer, layers in ol.nn, "
+        "test functions and data sets in ol.problems."
+    )

@@ -1,0 +1,92 @@
+# The face as editors and type checkers see it.
+# tests/test_house.py holds that it names what __init__.py hands on.
+
+from collections.abc import Callable
+from typing import Any
+
+from optlab import autograd as autograd
+from optlab import lab as lab
+from optlab import nn as nn
+from optlab import numpy as numpy
+from optlab import optimizer as optimizer
+from optlab import trace as trace
+from optlab import viz as viz
+from optlab._doctor import doctor as doctor
+from optlab.autograd import Tensor as Tensor
+from optlab.autograd import arange as arange
+from optlab.autograd import check_grad as check_grad
+from optlab.autograd import enable_grad as enable_grad
+from optlab.autograd import full as full
+from optlab.autograd import grad as grad
+from optlab.autograd import hessian as hessian
+from optlab.autograd import hvp as hvp
+from optlab.autograd import is_grad_enabled as is_grad_enabled
+from optlab.autograd import jacobian as jacobian
+from optlab.autograd import jvp as jvp
+from optlab.autograd import no_grad as no_grad
+from optlab.autograd import normal as normal
+from optlab.autograd import ones as ones
+from optlab.autograd import rand as rand
+from optlab.autograd import randint as randint
+from optlab.autograd import randn as randn
+from optlab.autograd import to_tensor as to_tensor
+from optlab.autograd import uniform as uniform
+from optlab.autograd import value_and_grad as value_and_grad
+from optlab.autograd import vjp as vjp
+from optlab.autograd import zeros as zeros
+from optlab.backend.random import seed as seed
+from optlab.lab import compare as compare
+from optlab.lab import problems as problems
+from optlab.nn import Parameter as Parameter
+from optlab.optimizer import regularizer as regularizer
+from optlab.trace import record as record
+
+__version__: str
+
+# NumPy's functions: Tensors in, Tensors out (NumPy's own annotations know only of arrays).
+_Function = Callable[..., Any]
+
+abs: _Function
+broadcast_to: _Function
+clip: _Function
+concatenate: _Function
+cos: _Function
+cosh: _Function
+cumsum: _Function
+exp: _Function
+expand_dims: _Function
+expm1: _Function
+flip: _Function
+hypot: _Function
+log: _Function
+log10: _Function
+log1p: _Function
+log2: _Function
+logaddexp: _Function
+matmul: _Function
+max: _Function
+maximum: _Function
+mean: _Function
+min: _Function
+minimum: _Function
+moveaxis: _Function
+power: _Function
+prod: _Function
+ravel: _Function
+reshape: _Function
+roll: _Function
+sign: _Function
+sin: _Function
+sinh: _Function
+sqrt: _Function
+square: _Function
+squeeze: _Function
+stack: _Function
+std: _Function
+sum: _Function
+swapaxes: _Function
+tan: _Function
+tanh: _Function
+transpose: _Function
+var: _Function
+where: _Function

@@ -1,0 +1,116 @@
+"""What the doctor found, as text and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+NEEDED = "needed"  # the part that optlab does not run without; every other part is an extra
+
+PURPOSES = {
+    NEEDED: "the engine",
+    "lab": "notebooks, figures and tables",
+    "store": "traces as Zarr files",
+    "fast": "optimizer steps compiled by numba",
+    "cuda12": "NVIDIA GPUs, CUDA 12",
+    "cuda13": "NVIDIA GPUs, CUDA 13",
+    "formats": "safetensors and small float types",
+    "parallel": "many processes",
+    "course": "assignments",
+    "test": "the test suite",
+    "peers": "PyTorch and JAX, to compare with",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing that was looked at.
+
+    Attributes
+    ----------
+    part : str
+        ``"needed"``, or the extra that it belongs to.
+    name : str
+        What was looked at.
+    state : {"ok", "missing", "broken"}
+        Missing is a choice (an extra that is not installed); broken is there and does not work.
+    detail : str
+        The version that was found, or what is wrong.
+    mend : str
+        What to do about it; empty where nothing is to do.
+    """
+
+    part: str
+    name: str
+    state: str
+    detail: str = ""
+    mend: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the doctor found: printed as text, shown as a table in a notebook."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is broken; an extra that is not installed is no fault."""
+        return all(row.state != "broken" for row in self.rows)
+
+    @property
+    def summary(self) -> str:
+        """The result in one sentence."""
+        broken = [row.name for row in self.rows if row.state == "broken"]
+        if broken:
+            return f"Not well: {', '.join(broken)}. How to mend it stands beside it."
+        return "All that is installed works."
+
+    def parts(self) -> dict[str, list[Row]]:
+        """Give the rows of each part, in the order of the report."""
+        parts: dict[str, list[Row]] = {}
+        for row in self.rows:
+            parts.setdefault(row.part, []).append(row)
+        return parts
+
+    def __str__(self) -> str:
+        width = max((len(row.name) for row in self.rows), default=0)
+        lines = []
+        for part, rows in self.parts().items():
+            lines.append(_heading(part))
+            for row in rows:
+                lines.append(f"  {row.state:<7}  {row.name:<{width}}  {row.detail}".rstrip())
+            lines += [f"    to mend: {mend}" for mend in _once(row.mend for row in rows)]
+            lines.append("")
+        return "\n".join([*lines, self.summary])
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        body = []
+        for part, rows in self.parts().items():
+            body.append(
+                f"<tr><th colspan=3 style='text-align:left'>{escape(_heading(part))}</th></tr>"
+            )
+            for row in rows:
+                cells = (row.name, row.state, row.detail)
+                body.append(
+                    "<tr>"
+                    + "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in cells)
+                    + "</tr>"
+                )
+            body += [
+                f"<tr><td>to mend</td><td colspan=2 style='text-align:left'>"
+                f"<code>{escape(mend)}</code></td></tr>"
+                for mend in _once(row.mend for row in rows)
+            ]
+        return f"<table>{''.join(body)}</table><p>{escape(self.summary)}</p>"
+
+
+def _heading(part: str) -> str:
+    name = "needed" if part == NEEDED else f"extra {part}"
+    return f"{name}: {PURPOSES[part]}" if part in PURPOSES else name
+
+
+def _once(texts: Iterable[str]) -> list[str]:
+    return [text for text in dict.fromkeys(texts) if text]

@@ -1,0 +1,246 @@
+"""The command ``optlab``: open the laboratory, or look at what is installed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+FIRST_NOTEBOOK = "01-first-race.ipynb"
+
+# Defaults for JupyterLab, weaker than the user's own settings: its question about news from the
+# network would stand over the race.
+LAB_DEFAULTS = Path(__file__).resolve().parent / "jupyter"
+
+
+class Trouble(Exception):
+    """Something the user can mend; its text is a sentence and the command leaves with status 1."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        The words after ``optlab``; those of this process by default.
+
+    Returns
+    -------
+    int
+        The exit status: 0 where all went well, 1 where something needs mending.
+    """
+    chosen = _parser().parse_args(arguments)
+    try:
+        return chosen.run(chosen)
+    except Trouble as trouble:
+        print(f"optlab: {trouble}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    from optlab import __version__
+
+    parser = argparse.ArgumentParser(prog="optlab", description="A laboratory for optimizers.")
+    parser.add_argument("--version", action="version", version=f"optlab {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="command")
+
+    lab = commands.add_parser("lab", help="open JupyterLab on the first race")
+    lab.add_argument("--no-browser", action="store_true", help="only print the address to open")
+    lab.add_argument(
+        "--port", type=_port, help="the port to listen on (default: a free one from 8888)"
+    )
+    lab.add_argument(
+        "--directory", type=Path, default=Path(), help="the working folder (default: this one)"
+    )
+    lab.add_argument(
+        "--overwrite", action="store_true", help="replace your copy of the notebook by a fresh one"
+    )
+    lab.set_defaults(run=_lab)
+
+    doctor = commands.add_parser(
+        "doctor", help="say what is installed, what is missing, how to mend it"
+    )
+    doctor.set_defaults(run=_doctor)
+    return parser
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: give a number from 1 to 65535")
+    return int(text)
+
+
+def _doctor(chosen: argparse.Namespace) -> int:
+    from optlab._doctor import doctor
+
+    report = doctor()
+    print(report)
+    return 0 if report.ok else 1
+
+
+def _lab(chosen: argparse.Namespace) -> int:
+    from importlib.util import find_spec
+
+    if find_spec("jupyterlab") is None:
+        from optlab._doctor import install_command
+
+        raise Trouble(
+            f"JupyterLab is not installed here. This installs it:\n\n    {install_command('lab')}\n"
+        )
+    notebook, remark = place_notebook(chosen.directory, overwrite=chosen.overwrite)
+    print(remark)
+    port = free_port(chosen.port)
+    return _serve(notebook, port, open_browser=not chosen.no_browser and can_open_browser())
+
+
+def packaged_notebook() -> Path:
+    """Find the notebook that came with optlab: in the package, or beside it in a clone."""
+    package = Path(__file__).resolve().parent
+    for folder in (package / "notebooks", package.parent / "notebooks"):
+        if (folder / FIRST_NOTEBOOK).is_file():
+            return folder / FIRST_NOTEBOOK
+    raise Trouble(
+        f"the notebook {FIRST_NOTEBOOK} is missing from this installation ({package}); "
+        "install optlab again"
+    )
+
+
+def place_notebook(directory: Path, overwrite: bool = False) -> tuple[Path, str]:
+    """Put the packaged notebook into a folder, and never over what the user wrote there.
+
+    Parameters
+    ----------
+    directory : Path
+        The working folder; it is made where it does not exist.
+    overwrite : bool
+        Replace a notebook that is already there.
+
+    Returns
+    -------
+    tuple of (Path, str)
+        The notebook to open, and one sentence about what was done.
+    """
+    source = packaged_notebook()
+    directory = directory.expanduser().absolute()
+    target = directory / FIRST_NOTEBOOK
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        fresh = source.read_bytes()
+        present = target.read_bytes() if target.exists() else None
+        if present == fresh:
+            return target, f"Opening {target}"
+        if present is not None and not overwrite:
+            return target, (
+                f"Keeping your own {target} (it differs from the one that comes with optlab; "
+                "--overwrite replaces it)"
+            )
+        target.write_bytes(fresh)
+    except OSError as error:
+        raise Trouble(
+            f"cannot put the notebook into {directory}: {error.strerror or error}. "
+            "Choose another folder with --directory"
+        ) from error
+    return target, f"{'Wrote' if present is None else 'Replaced'} {target}"
+
+
+def free_port(wanted: int | None = None) -> int:
+    """Give the wanted port if it is free; without a wish, a free one, from 8888 upward."""
+    from itertools import chain
+    from socket import AF_INET, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, socket
+
+    for port in [wanted] if wanted else chain(range(8888, 8988), [0]):
+        with socket(AF_INET, SOCK_STREAM) as probe:
+            if os.name == "posix":  # elsewhere this option would allow a port that is in use
+                probe.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return probe.getsockname()[1]
+    raise Trouble(f"port {wanted} is in use or not allowed; leave out --port to get a free one")
+
+
+def can_open_browser() -> bool:
+    """Say whether a browser window would appear where the user sits."""
+    if os.environ.get("BROWSER"):  # the user, or an editor's remote window, says how
+        return True
+    if os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY"):
+        return False
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _serve(notebook: Path, port: int, open_browser: bool) -> int:
+    from secrets import token_hex
+    from threading import Thread
+    from urllib.parse import quote
+
+    from jupyterlab.labapp import LabApp
+
+    # The token goes by the environment: other users of this computer can read a command line.
+    token = os.environ.setdefault("JUPYTER_TOKEN", token_hex(24))
+    elsewhere = os.environ.get("JUPYTER_CONFIG_PATH")
+    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(
+        filter(None, [elsewhere, str(LAB_DEFAULTS)])
+    )
+    page = f"/lab/tree/{quote(notebook.name)}"
+    address = f"http://localhost:{port}{page}?token={quote(token)}"
+    Thread(target=_announce, args=(port, address, open_browser), daemon=True).start()
+
+    settings = {
+        "ServerApp.root_dir": str(notebook.parent),
+        "ServerApp.ip": "localhost",
+        "ServerApp.port": port,
+        "ServerApp.port_retries": 0,  # the address that we print stays true
+        "ServerApp.open_browser": open_browser,
+        "ServerApp.answer_yes": True,  # one Control-C stops it
+        "LabApp.default_url": page,
+        "Application.log_level": "WARN",
+    }
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        settings["ServerApp.allow_root"] = True
+    LabApp.launch_instance([f"--{name}={value}" for name, value in settings.items()])
+    return 0
+
+
+def _announce(port: int, address: str, open_browser: bool) -> None:
+    """Wait until the server answers, then say where it is."""
+    from socket import create_connection
+    from time import monotonic, sleep
+
+    end = monotonic() + 120
+    while monotonic() < end:
+        try:
+            create_connection(("localhost", port), timeout=1).close()
+            break
+        except OSError:
+            sleep(0.1)
+    else:  # the server's own messages, above, say why
+        return
+    print("\n" + _greeting(port, address, open_browser), flush=True)
+
+
+def _greeting(port: int, address: str, open_browser: bool) -> str:
+    lines = [
+        "JupyterLab is running. "
+        + (
+            "If no window opens, open this address:"
+            if open_browser
+            else "Open this address in a browser:"
+        ),
+        "",
+        f"    {address}",
+        "",
+    ]
+    if os.environ.get("SSH_CONNECTION"):
+        lines += [
+            "From your own computer, first connect the port in another terminal:",
+            "",
+            f"    ssh -N -L {port}:localhost:{port} <user>@<this computer>",
+            "",
+        ]
+    lines.append("Shift+Enter in the first cell shows the race. Control-C here stops JupyterLab.")
+    return "\n".join(lines)

@@ -1,0 +1,139 @@
+"""A real JupyterLab and a real browser, started for one module of tests and ended after it.
+
+Nothing of the user's own is read or written: folders for settings, data and workspaces are fresh.
+(Module scope, because Playwright's synchronous interface keeps an event loop while it lives, and
+the tests that execute notebooks in other modules need one of their own.)
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from optlab._doctor import find_browser
+
+ROOT = Path(__file__).resolve().parents[2]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-sync",
+]
+OWN_FOLDERS = (
+    "JUPYTER_CONFIG_DIR",
+    "JUPYTER_DATA_DIR",
+    "JUPYTER_RUNTIME_DIR",
+    "JUPYTERLAB_SETTINGS_DIR",
+    "JUPYTERLAB_WORKSPACES_DIR",
+    "IPYTHONDIR",
+)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """Give a browser that Playwright drives; without one, say so (loudly where CI=true)."""
+    found = find_browser()
+    if found is None:
+        reason = "no Chromium or Chrome on this computer; `optlab doctor` says how to get one"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(found), args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Lab:
+    """A running JupyterLab: the address that it printed, and the folder that it works in."""
+
+    address: str
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """Start `optlab lab` in an empty folder, as a user would, and wait for its address."""
+    folder = tmp_path_factory.mktemp("work")
+    home = tmp_path_factory.mktemp("jupyter")
+    environment = {name: value for name, value in os.environ.items() if name != "JUPYTER_TOKEN"}
+    environment |= {name: str(home / name.lower()) for name in OWN_FOLDERS}
+    environment["PYTHONPATH"] = str(ROOT)  # this clone, wherever the kernel works
+    environment["PYTHONUNBUFFERED"] = "1"
+    log = home / "log.txt"
+    with log.open("w") as output:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "optlab", "lab", "--no-browser", "--directory", str(folder)],
+            cwd=ROOT,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        yield Lab(_address(server, log), folder)
+    finally:
+        server.terminate()
+        try:
+            server.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def _address(server, log):
+    end = time.monotonic() + 90
+    while time.monotonic() < end and server.poll() is None:
+        if found := re.search(r"http://localhost:\d+/lab/\S+token=\w+", log.read_text()):
+            return found[0]
+        time.sleep(0.1)
+    raise RuntimeError(f"`optlab lab` did not start:\n{log.read_text()}")
+
+
+@dataclass
+class Notebook:
+    """The opened notebook: its page, and what the browser complained about."""
+
+    page: object
+    complaints: list = field(default_factory=list)
+
+    def cell(self, number):
+        """Give a code cell by its number among the code cells, from 0."""
+        return self.page.locator(".jp-Notebook .jp-CodeCell").nth(number)
+
+    def run(self, number, timeout=60_000):
+        """Put the cursor into a code cell, press Shift+Enter, and give its first output."""
+        self.cell(number).locator(".cm-content").click()
+        self.cell(number).locator(".cm-focused").wait_for()
+        self.page.keyboard.press("Shift+Enter")
+        output = self.cell(number).locator(".jp-OutputArea-output").first
+        output.wait_for(state="visible", timeout=timeout)
+        return output
+
+
+@pytest.fixture
+def notebook(chromium, lab, tmp_path):
+    """Open the address that `optlab lab` printed; leave a picture of the page in `tmp_path`."""
+    page = chromium.new_page(viewport={"width": 1400, "height": 1000})
+    opened = Notebook(page)
+    page.on(
+        "console",
+        lambda message: opened.complaints.append(message.text) if message.type == "error" else None,
+    )
+    page.on("pageerror", lambda error: opened.complaints.append(str(error)))
+    page.goto(lab.address)
+    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=60_000)
+    # The indicator in the toolbar says idle before there is a kernel; the status bar does not.
+    page.locator("#jp-main-statusbar", has_text="| Idle").wait_for(timeout=60_000)
+    yield opened
+    page.screenshot(path=tmp_path / "page.png")
+    page.close()

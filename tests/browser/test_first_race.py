@@ -1,0 +1,45 @@
+"""What a newcomer sees: `optlab lab`, one Shift+Enter, the race."""
+
+import pytest
+
+from optlab.cli import FIRST_NOTEBOOK
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+PICTURE = "element => element.tagName != 'IMG' || (element.complete && element.naturalWidth > 100)"
+
+
+def test_one_shift_enter_shows_the_race(notebook):
+    output = notebook.run(0)
+    picture = output.locator("img:visible, .main-svg:visible").first
+    picture.wait_for(timeout=60_000)
+    assert picture.evaluate(PICTURE)
+    box = picture.bounding_box()
+    assert box["width"] > 300
+    assert box["height"] > 200
+    page_of_cell = output.bounding_box()
+    assert box["x"] + box["width"] <= page_of_cell["x"] + page_of_cell["width"] + 1, "cut off"
+    assert notebook.page.locator('[data-mime-type$="jupyter.stderr"]').count() == 0
+    assert notebook.complaints == []
+
+
+def test_the_figure_can_be_explored(notebook):
+    """Where a plotly output has a PNG, JupyterLab shows that until the mouse enters it."""
+    output = notebook.run(0)
+    picture = output.locator("img:visible, .main-svg:visible").first
+    picture.wait_for(timeout=60_000)
+    box = picture.bounding_box()
+    notebook.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    figure = notebook.cell(0).locator(".jp-RenderedPlotly .main-svg").first
+    figure.wait_for(state="visible", timeout=60_000)
+    assert notebook.cell(0).locator(".modebar-btn[data-title*='loud']").count() == 0
+    assert notebook.complaints == []
+
+
+def test_the_notebook_lies_in_the_working_folder(notebook, lab):
+    assert (lab.folder / FIRST_NOTEBOOK).is_file()
+
+
+def test_nothing_stands_in_front_of_the_page(notebook):
+    notebook.run(0)
+    assert notebook.page.locator(".Toastify__toast").all_inner_texts() == []

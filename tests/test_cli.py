@@ -1,0 +1,188 @@
+"""The command line, as far as it goes without a server; tests/browser opens a real one."""
+
+import argparse
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import optlab
+from optlab import cli
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as left:
+        cli.main(["--version"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out.strip() == f"optlab {optlab.__version__}"
+
+
+def test_without_a_command_it_says_which_there_are(capsys):
+    with pytest.raises(SystemExit) as left:
+        cli.main([])
+    assert left.value.code == 2
+    assert "command" in capsys.readouterr().err
+
+
+def test_python_m_optlab_is_the_same_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "optlab", "--version"],
+        capture_output=True,
+        text=True,
+        cwd=Path(optlab.__file__).parents[1],
+    )
+    assert done.stdout.strip() == f"optlab {optlab.__version__}"
+
+
+def test_the_parser_needs_nothing_heavy():
+    code = "import sys; from optlab import cli; cli._parser(); print('numpy' in sys.modules)"
+    root = Path(optlab.__file__).parents[1]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root)
+    assert done.stdout.strip() == "False"
+
+
+def test_doctor_prints_the_report(capsys):
+    status = cli.main(["doctor"])
+    report = optlab.doctor()
+    assert status == (0 if report.ok else 1)
+    assert "numpy" in capsys.readouterr().out
+
+
+# The notebook in the working folder.
+
+
+def test_the_notebook_is_put_into_a_new_folder(tmp_path):
+    notebook, remark = cli.place_notebook(tmp_path / "a" / "b")
+    assert notebook.read_bytes() == cli.packaged_notebook().read_bytes()
+    assert remark.startswith("Wrote")
+
+
+def test_an_unchanged_copy_is_opened(tmp_path):
+    cli.place_notebook(tmp_path)
+    assert cli.place_notebook(tmp_path)[1].startswith("Opening")
+
+
+def test_an_edited_copy_is_kept_and_that_is_said(tmp_path):
+    notebook, _ = cli.place_notebook(tmp_path)
+    notebook.write_text("my own work")
+    same, remark = cli.place_notebook(tmp_path)
+    assert same.read_text() == "my own work"
+    assert "Keeping your own" in remark
+    assert "--overwrite" in remark
+
+
+def test_overwrite_replaces_it(tmp_path):
+    notebook, _ = cli.place_notebook(tmp_path)
+    notebook.write_text("my own work")
+    _, remark = cli.place_notebook(tmp_path, overwrite=True)
+    assert notebook.read_bytes() == cli.packaged_notebook().read_bytes()
+    assert remark.startswith("Replaced")
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert cli.main(["lab", "--directory", str(tmp_path / "file" / "below")]) == 1
+    said = capsys.readouterr().err
+    assert str(tmp_path / "file") in said
+    assert "--directory" in said
+
+
+def test_a_damaged_installation_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(cli, "__file__", str(tmp_path / "optlab" / "cli.py"))
+    with pytest.raises(cli.Trouble, match=r"install\s+optlab again"):
+        cli.packaged_notebook()
+
+
+def test_missing_jupyterlab_gets_the_command_that_mends_it(monkeypatch, capsys):
+    import importlib.util
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("optlab._doctor.install_command", lambda part: f"install {part}")
+    assert cli.main(["lab"]) == 1
+    said = capsys.readouterr().err
+    assert "JupyterLab is not installed" in said
+    assert "install lab" in said
+
+
+# Where it listens, and who opens the page.
+
+
+def test_the_first_free_port_is_taken():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        number = taken.getsockname()[1]
+        with pytest.raises(cli.Trouble, match=f"port {number} is in use"):
+            cli.free_port(number)
+    assert cli.free_port() > 0
+
+
+@pytest.mark.parametrize("text", ["0", "65536", "eight", "-1"])
+def test_a_wrong_port_is_explained(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="from 1 to 65535"):
+        cli._port(text)
+
+
+PLACES = [
+    ({}, "linux", False),
+    ({"DISPLAY": ":0"}, "linux", True),
+    ({"WAYLAND_DISPLAY": "wayland-0"}, "linux", True),
+    ({"DISPLAY": ":10", "SSH_CONNECTION": "1"}, "linux", False),
+    ({"BROWSER": "helper", "SSH_CONNECTION": "1"}, "linux", True),
+    ({}, "darwin", True),
+    ({"SSH_TTY": "/dev/ttys001"}, "darwin", False),
+    ({}, "win32", True),
+]
+
+
+@pytest.mark.parametrize(("environment", "platform", "opens"), PLACES)
+def test_a_browser_is_opened_only_where_it_would_be_seen(environment, platform, opens, monkeypatch):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION", "SSH_TTY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "platform", platform)
+    assert cli.can_open_browser() is opens
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Give the words that JupyterLab would have been started with."""
+    labapp = pytest.importorskip("jupyterlab.labapp")
+    words = []
+    monkeypatch.setattr(labapp.LabApp, "launch_instance", words.extend)
+    monkeypatch.setattr(cli, "_announce", lambda *arguments: None)
+    monkeypatch.setenv("JUPYTER_TOKEN", "a secret")
+    return words
+
+
+def test_the_server_opens_on_the_notebook(started, tmp_path):
+    assert cli.main(["lab", "--no-browser", "--directory", str(tmp_path)]) == 0
+    assert f"--ServerApp.root_dir={tmp_path}" in started
+    assert f"--LabApp.default_url=/lab/tree/{cli.FIRST_NOTEBOOK}" in started
+    assert "--ServerApp.open_browser=False" in started
+
+
+def test_the_token_is_not_on_the_command_line(started, tmp_path):
+    cli.main(["lab", "--no-browser", "--directory", str(tmp_path)])
+    assert not any("a secret" in word for word in started)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="there is no root here")
+@pytest.mark.parametrize("number", [0, 1000])
+def test_only_root_needs_to_be_allowed(started, tmp_path, monkeypatch, number):
+    monkeypatch.setattr(os, "geteuid", lambda: number)
+    cli.main(["lab", "--no-browser", "--directory", str(tmp_path)])
+    assert ("--ServerApp.allow_root=True" in started) is (number == 0)
+
+
+def test_the_greeting_shows_the_address_and_the_way_from_afar(monkeypatch):
+    monkeypatch.delenv("SSH_CONNECTION", raising=False)
+    near = cli._greeting(8888, "http://localhost:8888/x?token=1", open_browser=False)
+    assert "http://localhost:8888/x?token=1" in near
+    assert "ssh" not in near
+    monkeypatch.setenv("SSH_CONNECTION", "1")
+    assert "-L 8888:localhost:8888" in cli._greeting(8888, "http://localhost:8888", False)

@@ -1,0 +1,35 @@
+"""Every entry of the gallery runs, and every notebook does."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ENTRIES = sorted((ROOT / "gallery").glob("*.py"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda path: path.stem)
+def test_entry_makes_its_picture(entry: Path, tmp_path: Path) -> None:
+    picture = runpy.run_path(str(entry))["main"](tmp_path)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert (entry.parent / picture.name).is_file()
+    assert picture.name in (entry.parent / "README.md").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_runs_from_top_to_bottom(notebook: Path, tmp_path: Path) -> None:
+    import nbformat
+    from nbclient import NotebookClient
+
+    node = nbformat.read(notebook, as_version=4)
+    NotebookClient(node, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    outputs = [output for cell in node.cells if cell.cell_type == "code" for output in cell.outputs]
+    assert not [output for output in outputs if output.output_type == "error"]
+    assert not [o for o in outputs if o.output_type == "stream" and o.name == "stderr"]
+    pictures = [output for output in outputs if "image/png" in output.get("data", {})]
+    assert len(pictures) >= 3

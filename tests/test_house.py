@@ -1,0 +1,228 @@
+"""The house itself: style, types, floors, notebooks, documents; one command checks all."""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import optlab
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+FLOORS_0_TO_3 = [
+    "backend", "autograd", "numpy", "plan", "io", "nn", "optimizer", "parallel", "fluid",
+]  # fmt: skip
+BASH_RUNS_HERE = pytest.mark.skipif(sys.platform == "win32", reason=".ci/run is a bash script")
+
+
+def run(*command, **options):
+    """Run a command in the root of the repository and give what it said; fail if it failed."""
+    done = subprocess.run(
+        command, cwd=ROOT, text=True, encoding="utf-8", capture_output=True, **options
+    )
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def python(code, **options):
+    """Run a few lines in a fresh interpreter."""
+    return run(sys.executable, "-c", code, **options)
+
+
+def files_of_the_repository():
+    """List what git tracks or would track; ignored files are nobody's business."""
+    git = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z"]
+    listed = subprocess.run(
+        [*git, "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True
+    )
+    if listed.returncode != 0:
+        pytest.skip("this is no git checkout")
+    paths = (ROOT / name for name in listed.stdout.decode().split("\0") if name)
+    return [path for path in paths if path.is_file()]
+
+
+def code_block(command):
+    """Give the code block below the mark of a command in the README."""
+    block = re.search(rf"<!-- command: {command} -->\n```bash\n(.*?)\n```", README, re.DOTALL)
+    assert block, f"README.md has no command {command!r}"
+    return block[1]
+
+
+# Style, types, floors.
+
+
+def test_ruff_finds_nothing():
+    run(sys.executable, "-m", "ruff", "check", ".")
+
+
+def test_ruff_would_format_nothing():
+    run(sys.executable, "-m", "ruff", "format", "--check", ".")
+
+
+@pytest.mark.slow
+def test_mypy_finds_nothing():
+    run(sys.executable, "-m", "mypy")
+
+
+def test_each_floor_knows_only_the_floors_below_it():
+    python("from importlinter.cli import lint_imports_command as lint; lint()")
+
+
+def test_the_contract_names_every_package_of_the_engine():
+    """The contract may only name packages that exist, so a new one must be added by hand."""
+    contracts = {
+        contract["id"]: contract for contract in PROJECT["tool"]["importlinter"]["contracts"]
+    }
+    present = {
+        f"optlab.{name}"
+        for name in FLOORS_0_TO_3
+        if (ROOT / f"optlab/{name}.py").exists() or (ROOT / f"optlab/{name}/__init__.py").exists()
+    }
+    assert set(contracts["engine-needs-numpy-alone"]["source_modules"]) == present
+
+
+def test_mypy_is_strict_on_every_package_of_the_engine():
+    strict = PROJECT["tool"]["mypy"]["overrides"][0]["module"]
+    assert set(strict) == {f"optlab.{name}.*" for name in FLOORS_0_TO_3}
+
+
+# The face.
+
+
+def test_importing_optlab_imports_next_to_nothing():
+    before_and_after = (
+        "import sys; before = set(sys.modules); import optlab; "
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    assert python(before_and_after).split() == ["optlab"]
+
+
+@pytest.mark.parametrize("name", dir(optlab))
+def test_every_public_name_is_there(name):
+    assert getattr(optlab, name) is not None
+
+
+def test_numpy_s_functions_are_handed_on_as_they_are():
+    assert optlab.tanh is np.tanh
+    assert optlab.mean is np.mean
+
+
+def test_the_stub_names_what_the_face_hands_on():
+    stub = ast.parse((ROOT / "optlab/__init__.pyi").read_text(encoding="utf-8"))
+    places = {}
+    for line in stub.body:
+        if isinstance(line, ast.ImportFrom) and line.module.startswith("optlab"):
+            places.update({alias.asname: f"{line.module}.{alias.name}" for alias in line.names})
+        if isinstance(line, ast.AnnAssign) and line.target.id != "__version__":
+            places[line.target.id] = f"numpy.{line.target.id}"
+    assert places == {name: place.replace(":", ".") for name, place in optlab._NAMES.items()}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "suggestion"),
+    [("compar", "ol.compare"), ("Tensr", "ol.Tensor"), ("SGD", "ol.optimizer"), ("xyz", "dir(")],
+)
+def test_an_unknown_name_gets_a_suggestion(wrong, suggestion):
+    with pytest.raises(AttributeError, match=f"no name '{wrong}'") as caught:
+        getattr(optlab, wrong)
+    assert suggestion in str(caught.value)
+
+
+def test_a_star_import_leaves_python_s_own_names_alone():
+    kept = "from optlab import *; import builtins; assert sum is builtins.sum; print(Tensor)"
+    assert "Tensor" in python(kept)
+
+
+def test_a_missing_package_gets_a_note(monkeypatch):
+    monkeypatch.setitem(optlab._NAMES, "from_elsewhere", "a_package_that_nobody_has")
+    with pytest.raises(ModuleNotFoundError) as caught:
+        optlab.from_elsewhere  # noqa: B018
+    assert "ol.doctor()" in caught.value.__notes__[0]
+
+
+def test_the_doctor_stays_a_function_whatever_was_imported():
+    python("import optlab._doctor, optlab as ol; assert ol.doctor().rows")
+
+
+# Documents.
+
+
+@BASH_RUNS_HERE
+def test_ci_runs_the_command_of_the_readme():
+    shown = run("bash", str(ROOT / ".ci/run"), "--show")
+    assert shown.strip() == code_block("test")
+
+
+def test_the_readme_s_commands_install_extras_that_exist():
+    extras = PROJECT["project"]["optional-dependencies"]
+    wanted = re.findall(r'"\.\[(\w+)\]"', README)
+    assert {"lab", "test"} == set(wanted) <= set(extras)
+
+
+def test_the_code_in_the_readme_runs(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    shared = {"__name__": "readme"}
+    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert blocks
+    for block in blocks:  # in order: a later one uses what an earlier one made
+        exec(compile(block, "README.md", "exec"), shared)
+
+
+def test_the_files_that_the_readme_links_to_are_there():
+    links = re.findall(r"\]\((?!https?:|#)([^)]+)\)", README)
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_version_stands_in_one_place():
+    assert "version" in PROJECT["project"]["dynamic"]
+    assert PROJECT["tool"]["hatch"]["version"]["path"] == "optlab/__init__.py"
+    assert not re.search(r"^version:", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+
+
+# Files.
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_notebooks_are_stored_without_outputs(path):
+    import nbformat
+
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
+    assert "widgets" not in notebook["metadata"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_notebooks_run_from_top_to_bottom(path, tmp_path, monkeypatch):
+    import nbformat
+    from nbclient import NotebookClient
+
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
+    notebook = nbformat.read(path, as_version=4)
+    client = NotebookClient(
+        notebook,
+        timeout=300,
+        store_widget_state=False,
+        resources={"metadata": {"path": str(tmp_path)}},
+    )
+    client.execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    complaints = [output.text for output in outputs if output.get("name") == "stderr"]
+    assert complaints == []
+
+
+def test_no_file_is_larger_than_a_megabyte():
+    assert [path for path in files_of_the_repository() if path.stat().st_size > 1_000_000] == []
