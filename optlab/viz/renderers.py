@@ -9,7 +9,7 @@ from typing import Any
 from optlab.viz import figures, pictures, words
 from optlab.viz.results import ComparisonLike
 
-_SIZE = {"width": 900, "height": 450}
+_SIZE = {"width": 850, "height": 440}
 """Of picture and figure alike, in pixels. JupyterLab shows the stored picture until the mouse
 enters it, and never scales it: it has to fit beside the file browser of a small screen."""
 
