@@ -242,5 +242,8 @@ def _greeting(port: int, address: str, open_browser: bool) -> str:
             f"    ssh -N -L {port}:localhost:{port} <user>@<this computer>",
             "",
         ]
-    lines.append("Shift+Enter in the first cell shows the race. Control-C here stops JupyterLab.")
+    lines.append(
+        "Click into the first code cell; Shift+Enter shows the race. "
+        "Control-C here stops JupyterLab."
+    )
     return "\n".join(lines)

@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as _numpy
 
-from optlab.autograd.rules.shapes import CAST as _CAST
-from optlab.autograd.tensor import Tensor, apply
+from optlab.autograd.tensor import Tensor
 from optlab.autograd.tensor import raw as _raw
 
 #: Functions that take a sequence of arrays as such, so that a list must stay a list.
@@ -56,7 +55,7 @@ def array(object: Any, dtype: Any = None, **kwargs: Any) -> Any:
         missing = kwargs.get("ndmin", 0) - joined.ndim
         if missing > 0:
             joined = joined.reshape((1,) * missing + joined.shape)
-        return joined if dtype is None else apply(_CAST, (joined,), {"dtype": _numpy.dtype(dtype)})
+        return joined if dtype is None else joined.astype(dtype)
     return _numpy.array(object, dtype=dtype, **kwargs)
 
 

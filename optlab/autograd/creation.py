@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.mode import recording
 from optlab.autograd.rules.shapes import BROADCAST_TO
-from optlab.autograd.tensor import Tensor, _leaf, apply, raw
+from optlab.autograd.tensor import Tensor, _leaf, apply, raw, refusal
 from optlab.backend import random
 
 DEFAULT_DTYPE = np.dtype("float32")
@@ -23,7 +24,8 @@ def to_tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tens
     Parameters
     ----------
     data : array_like or Tensor
-        Numbers, nested lists, an array, or a Tensor (whose values are taken, without its tape).
+        Numbers, nested lists, an array, or a Tensor that you made (a result of operations has to
+        be detached first).
     dtype : str or dtype, optional
         Arrays keep the dtype they have; Python floats become float32, Python ints int64.
     requires_grad : bool
@@ -46,6 +48,8 @@ def to_tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tens
     >>> ol.to_tensor([1.0, 2.0], requires_grad=True)
     Tensor([1., 2.], dtype=float32, requires_grad=True)
     """
+    if isinstance(data, Tensor) and not data.is_leaf and recording.on:
+        raise refusal(data, "to_tensor or Parameter", "data.detach(), if that is what you want")
     given = raw(data)
     try:
         array = np.array(given, dtype=dtype)

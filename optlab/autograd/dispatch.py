@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import TABLE
+from optlab.autograd.rules.reductions import NORM
 from optlab.autograd.rules.shapes import concatenation, stacking
 from optlab.autograd.tensor import Tensor, apply, power, raw
 
@@ -47,6 +48,12 @@ REDUCTIONS: dict[Any, Any] = {
 def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
     """Answer a call of a ufunc, or of its methods."""
     out = kwargs.pop("out", None)
+    if not _needs_grad(inputs) and not (out and any(isinstance(x, Tensor) for x in out)):
+        known = ufunc in TABLE or ufunc in COMPOSED or method != "__call__"
+        if not known or out is not None:
+            function = ufunc if method == "__call__" else getattr(ufunc, method)
+            written = {} if out is None else {"out": out}
+            return function(*[raw(x) for x in inputs], **kwargs, **written)
     if out is not None and any(target is not None for target in out):
         raise TypeError(
             f"np.{ufunc.__name__} was asked to write into an existing array (out=, or += on an "
@@ -176,6 +183,34 @@ def _concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Any:
 def _stack(arrays: Sequence[Any], axis: int = 0) -> Any:
     arrays = list(arrays)
     return apply(stacking(len(arrays)), arrays, {"axis": axis})
+
+
+@composed(np.amax)
+def _amax(a: Any, *args: Any, **kwargs: Any) -> Any:
+    return np.max(a, *args, **kwargs)
+
+
+@composed(np.amin)
+def _amin(a: Any, *args: Any, **kwargs: Any) -> Any:
+    return np.min(a, *args, **kwargs)
+
+
+@composed(np.astype)
+def _astype(x: Any, dtype: Any, **kwargs: Any) -> Any:
+    return x.astype(dtype)
+
+
+@composed(np.copy)
+def _copy(a: Any, **kwargs: Any) -> Any:
+    return +a
+
+
+@composed(np.linalg.norm)
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    several = np.ndim(x) > 1 if axis is None else isinstance(axis, tuple)
+    if ord is not None and ord != ("fro" if several else 2):
+        raise _not_covered(f"linalg.norm with ord={ord!r}")
+    return apply(NORM, (x,), {"axis": axis, "keepdims": keepdims})
 
 
 @composed(np.atleast_1d)

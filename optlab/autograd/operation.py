@@ -104,9 +104,11 @@ class Operation:
         The names of the inputs, by which rules ask for them.
     static : tuple of str
         The names of the arguments that are not arrays, in their positional order.
+    view : bool
+        Whether the output may lie in the memory of the first input.
     """
 
-    __slots__ = ("forward", "inputs", "name", "pullbacks", "recipes", "static")
+    __slots__ = ("forward", "inputs", "name", "pullbacks", "recipes", "static", "view")
 
     def __init__(
         self,
@@ -115,12 +117,14 @@ class Operation:
         pullbacks: Sequence[Pullback | None],
         inputs: Sequence[str],
         static: Sequence[str] = (),
+        view: bool = False,
     ) -> None:
         self.name = name
         self.forward = forward
         self.pullbacks = tuple(pullbacks)
         self.inputs = tuple(inputs)
         self.static = tuple(static)
+        self.view = view
         self.recipes: dict[int, Recipe] = {}
 
     def recipe(self, mask: int) -> Recipe:
@@ -188,6 +192,7 @@ def rule(
     inputs: str = "",
     static: str = "",
     forward: Callable[..., Any] | None = None,
+    view: bool = False,
 ) -> Operation:
     """Write one row of the table: a function and its vector-Jacobian products.
 
@@ -203,6 +208,8 @@ def rule(
         The names of the arguments that are not arrays, in positional order.
     forward
         What computes the value, if it is not `function` itself.
+    view : bool
+        Whether the output may lie in the memory of the first input.
 
     Examples
     --------
@@ -218,6 +225,8 @@ def rule(
     12.0
     """
     names = inputs.split() or (["x"] if len(pullbacks) == 1 else ["a", "b"])
-    operation = Operation(function.__name__, forward or function, pullbacks, names, static.split())
+    operation = Operation(
+        function.__name__, forward or function, pullbacks, names, static.split(), view
+    )
     TABLE[function] = operation
     return operation

@@ -26,8 +26,15 @@ Array = (
 Shape = tuple[int, ...]
 Hook = Callable[[Any], Any]
 
-#: Stands for a gradient of zeros that nobody has looked at yet, so that clearing costs nothing.
-ZERO: Any = object()
+
+class _Zero:
+    """A gradient of zeros that nobody has looked at yet, so that clearing costs nothing."""
+
+    def __reduce__(self) -> str:  # a copy is the same object
+        return "ZERO"
+
+
+ZERO: Any = _Zero()
 
 _clock = itertools.count(1)
 _newest_first = attrgetter("order")
@@ -53,6 +60,11 @@ class Leaf:
 
     edges: tuple[Any, ...] = ()
     order = 0  # older than every operation
+
+    @property
+    def source(self) -> Leaf:
+        """The leaf whose memory its values lie in: itself."""
+        return self
 
     def __init__(self, shape: Shape, dtype: Any, name: str | None = None) -> None:
         self.shape = shape
@@ -93,8 +105,10 @@ class Node:
         The arguments that are not arrays, such as ``axis``.
     shape, dtype
         Of the output.
+    source : Leaf or None
+        The leaf whose memory the output is a view of, if it is one.
     version : int
-        The sum of the versions of the leaves whose values are saved here.
+        The sum of the versions of the leaves whose memory is saved here.
     walked : bool
         Set where backward started from this node.
     order : int
@@ -103,7 +117,7 @@ class Node:
 
     __slots__ = (
         "__weakref__", "dtype", "edges", "hooks", "operation", "order", "recipe", "saved", "shape",
-        "static", "version", "walked",
+        "source", "static", "version", "walked",
     )  # fmt: skip
 
     def __init__(
@@ -116,6 +130,7 @@ class Node:
         shape: Shape,
         dtype: Any,
         version: int = 0,
+        source: Leaf | None = None,
     ) -> None:
         self.operation = operation
         self.edges = edges
@@ -125,6 +140,7 @@ class Node:
         self.shape = shape
         self.dtype = dtype
         self.version = version
+        self.source = source
         self.order = next(_clock)
         self.hooks: list[Hook] | None = None
 
@@ -139,10 +155,10 @@ class Node:
         edges, version = self.edges, 0
         for i in self.recipe.saved_inputs:
             edge = edges[i]
-            if edge is not None and not edge.order:
-                version += edge.version
+            if edge is not None and edge.source is not None:
+                version += edge.source.version
         if version != self.version:
-            leaves = [edge for edge in edges if isinstance(edge, Leaf)]
+            leaves = [edge.source for edge in edges if edge is not None and edge.source is not None]
             written = max(leaves, key=lambda leaf: leaf.version)
             raise RuntimeError(
                 f"backward needs the value that {self.operation.name!r} saved of "
@@ -318,14 +334,19 @@ def _run_hooks(node: Any, g: Any) -> Any:
     from optlab.autograd.tensor import Tensor
 
     for hook in node.hooks:
-        given = g if isinstance(g, Tensor) else Tensor(g)
-        replaced = hook(given)
+        replaced = hook(g if isinstance(g, Tensor) else Tensor(g))
         if replaced is None:
             continue
-        if replaced.shape != node.shape:
+        keeps_graph = isinstance(g, Tensor) and isinstance(replaced, Tensor)
+        array = replaced.data if isinstance(replaced, Tensor) else np.asarray(replaced)
+        if array.shape != node.shape or array.dtype.kind not in "fiu":
             raise ValueError(
-                f"a hook returned a gradient of shape {replaced.shape} for a Tensor of shape "
-                f"{node.shape}; return one of the same shape, or None to leave it as it is."
+                f"a hook returned {replaced!r} for the gradient of a Tensor of shape {node.shape}; "
+                "return numbers of the same shape, or None to leave it as it is."
             )
-        g = replaced if isinstance(g, Tensor) else getattr(replaced, "data", replaced)
+        if keeps_graph:
+            g = replaced if replaced.dtype == node.dtype else replaced.astype(node.dtype)
+        else:
+            array = np.array(array, node.dtype)
+            g = Tensor(array) if isinstance(g, Tensor) else array
     return g

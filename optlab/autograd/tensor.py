@@ -172,9 +172,9 @@ class Tensor(ArrayMethods):
     def numpy(self) -> np.ndarray:
         """Give the values as a NumPy array, cut off from the tape.
 
-        A copy where an optimizer may write to the array later, else a view that is read-only.
+        A copy where an optimizer may write to the memory later, else a view that is read-only.
         """
-        if isinstance(self.node, tape.Leaf):
+        if isinstance(self.node, tape.Leaf) or getattr(self.data, "base", None) is not None:
             return np.array(self.data)
         view = np.asarray(self.data).view()
         view.flags.writeable = False
@@ -183,6 +183,12 @@ class Tensor(ArrayMethods):
     def item(self) -> Any:
         """Give the one number that it holds, as a Python number."""
         return self.data.item()
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else str(self)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self.item(), digits)
 
     def tolist(self) -> Any:
         """Give the values as nested Python lists."""
@@ -193,8 +199,8 @@ class Tensor(ArrayMethods):
             raise refusal(
                 self,
                 "making a NumPy array of it",
-                ".detach() or .numpy() first if that is what you want; to build an array out of "
-                "Tensors keep the gradient with optlab.numpy (array, stack, full, ...)",
+                "np.stack([...]), or import optlab.numpy as np, whose array, full and sum keep the "
+                "gradient; .detach() or .numpy() where no gradient is wanted",
             )
         if copy:
             return np.array(self.data, dtype=dtype)
@@ -444,11 +450,18 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     version = 0
     for i in recipe.saved_inputs:
         node = edges[i]
-        if node is not None and not node.order:
-            version += node.version
+        if node is not None and node.source is not None:
+            version += node.source.version
+    if y.dtype.kind != "f":
+        raise TypeError(
+            f"{operation.name} gives {y.dtype} here; gradients are for real floating numbers. Use "
+            ".detach() where no gradient is wanted."
+        )
+    source = edges[0].source if operation.view and edges[0] is not None else None
     node = tape.Node(
-        operation, tuple(edges), recipe.select(values), recipe, static, y.shape, y.dtype, version
-    )
+        operation, tuple(edges), recipe.select(values), recipe, static, y.shape, y.dtype, version,
+        source,
+    )  # fmt: skip
     if events.operation_recorded.listeners:
         events.operation_recorded.publish(node)
     return Tensor(y, node)

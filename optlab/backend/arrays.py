@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import sys
 from types import ModuleType
 from typing import Any
@@ -66,5 +67,5 @@ def as_float(value: Any, name: str) -> float:
         return float(value.item())
     raise TypeError(
         f"{name} must be one number (a float, an int, a NumPy scalar or a one-element Tensor), "
-        f"but got {value!r} of type {type(value).__name__}."
+        f"but got {reprlib.repr(value)} of type {type(value).__name__}."
     )

@@ -12,17 +12,23 @@ results of its own, as plotting backends do for pandas.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 GROUP = "optlab.renderers"
 """The entry point group in which packages declare what they can draw."""
 
 
 class Renderer(Protocol):
-    """What can draw one kind of result: an object or a module with these two functions."""
+    """What can draw one kind of result: an object or a module with these functions."""
 
     def figure(self, result: Any, /, **options: Any) -> Any:
         """Return an interactive figure of `result`."""
+
+    def save(self, result: Any, path: Path, /) -> None:
+        """Write a picture of a result to a file, in the format that its name ends in."""
 
     def mimebundle(self, result: Any, /) -> dict[str, Any]:
         """Return `result` in the forms that a notebook can show, by MIME type."""

@@ -96,6 +96,11 @@ def seed(n: int) -> None:
 
 def next_key() -> Key:
     """Give a fresh key: the next one of the innermost `scope`, or of the whole program."""
+    return _stream().next_key()
+
+
+def _stream() -> _Stream:
+    """Give the innermost stream; without a seed, one that starts anywhere."""
     stream = _scopes.get() or _root
     if stream is None:
         import secrets
@@ -103,7 +108,7 @@ def next_key() -> Key:
         seed(secrets.randbits(63))
         assert _root is not None
         stream = _root
-    return stream.next_key()
+    return stream
 
 
 @contextmanager
@@ -120,6 +125,10 @@ def scope(*place: str | int, seed: int | None = None) -> Iterator[Key]:
     seed
         Start from this seed instead of the surrounding one.
 
+    Notes
+    -----
+    A thread that is started inside does not inherit the scope; open one of its own in it.
+
     Examples
     --------
     >>> with scope("data", seed=1):
@@ -127,11 +136,7 @@ def scope(*place: str | int, seed: int | None = None) -> Iterator[Key]:
     >>> a
     Key(seed=1, path=('data', 0))
     """
-    if seed is not None:
-        key = Key(seed)
-    else:
-        outer = _scopes.get() or _root
-        key = outer.key if outer is not None else next_key()
+    key = Key(seed) if seed is not None else _stream().key
     stream = _Stream(key.fold(*place))
     token = _scopes.set(stream)
     try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import operator
+import traceback
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,6 +65,18 @@ class Comparison:
     def __len__(self) -> int:
         return len(self.traces)
 
+    def save(self, path: str | Path) -> Path:
+        """Write the picture of the race to a file: ``.png``, or ``.html`` with the live figure.
+
+        Raises
+        ------
+        ValueError
+            If the name ends in something else.
+        """
+        target = Path(path)
+        display.renderer("comparison").save(self, target)
+        return target
+
     def figure(self, **options: Any) -> Any:
         """Draw the race: a plotly figure with map and loss curves.
 
@@ -79,26 +93,27 @@ class Comparison:
         Parameters
         ----------
         tolerance : float, optional
-            How close to the minimum a loss has arrived. By default the problem's own: 1e-3 above
-            the known minimum of a surface; of a network, a running mean (20 steps) of 0.1.
+            Which loss counts as having arrived. On a surface with a known minimum it is counted
+            from there, 1e-3 by default; on a surface without one nothing is counted unless you give
+            a loss here. Of a network it is a running mean over 20 batches, 0.1 by default.
 
         Returns
         -------
         DataFrame
-            With the columns learning rate, final loss, best loss, steps to tolerance (how many
-            updates until the loss was first that low; NA if never), distance to the minimum
-            (surfaces), held-out accuracy (networks) and stopped (where a run ended early).
+            With the columns learning rate, final loss (of a network, on all training data), best
+            loss (of a network, the best mini-batch), steps to tolerance (how many updates until the
+            loss was first that low; NA if never), distance to the minimum (surfaces with a known
+            one), held-out accuracy (networks) and stopped (where a run ended early).
         """
         import pandas as pd
 
-        limit = self.problem.tolerance if tolerance is None else tolerance
         rows: dict[str, dict[str, Any]] = {}
         for name, trace in self.traces.items():
             row = rows[name] = {
                 "learning rate": trace.settings["learning_rate"],
                 "final loss": self.final_loss[name],
                 "best loss": self._best(name),
-                "steps to tolerance": self._arrival(name, limit),
+                "steps to tolerance": self._arrival(name, tolerance),
             }
             distance = self._distance(name)
             if distance is not None:
@@ -124,26 +139,28 @@ class Comparison:
         finite = losses[np.isfinite(losses)]
         return float(finite.min()) if len(finite) else math.nan
 
-    def _arrival(self, name: str, tolerance: float) -> int | None:
+    def _arrival(self, name: str, tolerance: float | None) -> int | None:
         losses = self._losses(name)
+        floor = getattr(self.problem, "minimum_value", None)
+        if tolerance is None and self.problem.kind == "surface" and floor is None:
+            return None
+        limit = (self.problem.tolerance if tolerance is None else tolerance) + (floor or 0.0)
         if self.problem.kind == "network":
             if len(losses) < RUNNING_MEAN:
                 return None
             losses = np.convolve(losses, np.full(RUNNING_MEAN, 1 / RUNNING_MEAN), "valid")
-            first = np.flatnonzero(losses <= tolerance)
+            first = np.flatnonzero(losses <= limit)
             return int(first[0]) + RUNNING_MEAN if len(first) else None
-        first = np.flatnonzero(losses - (self._floor()) <= tolerance)
+        first = np.flatnonzero(losses <= limit)
         return int(first[0]) if len(first) else None
-
-    def _floor(self) -> float:
-        return getattr(self.problem, "minimum_value", None) or 0.0
 
     def _distance(self, name: str) -> float | None:
         minima = getattr(self.problem, "minima", None)
         points = self.traces[name].parameters.get("point")
         if not minima or points is None:
             return None
-        return float(min(np.linalg.norm(points[-1] - np.array(m)) for m in minima))
+        with np.errstate(all="ignore"):
+            return float(min(np.linalg.norm(points[-1] - np.array(m)) for m in minima))
 
     def __repr__(self) -> str:
         where = "" if self.start is None else f" from ({', '.join(f'{c:g}' for c in self.start)})"
@@ -226,7 +243,8 @@ def compare(
     place = tuple(first.parameters[0].numpy().tolist()) if found.kind == "surface" else None
     comparison = Comparison(found, int(steps), seed, place)
     for name, template in templates.items():
-        _race(comparison, name, template, found.run(start, seed))
+        if not _race(comparison, name, template, found.run(start, seed)):
+            break
     return comparison
 
 
@@ -237,6 +255,8 @@ def _checked_optimizers(optimizers: Any) -> dict[str, Optimizer]:
             f"{{'Adam': ol.optimizer.Adam(0.1)}}; got {optimizers!r}."
         )
     for name, optimizer in optimizers.items():
+        if not isinstance(name, str):
+            raise TypeError(f"the names of optimizers are text; got {name!r}.")
         if isinstance(optimizer, type) and issubclass(optimizer, Optimizer):
             raise TypeError(
                 f"{name!r} is the class {optimizer.__name__}; give an optimizer with its settings, "
@@ -249,7 +269,7 @@ def _checked_optimizers(optimizers: Any) -> dict[str, Optimizer]:
                 f"{name!r} already has parameters; give compare a template, made without "
                 "parameters=, which it binds to a fresh copy of the problem."
             )
-    return {str(name): optimizer for name, optimizer in optimizers.items()}
+    return dict(optimizers)
 
 
 def _try_first_step(run: Any, seed: int) -> None:
@@ -262,10 +282,14 @@ def _try_first_step(run: Any, seed: int) -> None:
         )
 
 
-def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> None:
-    """Run one optimizer and keep its trace, whatever happens on the way."""
+def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> bool:
+    """Run one optimizer and keep its trace, whatever happens on the way.
+
+    Gives False if the user interrupted it, and wants no more.
+    """
     optimizer = template.bind(run.parameters)
     last = math.nan
+    goes_on = True
     with (
         record(optimizer) as trace,
         random.scope("race", seed=comparison.seed),
@@ -284,10 +308,17 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> N
                 last = run.loss()
                 if not math.isfinite(last):
                     trace.stopped = _diverged(comparison.steps, last)
-        except Exception as error:  # noqa: BLE001 - a user's function; the trace so far is kept
+        except KeyboardInterrupt:
+            trace.stopped = f"interrupted in step {len(trace) + 1}"
+            last, goes_on = math.nan, False
+        except Exception as error:
+            if not len(trace) and len(comparison.traces) == 1:
+                raise  # nothing has been computed yet that could be kept
             trace.stopped = (
                 f"stopped in step {len(trace) + 1} {run.place()}: {type(error).__name__}: {error}"
+                f"{_line_of(error)}"
             )
+            trace.error = error
             warnings.warn(f"{name} {trace.stopped}", RaceWarning, stacklevel=3)
             last = math.nan
         comparison.final_loss[name] = float(last)
@@ -296,6 +327,16 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> N
                 comparison.accuracy[name] = run.accuracy
             except Exception:  # noqa: BLE001 - a model that raised in the race may raise again
                 comparison.accuracy[name] = math.nan
+    return goes_on
+
+
+def _line_of(error: BaseException) -> str:
+    """Say in which line outside of optlab an error arose, if in any."""
+    inside = str(Path(__file__).parents[1])
+    for line in reversed(traceback.extract_tb(error.__traceback__)):
+        if not line.filename.startswith(inside) and "numpy" not in line.filename:
+            return f" ({line.filename}, line {line.lineno})"
+    return ""
 
 
 def _diverged(step: int, value: Any) -> str:

@@ -6,6 +6,7 @@ A clip is called with a list of (parameter, gradient) pairs and returns such a l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,8 +20,8 @@ Pairs = Sequence[tuple[Any, Any]]
 
 def _limit(value: Any, name: str) -> float:
     limit = as_float(value, name)
-    if not limit > 0:
-        raise ValueError(f"{name} must be greater than 0; got {limit!r}.")
+    if not 0 < limit < math.inf:
+        raise ValueError(f"{name} must be finite and greater than 0; got {limit!r}.")
     return limit
 
 
@@ -63,7 +64,7 @@ class ClipGradByValue(GradientClip):
     def __init__(self, max: float, min: float | None = None) -> None:
         self.max = as_float(max, "max")
         self.min = -self.max if min is None else as_float(min, "min")
-        if self.min > self.max:
+        if not self.min <= self.max:
             raise ValueError(f"min must not exceed max; got min={self.min!r} and max={self.max!r}.")
 
     def clip(self, gradients: list[Any]) -> list[Any]:

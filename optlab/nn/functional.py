@@ -99,6 +99,8 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
     >>> ol.nn.functional.linear(ol.ones([1, 2]), ol.ones([2, 3]), ol.zeros([3]))
     Tensor([[2., 2., 2.]], dtype=float32)
     """
+    if not isinstance(weight, Tensor):
+        weight = Tensor(np.asarray(weight))
     if not isinstance(x, Tensor) or x.data.dtype != weight.data.dtype:
         x = _meeting(x, weight)
     if x.data.shape[-1:] != weight.data.shape[:1]:
@@ -212,7 +214,7 @@ def cross_entropy(input: Any, label: Any, reduction: str = "mean") -> Tensor:
 
 def _checked_labels(labels: Any, shape: tuple[int, ...]) -> Any:
     """Give the labels with shape [N], after checks that speak of the user's own shapes."""
-    labels = labels if hasattr(labels, "dtype") else np.asarray(labels)
+    labels = np.array(labels)  # a copy: the caller may go on writing to his array
     if len(shape) != 2:
         raise ValueError(f"cross_entropy takes scores of shape [N, C]; got shape {shape}.")
     if not shape[0]:

@@ -41,17 +41,20 @@ class Layer:
 
     def named_sublayers(self, prefix: str = "") -> Iterator[tuple[str, Layer]]:
         """Go through the layers inside this one, with their place in the structure."""
-        for name, value in vars(self).items():
-            if isinstance(value, Layer):
-                place = f"{prefix}{name}"
-                yield place, value
-                yield from value.named_sublayers(f"{place}.")
+        yield from self._walk(prefix, {id(self)})
+
+    def _walk(self, prefix: str, seen: set[int]) -> Iterator[tuple[str, Layer]]:
+        for name, value in _members(self):
+            if isinstance(value, Layer) and id(value) not in seen:
+                seen.add(id(value))
+                yield f"{prefix}{name}", value
+                yield from value._walk(f"{prefix}{name}.", seen)
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
         """Go through all parameters, with their place in the structure; each one once."""
         seen: set[Parameter] = set()
         for place, layer in [("", self), *self.named_sublayers()]:
-            for name, value in vars(layer).items():
+            for name, value in _members(layer):
                 if isinstance(value, Parameter) and value not in seen:
                     seen.add(value)
                     yield (f"{place}.{name}" if place else name), value
@@ -103,7 +106,7 @@ class Layer:
     def __repr__(self) -> str:
         inside = [
             f"  {name}: {value!r}".replace("\n", "\n  ")
-            for name, value in vars(self).items()
+            for name, value in _members(self)
             if isinstance(value, Layer)
         ]
         head = f"{type(self).__name__}({self.extra_repr()})"
@@ -112,6 +115,17 @@ class Layer:
     def extra_repr(self) -> str:
         """Say what distinguishes this layer from others of its class."""
         return ""
+
+
+def _members(layer: Layer) -> Iterator[tuple[str, Any]]:
+    """Go through a layer's attributes, and through those that are lists."""
+    for name, value in vars(layer).items():
+        if name.startswith("_"):
+            continue
+        if isinstance(value, (list, tuple)):
+            yield from ((f"{name}.{i}", part) for i, part in enumerate(value))
+        else:
+            yield name, value
 
 
 class Sequential(Layer):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
 from optlab.nn.initializer import Constant, Initializer, XavierUniform
@@ -43,8 +45,12 @@ class Linear(Layer):
         dtype: Any = "float32",
     ) -> None:
         for name, length in (("in_features", in_features), ("out_features", out_features)):
-            if length < 1:
-                raise ValueError(f"Linear: {name} must be at least 1; got {length}.")
+            if not isinstance(length, (int, np.integer)) or length < 1:
+                raise ValueError(
+                    f"Linear: {name} must be a whole number of at least 1; got {length!r}."
+                )
+        if bias_attr not in (None, True, False):
+            raise TypeError(f"Linear: bias_attr must be True, False or None; got {bias_attr!r}.")
         self.in_features, self.out_features = in_features, out_features
         draw = weight_initializer or XavierUniform()
         self.weight = Parameter(draw((in_features, out_features), dtype))

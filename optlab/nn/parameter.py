@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.creation import DEFAULT_DTYPE, to_tensor
-from optlab.autograd.tensor import Tensor, _leaf
+from optlab.autograd.mode import recording
+from optlab.autograd.tensor import Tensor, _leaf, raw
 from optlab.backend.arrays import as_float
 
 
@@ -37,7 +38,7 @@ class Parameter(Tensor):
     Parameter 'w' ([1., 2.], dtype=float32, requires_grad=True)
     """
 
-    __slots__ = ("arena", "learning_rate", "name", "need_clip", "regularizer")
+    __slots__ = ("_learning_rate", "_name", "need_clip", "regularizer")
 
     def __init__(
         self,
@@ -56,21 +57,40 @@ class Parameter(Tensor):
         node.name = name
         if trainable:
             self.node = node
-        rate = as_float(learning_rate, "learning_rate")
-        if not 0 <= rate < math.inf:
-            raise ValueError(
-                f"a parameter's learning_rate must be finite and at least 0; got {rate!r}."
-            )
         if regularizer is not None and not hasattr(regularizer, "add_to"):
             raise TypeError(
                 "a parameter's regularizer is optlab.regularizer.L1Decay(c) or L2Decay(c); got "
                 f"{regularizer!r}."
             )
         self.name = name
-        self.learning_rate = rate
+        self.learning_rate = learning_rate
         self.regularizer = regularizer
         self.need_clip = need_clip
-        self.arena: Any = None
+
+    @property
+    def name(self) -> str | None:
+        """What traces and errors call it."""
+        return self._name
+
+    @name.setter
+    def name(self, name: str | None) -> None:
+        self._name = name
+        if self.node is not None:
+            self.node.name = name
+
+    @property
+    def learning_rate(self) -> float:
+        """What multiplies the optimizer's learning rate for this parameter."""
+        return self._learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        rate = as_float(value, "learning_rate")
+        if not 0 <= rate < math.inf:
+            raise ValueError(
+                f"a parameter's learning_rate must be finite and at least 0; got {rate!r}."
+            )
+        self._learning_rate = rate
 
     @property
     def trainable(self) -> bool:
@@ -80,6 +100,29 @@ class Parameter(Tensor):
     @trainable.setter
     def trainable(self, wanted: bool) -> None:
         self.requires_grad = wanted
+        self.name = self._name
+
+    def _in_place(self, symbol: str, value: Any) -> Parameter:
+        """Write what ``p -= x`` means, where nothing is being recorded."""
+        if recording.on:
+            raise TypeError(
+                f"p {symbol}= x would leave the parameter as it is and make a new Tensor. Write it "
+                "inside `with optlab.no_grad():`, or let an optimizer take the step."
+            )
+        self.set_value(value)
+        return self
+
+    def __iadd__(self, other: Any) -> Parameter:
+        return self._in_place("+", self.data + raw(other))
+
+    def __isub__(self, other: Any) -> Parameter:
+        return self._in_place("-", self.data - raw(other))
+
+    def __imul__(self, other: Any) -> Parameter:
+        return self._in_place("*", self.data * raw(other))
+
+    def __itruediv__(self, other: Any) -> Parameter:
+        return self._in_place("/", self.data / raw(other))
 
     def numpy(self) -> np.ndarray:
         """Give a copy of the values: an optimizer writes to the array itself later."""

@@ -25,7 +25,7 @@ class Arena:
     ----------
     parameters : list of Tensor
     flat : array
-        All their elements.
+        All their elements; `read_only` is the same memory.
     bounds : list of int
         Parameter i lies in ``flat[bounds[i]:bounds[i + 1]]``.
     views : list of array
@@ -36,7 +36,7 @@ class Arena:
         The optimizer's memory, each slot flat like the parameters.
     """
 
-    __slots__ = ("bounds", "flat", "parameters", "slots", "t", "views")
+    __slots__ = ("bounds", "flat", "parameters", "read_only", "slots", "t", "views")
 
     def __init__(self, parameters: Sequence[Any], slots: dict[str, float]) -> None:
         self.parameters = list(parameters)
@@ -46,6 +46,14 @@ class Arena:
         self.views: list[Any] = [p.data for p in self.parameters]
         self.adopt()
         self.slots = {name: np.full_like(self.flat, start) for name, start in slots.items()}
+        for array in self.slots.values():
+            array.flags.writeable = False
+
+    def __setstate__(self, state: Any) -> None:
+        """Take up a copied or unpickled state, whose parameters are no longer views of `flat`."""
+        for name, value in state[1].items():
+            setattr(self, name, value)
+        self.views = [view.copy() for view in self.views]
 
     def adopt(self) -> None:
         """Lay the parameters' present values side by side, and make each a view of its place.
@@ -73,6 +81,9 @@ class Arena:
         for p, view in zip(self.parameters, views, strict=True):
             p.data = view
         self.flat, self.views = flat, views
+        # What rules are given: one that wrote into it would change parameters behind the engine.
+        self.read_only = flat.view()
+        self.read_only.flags.writeable = False
 
     def holds_all(self) -> bool:
         """Say whether every parameter is still the view that this arena gave it.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from types import SimpleNamespace
 from typing import Any
 
 from optlab.autograd.tensor import Tensor
@@ -11,6 +10,7 @@ from optlab.backend.arrays import as_float
 from optlab.optimizer.arena import Arena
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
 from optlab.optimizer.settings import checked, unknown
+from optlab.optimizer.values import HyperParameters
 
 
 class Group:
@@ -19,7 +19,7 @@ class Group:
     Attributes
     ----------
     parameters : list of Tensor
-    h : SimpleNamespace
+    h : HyperParameters
         The hyper-parameters that a rule reads.
     multiplier : float
         Multiplies the optimizer's learning rate.
@@ -34,7 +34,7 @@ class Group:
     def __init__(
         self,
         parameters: list[Tensor],
-        h: SimpleNamespace,
+        h: HyperParameters,
         multiplier: float,
         regularizer: Regularizer | None,
         grad_clip: Any,
@@ -93,6 +93,11 @@ def _entries(parameters: Any) -> list[dict[str, Any]]:
         raise TypeError("parameters must be a list of Tensors; write parameters=[w].")
     if isinstance(parameters, dict):
         parameters = [parameters]
+    if callable(getattr(parameters, "parameters", None)):
+        raise TypeError(
+            f"parameters must be a list of Tensors; got a {type(parameters).__name__}. Write "
+            "parameters=model.parameters()."
+        )
     if not isinstance(parameters, Iterable):
         raise TypeError(
             f"parameters must be a list of Tensors or of groups; got {type(parameters).__name__}. "
@@ -135,7 +140,7 @@ def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
             raise TypeError(unknown(f"a group of {cls.__name__}", name, sorted(known)))
         if name in cls.hyperparameters and name != "learning_rate":
             settings[name] = checked(name, value, cls.hyperparameters[name], cls.ranges)
-    h = SimpleNamespace(**settings)
+    h = HyperParameters(**settings)
     regularizer = as_regularizer(entry.get("weight_decay", optimizer._common["weight_decay"]))
     grad_clip = entry.get("grad_clip", optimizer._common["grad_clip"])
     if grad_clip is not None and not callable(grad_clip):

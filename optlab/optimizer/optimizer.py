@@ -33,8 +33,9 @@ class Optimizer:
         new slots and, if there is something to show, a dict of named terms out. Arrays are never
         changed in place.
     ``kind``
-        "elementwise" if every element is updated by itself (all parameters of a group are then
-        updated in one pass), "tensor" or "matrix" if the rule needs one parameter at a time.
+        "elementwise" if every element is updated by itself: all parameters of a group are then
+        updated in one pass, side by side in one flat array, so a norm or a mean would mix them.
+        "tensor" or "matrix" if the rule needs one parameter at a time, in its own shape.
     ``ranges``, optional
         What values are allowed: name to (lowest, highest), the highest excluded.
 
@@ -77,6 +78,11 @@ class Optimizer:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if cls.kind not in ("elementwise", "tensor", "matrix"):
+            raise ValueError(
+                f"{cls.__name__}.kind must be 'elementwise', 'tensor' or 'matrix'; "
+                f"got {cls.kind!r}."
+            )
         cls.__signature__ = Signature(cls)  # type: ignore[attr-defined]
 
     def __init__(
@@ -196,6 +202,8 @@ class Optimizer:
         tuple
             An empty list, and the (parameter, gradient) pairs that were used.
         """
+        if not isinstance(loss, Tensor):
+            raise TypeError(f"minimize takes the loss, a Tensor; got {type(loss).__name__}.")
         if not getattr(loss.node, "walked", False):
             loss.backward()
         self.step()

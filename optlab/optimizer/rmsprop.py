@@ -68,7 +68,8 @@ class RMSProp(Optimizer):
         if h.centered:
             mean_grad = h.rho * s.mean_grad + (1 - h.rho) * g
             slots["mean_grad"] = mean_grad
-            spread = mean_square - mean_grad * mean_grad
+            # Rounding may bring the variance of a constant gradient below zero.
+            spread = np.maximum(mean_square - mean_grad * mean_grad, 0.0)
         root = np.sqrt(spread + h.epsilon)
         step = h.learning_rate * g / root
         if h.momentum:

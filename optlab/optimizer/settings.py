@@ -24,6 +24,13 @@ COMMON_RANGES: dict[str, tuple[float, float]] = {
 }
 
 
+#: What other libraries call them.
+ALIASES = {
+    "lr": "learning_rate", "rate": "learning_rate", "betas": "beta1", "eps": "epsilon",
+    "alpha": "rho", "nesterov": "use_nesterov",
+}  # fmt: skip
+
+
 def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, float]]) -> Any:
     """Give a hyper-parameter's value as a Python number or bool, or say what is wrong with it."""
     if isinstance(default, bool):
@@ -32,6 +39,11 @@ def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, 
         return bool(value)
     if default is not REQUIRED and not isinstance(default, (int, float)):
         return value
+    if isinstance(value, (list, tuple, dict, set)) or callable(getattr(value, "parameters", None)):
+        raise TypeError(
+            f"{name} must be one number, but got a {type(value).__name__}. What to optimize is "
+            "given by name: parameters=model.parameters()."
+        )
     number = as_float(value, name)
     lowest, highest = ranges.get(name) or COMMON_RANGES.get(name) or (-math.inf, math.inf)
     if not (lowest <= number < highest and math.isfinite(number)):
@@ -82,7 +94,8 @@ def read(cls: Any, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, 
 
 def unknown(owner: str, name: str, known: Any) -> str:
     """Say that a setting is not known, and which one was perhaps meant."""
-    close = difflib.get_close_matches(name, list(known), 1)
+    close = [ALIASES[name]] if ALIASES.get(name) in known else []
+    close = close or difflib.get_close_matches(name, list(known), 1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return f"{owner} has no setting {name!r}; it has {', '.join(known)}.{hint}"
 

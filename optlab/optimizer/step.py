@@ -7,7 +7,6 @@ checked before anything is written, so that an error leaves parameters and slots
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from optlab.backend import events
 from optlab.optimizer.arena import Arena
 from optlab.optimizer.groups import Group
+from optlab.optimizer.values import Scalars, Slots
 
 if TYPE_CHECKING:
     from optlab.optimizer.optimizer import Optimizer
@@ -78,64 +78,87 @@ def _apply(
     """Apply the rule to parameters `first` to `last` - 1 of an arena; nothing is written yet."""
     t, multiplier, regularizer = key
     t += 1
-    p, slots = arena.flat, arena.slots
+    p, slots = arena.read_only, arena.slots
     if last - first < len(arena.parameters):
         place = slice(arena.bounds[first], arena.bounds[last])
         p, slots = p[place], {name: array[place] for name, array in slots.items()}
     if regularizer is not None:
         g = regularizer.add_to(g, p)
+        g.setflags(write=False)
     h = group.h
-    h.learning_rate = rate = optimizer.settings["learning_rate"] * group.multiplier * multiplier
-    c = SimpleNamespace(**optimizer.scalars(t, h))
-    if optimizer.kind == "elementwise":
-        result = optimizer.update(p, g, SimpleNamespace(**slots), h, c)
-    else:
+    rate = float(optimizer.settings["learning_rate"] * group.multiplier * multiplier)
+    h.learning_rate = rate
+    c = Scalars(**{name: float(x) for name, x in optimizer.scalars(t, h).items()})
+    if optimizer.kind != "elementwise":
         shape = arena.parameters[first].data.shape
         p, g = p.reshape(shape), g.reshape(shape)
         slots = {name: array.reshape(shape) for name, array in slots.items()}
-        result = optimizer.update(p, g, SimpleNamespace(**slots), h, c)
+    try:
+        result = optimizer.update(p, g, Slots(**slots), h, c)
+    except ValueError as error:
+        if "read-only" not in str(error):
+            raise
+        raise TypeError(
+            f"{type(optimizer).__name__}.update writes into its arguments; they are the engine's. "
+            "Write m = m + g in place of m += g, and give what is new back."
+        ) from error
     new, made, terms = _checked(optimizer, p, slots, result)
     if optimizer.kind != "elementwise":
         g, new = g.reshape(-1), new.reshape(-1)
         made = {name: array.reshape(-1) for name, array in made.items()}
         terms = {name: np.reshape(array, -1) for name, array in terms.items()}
     # What the rule handed back unchanged is still the arena's own memory, which will be written to.
-    if new is p or new.base is not None:
+    if new.base is not None:
         new = new.copy()
     for name, array in made.items():
-        if array is p or array.base is not None:
-            made[name] = array.copy()
+        if array.base is not None or array is g:
+            made[name] = array = array.copy()
+        array.setflags(write=False)
+    if events.step_taken.listeners:
+        terms = {
+            name: np.array(term) if getattr(term, "base", None) is not None else term
+            for name, term in terms.items()
+        }
     return Update(arena, first, last, t, rate, raw_gradient, g, new, made, terms)
 
 
 def _checked(optimizer: Optimizer, p: Any, slots: dict[str, Any], result: Any) -> tuple[Any, ...]:
     """Give what a rule returned, or say what is wrong with it before it is written anywhere."""
-    name = f"{type(optimizer).__name__}.update"
+    try:
+        new, made, *rest = result
+        terms = rest[0] if rest else {}
+        if len(rest) < 2 and made.keys() == slots.keys() and isinstance(terms, dict):
+            shape, dtype = p.shape, p.dtype
+            for array in (new, *made.values()):
+                if array.dtype != dtype or array.shape != shape:
+                    break
+            else:
+                return new, made, terms
+    except (TypeError, ValueError, AttributeError):
+        pass
+    raise _misfit(f"{type(optimizer).__name__}.update", p, slots, result)
+
+
+def _misfit(name: str, p: Any, slots: dict[str, Any], result: Any) -> Exception:
+    """Say what is wrong with what a rule returned."""
     if not (
         isinstance(result, tuple)
         and len(result) in (2, 3)
         and all(isinstance(part, dict) for part in result[1:])
     ):
-        raise TypeError(
+        kind = type(result).__name__
+        many = f" of {len(result)}" if isinstance(result, tuple) else ""
+        return TypeError(
             f"{name} must return (parameter, slots) or (parameter, slots, terms), slots and terms "
-            f"as dicts; it returned {_described(result)}."
+            f"as dicts; it returned a {kind}{many}."
         )
-    new, made, terms = result if len(result) == 3 else (*result, {})
+    new, made = result[:2]
     if made.keys() != slots.keys():
-        raise ValueError(
+        return ValueError(
             f"{name} returned slots {sorted(made)}, but the class declares {sorted(slots)}. "
             "Return every slot, also one that did not change."
         )
-    shape, dtype = p.shape, p.dtype
-    for array in (new, *made.values()):
-        if getattr(array, "dtype", None) != dtype or array.shape != shape:
-            raise _misfit(name, p, {"parameter": new, **made})
-    return new, made, terms
-
-
-def _misfit(name: str, p: Any, returned: dict[str, Any]) -> Exception:
-    """Say which of the returned arrays does not fit the parameter, and why."""
-    for label, array in returned.items():
+    for label, array in {"parameter": new, **made}.items():
         if not hasattr(array, "dtype"):
             return TypeError(f"{name} returned the {label} as {array!r}, which is not an array.")
         if array.shape != p.shape:
@@ -151,11 +174,6 @@ def _misfit(name: str, p: Any, returned: dict[str, Any]) -> Exception:
     )
 
 
-def _described(result: Any) -> str:
-    kind = type(result).__name__
-    return f"a {kind} of {len(result)}" if isinstance(result, tuple) else f"a {kind}"
-
-
 def _write(update: Update, writer: str) -> None:
     """Put the results of one pass where they belong."""
     arena, first, last = update.arena, update.first, update.last
@@ -168,6 +186,7 @@ def _write(update: Update, writer: str) -> None:
         arena.slots = {name: array.copy() for name, array in arena.slots.items()}
         for name, array in update.slots.items():
             arena.slots[name][place] = array
+            arena.slots[name].setflags(write=False)
         arena.flat[place] = update.parameter
     arena.t[first:last] = [update.t] * (last - first)
     for p in arena.parameters[first:last]:
@@ -187,7 +206,10 @@ def _clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
 
 
 def _flat(gradients: Sequence[Any]) -> Any:
-    """Lay gradients side by side."""
+    """Lay gradients side by side, in an array that cannot be written to."""
     if len(gradients) == 1:
-        return gradients[0].reshape(-1)
-    return np.concatenate([g.reshape(-1) for g in gradients])
+        flat = gradients[0].reshape(-1)
+    else:
+        flat = np.concatenate([g.reshape(-1) for g in gradients])
+    flat.setflags(write=False)
+    return flat

@@ -154,6 +154,31 @@ class CaptureArray:
         """Give the values in another dtype."""
         return self.writer.write("astype", np.astype, (self, dtype), {})
 
+    def sum(self, axis: Any = None, keepdims: bool = False) -> CaptureArray:
+        """Add up elements."""
+        return self.writer.write("sum", np.sum, (self,), {"axis": axis, "keepdims": keepdims})
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> CaptureArray:
+        """Average elements."""
+        return self.writer.write("mean", np.mean, (self,), {"axis": axis, "keepdims": keepdims})
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise _refusal(f"the method or attribute .{name} of an array")
+
+    def __pos__(self) -> CaptureArray:
+        return self.writer.write("positive", np.positive, (self,), {})
+
+    def __abs__(self) -> CaptureArray:
+        return self.writer.write("absolute", np.absolute, (self,), {})
+
+    def __invert__(self) -> CaptureArray:
+        return self.writer.write("invert", np.invert, (self,), {})
+
+    def __floordiv__(self, other: Any) -> CaptureArray:
+        return self.writer.write("floor_divide", np.floor_divide, (self, other), {})
+
     def __getitem__(self, index: Any) -> CaptureArray:
         return self.writer.write("getitem", operator.getitem, (self, index), {})
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from types import TracebackType
 from typing import Any
 
@@ -80,15 +82,17 @@ class record:
             group.grad_clip is not None or group.regularizer is not None
             for group in optimizer.groups
         ) or any(getattr(p, "regularizer", None) is not None for p in optimizer.parameters)
-        self.leaves = {p.node for p in optimizer.parameters if p.node is not None}
+        self.parameters = optimizer.parameters
         self.taken = 0
         self.waiting: list[Any] = []
         #: So many steps may wait to be written: few if they keep large arrays alive.
-        self.patience = max(1, min(512, 20 * SMALL // size)) if self.values else 1
+        self.patience = max(1, min(512, 20 * SMALL // max(size, 1))) if self.values else 1
         self.loss: float | None = None
         self.started = 0.0
 
     def __enter__(self) -> Trace:
+        if self.trace.layouts:
+            raise RuntimeError("a recording cannot be entered twice; make a new ol.record(...).")
         names = iter(_names(self.optimizer))
         trace = self.trace
         for arena, i in self.arenas.items():
@@ -115,10 +119,16 @@ class record:
         events.backward_finished.unsubscribe(self._on_backward)
         events.step_taken.unsubscribe(self._on_step)
         if error is not None and self.trace.stopped is None:
+            self.trace.error = error
             self.trace.stopped = f"{type(error).__name__} in step {self.taken + 1}: {error}"
 
     def _on_backward(self, value: Any, leaves: list[Any]) -> None:
-        if value is not None and not self.leaves.isdisjoint(leaves):
+        for p in self.parameters:
+            if p.node in leaves:
+                break
+        else:
+            return
+        if value is not None:
             total = float(value if value.ndim == 0 else value.sum())
             self.loss = total if self.loss is None else self.loss + total
 
@@ -130,12 +140,14 @@ class record:
         if (self.taken - 1) % self.every:
             return
         now = time.perf_counter() - self.started
-        whole = len(updates) == len(self.arenas) and all(u.whole for u in updates)
         # The updates keep their arrays as they are, so writing them down can wait; what a step left
         # out has to be read from the arenas now.
-        rows = updates if whole else [
-            self._patched(arena, [u for u in updates if u.arena is arena]) for arena in self.arenas
-        ]  # fmt: skip
+        rows = updates
+        if len(updates) != len(self.arenas) or not all(map(_is_whole, updates)):
+            rows = [
+                self._patched(arena, [u for u in updates if u.arena is arena])
+                for arena in self.arenas
+            ]
         rate = optimizer.get_lr() * optimizer.groups[0].multiplier
         self.waiting.append((self.taken, loss, rate, now, rows))
         if len(self.waiting) >= self.patience:
@@ -194,6 +206,9 @@ class record:
         )  # fmt: skip
 
 
+_is_whole = attrgetter("whole")
+
+
 def _read_probes(probes: str | Iterable[str]) -> tuple[str, ...]:
     chosen: tuple[str, ...] | None
     if isinstance(probes, str):
@@ -224,4 +239,4 @@ def _names(optimizer: Optimizer) -> list[str]:
 def _norms(row: Any, bounds: list[int]) -> np.ndarray:
     """Give the Euclidean norm of each parameter's part of a flat row, added up in float64."""
     squares = np.square(row, dtype=np.float64)
-    return np.sqrt(np.add.reduceat(squares, bounds[:-1]))
+    return np.sqrt([squares[a:b].sum() for a, b in itertools.pairwise(bounds)])

@@ -28,7 +28,7 @@ class Trace:
         The value that backward started from before each step (their sum, if there were several;
         NaN if there was none).
     learning_rate : array of float64, shape (n,)
-        The rate of the first group.
+        The rate of the first group, without the multipliers of its parameters.
     seconds : array of float64, shape (n,)
         When the step was taken, counted from the start of the recording.
     parameters : mapping of str to array, shape (n + 1, ...)
@@ -44,6 +44,8 @@ class Trace:
         Euclidean norms of "parameter" (after the step), "gradient", every slot and every term.
     stopped : str or None
         Why the run ended early, if it did.
+    error : exception or None
+        What was raised, if something was.
 
     Examples
     --------
@@ -65,6 +67,7 @@ class Trace:
         self.name = name
         self.settings = settings
         self.stopped: str | None = None
+        self.error: BaseException | None = None
         self.columns: defaultdict[tuple[str, int], Column] = defaultdict(Column)
         #: For each arena: name, first element, last element (excluded) and shape of its parameters.
         self.layouts: list[list[tuple[str, int, int, tuple[int, ...]]]] = []

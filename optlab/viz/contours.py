@@ -55,8 +55,8 @@ def log_levels(losses: Floats, minimum: float | None) -> tuple[Floats, Floats, f
     array([-2.66666667, -1.33333333, 0. , 1.33333333, 2.66666667])
     """
     finite = losses[np.isfinite(losses)]
-    if not len(finite):
-        raise ValueError("the surface has no finite loss in the part that is drawn")
+    if not len(finite):  # it cannot be evaluated any more; the paths on it still count
+        return np.full(losses.shape, np.nan), np.array([0.5, 1.0]), 0.0
     lowest = float(finite.min())
     base = lowest if minimum is None or lowest < minimum else float(minimum)
     above = finite[finite > base] - base

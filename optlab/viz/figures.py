@@ -16,7 +16,7 @@ from optlab.viz.plotly_panels import draw_accuracies, draw_curves, draw_map
 from optlab.viz.plotly_parts import CONFIG, add_legend, empty_figure
 from optlab.viz.results import ComparisonLike, ProblemLike
 from optlab.viz.series import accuracy_view, loss_view
-from optlab.viz.views import map_view
+from optlab.viz.views import has_map, map_view
 
 __all__ = ["CONFIG", "loss_curves", "race", "surface_map"]
 
@@ -27,7 +27,8 @@ def race(
     """Draw a race.
 
     On a surface: the paths over the map, and the losses over the steps. For a network, which has
-    too many parameters for a map: the losses, and the held-out accuracies.
+    too many parameters for a map: the losses, and the held-out accuracies. For a function of one
+    variable: the losses.
 
     Parameters
     ----------
@@ -49,6 +50,8 @@ def race(
     """
     if comparison.problem.kind == "network":
         return _network_race(comparison, width, height)
+    if not has_map(comparison.problem):
+        return loss_curves(comparison, width=width, height=height)
     page = race_page(comparison, width, height)
     figure = empty_figure(page, comparison.problem.title, words.headline(comparison))
     add_legend(figure, comparison)

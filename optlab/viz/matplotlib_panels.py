@@ -164,7 +164,7 @@ def draw_accuracies(axes: Axes, view: AccuracyView) -> None:
         label.set(fontproperties=font(theme.FONT_TEXT), color=theme.INK)
     for side in ("top", "right", "bottom"):
         axes.spines[side].set_visible(False)
-    add_heading(axes, "Held-out accuracy", "examples that training never saw")
+    add_heading(axes, "Held-out accuracy", "on unseen examples")
     for row, (_, style, value, text) in enumerate(view.rows):
         shown = 0.0 if value is None else value
         mark = Mark(shown, row, text, "middle right")

@@ -20,7 +20,7 @@ from optlab.viz.matplotlib_parts import DOTS_PER_INCH, draw_page, panel_axes
 from optlab.viz.pages import curves_page, race_page
 from optlab.viz.results import ComparisonLike
 from optlab.viz.series import accuracy_view, loss_view
-from optlab.viz.views import map_view
+from optlab.viz.views import has_map, map_view
 
 
 def race_png(
@@ -53,15 +53,15 @@ def race_png(
     b'\x89PNG'
     """
     accuracies = accuracy_view(comparison)
-    network = comparison.problem.kind == "network"
-    alone = network and accuracies is None
+    no_map = not has_map(comparison.problem)
+    alone = no_map and accuracies is None
     page = (curves_page if alone else race_page)(comparison, width, height)
     figure = Figure(figsize=(width / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
     figure.set_facecolor(theme.PAPER)
     FigureCanvasAgg(figure)
     draw_page(figure, page, comparison)
     first = page.panels[0]
-    if network:
+    if no_map:
         draw_curves(panel_axes(figure, page, 0), loss_view(comparison, first.width, first.height))
         if accuracies is not None:
             draw_accuracies(panel_axes(figure, page, 1), accuracies)

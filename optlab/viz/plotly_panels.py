@@ -300,7 +300,7 @@ def draw_accuracies(figure: go.Figure, view: AccuracyView, page: Page, at: int) 
             "linecolor": theme.FRAME,
         },
     )
-    add_heading(figure, page, at, "Held-out accuracy", "examples that training never saw")
+    add_heading(figure, page, at, "Held-out accuracy", "on unseen examples")
     for row, (name, style, value, text) in enumerate(view.rows):
         shown = 0.0 if value is None else value
         figure.add_trace(

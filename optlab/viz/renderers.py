@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 from typing import Any
 
 from optlab.viz import figures, pictures, words
@@ -20,6 +21,15 @@ class ComparisonRenderer:
     def figure(self, result: ComparisonLike, /, **options: Any) -> Any:
         """Return `optlab.viz.race` of a comparison; the options are its `width` and `height`."""
         return figures.race(result, **options)
+
+    def save(self, result: ComparisonLike, path: Path, /) -> None:
+        """Write a comparison to a file: ``.png``, or ``.html`` with the live figure."""
+        if path.suffix == ".png":
+            path.write_bytes(pictures.race_png(result, scale=2))
+        elif path.suffix == ".html":
+            figures.race(result).write_html(path, config=figures.CONFIG)
+        else:
+            raise ValueError(f"the name must end in .png or .html; got {path.name!r}.")
 
     def mimebundle(self, result: ComparisonLike, /) -> dict[str, Any]:
         """Return a comparison as a notebook stores it.

@@ -119,6 +119,11 @@ def styles_of(comparison: ComparisonLike) -> dict[str, Style]:
     )
 
 
+def has_map(problem: ProblemLike) -> bool:
+    """Say whether a problem is a surface over the plane."""
+    return problem.kind == "surface" and getattr(problem, "dimension", 2) == 2
+
+
 def surface_of(problem: ProblemLike) -> SurfaceLike:
     """Return `problem` if it can be drawn as a map, else say why it cannot."""
     if problem.kind != "surface":
@@ -239,7 +244,11 @@ def map_view(
         height=land,
         levels=levels,
         base=base,
-        note=_contour_note(base, known),
+        note=(
+            _contour_note(base, known)
+            if np.isfinite(land).any()
+            else "no contours: the function gives no numbers here"
+        ),
         contour_labels=label_contours(x, y, land, levels, width, height, covered, placer),
         start=start_mark,
         minima=lowest_marks,

@@ -15,6 +15,7 @@ import numpy as np
 from optlab.autograd.operation import TABLE
 from optlab.autograd.rules.elementwise import integer_power
 from optlab.autograd.rules.indexing import getitem, scatter
+from optlab.autograd.rules.reductions import euclidean_norm
 from optlab.autograd.rules.shapes import cast
 from optlab.autograd.tensor import apply
 
@@ -164,7 +165,9 @@ def _folding(function: Any, **static: Any) -> Callable[..., Any]:
     return lambda x: function(x, **static)
 
 
-for function in (np.sum, np.mean, np.max, np.min, np.prod, np.var, np.std):
+for function in (
+    np.sum, np.mean, np.max, np.min, np.amax, np.amin, np.prod, np.var, np.std,
+):  # fmt: skip
     for shape, axes in AXES.items():
         for axis, keepdims in product(axes, (False, True)):
             x = distinct(shape)
@@ -289,3 +292,20 @@ for a_shape, b_shape in [*PRODUCTS, ((), ()), ((), (3,)), ((2, 3), ()), ((5, 2, 
     put(np.dot, f"{a_shape} array right", _right(np.dot, b), a)
 for a_shape, b_shape in [((2,), (3,)), ((), (3,)), ((2, 2), (3,)), ((1,), (1,))]:
     put(np.outer, f"{a_shape} {b_shape}", np.outer, numbers(a_shape), numbers(b_shape, seed=1))
+
+# Norms ------------------------------------------------------------------------------------------
+
+for shape, options in [
+    ((3,), {}), ((), {}), ((1,), {}), ((2, 3), {}), ((2, 3), {"axis": 0}), ((2, 3), {"axis": -1}),
+    ((2, 3), {"axis": 1, "keepdims": True}), ((2, 3, 2), {"axis": (0, 2)}),
+    ((3,), {"ord": 2}), ((2, 3), {"ord": 2, "axis": 1}), ((2, 3), {"ord": "fro"}),
+]:  # fmt: skip
+    put(
+        np.linalg.norm,
+        f"{shape} {options}",
+        lambda x, options=options: np.linalg.norm(x, **options),
+        numbers(shape, 0.5, 2),
+    )
+put(euclidean_norm, "(3,)", lambda x: np.linalg.norm(x), numbers((3,), 0.5, 2))
+put(np.copy, "(2, 3)", np.copy, numbers((2, 3), -1, 1))
+put(np.astype, "(2,)", lambda x: np.astype(x, x.dtype), numbers((2,), -1, 1))

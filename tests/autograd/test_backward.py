@@ -312,7 +312,7 @@ def test_a_hook_may_return_an_array() -> None:
 def test_a_hook_that_returns_another_shape_is_refused() -> None:
     x = leaf([1.0, 2.0])
     x.register_hook(lambda g: g[:1])
-    with pytest.raises(ValueError, match=r"hook returned a gradient of shape \(1,\).*\(2,\)"):
+    with pytest.raises(ValueError, match=r"hook returned .* of shape \(2,\)"):
         np.sum(x).backward()
 
 

@@ -56,12 +56,21 @@ def test_data_are_copied() -> None:
     assert not np.shares_memory(t.data, copy.data)
 
 
-def test_a_tensor_as_data_gives_its_values_without_its_tape() -> None:
+def test_a_tensor_as_data_gives_its_values() -> None:
     x = ol.to_tensor([1.0, 2.0], requires_grad=True)
-    assert not ol.to_tensor(x * 2).requires_grad
-    fresh = ol.to_tensor(x * 2, requires_grad=True)
+    assert not ol.to_tensor(x).requires_grad
+    fresh = ol.to_tensor(x, requires_grad=True)
     fresh.backward()
     assert x.grad is None
+
+
+def test_a_result_as_data_does_not_lose_its_tape_silently() -> None:
+    x = ol.to_tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(TypeError, match="detach"):
+        ol.to_tensor(x * 2)
+    with pytest.raises(TypeError, match="detach"):
+        ol.Parameter(x * 2)
+    assert ol.to_tensor((x * 2).detach()).tolist() == [2.0, 4.0]
 
 
 @pytest.mark.parametrize(

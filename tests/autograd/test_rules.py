@@ -23,7 +23,7 @@ FUNCTIONS = frozenset(
 CASES = [case for row in ROWS.values() for case in row]
 
 #: Where we compute by other operations than NumPy, and rounding may differ.
-ROUNDED = {np.power, np.dot, integer_power}
+ROUNDED = {np.power, np.dot, np.linalg.norm, integer_power}
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
 

@@ -298,3 +298,60 @@ def test_the_race_is_shown_in_words_where_nothing_draws(monkeypatch):
     monkeypatch.setattr(display, "renderer", nothing)
     race = ol.compare("beale", {"d": SGD(0.001)}, steps=2)
     assert race._repr_mimebundle_() == {"text/plain": repr(race)}
+
+
+class TestSaving:
+    @pytest.mark.parametrize("name", ["race.png", "race.html"])
+    def test_writes_a_picture(self, tmp_path, name):
+        race = ol.compare("beale", {"Adam": ol.optimizer.Adam(0.05)}, steps=10)
+        written = race.save(tmp_path / name)
+        assert written.stat().st_size > 10_000
+
+    def test_says_what_it_can_write(self, tmp_path):
+        race = ol.compare("beale", {"Adam": ol.optimizer.Adam(0.05)}, steps=3)
+        with pytest.raises(ValueError, match=r"\.png or \.html"):
+            race.save(tmp_path / "race.jpg")
+
+
+def test_an_interrupted_race_is_kept():
+    calls = []
+
+    def tired(x, y):
+        calls.append(1)
+        if len(calls) == 25:
+            raise KeyboardInterrupt
+        return x * x + y * y
+
+    optimizers = {name: ol.optimizer.SGD(0.1) for name in "abc"}
+    race = ol.compare(tired, optimizers, steps=15)
+    assert list(race) == ["a", "b"]
+    assert race["a"].stopped is None
+    assert race["b"].stopped.startswith("interrupted in step")
+
+
+def test_a_race_that_cannot_be_mapped_still_has_a_picture():
+    def fails_later(x, y):
+        fails_later.calls += 1
+        if fails_later.calls > 20:
+            raise RuntimeError("tired")
+        return x * x + y * y
+
+    fails_later.calls = 0
+    with pytest.warns(ol.lab.RaceWarning):
+        race = ol.compare(fails_later, {"SGD": ol.optimizer.SGD(0.1)}, steps=40)
+    assert race["SGD"].error.args == ("tired",)
+    assert "image/png" in race._repr_mimebundle_()
+    curve = ol.compare(lambda x: x**2, {"SGD": ol.optimizer.SGD(0.1)}, steps=5)
+    assert "image/png" in curve._repr_mimebundle_()
+
+
+def test_steps_to_tolerance_need_a_known_minimum():
+    race = ol.compare(lambda x, y: x**2 + y**2 - 10, {"SGD": ol.optimizer.SGD(0.1)}, steps=50)
+    assert race.table()["steps to tolerance"].isna().all()
+    assert race.table(tolerance=-9.0)["steps to tolerance"].item() > 0
+
+
+def test_a_network_trains_inside_no_grad_too():
+    with ol.no_grad():
+        race = ol.compare("digits_mlp", {"SGD": ol.optimizer.SGD(0.1)}, steps=3)
+    assert race["SGD"].stopped is None

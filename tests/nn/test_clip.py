@@ -94,7 +94,7 @@ def test_bounds_of_by_value():
 @pytest.mark.parametrize("cls", CLIPS[1:])
 @pytest.mark.parametrize("limit", [0, -1.0, float("nan")])
 def test_a_limit_is_positive(cls, limit):
-    with pytest.raises(ValueError, match="clip_norm must be greater than 0"):
+    with pytest.raises(ValueError, match="clip_norm must be finite and greater than 0"):
         cls(limit)
 
 

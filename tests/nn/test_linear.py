@@ -75,7 +75,7 @@ def test_a_shape_that_does_not_fit_is_named_with_the_way_out(shape):
 
 @pytest.mark.parametrize(("sizes", "named"), [((0, 2), "in_features"), ((3, -1), "out_features")])
 def test_sizes_are_at_least_one(sizes, named):
-    with pytest.raises(ValueError, match=f"{named} must be at least 1"):
+    with pytest.raises(ValueError, match=f"{named} must be a whole number of at least 1"):
         ol.nn.Linear(*sizes)
 
 

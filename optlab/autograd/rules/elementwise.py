@@ -140,8 +140,8 @@ rule(
 rule(
     np.clip,
     lambda g, x, low, high: g * _inside(x, low, high),
-    lambda g, x, low: g * (x < low),
-    lambda g, x, high: g * (x > high),
+    lambda g, x, low, high: g * (x < low) * (True if high is None else low <= high),
+    lambda g, x, low, high: g * ((x if low is None else np.maximum(x, low)) > high),
     inputs="x low high",
 )
 

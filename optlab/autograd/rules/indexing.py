@@ -41,7 +41,9 @@ def scatter(x: Any, index: Any, shape: Shape) -> Any:
     return out
 
 
-GETITEM = rule(getitem, lambda g, x_shape, index: _scattered(g, index, x_shape), static="index")
+GETITEM = rule(
+    getitem, lambda g, x_shape, index: _scattered(g, index, x_shape), static="index", view=True
+)
 SCATTER = rule(scatter, lambda g, index: g[index], static="index shape")
 
 

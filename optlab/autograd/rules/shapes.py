@@ -24,28 +24,37 @@ def _back_in_shape(g: Any, x_shape: Any) -> Any:
     return g.reshape(x_shape)
 
 
-RESHAPE = rule(np.reshape, _back_in_shape, static="shape")
-RAVEL = rule(np.ravel, _back_in_shape)
-SQUEEZE = rule(np.squeeze, _back_in_shape, static="axis")
-EXPAND_DIMS = rule(np.expand_dims, _back_in_shape, static="axis")
+RESHAPE = rule(np.reshape, _back_in_shape, static="shape", view=True)
+RAVEL = rule(np.ravel, _back_in_shape, view=True)
+SQUEEZE = rule(np.squeeze, _back_in_shape, static="axis", view=True)
+EXPAND_DIMS = rule(np.expand_dims, _back_in_shape, static="axis", view=True)
 TRANSPOSE = rule(
-    np.transpose, lambda g, axes=None: np.transpose(g, _inverse(axes, g.ndim)), static="axes"
+    np.transpose,
+    lambda g, axes=None: np.transpose(g, _inverse(axes, g.ndim)),
+    static="axes",
+    view=True,
 )
 SWAPAXES = rule(
-    np.swapaxes, lambda g, axis1, axis2: np.swapaxes(g, axis1, axis2), static="axis1 axis2"
+    np.swapaxes,
+    lambda g, axis1, axis2: np.swapaxes(g, axis1, axis2),
+    static="axis1 axis2",
+    view=True,
 )
 MOVEAXIS = rule(
     np.moveaxis,
     lambda g, source, destination: np.moveaxis(g, destination, source),
     static="source destination",
+    view=True,
 )
-FLIP = rule(np.flip, lambda g, axis=None: np.flip(g, axis), static="axis")
+FLIP = rule(np.flip, lambda g, axis=None: np.flip(g, axis), static="axis", view=True)
 ROLL = rule(
     np.roll,
     lambda g, shift, axis=None: np.roll(g, np.negative(shift).tolist(), axis),
     static="shift axis",
 )
-BROADCAST_TO = rule(np.broadcast_to, lambda g, x_shape: unbroadcast(g, x_shape), static="shape")
+BROADCAST_TO = rule(
+    np.broadcast_to, lambda g, x_shape: unbroadcast(g, x_shape), static="shape", view=True
+)
 
 
 def cast(x: Any, dtype: Any) -> Any:

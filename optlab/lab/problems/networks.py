@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optlab.autograd.mode import no_grad
+from optlab.autograd.mode import enable_grad, no_grad
 from optlab.backend import random
 from optlab.nn import CrossEntropyLoss, Layer, Linear, ReLU, Sequential
 
@@ -121,7 +121,8 @@ class NetworkRun:
             if parameter.trainable:
                 parameter.grad = None
         x, y = self.batch(step)
-        loss = self.loss_function(self.model(x), y)
+        with enable_grad():
+            loss = self.loss_function(self.model(x), y)
         loss.backward()
         return loss.data
 

@@ -131,7 +131,8 @@ class Surface:
             values = values.reshape(1)
         if values.shape != (self.dimension,) or values.dtype.kind not in "fiu":
             raise ValueError(
-                f"a start on {self.title} is {_NUMBERS[self.dimension]}; got {start!r}."
+                f"a start on {self.title} is {_NUMBERS[self.dimension]}; got {start!r}. (A "
+                "function of two numbers is written f(x, y), of one f(x).)"
             )
         if not np.all(np.isfinite(values)):
             raise ValueError(
@@ -188,10 +189,15 @@ class Surface:
             with enable_grad():
                 value = self.function(*inputs)
         except SilentDetachError as error:
+            mend = (
+                "write np.exp in place of math.exp, and a comparison such as x > 0 in place of "
+                "float(x) > 0"
+                if "float()" in str(error)
+                else "build arrays with np.stack([x, y]), or import optlab.numpy as np"
+            )
             raise TypeError(
-                f"{self.title} takes a plain number out of its inputs, so nothing can be "
-                f"differentiated: write np.exp in place of math.exp, and a comparison such as "
-                f"x > 0 in place of float(x) > 0. ({error})"
+                f"{self.title} takes plain numbers out of its inputs, so that nothing can be "
+                f"differentiated: {mend}. ({error})"
             ) from error
         if not isinstance(value, Tensor):
             raise self._not_differentiable(value, point)
