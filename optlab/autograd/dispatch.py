@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import TABLE
+from optlab.autograd.operators import power
 from optlab.autograd.rules.reductions import NORM
 from optlab.autograd.rules.shapes import concatenation, stacking
-from optlab.autograd.tensor import Tensor, apply, power, raw
+from optlab.autograd.tensor import Tensor, apply, raw
 
 #: Functions without a derivative: they see the values and give plain arrays.
 PLAIN: set[Any] = {

@@ -6,7 +6,7 @@ The derivative rules themselves are in `rules`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,22 +15,7 @@ from optlab.autograd import tape
 from optlab.autograd.methods import ArrayMethods
 from optlab.autograd.mode import recording
 from optlab.autograd.operation import Operation
-from optlab.autograd.rules import indexing, linear_algebra
-from optlab.autograd.rules.elementwise import (
-    ABSOLUTE,
-    ADD,
-    DIVIDE,
-    FLOOR_DIVIDE,
-    INTEGER_POWER,
-    MULTIPLY,
-    NEGATIVE,
-    POSITIVE,
-    POWER,
-    REMAINDER,
-    SQRT,
-    SQUARE,
-    SUBTRACT,
-)  # fmt: skip
+from optlab.autograd.operators import Operators
 from optlab.backend import events
 
 _NOTHING: dict[str, Any] = {}
@@ -40,7 +25,7 @@ class SilentDetachError(TypeError):
     """Something would have cut a Tensor off from its gradient without a word."""
 
 
-class Tensor(ArrayMethods):
+class Tensor(Operators, ArrayMethods):
     """An array that, where a gradient is needed, knows the operation that made it.
 
     Every function of NumPy that has a rule takes Tensors: ``np.exp(t)`` simply works. Make one
@@ -323,105 +308,6 @@ class Tensor(ArrayMethods):
 
         return dispatch.array_function(function, args, kwargs)
 
-    # Operators ----------------------------------------------------------------------------------
-
-    def __add__(self, other: Any) -> Tensor:
-        return apply(ADD, (self, other))
-
-    def __radd__(self, other: Any) -> Tensor:
-        return apply(ADD, (other, self))
-
-    def __sub__(self, other: Any) -> Tensor:
-        return apply(SUBTRACT, (self, other))
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return apply(SUBTRACT, (other, self))
-
-    def __mul__(self, other: Any) -> Tensor:
-        return apply(MULTIPLY, (self, other))
-
-    def __rmul__(self, other: Any) -> Tensor:
-        return apply(MULTIPLY, (other, self))
-
-    def __truediv__(self, other: Any) -> Tensor:
-        return apply(DIVIDE, (self, other))
-
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return apply(DIVIDE, (other, self))
-
-    def __mod__(self, other: Any) -> Tensor:
-        return apply(REMAINDER, (self, other))
-
-    def __rmod__(self, other: Any) -> Tensor:
-        return apply(REMAINDER, (other, self))
-
-    def __floordiv__(self, other: Any) -> Any:
-        return apply(FLOOR_DIVIDE, (self, other))
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return apply(FLOOR_DIVIDE, (other, self))
-
-    def __pow__(self, other: Any) -> Tensor:
-        return power(self, other)
-
-    def __rpow__(self, other: Any) -> Tensor:
-        return apply(POWER, (other, self))
-
-    def __matmul__(self, other: Any) -> Tensor:
-        return apply(linear_algebra.MATMUL, (self, other))
-
-    def __rmatmul__(self, other: Any) -> Tensor:
-        return apply(linear_algebra.MATMUL, (other, self))
-
-    def __neg__(self) -> Tensor:
-        return apply(NEGATIVE, (self,))
-
-    def __pos__(self) -> Tensor:
-        return apply(POSITIVE, (self,))
-
-    def __abs__(self) -> Tensor:
-        return apply(ABSOLUTE, (self,))
-
-    # Comparisons have no derivative: they give plain arrays.
-
-    def __eq__(self, other: Any) -> Any:
-        return self.data == raw(other)
-
-    def __ne__(self, other: Any) -> Any:
-        return self.data != raw(other)
-
-    def __lt__(self, other: Any) -> Any:
-        return self.data < raw(other)
-
-    def __le__(self, other: Any) -> Any:
-        return self.data <= raw(other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self.data > raw(other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self.data >= raw(other)
-
-    # Indexing -----------------------------------------------------------------------------------
-
-    def __getitem__(self, index: Any) -> Tensor:
-        if isinstance(index, Tensor):
-            index = index.data
-        elif isinstance(index, tuple):
-            index = tuple(part.data if isinstance(part, Tensor) else part for part in index)
-        return apply(indexing.GETITEM, (self,), {"index": index})
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        raise TypeError(
-            "Tensors are not written to in place: what was computed from them would be wrong. "
-            "Build the new value with np.where, np.concatenate or optlab.numpy.stack."
-        )
-
-    def __iter__(self) -> Iterator[Tensor]:
-        if not self.ndim:
-            raise TypeError("a Tensor with no axes cannot be iterated over; use .item().")
-        return (self[i] for i in range(len(self.data)))
-
 
 def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = _NOTHING) -> Tensor:
     """Run `operation` on Tensors and arrays, and put it on the tape where a gradient is needed."""
@@ -465,21 +351,6 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     if events.operation_recorded.listeners:
         events.operation_recorded.publish(node)
     return Tensor(y, node)
-
-
-def power(base: Any, exponent: Any) -> Tensor:
-    """Give ``base ** exponent``; a small whole exponent becomes products."""
-    if type(exponent) in (int, float):
-        if exponent == 2:
-            return apply(SQUARE, (base,))
-        if exponent == 1:
-            return apply(POSITIVE, (base,))
-        if exponent == 0.5:
-            return apply(SQRT, (base,))
-        whole = int(exponent) if exponent == exponent // 1 else 0
-        if whole and abs(whole) <= 64 and raw(base).dtype.kind == "f":
-            return apply(INTEGER_POWER, (base,), {"exponent": whole})
-    return apply(POWER, (base, exponent))
 
 
 def refusal(t: Any, call: str, instead: str) -> SilentDetachError:
