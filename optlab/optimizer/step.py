@@ -24,7 +24,8 @@ class Update(NamedTuple):
     """One pass of a rule over neighbouring parameters of an arena, as told to listeners.
 
     All arrays are flat, cover parameters ``first`` to ``last - 1`` of the arena, and are never
-    written to afterwards: a listener may keep them without copying.
+    written to afterwards: a listener may keep them without copying. `whole` says whether these are
+    all the parameters of the arena.
     """
 
     arena: Arena
@@ -37,11 +38,7 @@ class Update(NamedTuple):
     parameter: Any
     slots: dict[str, Any]
     terms: dict[str, Any]
-
-    @property
-    def whole(self) -> bool:
-        """Whether it covers every parameter of the arena."""
-        return self.last - self.first == len(self.arena.parameters)
+    whole: bool
 
 
 def take_step(optimizer: Optimizer) -> None:
@@ -79,7 +76,8 @@ def _apply(
     t, multiplier, regularizer = key
     t += 1
     p, slots = arena.read_only, arena.slots
-    if last - first < len(arena.parameters):
+    whole = last - first == len(arena.parameters)
+    if not whole:
         place = slice(arena.bounds[first], arena.bounds[last])
         p, slots = p[place], {name: array[place] for name, array in slots.items()}
     if regularizer is not None:
@@ -88,7 +86,11 @@ def _apply(
     h = group.h
     rate = float(optimizer.settings["learning_rate"] * group.multiplier * multiplier)
     h.learning_rate = rate
-    c = Scalars(**{name: float(x) for name, x in optimizer.scalars(t, h).items()})
+    scalars = optimizer.scalars(t, h)
+    for name, scalar in scalars.items():
+        if type(scalar) is not float:  # a NumPy number would widen float32 parameters
+            scalars[name] = float(scalar)
+    c = Scalars(**scalars)
     if optimizer.kind != "elementwise":
         shape = arena.parameters[first].data.shape
         p, g = p.reshape(shape), g.reshape(shape)
@@ -119,7 +121,7 @@ def _apply(
             name: np.array(term) if getattr(term, "base", None) is not None else term
             for name, term in terms.items()
         }
-    return Update(arena, first, last, t, rate, raw_gradient, g, new, made, terms)
+    return Update(arena, first, last, t, rate, raw_gradient, g, new, made, terms, whole)
 
 
 def _checked(optimizer: Optimizer, p: Any, slots: dict[str, Any], result: Any) -> tuple[Any, ...]:

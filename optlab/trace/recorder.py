@@ -202,7 +202,7 @@ class record:
                 terms.setdefault(name, np.full_like(arena.flat, np.nan))[place] = array
         return Update(
             arena, 0, len(arena.parameters), 0, self.optimizer.get_lr(),
-            gradient, used, arena.flat.copy(), arena.slots, terms,
+            gradient, used, arena.flat.copy(), arena.slots, terms, True,
         )  # fmt: skip
 
 

@@ -324,8 +324,8 @@ class SurfaceRun:
 
     def backward(self, step: int) -> Any:
         """Compute the loss where the point stands, and leave the gradient on it."""
-        value, *gradient = self._evaluate(*self.point.data)
-        g = np.array(gradient)
+        value_and_gradient = self._evaluate(*self.point.data)
+        value, g = value_and_gradient[0], np.array(value_and_gradient[1:])
         self._leaf.grad = g if self._noise is None else g + self._noise.at(step)
         if events.backward_finished.listeners:
             events.backward_finished.publish(value, self._leaves)
