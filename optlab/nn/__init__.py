@@ -1,5 +1,6 @@
 """Floor 3, layers: parameters, layers, losses, initial values and gradient clipping."""
 
+from optlab.backend.faces import missing as _missing
 from optlab.nn import functional, initializer
 from optlab.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from optlab.nn.layer import Layer, Sequential
@@ -10,3 +11,11 @@ __all__ = [
     "ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue", "CrossEntropyLoss", "Layer",
     "Linear", "Parameter", "ReLU", "Sequential", "Tanh", "functional", "initializer",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    raise _missing("optlab.nn", name, __all__)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,6 +1,7 @@
 """Problems to race optimizers on: surfaces over the plane, and real networks.
 
-Wherever a problem is expected, these are accepted alike: an object from here, its name as text, or
+Wherever a problem is expected, these are accepted alike: an object from optlab.backend.faces import missing as _missing
+from here, its name as text, or
 a function ``f(x, y)`` of your own in plain NumPy.
 """
 
@@ -13,3 +14,11 @@ __all__ = [
     "Network", "Surface", "beale", "digits_mlp", "find", "himmelblau", "names", "noisy",
     "quadratic", "rosenbrock",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    raise _missing("optlab.lab.problems", name, __all__)
+
+
+def __dir__() -> list[str]:
+    return __all__

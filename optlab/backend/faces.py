@@ -1,0 +1,26 @@
+"""What a package says to a name that it does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def missing(package: str, name: str, known: Sequence[str]) -> AttributeError:
+    """Give the error for an unknown name, with the one that was perhaps meant.
+
+    Examples
+    --------
+    >>> print(missing("optlab.optimizer", "Adm", ["Adam", "SGD"]))
+    optlab.optimizer has no 'Adm'. Did you mean 'Adam'?
+    >>> print(missing("optlab.optimizer", "Lion", ["Adam", "SGD"]))
+    optlab.optimizer has no 'Lion'; it has Adam, SGD.
+    """
+    if name.startswith("_"):  # what tools ask for by themselves
+        return AttributeError(f"{package} has no {name!r}")
+    from difflib import get_close_matches
+
+    plain = {one.lower(): one for one in known}
+    close = get_close_matches(name.lower(), list(plain), 1, 0.75)
+    if close:
+        return AttributeError(f"{package} has no {name!r}. Did you mean {plain[close[0]]!r}?")
+    return AttributeError(f"{package} has no {name!r}; it has {', '.join(known)}.")
