@@ -1,10 +1,10 @@
 """Problems to race optimizers on: surfaces over the plane, and real networks.
 
-Wherever a problem is expected, these are accepted alike: an object from optlab.backend.faces import missing as _missing
-from here, its name as text, or
+Wherever a problem is expected, these are accepted alike: an object from here, its name as text, or
 a function ``f(x, y)`` of your own in plain NumPy.
 """
 
+from optlab.backend.faces import missing as _missing
 from optlab.lab.problems.catalogue import beale, himmelblau, quadratic, rosenbrock
 from optlab.lab.problems.find import find, names
 from optlab.lab.problems.networks import Network, digits_mlp
