@@ -49,7 +49,13 @@ def _joined(x: Any) -> Any:
 def array(object: Any, dtype: Any = None, **kwargs: Any) -> Any:
     """Make an array, or a Tensor where Tensors are among the elements."""
     if isinstance(object, Tensor) or _holds_tensor(object):
+        refused = kwargs.keys() - {"ndmin", "copy"}
+        if refused:
+            raise TypeError(f"array(..., {min(refused)}=) is not covered on Tensors.")
         joined = +object if isinstance(object, Tensor) else _joined(object)
+        missing = kwargs.get("ndmin", 0) - joined.ndim
+        if missing > 0:
+            joined = joined.reshape((1,) * missing + joined.shape)
         return joined if dtype is None else apply(_CAST, (joined,), {"dtype": _numpy.dtype(dtype)})
     return _numpy.array(object, dtype=dtype, **kwargs)
 
@@ -69,7 +75,7 @@ asanyarray = ascontiguousarray = asarray
 def full(shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
     """Fill a shape with one value, which may be a Tensor."""
     if isinstance(fill_value, Tensor) or _holds_tensor(fill_value):
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        shape = (shape,) if isinstance(shape, (int, _numpy.integer)) else tuple(shape)
         return _numpy.broadcast_to(array(fill_value, dtype), shape)
     return _numpy.full(shape, fill_value, dtype, **kwargs)
 
@@ -77,7 +83,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
 def full_like(a: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
     """Fill the shape of `a` with one value, which may be a Tensor."""
     if isinstance(fill_value, Tensor) or _holds_tensor(fill_value):
-        return full(_numpy.shape(a), fill_value, dtype)
+        return full(_numpy.shape(a), fill_value, dtype or asarray(a).dtype)
     return _numpy.full_like(_raw(a), fill_value, dtype, **kwargs)
 
 
@@ -93,11 +99,38 @@ def _taking_lists(function: Any) -> Any:
     return called
 
 
+class _UniversalFunction:
+    """A ufunc that takes lists holding Tensors; everything else about it is NumPy's."""
+
+    def __init__(self, ufunc: Any) -> None:
+        self._ufunc = ufunc
+        self.__name__ = ufunc.__name__
+        self.__doc__ = ufunc.__doc__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _taking_lists(self._ufunc)(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._ufunc, name)
+        return _taking_lists(value) if callable(value) else value
+
+    def __repr__(self) -> str:
+        return repr(self._ufunc)
+
+
+#: Wrapped functions. Not among the module's globals: there ``any`` or ``max`` would take the place
+#: of Python's own in the code above.
+_wrapped: dict[str, Any] = {}
+
+
 def __getattr__(name: str) -> Any:
+    if name in _wrapped:
+        return _wrapped[name]
     value = getattr(_numpy, name)
-    if callable(value) and not isinstance(value, type) and name not in _TAKE_SEQUENCES:
-        value = _taking_lists(value)
-        globals()[name] = value
+    if isinstance(value, _numpy.ufunc):
+        value = _wrapped[name] = _UniversalFunction(value)
+    elif callable(value) and not isinstance(value, type) and name not in _TAKE_SEQUENCES:
+        value = _wrapped[name] = _taking_lists(value)
     return value
 
 

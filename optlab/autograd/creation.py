@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,11 +47,17 @@ def to_tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tens
     Tensor([1., 2.], dtype=float32, requires_grad=True)
     """
     given = raw(data)
-    array = np.array(given, dtype=dtype)
+    try:
+        array = np.array(given, dtype=dtype)
+    except ValueError as error:
+        raise ValueError(
+            f"to_tensor takes numbers or nested lists of them; these have rows of different "
+            f"length, or hold something else: {error}"
+        ) from error
     if array.dtype.kind not in "fiub":
         raise TypeError(
             f"to_tensor takes real numbers; {type(data).__name__} gives an array of dtype "
-            f"{array.dtype}. (Rows of different length, or something that is not a number?)"
+            f"{array.dtype}. (Is something among them that is not a number?)"
         )
     if dtype is None and array.dtype == np.float64 and not hasattr(given, "dtype"):
         array = array.astype(DEFAULT_DTYPE)
@@ -59,9 +66,12 @@ def to_tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tens
 
 def _shape(shape: ShapeLike) -> tuple[int, ...]:
     """Read a shape given as a number, a list, a tuple or an array."""
-    if isinstance(shape, (int, np.integer)):
-        return (int(shape),)
-    lengths = tuple(int(length) for length in raw(shape))
+    shape = raw(shape)
+    try:
+        given: Any = [shape] if np.ndim(shape) == 0 else np.asarray(shape).tolist()
+        lengths = tuple(operator.index(length) for length in given)
+    except TypeError:
+        raise TypeError(f"a shape is a whole number or a list of them; got {shape!r}.") from None
     if any(length < 0 for length in lengths):
         raise ValueError(f"a shape has no negative lengths; got {list(lengths)}.")
     return lengths
@@ -101,7 +111,8 @@ def full(shape: ShapeLike, fill_value: Any, dtype: Any = None) -> Tensor:
     Tensor([7, 7], dtype=int64)
     """
     if isinstance(fill_value, Tensor) and fill_value.node is not None:
-        return apply(BROADCAST_TO, (fill_value,), {"shape": _shape(shape)})
+        stretched = apply(BROADCAST_TO, (fill_value,), {"shape": _shape(shape)})
+        return stretched if dtype is None else stretched.astype(dtype)
     if dtype is None:
         dtype = DEFAULT_DTYPE if isinstance(fill_value, float) else None
     return Tensor(np.full(_shape(shape), raw(fill_value), dtype))
@@ -149,7 +160,10 @@ def uniform(shape: ShapeLike, dtype: Any = None, min: float = -1.0, max: float =
     True
     """
     drawn = random.next_key().generator().random(_shape(shape))
-    return Tensor(np.asarray(min + (max - min) * drawn).astype(dtype or DEFAULT_DTYPE))
+    values = np.asarray(min + (max - min) * drawn).astype(dtype or DEFAULT_DTYPE)
+    below = np.nextafter(values.dtype.type(max), values.dtype.type(min))
+    # Rounding to a narrower dtype may reach the upper end, which is excluded.
+    return Tensor(np.minimum(values, below) if max > min else values)
 
 
 def randn(shape: ShapeLike, dtype: Any = None) -> Tensor:

@@ -21,13 +21,16 @@ from optlab.autograd.tensor import Tensor, apply, power, raw
 PLAIN: set[Any] = {
     np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
     np.logical_and, np.logical_or, np.logical_xor, np.logical_not,
-    np.isnan, np.isinf, np.isfinite, np.signbit, np.floor_divide,
+    np.isnan, np.isinf, np.isfinite, np.signbit,
     np.argmax, np.argmin, np.argsort, np.nanargmax, np.nanargmin, np.searchsorted,
     np.count_nonzero, np.nonzero, np.flatnonzero, np.argwhere, np.all, np.any,
     np.allclose, np.isclose, np.array_equal, np.array_equiv, np.isreal, np.iscomplexobj,
     np.shape, np.ndim, np.size, np.result_type, np.can_cast, np.shares_memory, np.may_share_memory,
     np.zeros_like, np.ones_like, np.empty_like, np.array_repr, np.array_str, np.array2string,
 }  # fmt: skip
+
+#: Functions that write into their first argument.
+IN_PLACE: set[Any] = {np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal}
 
 #: Functions written with other functions.
 COMPOSED: dict[Any, Callable[..., Any]] = {}
@@ -69,7 +72,7 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
     elif method == "at":
         raise TypeError(
             f"np.{ufunc.__name__}.at writes in place, which would lose the gradient of a Tensor. "
-            "Use indexing and addition, or optlab.autograd.rules.indexing.scatter."
+            "Build the sum with np.where, or by indexing and addition."
         )
     elif method == "outer":
         a, b = inputs
@@ -81,6 +84,10 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
 
 def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Answer a call of any other NumPy function."""
+    has_rule = function in TABLE or function in COMPOSED
+    harmless = not (_needs_grad(args) or _needs_grad(kwargs) or _writes_into_tensor(function, args))
+    if harmless and not has_rule:
+        return function(*_raw_everywhere(args), **_raw_everywhere(kwargs))
     if kwargs.get("out") is not None:
         raise TypeError(
             f"np.{function.__name__}(..., out=) writes into an existing array, which would lose "
@@ -95,12 +102,14 @@ def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         return apply(operation, inputs, static)
     if function in PLAIN:
         return function(*_raw_everywhere(args), **_raw_everywhere(kwargs))
-    if function is np.copyto or function is np.put or function is np.place:
+    if function in IN_PLACE:
         raise TypeError(
             f"np.{function.__name__} writes in place, which would lose the gradient of a Tensor. "
             "Build a new value with np.where or optlab.numpy."
         )
-    raise _not_covered(function.__name__)
+    raise _not_covered(
+        f"{function.__module__}.{function.__name__}".removeprefix("numpy.").removeprefix("np.")
+    )
 
 
 def _not_covered(name: str) -> TypeError:
@@ -109,6 +118,21 @@ def _not_covered(name: str) -> TypeError:
         f"one, add a rule (optlab.autograd.rule), or use np.{name}(t.detach().numpy()) if no "
         "gradient is needed."
     )
+
+
+def _needs_grad(x: Any) -> bool:
+    """Say whether a Tensor that needs a gradient is among nested tuples, lists and dicts."""
+    if isinstance(x, Tensor):
+        return x.node is not None
+    if isinstance(x, dict):
+        x = x.values()
+    elif not isinstance(x, (tuple, list)):
+        return False
+    return any(_needs_grad(part) for part in x)
+
+
+def _writes_into_tensor(function: Any, args: tuple[Any, ...]) -> bool:
+    return function in IN_PLACE and isinstance(args[0], Tensor)
 
 
 def _raw_everywhere(x: Any) -> Any:
@@ -207,6 +231,13 @@ def _where(condition: Any, *choices: Any) -> Any:
     if not choices:
         return np.nonzero(condition)
     return apply(TABLE[np.where], (condition, *choices))
+
+
+@composed(np.ravel)
+def _ravel(x: Any, order: str = "C") -> Any:
+    if order != "C":
+        raise TypeError(f"np.ravel(..., order={order!r}) is not covered on Tensors; order='C' is.")
+    return apply(TABLE[np.ravel], (x,))
 
 
 @composed(np.reshape)

@@ -45,19 +45,29 @@ class _Run:
             for i in argnums:
                 filled[i] = _entry(args[i], traced=enabled)
                 self.inputs.append(filled[i])
-            value = f(*filled, **kwargs)
+            try:
+                value = f(*filled, **kwargs)
+            finally:
+                # Nobody but this run will ever ask for the gradients of its own leaves.
+                for t in self.inputs:
+                    if not t.node.order:
+                        t.node.live = False
         if isinstance(value, (tuple, list)):
             raise TypeError(
                 f"{_name(f)} returned a {type(value).__name__}; a function to differentiate "
                 "returns one array. Join its parts with optlab.numpy.stack or np.concatenate."
             )
         self.value = value if isinstance(value, Tensor) else Tensor(np.asarray(value))
+        if self.value.dtype.kind not in "fiub":
+            raise TypeError(
+                f"{_name(f)} returned {value!r} of type {type(value).__name__}; a function to "
+                "differentiate returns one array of numbers. (A missing return?)"
+            )
         own = {t.node for t in self.inputs}
         self.watched = False
         if enabled and self.value.node is not None:
             nodes = tape.ancestors(self.value.node)
-            leaves = {node for node in nodes if not node.order}
-            self.watched = bool(leaves - own)
+            self.watched = any(not n.order and n.live and n not in own for n in nodes)
 
     def pull(self, seed: Any, retain_graph: bool = False) -> list[Any]:
         """Give the gradient of <seed, value> for each input, as the caller should see it."""
@@ -111,7 +121,10 @@ def _positions(argnums: Argnums, args: tuple[Any, ...]) -> tuple[list[int], bool
     for i in numbers:
         if not -len(args) <= i < len(args):
             raise TypeError(f"argnums names argument {i}, but {len(args)} were given.")
-    return [i % len(args) for i in numbers], single
+    places = [i % len(args) for i in numbers]
+    if len(set(places)) < len(places):
+        raise TypeError(f"argnums names an argument twice: {argnums!r}.")
+    return places, single
 
 
 def _one_number(run: _Run, f: Callable[..., Any]) -> None:
@@ -226,9 +239,12 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
                 f"the pullback takes an array of the shape of the value, {run.value.shape}; "
                 f"got {u.shape}."
             )
-        if isinstance(u, Tensor) and u.node is not None and recording.on:
-            run.watched = True
-        return tuple(run.pull(u, retain_graph=True))
+        watched = run.watched
+        try:
+            run.watched |= isinstance(u, Tensor) and u.node is not None and recording.on
+            return tuple(run.pull(u, retain_graph=True))
+        finally:
+            run.watched = watched
 
     return run.result(), pullback
 

@@ -22,6 +22,7 @@ class ArrayMethods:
     __slots__ = ()
 
     data: Any
+    node: Any
 
     def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
         """Add up elements over `axis` (all of them by default)."""
@@ -108,7 +109,12 @@ class ArrayMethods:
 
     def astype(self, dtype: Any) -> Tensor:
         """Give the values in another dtype; the gradient comes back in this one."""
-        return engine.apply(shapes.CAST, (self,), {"dtype": np.dtype(dtype)})
+        wanted = np.dtype(dtype)
+        if wanted.kind != "f" and self.node is not None:
+            raise engine.refusal(
+                self, f"casting it to {wanted}", ".detach() first if that is wanted"
+            )
+        return engine.apply(shapes.CAST, (self,), {"dtype": wanted})
 
     def sqrt(self) -> Tensor:
         """Give the square roots."""

@@ -26,9 +26,10 @@ class grad_mode:
 
     def __init__(self, wanted: bool) -> None:
         self.wanted = wanted
+        self.before: list[bool] = []  # one mode may be entered inside itself
 
     def __enter__(self) -> None:
-        self.before = recording.on
+        self.before.append(recording.on)
         recording.on = self.wanted
 
     def __exit__(
@@ -37,7 +38,7 @@ class grad_mode:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        recording.on = self.before
+        recording.on = self.before.pop()
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Decorate a function with this mode."""

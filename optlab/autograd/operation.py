@@ -39,7 +39,7 @@ class Recipe:
         the rule's arguments stand, and the static arguments it names.
     """
 
-    __slots__ = ("needs_shapes", "pullbacks", "select", "sources")
+    __slots__ = ("needs_shapes", "pullbacks", "saved_inputs", "select", "sources")
 
     def __init__(self, operation: Operation, mask: int) -> None:
         names = operation.inputs
@@ -68,6 +68,8 @@ class Recipe:
             chosen.append((position, pullback, tuple(reads), tuple(static)))
         self.sources = tuple(sources)
         self.pullbacks = tuple(chosen)
+        #: Inputs whose values are kept: if one is a leaf, it must not be overwritten meanwhile.
+        self.saved_inputs = tuple(source for source in sources if source < arity)
         self.needs_shapes = any(source > arity for source in sources)
         self.select = _selector(self.sources)
 
@@ -144,7 +146,7 @@ class Operation:
             if len(inputs) < arity:
                 raise TypeError(f"{self.name} takes {arity} inputs ({', '.join(self.inputs)}).")
             return inputs, {}
-        kwargs = dict(kwargs)
+        kwargs = self._in_our_names(kwargs)
         for name in self.inputs[len(inputs) :]:
             if name not in kwargs:
                 raise TypeError(f"{self.name} takes {arity} inputs ({', '.join(self.inputs)}).")
@@ -165,6 +167,16 @@ class Operation:
                     f"covered: {covered}."
                 )
         return inputs, static
+
+    def _in_our_names(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Rename the inputs that NumPy calls a, x, x1 and x2."""
+        aliases = {
+            "a": self.inputs[0], "x": self.inputs[0], "x1": self.inputs[0], "x2": self.inputs[-1],
+        }  # fmt: skip
+        return {
+            aliases.get(name, name) if name not in self.inputs else name: value
+            for name, value in kwargs.items()
+        }
 
     def __repr__(self) -> str:
         return f"<Operation {self.name}({', '.join(self.inputs + self.static)})>"

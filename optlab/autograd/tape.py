@@ -41,9 +41,15 @@ class Leaf:
     grad
         The gradient collected so far: an array, a Tensor (after ``create_graph=True``), `ZERO` or
         None.
+    live : bool
+        Whether somebody may still ask for its gradient; a transform's own leaf dies with its run.
+    version : int
+        How often the values of the Tensor have been overwritten, by `writer` the last time.
     """
 
-    __slots__ = ("__weakref__", "dtype", "grad", "hooks", "name", "shape")
+    __slots__ = (
+        "__weakref__", "dtype", "grad", "hooks", "live", "name", "shape", "version", "writer",
+    )  # fmt: skip
 
     edges: tuple[Any, ...] = ()
     order = 0  # older than every operation
@@ -54,6 +60,14 @@ class Leaf:
         self.name = name
         self.grad: Any = None
         self.hooks: list[Hook] | None = None
+        self.live = True
+        self.version = 0
+        self.writer = ""
+
+    def overwritten(self, writer: str) -> None:
+        """Note that the values of the Tensor are no longer those that operations have saved."""
+        self.version += 1
+        self.writer = writer
 
     def gradient(self) -> Any:
         """Give the collected gradient, zeros where it was cleared, None where there is none."""
@@ -79,6 +93,8 @@ class Node:
         The arguments that are not arrays, such as ``axis``.
     shape, dtype
         Of the output.
+    version : int
+        The sum of the versions of the leaves whose values are saved here.
     walked : bool
         Set where backward started from this node.
     order : int
@@ -87,7 +103,7 @@ class Node:
 
     __slots__ = (
         "__weakref__", "dtype", "edges", "hooks", "operation", "order", "recipe", "saved", "shape",
-        "static", "walked",
+        "static", "version", "walked",
     )  # fmt: skip
 
     def __init__(
@@ -99,6 +115,7 @@ class Node:
         static: dict[str, Any],
         shape: Shape,
         dtype: Any,
+        version: int = 0,
     ) -> None:
         self.operation = operation
         self.edges = edges
@@ -107,8 +124,31 @@ class Node:
         self.static = static
         self.shape = shape
         self.dtype = dtype
+        self.version = version
         self.order = next(_clock)
         self.hooks: list[Hook] | None = None
+
+    def check_unchanged(self) -> None:
+        """Make sure that nobody has overwritten the values that the rules are about to read.
+
+        Raises
+        ------
+        RuntimeError
+            It names who saved a value, and who wrote over it.
+        """
+        edges, version = self.edges, 0
+        for i in self.recipe.saved_inputs:
+            edge = edges[i]
+            if edge is not None and not edge.order:
+                version += edge.version
+        if version != self.version:
+            leaves = [edge for edge in edges if isinstance(edge, Leaf)]
+            written = max(leaves, key=lambda leaf: leaf.version)
+            raise RuntimeError(
+                f"backward needs the value that {self.operation.name!r} saved of "
+                f"{written.name or 'a Tensor'} (shape {written.shape}), but {written.writer} has "
+                "written over it since. Run backward before that, or compute the loss again."
+            )
 
     def saved_as_tensors(self) -> tuple[Any, ...]:
         """Give the saved values tied to the tape, so that a rule run on them is recorded too."""
@@ -229,6 +269,8 @@ def backpropagate(
                     "it had saved were freed by the first. Call the first backward with "
                     "retain_graph=True, or compute the loss again."
                 )
+            if node.recipe.saved_inputs:
+                node.check_unchanged()
             if create_graph:
                 saved = node.saved_as_tensors()
             edges = node.edges

@@ -20,6 +20,7 @@ from optlab.autograd.rules.elementwise import (
     ABSOLUTE,
     ADD,
     DIVIDE,
+    FLOOR_DIVIDE,
     INTEGER_POWER,
     MULTIPLY,
     NEGATIVE,
@@ -33,6 +34,10 @@ from optlab.autograd.rules.elementwise import (
 from optlab.backend import events
 
 _NOTHING: dict[str, Any] = {}
+
+
+class SilentDetachError(TypeError):
+    """Something would have cut a Tensor off from its gradient without a word."""
 
 
 class Tensor(ArrayMethods):
@@ -137,13 +142,15 @@ class Tensor(ArrayMethods):
                 "results in between are not kept."
             )
         if value is not None:
-            array = value.data if isinstance(value, Tensor) else np.asarray(value, self.dtype)
+            # A copy: the caller may go on writing to an array of his own.
+            array = np.array(raw(value), self.dtype)
             if array.shape != self.shape:
                 raise ValueError(
                     f"a gradient must have the shape of its Tensor, {self.shape}; "
                     f"got {array.shape}."
                 )
-            value = value if isinstance(value, Tensor) and value.node is not None else array
+            keeps_graph = isinstance(value, Tensor) and value.node is not None
+            value = value.astype(self.dtype) if keeps_graph else array
         self.node.grad = value
 
     def __repr__(self) -> str:
@@ -181,15 +188,10 @@ class Tensor(ArrayMethods):
         """Give the values as nested Python lists."""
         return self.data.tolist()
 
-    def _refuse(self, call: str, instead: str) -> TypeError:
-        return TypeError(
-            f"{call} would silently cut a Tensor of shape {self.shape} off from its gradient. "
-            f"Write {instead}."
-        )
-
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if self.node is not None:
-            raise self._refuse(
+            raise refusal(
+                self,
                 "making a NumPy array of it",
                 ".detach() or .numpy() first if that is what you want; to build an array out of "
                 "Tensors keep the gradient with optlab.numpy (array, stack, full, ...)",
@@ -200,12 +202,12 @@ class Tensor(ArrayMethods):
 
     def __float__(self) -> float:
         if self.node is not None:
-            raise self._refuse("float()", ".item() (or .detach() first)")
+            raise refusal(self, "float()", ".item() (or .detach() first)")
         return float(self.data)
 
     def __int__(self) -> int:
         if self.node is not None:
-            raise self._refuse("int()", "int(t.item()) (or .detach() first)")
+            raise refusal(self, "int()", "int(t.item()) (or .detach() first)")
         return int(self.data)
 
     def __complex__(self) -> complex:
@@ -213,14 +215,14 @@ class Tensor(ArrayMethods):
 
     def __bool__(self) -> bool:
         if self.node is not None:
-            raise self._refuse(
-                "using it as a condition", "a comparison (t > 0), np.where(...), or .item()"
+            raise refusal(
+                self, "using it as a condition", "a comparison (t > 0), np.where(...), or .item()"
             )
         return bool(self.data)
 
     def __index__(self) -> int:
         if self.node is not None:
-            raise self._refuse("using it as an index", ".item()")
+            raise refusal(self, "using it as an index", ".item()")
         return int(self.data.__index__())
 
     # Backward -----------------------------------------------------------------------------------
@@ -292,10 +294,14 @@ class Tensor(ArrayMethods):
         if self.node is None:
             raise RuntimeError("a hook needs a Tensor that needs a gradient.")
         node = self.node
-        node.hooks = [*(node.hooks or ()), hook]
+
+        def registered(g: Tensor) -> Tensor | None:  # one object for each registration
+            return hook(g)
+
+        node.hooks = [*(node.hooks or ()), registered]
 
         def remove() -> None:
-            node.hooks = [kept for kept in node.hooks or () if kept is not hook] or None
+            node.hooks = [kept for kept in node.hooks or () if kept is not registered] or None
 
         return remove
 
@@ -344,10 +350,10 @@ class Tensor(ArrayMethods):
         return apply(REMAINDER, (other, self))
 
     def __floordiv__(self, other: Any) -> Any:
-        return np.floor_divide(self, other)
+        return apply(FLOOR_DIVIDE, (self, other))
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return np.floor_divide(other, self)
+        return apply(FLOOR_DIVIDE, (other, self))
 
     def __pow__(self, other: Any) -> Tensor:
         return power(self, other)
@@ -425,7 +431,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
             if node is not None:
                 mask += bit
         else:
-            values.append(x)
+            values.append(np.asarray(x) if isinstance(x, (list, tuple)) else x)
             edges.append(None)
         bit += bit
     y = operation.forward(*values, **static) if static else operation.forward(*values)
@@ -435,8 +441,13 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     values.append(y)
     if recipe.needs_shapes:
         values.extend([np.shape(value) for value in values[:-1]])
+    version = 0
+    for i in recipe.saved_inputs:
+        node = edges[i]
+        if node is not None and not node.order:
+            version += node.version
     node = tape.Node(
-        operation, tuple(edges), recipe.select(values), recipe, static, y.shape, y.dtype
+        operation, tuple(edges), recipe.select(values), recipe, static, y.shape, y.dtype, version
     )
     if events.operation_recorded.listeners:
         events.operation_recorded.publish(node)
@@ -445,7 +456,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
 
 def power(base: Any, exponent: Any) -> Tensor:
     """Give ``base ** exponent``; a small whole exponent becomes products."""
-    if isinstance(exponent, (int, float)) and not isinstance(exponent, bool):
+    if type(exponent) in (int, float):
         if exponent == 2:
             return apply(SQUARE, (base,))
         if exponent == 1:
@@ -456,6 +467,14 @@ def power(base: Any, exponent: Any) -> Tensor:
         if whole and abs(whole) <= 64 and raw(base).dtype.kind == "f":
             return apply(INTEGER_POWER, (base,), {"exponent": whole})
     return apply(POWER, (base, exponent))
+
+
+def refusal(t: Any, call: str, instead: str) -> SilentDetachError:
+    """Give the error for a call that would lose a gradient, with what to write instead."""
+    return SilentDetachError(
+        f"{call} would silently cut a Tensor of shape {t.shape} off from its gradient. "
+        f"Write {instead}."
+    )
 
 
 def raw(x: Any) -> Any:
@@ -477,9 +496,10 @@ def _seed(t: Tensor, grad: Any) -> Any:
     """Give the gradient that backward starts from, checked against `t`."""
     if grad is None:
         return np.ones_like(t.data)
-    seed = grad if isinstance(grad, Tensor) and grad.node is not None else raw(grad)
-    if not hasattr(seed, "dtype"):
-        seed = np.asarray(seed, t.dtype)
+    if isinstance(grad, Tensor) and grad.node is not None:
+        seed: Any = grad if grad.dtype == t.dtype else grad.astype(t.dtype)
+    else:
+        seed = np.array(raw(grad), t.dtype)  # a copy: the caller may go on writing to his array
     if seed.shape != t.shape:
         raise ValueError(
             f"the gradient to start from must have the shape of the Tensor, {t.shape}; "

@@ -33,7 +33,8 @@ class Key(NamedTuple):
 
     def fold(self, *place: str | int) -> Key:
         """Give the key of a place below this one."""
-        return Key(self.seed, self.path + place)
+        plain = (part if isinstance(part, str) else int(part) for part in place)
+        return Key(int(self.seed), (*self.path, *plain))
 
     def generator(self) -> np.random.Generator:
         """Give a NumPy generator at the start of this key's own stream."""
@@ -41,7 +42,8 @@ class Key(NamedTuple):
 
         from numpy.random import Generator, Philox
 
-        digest = hashlib.blake2b(repr((self.seed, self.path)).encode(), digest_size=16).digest()
+        seed, path = Key(self.seed).fold(*self.path)  # equal keys must hash alike
+        digest = hashlib.blake2b(repr((seed, path)).encode(), digest_size=16).digest()
         return Generator(Philox(key=int.from_bytes(digest, "little")))
 
 

@@ -1,5 +1,5 @@
 """Floor 5: problems, and experiments on them."""
 
-from optlab.lab.compare import Comparison, compare
+from optlab.lab.compare import Comparison, RaceWarning, compare
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["Comparison", "RaceWarning", "compare"]

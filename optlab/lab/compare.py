@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -216,6 +217,10 @@ def compare(
     templates = _checked_optimizers(optimizers)
     if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
         raise ValueError(f"steps must be a whole number of at least 1; got {steps!r}.")
+    try:
+        seed = operator.index(seed)
+    except TypeError:
+        raise TypeError(f"seed must be a whole number; got {seed!r}.") from None
     first = found.run(start, seed)
     _try_first_step(first, seed)
     place = tuple(first.parameters[0].numpy().tolist()) if found.kind == "surface" else None
@@ -287,7 +292,10 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> N
             last = math.nan
         comparison.final_loss[name] = float(last)
         if comparison.problem.kind == "network":
-            comparison.accuracy[name] = run.accuracy
+            try:
+                comparison.accuracy[name] = run.accuracy
+            except Exception:  # noqa: BLE001 - a model that raised in the race may raise again
+                comparison.accuracy[name] = math.nan
 
 
 def _diverged(step: int, value: Any) -> str:

@@ -118,7 +118,5 @@ class ClipGradByGlobalNorm(GradientClip):
 
 
 def _squared_norm(g: Any) -> float:
-    """Give the sum of squares, added up in float32 at least."""
-    g = g if g.dtype.itemsize >= 4 else g.astype(np.float32)
-    flat = g.reshape(-1)
-    return float(flat @ flat)
+    """Give the sum of squares, in float64, where the squares of float32 cannot overflow."""
+    return float(np.sum(np.square(g, dtype=np.float64)))

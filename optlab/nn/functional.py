@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.creation import DEFAULT_DTYPE
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.elementwise import TANH
 from optlab.autograd.rules.linear_algebra import MATMUL
 from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.backend.callers import stack_level_outside
 
 
 def _relu(x: Any) -> Any:
@@ -64,12 +66,13 @@ def _meeting(x: Any, weight: Any) -> Any:
         x = Tensor(np.asarray(x))
     if x.dtype != weight.dtype:
         pair = (x.dtype, weight.dtype)
-        if x.dtype.kind == "f" and pair not in _cast_noted:
+        narrows = x.dtype.kind == "f" and x.dtype.itemsize > weight.dtype.itemsize
+        if narrows and pair not in _cast_noted:
             _cast_noted.add(pair)
             warnings.warn(
                 f"{x.dtype} data meets {weight.dtype} weights and is cast to {weight.dtype}. "
                 f"Cast it once yourself with .astype('{weight.dtype}') (this note is given once).",
-                stacklevel=4,
+                stacklevel=stack_level_outside("optlab"),
             )
         x = x.astype(weight.dtype)
     return x
@@ -132,7 +135,13 @@ def log_softmax(x: Any, axis: int = -1) -> Tensor:
     >>> np.exp(ol.nn.functional.log_softmax(ol.to_tensor([1000.0, 1000.0])))
     Tensor([0.5, 0.5], dtype=float32)
     """
-    return apply(LOG_SOFTMAX, (x,), {"axis": axis})
+    return apply(LOG_SOFTMAX, (_scores(x),), {"axis": axis})
+
+
+def _scores(x: Any) -> Tensor:
+    """Give scores as a Tensor of floating numbers."""
+    scores: Tensor = x if isinstance(x, Tensor) else Tensor(np.asarray(x))
+    return scores if scores.dtype.kind == "f" else scores.astype(DEFAULT_DTYPE)
 
 
 def softmax(x: Any, axis: int = -1) -> Tensor:
@@ -190,8 +199,7 @@ def cross_entropy(input: Any, label: Any, reduction: str = "mean") -> Tensor:
     >>> round(ol.nn.functional.cross_entropy(ol.zeros([2, 10]), ol.to_tensor([3, 7])).item(), 4)
     2.3026
     """
-    if not isinstance(input, Tensor):
-        input = Tensor(np.asarray(input))
+    input = _scores(input)
     labels = _checked_labels(raw(label), input.shape)
     log_probability = apply(LOG_SOFTMAX, (input,), {"axis": -1})
     if reduction == "none":
@@ -204,9 +212,11 @@ def cross_entropy(input: Any, label: Any, reduction: str = "mean") -> Tensor:
 
 def _checked_labels(labels: Any, shape: tuple[int, ...]) -> Any:
     """Give the labels with shape [N], after checks that speak of the user's own shapes."""
-    labels = np.asarray(labels) if isinstance(labels, (list, tuple)) else labels
+    labels = labels if hasattr(labels, "dtype") else np.asarray(labels)
     if len(shape) != 2:
         raise ValueError(f"cross_entropy takes scores of shape [N, C]; got shape {shape}.")
+    if not shape[0]:
+        raise ValueError("cross_entropy got no rows: the batch is empty.")
     if labels.dtype.kind not in "iu":
         raise TypeError(
             f"cross_entropy takes integer labels; got dtype {labels.dtype}. "

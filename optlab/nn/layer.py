@@ -72,10 +72,17 @@ class Layer:
         ------
         TypeError
             If `layer` is not a Layer.
+        ValueError
+            If the name would hide a method of this layer.
         """
         if not isinstance(layer, Layer):
             raise TypeError(
                 f"add_sublayer({name!r}, ...) takes a Layer; got {type(layer).__name__}."
+            )
+        if hasattr(type(self), name):
+            raise ValueError(
+                f"a layer inside {type(self).__name__} cannot be named {name!r}: that is what "
+                f"{type(self).__name__}.{name} is called. Choose another name."
             )
         setattr(self, name, layer)
         return layer
@@ -133,7 +140,15 @@ class Sequential(Layer):
             self.add_sublayer(name, layer)
 
     def add_sublayer(self, name: str, layer: Layer) -> Layer:
-        """Put a layer at the end of the chain."""
+        """Put a layer at the end of the chain; its name must be new.
+
+        Raises
+        ------
+        ValueError
+            If another layer of the chain has this name, or a method has.
+        """
+        if name in vars(self):
+            raise ValueError(f"two layers of a Sequential cannot both be named {name!r}.")
         super().add_sublayer(name, layer)
         self._order.append(layer)
         return layer

@@ -60,7 +60,7 @@ class Linear(Layer):
     def extra_repr(self) -> str:
         """Say the sizes."""
         return f"{self.in_features}, {self.out_features}" + (
-            "" if self.bias else ", bias_attr=False"
+            "" if self.bias is not None else ", bias_attr=False"
         )
 
 

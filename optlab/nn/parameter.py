@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from optlab.autograd.creation import DEFAULT_DTYPE, to_tensor
 from optlab.autograd.tensor import Tensor, _leaf
+from optlab.backend.arrays import as_float
 
 
 class Parameter(Tensor):
@@ -54,12 +56,18 @@ class Parameter(Tensor):
         node.name = name
         if trainable:
             self.node = node
-        if not learning_rate >= 0:
+        rate = as_float(learning_rate, "learning_rate")
+        if not 0 <= rate < math.inf:
             raise ValueError(
-                f"a parameter's learning_rate must be at least 0; got {learning_rate!r}."
+                f"a parameter's learning_rate must be finite and at least 0; got {rate!r}."
+            )
+        if regularizer is not None and not hasattr(regularizer, "add_to"):
+            raise TypeError(
+                "a parameter's regularizer is optlab.regularizer.L1Decay(c) or L2Decay(c); got "
+                f"{regularizer!r}."
             )
         self.name = name
-        self.learning_rate = float(learning_rate)
+        self.learning_rate = rate
         self.regularizer = regularizer
         self.need_clip = need_clip
         self.arena: Any = None
@@ -92,6 +100,8 @@ class Parameter(Tensor):
                 f"a value of shape {array.shape} does not fit."
             )
         self.data[...] = array
+        if self.node is not None:
+            self.node.overwritten("set_value()")
 
     def __repr__(self) -> str:
         body = np.array2string(np.asarray(self.data), separator=", ", prefix="Parameter (")

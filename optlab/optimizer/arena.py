@@ -6,6 +6,7 @@ pass, and the parameters see it at once.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,41 +28,58 @@ class Arena:
         All their elements.
     bounds : list of int
         Parameter i lies in ``flat[bounds[i]:bounds[i + 1]]``.
+    views : list of array
+        The arrays that the parameters hold while nobody else has adopted them.
     t : list of int
         How many updates each parameter has had.
     slots : dict of str to array
         The optimizer's memory, each slot flat like the parameters.
     """
 
-    __slots__ = ("bounds", "flat", "parameters", "slots", "t")
+    __slots__ = ("bounds", "flat", "parameters", "slots", "t", "views")
 
     def __init__(self, parameters: Sequence[Any], slots: dict[str, float]) -> None:
         self.parameters = list(parameters)
         self.bounds = np.cumsum([0, *(p.size for p in self.parameters)]).tolist()
         self.t = [0] * len(self.parameters)
         self.flat: Any = None
+        self.views: list[Any] = [p.data for p in self.parameters]
         self.adopt()
         self.slots = {name: np.full_like(self.flat, start) for name, start in slots.items()}
 
     def adopt(self) -> None:
-        """Lay the parameters' present values side by side, and make each a view of its place."""
-        first = self.parameters[0].data
-        xp = array_module(first)
-        # A flat array of its own, also for a single parameter: it must own its memory.
-        flat = xp.empty(self.bounds[-1], first.dtype)
+        """Lay the parameters' present values side by side, and make each a view of its place.
+
+        Raises
+        ------
+        ValueError
+            If a parameter has got an array of another shape or dtype since the optimizer was made.
+            Nothing is changed then.
+        """
+        for p, view in zip(self.parameters, self.views, strict=True):
+            if p.data.shape != view.shape or p.data.dtype != view.dtype:
+                raise ValueError(
+                    f"{getattr(p, 'name', None) or 'a parameter'} was {view.dtype} of shape "
+                    f"{view.shape} when the optimizer was made, and is now {p.data.dtype} of shape "
+                    f"{p.data.shape}. Make a new optimizer for it."
+                )
+        first = self.views[0]
+        flat = array_module(first).empty(self.bounds[-1], first.dtype)
+        views = []
         for i, p in enumerate(self.parameters):
-            place = flat[self.bounds[i] : self.bounds[i + 1]].reshape(p.data.shape)
-            place[...] = p.data
-            p.data = place
-        self.flat = flat
+            view = flat[self.bounds[i] : self.bounds[i + 1]].reshape(p.data.shape)
+            view[...] = p.data
+            views.append(view)
+        for p, view in zip(self.parameters, views, strict=True):
+            p.data = view
+        self.flat, self.views = flat, views
 
     def holds_all(self) -> bool:
-        """Say whether every parameter is still a view of this arena.
+        """Say whether every parameter is still the view that this arena gave it.
 
         Another optimizer that adopted one, or a new array put in its place, takes it away.
         """
-        flat = self.flat
-        return all(p.data.base is flat for p in self.parameters)
+        return all(map(operator.is_, [p.data for p in self.parameters], self.views))
 
     def gradients(self) -> list[Any]:
         """Give the gradient of each parameter as an array, None where there is none.

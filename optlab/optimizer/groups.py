@@ -78,6 +78,15 @@ def make_groups(optimizer: Any, parameters: Any) -> list[Group]:
     return [Group(*settings) for settings in wanted if settings[0]]
 
 
+def check_not_empty(groups: list[Group]) -> list[Group]:
+    """Give the groups, or say that there is nothing to optimize."""
+    if not groups:
+        raise ValueError(
+            "parameters is empty: there is nothing to optimize. Leave it out for a template."
+        )
+    return groups
+
+
 def _entries(parameters: Any) -> list[dict[str, Any]]:
     """Give the argument as a list of groups."""
     if isinstance(parameters, Tensor):

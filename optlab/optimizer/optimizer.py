@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from optlab.autograd import tape
 from optlab.autograd.tensor import Tensor
-from optlab.optimizer.groups import Group, checked_rate, make_groups
+from optlab.optimizer.groups import Group, check_not_empty, checked_rate, make_groups
 from optlab.optimizer.settings import Signature, read
 from optlab.optimizer.step import take_step
 
@@ -143,7 +143,7 @@ class Optimizer:
         return fresh
 
     def _bind(self, parameters: Any) -> None:
-        self.groups = make_groups(self, parameters)
+        self.groups = check_not_empty(make_groups(self, parameters))
 
     # The step -----------------------------------------------------------------------------------
 
@@ -199,7 +199,7 @@ class Optimizer:
         if not getattr(loss.node, "walked", False):
             loss.backward()
         self.step()
-        return [], [(p, p.grad) for p in self.parameters]
+        return [], [(p, p.grad) for p in self.parameters if p.grad is not None]
 
     def get_lr(self) -> float:
         """Give the present learning rate."""

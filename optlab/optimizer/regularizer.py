@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,7 @@ class Regularizer:
     """Adds the gradient of a penalty on the parameters. Decay is not clipped."""
 
     def __init__(self, coeff: float = 0.0) -> None:
-        self.coeff = as_float(coeff, "coeff")
-        if not self.coeff >= 0:
-            raise ValueError(f"a regularizer's coeff must be at least 0; got {self.coeff!r}.")
+        self.coeff = _coefficient(coeff, "coeff")
 
     def add_to(self, g: Any, p: Any) -> Any:
         """Give the gradient with the penalty's gradient added."""
@@ -59,4 +58,11 @@ def as_regularizer(value: Any) -> Regularizer | None:
     """Read a ``weight_decay`` argument: a number means L2Decay."""
     if value is None or isinstance(value, Regularizer):
         return value
-    return L2Decay(as_float(value, "weight_decay"))
+    return L2Decay(_coefficient(value, "weight_decay"))
+
+
+def _coefficient(value: Any, name: str) -> float:
+    number = as_float(value, name)
+    if not 0 <= number < math.inf:
+        raise ValueError(f"{name} must be finite and at least 0; got {number!r}.")
+    return number

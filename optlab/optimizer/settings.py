@@ -6,6 +6,8 @@ import difflib
 import math
 from typing import Any
 
+import numpy as np
+
 from optlab.backend.arrays import as_float
 
 REQUIRED: Any = object()
@@ -25,13 +27,18 @@ COMMON_RANGES: dict[str, tuple[float, float]] = {
 def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, float]]) -> Any:
     """Give a hyper-parameter's value as a Python number or bool, or say what is wrong with it."""
     if isinstance(default, bool):
+        if not isinstance(value, (bool, np.bool_)):
+            raise TypeError(f"{name} must be True or False; got {value!r}.")
         return bool(value)
     if default is not REQUIRED and not isinstance(default, (int, float)):
         return value
     number = as_float(value, name)
     lowest, highest = ranges.get(name) or COMMON_RANGES.get(name) or (-math.inf, math.inf)
-    if not lowest <= number < highest:
-        bound = f"at least {lowest:g}" if highest == math.inf else f"in [{lowest:g}, {highest:g})"
+    if not (lowest <= number < highest and math.isfinite(number)):
+        if highest < math.inf:
+            bound = f"in [{lowest:g}, {highest:g})"
+        else:
+            bound = "finite" if lowest == -math.inf else f"finite and at least {lowest:g}"
         raise ValueError(f"{name} must be {bound}; got {number!r}.")
     return number
 
@@ -47,6 +54,11 @@ def read(cls: Any, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, 
         For a value out of range.
     """
     known = cls.hyperparameters
+    if next(iter(known), None) != "learning_rate":
+        raise TypeError(
+            f"{cls.__name__}.hyperparameters must begin with 'learning_rate'; it has "
+            f"{', '.join(known) or 'nothing'}."
+        )
     if len(values) > len(known):
         raise TypeError(
             f"{cls.__name__} takes at most {len(known)} arguments by position "

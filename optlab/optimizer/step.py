@@ -58,8 +58,9 @@ def take_step(optimizer: Optimizer) -> None:
                 raw_gradient = _flat(given[first:last])
                 g = raw_gradient if ready is given else _flat(ready[first:last])
                 updates.append(_apply(optimizer, group, arena, first, last, key, raw_gradient, g))
+    writer = f"{type(optimizer).__name__}.step()"
     for update in updates:
-        _write(update)
+        _write(update, writer)
     if events.step_taken.listeners:
         events.step_taken.publish(optimizer, updates)
 
@@ -89,64 +90,73 @@ def _apply(
     if optimizer.kind == "elementwise":
         result = optimizer.update(p, g, SimpleNamespace(**slots), h, c)
     else:
-        result = _in_shape(optimizer, arena.parameters[first].data.shape, p, g, slots, h, c)
-    new, made = result[0], result[1]
-    _check(optimizer, p, new, slots, made)
+        shape = arena.parameters[first].data.shape
+        p, g = p.reshape(shape), g.reshape(shape)
+        slots = {name: array.reshape(shape) for name, array in slots.items()}
+        result = optimizer.update(p, g, SimpleNamespace(**slots), h, c)
+    new, made, terms = _checked(optimizer, p, slots, result)
+    if optimizer.kind != "elementwise":
+        g, new = g.reshape(-1), new.reshape(-1)
+        made = {name: array.reshape(-1) for name, array in made.items()}
+        terms = {name: np.reshape(array, -1) for name, array in terms.items()}
     # What the rule handed back unchanged is still the arena's own memory, which will be written to.
     if new is p or new.base is not None:
         new = new.copy()
     for name, array in made.items():
         if array is p or array.base is not None:
             made[name] = array.copy()
-    terms = result[2] if len(result) > 2 else {}
     return Update(arena, first, last, t, rate, raw_gradient, g, new, made, terms)
 
 
-def _in_shape(
-    optimizer: Optimizer,
-    shape: tuple[int, ...],
-    p: Any,
-    g: Any,
-    slots: dict[str, Any],
-    h: SimpleNamespace,
-    c: SimpleNamespace,
-) -> tuple[Any, ...]:
-    """Apply a rule that needs one parameter in its own shape; give its results flat."""
-    s = SimpleNamespace(**{name: array.reshape(shape) for name, array in slots.items()})
-    new, made, *terms = optimizer.update(p.reshape(shape), g.reshape(shape), s, h, c)
-    return (
-        new.reshape(-1),
-        {name: array.reshape(-1) for name, array in made.items()},
-        {name: np.reshape(array, -1) for name, array in terms[0].items()} if terms else {},
+def _checked(optimizer: Optimizer, p: Any, slots: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    """Give what a rule returned, or say what is wrong with it before it is written anywhere."""
+    name = f"{type(optimizer).__name__}.update"
+    if not (
+        isinstance(result, tuple)
+        and len(result) in (2, 3)
+        and all(isinstance(part, dict) for part in result[1:])
+    ):
+        raise TypeError(
+            f"{name} must return (parameter, slots) or (parameter, slots, terms), slots and terms "
+            f"as dicts; it returned {_described(result)}."
+        )
+    new, made, terms = result if len(result) == 3 else (*result, {})
+    if made.keys() != slots.keys():
+        raise ValueError(
+            f"{name} returned slots {sorted(made)}, but the class declares {sorted(slots)}. "
+            "Return every slot, also one that did not change."
+        )
+    shape, dtype = p.shape, p.dtype
+    for array in (new, *made.values()):
+        if getattr(array, "dtype", None) != dtype or array.shape != shape:
+            raise _misfit(name, p, {"parameter": new, **made})
+    return new, made, terms
+
+
+def _misfit(name: str, p: Any, returned: dict[str, Any]) -> Exception:
+    """Say which of the returned arrays does not fit the parameter, and why."""
+    for label, array in returned.items():
+        if not hasattr(array, "dtype"):
+            return TypeError(f"{name} returned the {label} as {array!r}, which is not an array.")
+        if array.shape != p.shape:
+            return ValueError(
+                f"{name} returned the {label} with shape {array.shape} in place of {p.shape}. "
+                "If the rule needs a parameter's own shape, set kind = 'tensor' in the class."
+            )
+        if array.dtype != p.dtype:
+            break
+    return TypeError(
+        f"{name} returned the {label} as {array.dtype} for parameters of {p.dtype}: a NumPy number "
+        "or array of another dtype entered the rule. Use Python floats for constants."
     )
 
 
-def _check(
-    optimizer: Optimizer, p: Any, new: Any, slots: dict[str, Any], made: dict[str, Any]
-) -> None:
-    """Say what is wrong with what a rule returned, before it is written anywhere."""
-    name = type(optimizer).__name__
-    if made.keys() != slots.keys():
-        raise ValueError(
-            f"{name}.update returned slots {sorted(made)}, but the class declares "
-            f"{sorted(slots)}. Return every slot, also one that did not change."
-        )
-    for label, array in (("parameter", new), *made.items()):
-        if array.shape != p.shape:
-            raise ValueError(
-                f"{name}.update returned the {label} with shape {array.shape} in place of "
-                f"{p.shape}. If the rule needs a parameter's own shape, set kind = 'tensor' in the "
-                "class."
-            )
-        if array.dtype != p.dtype:
-            raise TypeError(
-                f"{name}.update returned the {label} as {array.dtype} for parameters of {p.dtype}: "
-                "a NumPy number or array of another dtype entered the rule. Use Python floats for "
-                "constants."
-            )
+def _described(result: Any) -> str:
+    kind = type(result).__name__
+    return f"a {kind} of {len(result)}" if isinstance(result, tuple) else f"a {kind}"
 
 
-def _write(update: Update) -> None:
+def _write(update: Update, writer: str) -> None:
     """Put the results of one pass where they belong."""
     arena, first, last = update.arena, update.first, update.last
     if update.whole:
@@ -160,6 +170,9 @@ def _write(update: Update) -> None:
             arena.slots[name][place] = array
         arena.flat[place] = update.parameter
     arena.t[first:last] = [update.t] * (last - first)
+    for p in arena.parameters[first:last]:
+        p.node.version += 1
+        p.node.writer = writer
 
 
 def _clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:

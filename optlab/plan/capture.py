@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import operator
-import sys
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from optlab.autograd.tape import Leaf, backpropagate
-from optlab.autograd.tensor import Tensor
+from optlab.autograd.tensor import SilentDetachError, Tensor
+from optlab.backend.callers import frame_outside
 from optlab.plan.plan import Instruction, Place, Plan
+
+_PACKAGE = str(Path(__file__).parents[1])
 
 
 class CaptureRefusedError(TypeError):
@@ -31,6 +35,8 @@ class _Writer:
 
     def write(self, name: str, function: Any, args: Any, kwargs: dict[str, Any]) -> CaptureArray:
         """Compute with the values, and write down what was computed."""
+        arguments = tuple(_written(x) for x in args)
+        keywords = tuple((k, _written(x)) for k, x in kwargs.items())
         compute = function or _COMPUTE[name]
         value = compute(*[_value(x) for x in args], **{k: _value(x) for k, x in kwargs.items()})
         if not hasattr(value, "dtype"):
@@ -40,8 +46,8 @@ class _Writer:
             Instruction(
                 name,
                 function,
-                tuple(_written(x) for x in args),
-                tuple((k, _written(x)) for k, x in kwargs.items()),
+                arguments,
+                keywords,
                 result,
                 value.shape,
                 value.dtype,
@@ -64,11 +70,7 @@ def _written(x: Any) -> Any:
 
 def _refusal(what: str) -> CaptureRefusedError:
     """Say what cannot be captured, and in which line of the user's code."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
-        ("optlab.", "numpy")
-    ):
-        frame = frame.f_back
+    frame = frame_outside("optlab", "numpy")
     where = f"{frame.f_code.co_filename}, line {frame.f_lineno}"
     return CaptureRefusedError(f"{what} ({where}): a plan cannot repeat it.")
 
@@ -94,9 +96,13 @@ _AS_OPERATOR: dict[Any, str] = {
 
 def _binary(name: str) -> Any:
     def forward(self: CaptureArray, other: Any) -> Any:
+        if isinstance(other, Tensor):
+            return NotImplemented
         return self.writer.write(name, None, (self, other), {})
 
     def backward(self: CaptureArray, other: Any) -> Any:
+        if isinstance(other, Tensor):
+            return NotImplemented
         return self.writer.write(name, None, (other, self), {})
 
     return forward, backward
@@ -155,6 +161,8 @@ class CaptureArray:
         return self.writer.write("neg", None, (self,), {})
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if any(isinstance(x, Tensor) for x in inputs):
+            return NotImplemented
         if kwargs.get("out") is not None:
             raise _refusal(f"{ufunc.__name__} writes into an existing array")
         if method == "__call__" and ufunc in _AS_OPERATOR and not kwargs:
@@ -163,6 +171,8 @@ class CaptureArray:
         return self.writer.write(ufunc.__name__, function, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if Tensor in types or any(issubclass(kind, Tensor) for kind in types):
+            return NotImplemented
         if function in (np.ones_like, np.zeros_like, np.shape, np.ndim, np.size):
             return function(*[_value(x) for x in args], **kwargs)
         return self.writer.write(function.__name__, function, args, kwargs)
@@ -197,8 +207,14 @@ class CaptureArray:
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise _refusal("a value taken out as a NumPy array")
 
+    def __len__(self) -> int:
+        return len(self.value)
+
     def __iter__(self) -> Any:
-        raise _refusal("a loop over a captured array")
+        return (self[i] for i in range(len(self)))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise _refusal("writing into a captured array")
 
 
 def capture(f: Callable[..., Any], *args: Any) -> Plan:
@@ -237,13 +253,21 @@ def capture(f: Callable[..., Any], *args: Any) -> Plan:
             "the same inputs (a counter, fresh random numbers?): a plan cannot repeat it."
         )
     writer, outputs, single = first
-    return Plan(len(args), writer.instructions, outputs, single)
+    return Plan([(x.shape, x.dtype) for x in args], writer.instructions, outputs, single)
 
 
 def _once(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[_Writer, list[Any], bool]:
     writer = _Writer()
     inputs = [CaptureArray(writer, writer.place(), x) for x in args]
-    result = f(*inputs)
+    try:
+        result = f(*inputs)
+    except SilentDetachError as error:
+        lines = traceback.extract_tb(error.__traceback__)
+        user = [line for line in lines if not line.filename.startswith(_PACKAGE)][-1]
+        raise CaptureRefusedError(
+            f"a value taken out as a plain number ({user.filename}, line {user.lineno}): a plan "
+            "cannot repeat it."
+        ) from error
     single = not isinstance(result, tuple)
     return writer, [_written(x) for x in ((result,) if single else result)], single
 
@@ -272,7 +296,7 @@ def _equal(a: Any, b: Any) -> bool:
         )
     if isinstance(a, (np.ndarray, np.generic)):
         return np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind == "f")
-    return bool(a is b or a == b)
+    return bool(a is b or a == b or (a != a and b != b))
 
 
 def capture_value_and_grad(f: Callable[..., Any], *args: Any) -> Plan:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 #: The operators that a plan writes as such: on single numbers they beat the NumPy functions.
 OPERATORS = {
@@ -59,8 +62,8 @@ class Plan:
 
     Parameters
     ----------
-    inputs : int
-        How many inputs there are: places 0 to ``inputs - 1``.
+    inputs : sequence of (shape, dtype)
+        What the inputs must be; they have the places from 0 on.
     instructions : sequence of Instruction
         In order. Those whose results nobody reads are left out.
     outputs : sequence
@@ -82,9 +85,14 @@ class Plan:
     """
 
     def __init__(
-        self, inputs: int, instructions: Sequence[Instruction], outputs: Sequence[Any], single: bool
+        self,
+        inputs: Sequence[tuple[tuple[int, ...], Any]],
+        instructions: Sequence[Instruction],
+        outputs: Sequence[Any],
+        single: bool,
     ) -> None:
-        self.inputs = inputs
+        self.signature = tuple(inputs)
+        self.inputs = len(self.signature)
         self.outputs = tuple(outputs)
         self.single = single
         self.instructions = _needed(instructions, self.outputs)
@@ -95,14 +103,30 @@ class Plan:
         self.replay: Callable[..., Any] = scope["replay"]
 
     def __call__(self, *inputs: Any) -> Any:
-        """Run the operations on new inputs."""
-        return self.replay(*inputs)
+        """Run the operations on new inputs; what comes back is the caller's to keep.
+
+        Raises
+        ------
+        TypeError
+            If an input has another shape or dtype than the plan was made for.
+        """
+        given = tuple((np.shape(x), getattr(x, "dtype", type(x))) for x in inputs)
+        if given != self.signature:
+            raise TypeError(
+                f"this plan is for inputs of shapes and dtypes {_listed(self.signature)}; got "
+                f"{_listed(given)}. Capture the function again for these."
+            )
+        result = self.replay(*inputs)
+        if self.single:
+            return _own(result)
+        return tuple([_own(x) for x in result])
 
     def _name(self, value: Any) -> str:
         """Give the source text of a place or constant."""
         if isinstance(value, Place):
             return f"v{value.number}"
-        if type(value) in (int, float, bool, type(None), str) and value == value:
+        finite = type(value) is not float or math.isfinite(value)
+        if type(value) in (int, float, bool, type(None), str) and finite:
             text = repr(value)
             return f"({text})" if text.startswith("-") else text
         for name, known in self._constants.items():
@@ -144,6 +168,15 @@ class Plan:
 
     def __repr__(self) -> str:
         return f"<Plan of {len(self.instructions)} operations>"
+
+
+def _own(x: Any) -> Any:
+    """Give an array that nobody else holds."""
+    return x.copy() if isinstance(x, np.ndarray) else x
+
+
+def _listed(signature: Sequence[tuple[Any, Any]]) -> str:
+    return ", ".join(f"{shape} {dtype}" for shape, dtype in signature)
 
 
 def _needed(instructions: Sequence[Instruction], outputs: tuple[Any, ...]) -> list[Instruction]:

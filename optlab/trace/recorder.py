@@ -62,8 +62,8 @@ class record:
                 "record takes an optimizer that has parameters; got "
                 f"{optimizer!r}. Give it parameters=..., or let optlab.compare bind it."
             )
-        if every < 1:
-            raise ValueError(f"every must be at least 1; got {every!r}.")
+        if not isinstance(every, (int, np.integer)) or isinstance(every, bool) or every < 1:
+            raise ValueError(f"every must be a whole number of at least 1; got {every!r}.")
         self.optimizer = optimizer
         self.every = every
         size = sum(p.size for p in optimizer.parameters)
@@ -75,6 +75,11 @@ class record:
         self.trace = Trace(optimizer.name or name, {"class": name, **optimizer.settings})
         arenas = [arena for group in optimizer.groups for arena in group.arenas]
         self.arenas = {arena: i for i, arena in enumerate(arenas)}
+        #: Clipping or decay make the gradient that the rule sees another one than the raw one.
+        self.changes_gradients = any(
+            group.grad_clip is not None or group.regularizer is not None
+            for group in optimizer.groups
+        ) or any(getattr(p, "regularizer", None) is not None for p in optimizer.parameters)
         self.leaves = {p.node for p in optimizer.parameters if p.node is not None}
         self.taken = 0
         self.waiting: list[Any] = []
@@ -131,7 +136,7 @@ class record:
         rows = updates if whole else [
             self._patched(arena, [u for u in updates if u.arena is arena]) for arena in self.arenas
         ]  # fmt: skip
-        rate = updates[0].learning_rate if updates else optimizer.get_lr()
+        rate = optimizer.get_lr() * optimizer.groups[0].multiplier
         self.waiting.append((self.taken, loss, rate, now, rows))
         if len(self.waiting) >= self.patience:
             self._write()
@@ -145,14 +150,31 @@ class record:
             column["loss", 0].append(float("nan") if loss is None else loss)
             column["learning_rate", 0].append(rate)
             column["seconds", 0].append(now)
+            before = len(column["step", 0]) - 1
             for row in rows:
                 i = self.arenas[row.arena]
-                for kind, array in _kinds(row):
+                for kind, array in self._kinds(row):
                     if self.values:
-                        column[kind, i].append(array)
+                        values = column[kind, i]
+                        values.fill(before, array)
+                        values.append(array)
                     if self.norms:
-                        label = kind.rpartition(" ")[2]
-                        column[f"norm {label}", i].append(_norms(array, row.arena.bounds))
+                        norms = column[f"norm {kind}", i]
+                        row_of_norms = _norms(array, row.arena.bounds)
+                        norms.fill(before, row_of_norms)
+                        norms.append(row_of_norms)
+
+    def _kinds(self, row: Update) -> Iterator[tuple[str, Any]]:
+        """Go through what is recorded of one update, each with the kind of its column."""
+        yield "parameter", row.parameter
+        yield "gradient", row.raw_gradient
+        for name, array in row.slots.items():
+            yield f"slot {name}", array
+        if self.changes_gradients:
+            yield "term used_gradient", row.gradient
+        for name, array in row.terms.items():
+            whole = np.shape(array) == row.parameter.shape
+            yield f"term {name}", array if whole else np.broadcast_to(array, row.parameter.shape)
 
     def _patched(self, arena: Any, updates: list[Update]) -> Update:
         """Give one row for an arena whose parameters were updated apart, or not at all.
@@ -166,28 +188,19 @@ class record:
             gradient[place], used[place] = u.raw_gradient, u.gradient
             for name, array in u.terms.items():
                 terms.setdefault(name, np.full_like(arena.flat, np.nan))[place] = array
-        changed = any(u.gradient is not u.raw_gradient for u in updates)
         return Update(
             arena, 0, len(arena.parameters), 0, self.optimizer.get_lr(),
-            gradient, used if changed else gradient, arena.flat.copy(), arena.slots, terms,
+            gradient, used, arena.flat.copy(), arena.slots, terms,
         )  # fmt: skip
 
 
-def _kinds(row: Update) -> Iterator[tuple[str, Any]]:
-    """Go through what is recorded of one update, each with the kind of its column."""
-    yield "parameter", row.parameter
-    yield "gradient", row.raw_gradient
-    if row.gradient is not row.raw_gradient:
-        yield "term used_gradient", row.gradient
-    for name, array in row.slots.items():
-        yield f"slot {name}", array
-    for name, array in row.terms.items():
-        yield f"term {name}", array
-
-
 def _read_probes(probes: str | Iterable[str]) -> tuple[str, ...]:
-    chosen = PROBES.get(probes) if isinstance(probes, str) else tuple(probes)
-    if chosen is None or not chosen or not set(chosen) <= {"values", "norms"}:
+    chosen: tuple[str, ...] | None
+    if isinstance(probes, str):
+        chosen = PROBES.get(probes)
+    else:
+        chosen = tuple(probes) if isinstance(probes, Iterable) else None
+    if not chosen or not set(chosen) <= {"values", "norms"}:
         raise ValueError(
             f"probes must be 'toy', 'light' or a list of 'values' and 'norms'; got {probes!r}."
         )
@@ -208,7 +221,7 @@ def _names(optimizer: Optimizer) -> list[str]:
     return found
 
 
-def _norms(row: Any, bounds: list[int]) -> list[float]:
+def _norms(row: Any, bounds: list[int]) -> np.ndarray:
     """Give the Euclidean norm of each parameter's part of a flat row, added up in float64."""
     squares = np.square(row, dtype=np.float64)
-    return np.sqrt(np.add.reduceat(squares, bounds[:-1])).tolist()  # type: ignore[no-any-return]
+    return np.sqrt(np.add.reduceat(squares, bounds[:-1]))

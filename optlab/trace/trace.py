@@ -104,6 +104,9 @@ class Trace:
             column = self.columns.get((kind, arena))
             if column is None:
                 continue
+            steps = len(self.columns["step", 0]) + (kind == "parameter")
+            if len(column) < steps:  # not every step has this value
+                column.fill(steps, column.array()[-1])
             rows = column.array()
             for i, (name, start, stop, shape) in enumerate(layout):
                 if kind.startswith("norm "):
@@ -115,6 +118,9 @@ class Trace:
     def _groups(self, prefix: str) -> dict[str, Arrays]:
         self.complete()
         kinds = dict.fromkeys(kind for kind, _ in self.columns if kind.startswith(prefix))
+        plain = {"step", "loss", "learning_rate", "seconds"}
+        if not prefix:
+            kinds = {k: None for k in kinds if k not in plain and not k.startswith("norm ")}
         return {kind.removeprefix(prefix): self._group(kind) for kind in kinds}
 
     @property
@@ -140,15 +146,20 @@ class Trace:
     @property
     def norms(self) -> Mapping[str, Arrays]:
         """Norms, recorded as such or computed from recorded values."""
-        recorded = self._groups("norm ")
+        recorded = _by_label(self._groups("norm "))
         if recorded:
             return recorded
-        values = {"parameter": {name: a[1:] for name, a in self.parameters.items()}}
-        values |= {"gradient": self.gradients, **self.slots, **self.terms}  # type: ignore[dict-item]
         return {
-            kind: {name: np.sqrt(np.sum(_rows(a) ** 2, axis=1)) for name, a in arrays.items()}
-            for kind, arrays in values.items()
+            kind: {
+                name: np.sqrt(np.sum(_rows(a[1:] if kind == "parameter" else a) ** 2, axis=1))
+                for name, a in arrays.items()
+            }
+            for kind, arrays in self._recorded().items()
         }
+
+    def _recorded(self) -> dict[str, Arrays]:
+        """Give all that was recorded element by element, by its label."""
+        return _by_label(self._groups(""))
 
     def __len__(self) -> int:
         self.complete()
@@ -160,11 +171,7 @@ class Trace:
     @property
     def names(self) -> list[str]:
         """Names that ``trace[name]`` knows."""
-        single = ["loss", "learning_rate", "seconds"]
-        several = {
-            "parameter": self.parameters, "gradient": self.gradients, **self.slots, **self.terms,
-        }  # fmt: skip
-        return single + [name for name, arrays in several.items() if arrays]
+        return ["loss", "learning_rate", "seconds", *self._recorded()]
 
     def __getitem__(self, name: str) -> Any:
         """Give one recorded quantity by its name: ``trace["moment1"]``, ``trace["loss"]``.
@@ -178,9 +185,7 @@ class Trace:
         """
         if name in ("loss", "learning_rate", "seconds", "step"):
             return getattr(self, name)
-        arrays = (
-            {"parameter": self.parameters, "gradient": self.gradients, **self.slots, **self.terms}
-        ).get(name)
+        arrays = self._recorded().get(name)
         if not arrays:
             raise KeyError(f"nothing named {name!r} was recorded; there is {', '.join(self.names)}")
         return next(iter(arrays.values())) if len(arrays) == 1 else arrays
@@ -212,7 +217,7 @@ class Trace:
             variables[f"start/{name}"] = (axes, array[0])
             put("parameter", name, array[1:])
         if self.parameters:
-            kinds = {"gradient": self.gradients, **self.slots, **self.terms}
+            kinds = {k: arrays for k, arrays in self._recorded().items() if k != "parameter"}
         else:
             kinds = {f"norm of {kind}": arrays for kind, arrays in self.norms.items()}
         for kind, arrays in kinds.items():
@@ -240,6 +245,15 @@ class Trace:
         return f"<Trace {self.name}: {'; '.join(parts)}>"
 
 
+def _by_label(kinds: Mapping[str, Arrays]) -> dict[str, Arrays]:
+    """Leave out whether it is a slot or a term, unless a slot and a term have one name."""
+    found: dict[str, Arrays] = {}
+    for kind, arrays in kinds.items():
+        what, _, name = kind.rpartition(" ")
+        found[f"{name} ({what})" if name in found else name] = arrays
+    return found
+
+
 def _nothing() -> None:
     """Stand for a recorder that holds nothing back."""
 
@@ -255,23 +269,30 @@ class Column:
     Rows are kept as they are and joined in blocks, so that appending costs next to nothing.
     """
 
-    __slots__ = ("blocks", "rows")
+    __slots__ = ("blocks", "count", "rows")
 
     BLOCK = 512
 
     def __init__(self) -> None:
         self.rows: list[Any] = []
         self.blocks: list[np.ndarray] = []
+        self.count = 0
 
     def append(self, row: Any) -> None:
         """Add a row; it is kept, not copied, and must not change later."""
         self.rows.append(row)
+        self.count += 1
         if len(self.rows) >= self.BLOCK:
             self.blocks.append(np.array(self.rows))
             self.rows = []
 
+    def fill(self, count: int, like: Any) -> None:
+        """Add rows of NaN, each like the given one, until there are `count`."""
+        while self.count < count:
+            self.append(np.full_like(like, np.nan))
+
     def __len__(self) -> int:
-        return sum(map(len, self.blocks)) + len(self.rows)
+        return self.count
 
     def array(self, dtype: Any = None) -> np.ndarray:
         """Give all rows as one array."""

@@ -175,7 +175,8 @@ def test_the_bundle_has_figure_picture_and_words_and_is_small(any_race):
 
 def test_the_stored_figure_is_the_figure(rosenbrock_race):
     stored = renderer.mimebundle(rosenbrock_race)["application/vnd.plotly.v1+json"]
-    drawn = json.loads(renderer.figure(rosenbrock_race, width=1000).to_json())
+    size = {side: stored["layout"][side] for side in ("width", "height")}
+    drawn = json.loads(renderer.figure(rosenbrock_race, **size).to_json())
     assert stored["data"] == drawn["data"]
     assert stored["layout"] == drawn["layout"]
 

@@ -22,6 +22,7 @@ NEGATIVE = rule(np.negative, lambda g: -g, forward=operator.neg)
 POSITIVE = rule(np.positive, lambda g: g)
 REMAINDER = rule(np.remainder, lambda g: g, lambda g, a, b: -g * np.floor(a / b))
 rule(np.fmod, lambda g: g, lambda g, a, b: -g * np.trunc(a / b))
+FLOOR_DIVIDE = rule(np.floor_divide, lambda g: g * 0, lambda g: g * 0)
 RECIPROCAL = rule(np.reciprocal, lambda g, y: -g * y * y)
 
 
@@ -51,7 +52,7 @@ def integer_power(x: Any, exponent: int) -> Any:
 
 def _power_by_base(g: Any, a: Any, b: Any) -> Any:
     """Give g * b * a**(b - 1), with 0 where b is 0 (also at a = 0, where a**-1 is infinite)."""
-    return g * b * np.power(a, np.where(b == 0, 1.0, b - 1))
+    return g * b * np.power(np.where((a == 0) & (b == 0), 1.0, a), b - 1)
 
 
 def _power_by_exponent(g: Any, a: Any, y: Any) -> Any:

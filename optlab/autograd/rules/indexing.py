@@ -46,9 +46,7 @@ SCATTER = rule(scatter, lambda g, index: g[index], static="index shape")
 
 
 def _scattered(g: Any, index: Any, shape: Shape) -> Any:
-    """Scatter an array, or a Tensor so that it is recorded."""
-    if hasattr(g, "node"):
-        from optlab.autograd.tensor import apply
-
-        return apply(SCATTER, (g,), {"index": index, "shape": shape})
-    return scatter(g, index, shape)
+    """Scatter an array, or whatever stands for one (a Tensor), in its own way."""
+    if isinstance(g, (np.ndarray, np.generic)):
+        return scatter(g, index, shape)
+    return g.__array_function__(scatter, (type(g),), (g, index, shape), {})

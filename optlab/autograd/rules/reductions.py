@@ -82,7 +82,10 @@ def _prod(g: Any, x: Any, y: Any, axis: Axis) -> Any:
 
 
 def _has_zero(x: Any) -> bool:
-    return bool(np.any(x == 0))
+    try:
+        return bool(np.any(x == 0))
+    except TypeError as error:  # arrays that have no values of their own, in a capture
+        raise type(error)(f"the derivative of prod looks for zeros; {error}") from None
 
 
 def _sum(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
@@ -90,6 +93,8 @@ def _sum(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
 
 
 def _mean(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    if x.dtype.itemsize < 4:  # NumPy adds up float16 in float32
+        return np.mean(x, axis=axis, keepdims=keepdims)
     return np.add.reduce(x, axis=axis, keepdims=keepdims) / count(x.shape, axis)
 
 

@@ -57,7 +57,7 @@ def find(problem: Any) -> Problem:
     if isinstance(problem, str):
         known = NAMED.get(problem.lower().replace("-", "_").replace(" ", "_"))
         if known is None:
-            close = difflib.get_close_matches(problem, list(NAMED), 1)
+            close = difflib.get_close_matches(problem.lower(), list(NAMED), 1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise ValueError(
                 f"there is no problem named {problem!r}; there are {', '.join(NAMED)}.{hint}"

@@ -13,7 +13,7 @@ import numpy as np
 from optlab.autograd import Tensor
 from optlab.autograd.mode import enable_grad, no_grad
 from optlab.autograd.tape import Leaf, backpropagate
-from optlab.autograd.tensor import raw
+from optlab.autograd.tensor import SilentDetachError, raw
 from optlab.backend import events, random
 from optlab.nn import Parameter
 from optlab.plan import CaptureRefusedError, Plan, capture_value_and_grad
@@ -123,7 +123,10 @@ class Surface:
 
     def checked_start(self, start: Any) -> Point:
         """Give a start as finite floats, or say what is wrong with it."""
-        values = np.asarray(raw(start))
+        try:
+            values = np.asarray(raw(start))
+        except ValueError:  # rows of different length
+            values = np.empty((0, 0))
         if self.dimension == 1 and values.ndim == 0:
             values = values.reshape(1)
         if values.shape != (self.dimension,) or values.dtype.kind not in "fiu":
@@ -142,7 +145,10 @@ class Surface:
 
         Points where it fails or is not a number get NaN.
         """
-        arrays = np.broadcast_arrays(*[np.asarray(c, float) for c in coordinates])
+        # Copies: a function that writes into its arguments must not reach the caller's.
+        arrays = [
+            np.array(c) for c in np.broadcast_arrays(*[np.asarray(c, float) for c in coordinates])
+        ]
         shape = arrays[0].shape
         with np.errstate(all="ignore"), no_grad():
             try:
@@ -155,7 +161,7 @@ class Surface:
             for i in np.ndindex(shape):
                 try:
                     found[i] = float(raw(self.function(*[c[i] for c in arrays])))
-                except Exception:  # noqa: BLE001, S112 - the picture leaves this point out
+                except Exception:  # noqa: BLE001 - the picture leaves this point out
                     continue
         return found
 
@@ -178,8 +184,15 @@ class Surface:
         """
         shape = point[0].shape
         inputs = [Tensor(c, Leaf(shape, _FLOAT64)) for c in point]
-        with enable_grad():
-            value = self.function(*inputs)
+        try:
+            with enable_grad():
+                value = self.function(*inputs)
+        except SilentDetachError as error:
+            raise TypeError(
+                f"{self.title} takes a plain number out of its inputs, so nothing can be "
+                f"differentiated: write np.exp in place of math.exp, and a comparison such as "
+                f"x > 0 in place of float(x) > 0. ({error})"
+            ) from error
         if not isinstance(value, Tensor):
             raise self._not_differentiable(value, point)
         if value.shape != shape and (shape or value.size != 1):
@@ -210,9 +223,11 @@ class Surface:
         if not self.repeatable:
             return None
         try:
-            return capture_value_and_grad(self.function, *(np.float64(c) for c in self.start))
+            start = [np.float64(c) for c in self.start]
+            plan = capture_value_and_grad(self.function, *start)
         except CaptureRefusedError:
             return None
+        return plan if np.shape(plan.replay(*start)[0]) == () else None
 
     def run(self, start: Any = None, seed: int = 0) -> SurfaceRun:
         """Put a point on the surface, ready to be moved by an optimizer."""
@@ -313,7 +328,7 @@ class SurfaceRun:
     def loss(self) -> float:
         """Give the loss where the point stands."""
         with no_grad():
-            value = self.surface.function(*(np.float64(c) for c in self.point.data))
+            value = self.surface.function(*(Tensor(np.float64(c)) for c in self.point.data))
         return float(np.asarray(raw(value)).item())
 
     def place(self) -> str:

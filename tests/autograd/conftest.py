@@ -1,0 +1,19 @@
+"""What the tests of the engine share."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """Switch the cycle collector off, so that only the last reference frees memory."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -1,0 +1,300 @@
+"""Races: traces, tables, and that everything is equal to the bit where it should be."""
+
+from __future__ import annotations
+
+import inspect
+import math
+
+import numpy as np
+import pytest
+
+import optlab as ol
+
+Adam, SGD, Momentum, RMSProp = (
+    ol.optimizer.Adam, ol.optimizer.SGD, ol.optimizer.Momentum, ol.optimizer.RMSProp,
+)  # fmt: skip
+
+
+def four():
+    return {
+        "SGD": SGD(0.001),
+        "Momentum": Momentum(0.0005),
+        "RMSProp": RMSProp(0.01),
+        "Adam": Adam(0.1),
+    }
+
+
+def same(one, other):
+    """Say whether two traces are equal to the bit."""
+    return (
+        np.array_equal(one.loss, other.loss)
+        and one.stopped == other.stopped
+        and all(np.array_equal(a, other.parameters[n]) for n, a in one.parameters.items())
+        and all(np.array_equal(a, other.gradients[n]) for n, a in one.gradients.items())
+        and all(
+            np.array_equal(a, other.norms[kind][n])
+            for kind, arrays in one.norms.items()
+            for n, a in arrays.items()
+        )
+    )
+
+
+def test_the_signature_is_the_documented_one():
+    shown = inspect.signature(ol.compare).parameters
+    assert list(shown) == ["problem", "optimizers", "start", "steps", "seed"]
+    assert [shown[n].default for n in ("start", "steps", "seed")] == [None, 500, 0]
+
+
+@pytest.fixture(scope="module")
+def race():
+    return ol.compare("rosenbrock", four(), start=(-1.2, 1.0), steps=300)
+
+
+class TestOnASurface:
+    def test_gives_named_traces_in_order(self, race):
+        assert list(race) == list(race.traces) == ["SGD", "Momentum", "RMSProp", "Adam"]
+        assert len(race) == 4
+        assert race["Adam"] is race.traces["Adam"]
+        assert race["Adam"].name == "Adam"
+        assert race["Adam"].settings["class"] == "Adam"
+        assert race.start == (-1.2, 1.0)
+        assert (race.steps, race.seed) == (300, 0)
+
+    def test_an_unknown_run_is_named_beside_those_there_are(self, race):
+        with pytest.raises(KeyError, match="no run named 'Adm'; there are SGD, Momentum"):
+            race["Adm"]
+
+    def test_traces_say_what_happened(self, race):
+        def f(x, y):
+            return (1 - x) ** 2 + 100 * (y - x**2) ** 2
+
+        for name, trace in race.traces.items():
+            points = trace.parameters["point"]
+            assert points.shape == (301, 2)
+            assert points[0].tolist() == [-1.2, 1.0]
+            np.testing.assert_allclose(trace.loss, [f(*p) for p in points[:-1]], rtol=1e-12)
+            assert race.final_loss[name] == pytest.approx(f(*points[-1]), rel=1e-12)
+            assert trace.stopped is None
+
+    def test_descent_against_a_loop_in_plain_numpy(self, race):
+        x, y = -1.2, 1.0
+        for point in race["SGD"].parameters["point"]:
+            np.testing.assert_allclose(point, (x, y), rtol=1e-10)
+            slope = y - x * x
+            x, y = x - 0.001 * (-2 * (1 - x) - 400 * x * slope), y - 0.001 * 200 * slope
+
+    def test_table(self, race):
+        table = race.table()
+        assert list(table.columns) == [
+            "learning rate", "final loss", "best loss", "steps to tolerance",
+            "distance to the minimum",
+        ]  # fmt: skip
+        assert list(table.index) == list(race)
+        assert table.index.name == "optimizer"
+        for name, trace in race.traces.items():
+            row = table.loc[name]
+            losses = np.append(trace.loss, race.final_loss[name])
+            assert row["learning rate"] == four()[name].get_lr()
+            assert row["final loss"] == race.final_loss[name]
+            assert row["best loss"] == losses.min()
+            assert row["distance to the minimum"] == pytest.approx(
+                math.dist(trace.parameters["point"][-1], (1, 1))
+            )
+
+    @pytest.mark.parametrize("tolerance", [4.0, 0.5, 1e-9, 100.0])
+    def test_steps_to_tolerance(self, race, tolerance):
+        import pandas as pd
+
+        table = race.table(tolerance)
+        for name, trace in race.traces.items():
+            reached = [i for i, v in enumerate([*trace.loss, race.final_loss[name]])
+                       if v <= tolerance]  # fmt: skip
+            found = table.loc[name, "steps to tolerance"]
+            assert (found is pd.NA) == (not reached)
+            if reached:
+                assert found == reached[0]
+        assert table["steps to tolerance"].dtype == "Int64"
+
+    def test_tolerance_counts_from_the_minimum(self):
+        race = ol.compare(
+            ol.problems.Surface(lambda x, y: x * x + y * y - 7, minima=[(0.0, 0.0)]),
+            {"d": SGD(0.25)},
+            start=(1.0, 0.0),
+            steps=20,
+        )
+        assert race.table(0.01).loc["d", "steps to tolerance"] == 4  # 4 ** -4 < 0.01 < 4 ** -3
+
+    def test_repr_names_everything(self, race):
+        text = repr(race)
+        for part in ("Rosenbrock", "(-1.2, 1)", "300 steps", "seed 0", *race):
+            assert part in text
+
+
+def test_stopped_is_a_column_when_a_run_stopped():
+    race = ol.compare("rosenbrock", {"wild": SGD(1.0), "tame": SGD(1e-4)}, steps=50)
+    table = race.table()
+    assert list(table.columns)[-1] == "stopped"
+    assert table.loc["wild", "stopped"] == race["wild"].stopped
+    assert table.loc["tame", "stopped"] == ""
+
+
+def test_a_function_without_known_minima_has_no_distance():
+    race = ol.compare(lambda x, y: x * x + y * y, {"d": SGD(0.1)}, steps=3)
+    assert list(race.table().columns) == [
+        "learning rate", "final loss", "best loss", "steps to tolerance",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "start", [(0.5, -1), [0.5, -1.0], np.array([0.5, -1.0]), np.array([0.5, -1], "float32"),
+              ol.to_tensor([0.5, -1.0])], ids=lambda s: type(s).__name__
+)  # fmt: skip
+def test_start_in_every_form(start):
+    race = ol.compare("beale", {"d": SGD(0.01)}, start=start, steps=5)
+    assert race.start == (0.5, -1.0)
+    assert race["d"].parameters["point"][0].tolist() == [0.5, -1.0]
+    assert same(race["d"], ol.compare("beale", {"d": SGD(0.01)}, start=(0.5, -1.0), steps=5)["d"])
+
+
+def branch(x, y):
+    return x * x + y * y if x > 0.2 else 3 * x * x + (y - 1) ** 2
+
+
+class Counter:
+    """A function that counts its calls and does not otherwise depend on them."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, x, y):
+        self.calls += 1
+        return (x - 1) ** 2 + 2 * y**2
+
+
+FUNCTIONS = {
+    "rosenbrock": lambda x, y: (1 - x) ** 2 + 100 * (y - x**2) ** 2,
+    "exponentials": lambda x, y: np.exp(-x * x) * np.sin(3 * y) + 0.1 * (x**2 + y**2),
+    "powers": lambda x, y: x**4 - 3 * x**3 + abs(y) ** 1.5 + 2.0**y,
+    "kinks": lambda x, y: np.maximum(x, y) + np.abs(x - 0.3) + np.where(x > 0, x, -2 * x),
+    "division": lambda x, y: (x + y) ** 2 / (1 + x * x) + np.log1p(y * y) + np.hypot(x, y),
+    "x alone": lambda x, y: np.tanh(x) + x * x,
+    "stacked": lambda x, y: ol.numpy.stack([x, 2 * y]) @ ol.numpy.stack([x, y]),
+    "clipped": lambda x, y: np.clip(x * y, -0.5, 2.0) + x * x + y * y,
+    "remainder": lambda x, y: (x % 1.5) ** 2 + y * y,
+    "one element": lambda x, y: np.reshape(x * x + y * y, (1,)),
+    "branch": branch,
+}
+
+
+@pytest.mark.parametrize("f", FUNCTIONS.values(), ids=list(FUNCTIONS))
+def test_captured_and_uncaptured_runs_are_equal_to_the_bit(f):
+    races = [
+        ol.compare(
+            ol.problems.Surface(f, repeatable=repeatable, start=(-0.8, 0.7)), four(), steps=60
+        )
+        for repeatable in (False, True)
+    ]
+    for name in four():
+        assert races[0][name].stopped is None
+        assert same(races[0][name], races[1][name])
+        assert races[0].final_loss[name] == races[1].final_loss[name]
+
+
+@pytest.mark.parametrize("f", FUNCTIONS.values(), ids=list(FUNCTIONS))
+def test_the_final_loss_is_what_the_next_step_would_have_seen(f):
+    surface = ol.problems.Surface(f, start=(-0.8, 0.7))
+    short = ol.compare(surface, {"d": SGD(0.001)}, steps=20)
+    long = ol.compare(surface, {"d": SGD(0.001)}, steps=21)
+    assert short.final_loss["d"] == long["d"].loss[20]
+
+
+def test_a_function_with_a_branch_takes_the_branch_of_each_point():
+    race = ol.compare(branch, {"d": SGD(0.1)}, start=(1.0, 1.0), steps=30)
+    points = race["d"].parameters["point"]
+    assert points[0, 0] > 0.2 > points[-1, 0]
+    np.testing.assert_allclose(race["d"].loss, [branch(*p) for p in points[:-1]], rtol=1e-12)
+
+
+def test_a_function_with_a_counter_is_called_at_every_step():
+    f = Counter()
+    ol.compare(f, {"d": SGD(0.1), "e": SGD(0.2)}, steps=25)
+    assert f.calls >= 2 * 25
+
+
+def test_a_function_that_uses_methods_of_tensors():
+    race = ol.compare(lambda x, y: (x * x).exp() + y * y, {"d": SGD(0.01)}, start=(1, 1), steps=5)
+    assert race["d"].stopped is None
+    assert math.isfinite(race.final_loss["d"])
+
+
+def test_a_function_with_noise_is_fixed_by_the_seed():
+    def noisy(x, y):
+        return x * x + y * y + 0.1 * (ol.randn([]) * x).sum()
+
+    one, again, other = (ol.compare(noisy, four(), steps=20, seed=s) for s in (3, 3, 4))
+    for name in four():
+        assert same(one[name], again[name])
+        assert not same(one[name], other[name])
+
+
+def test_a_race_leaves_the_random_stream_alone():
+    ol.seed(5)
+    expected = ol.rand([3]).tolist()
+    ol.seed(5)
+    ol.compare(lambda x, y: x * x + y * y * (1 + ol.rand([])), four(), steps=5)
+    assert ol.rand([3]).tolist() == expected
+
+
+@pytest.mark.parametrize("problem", ["rosenbrock", "digits_mlp"])
+def test_one_seed_gives_the_same_numbers_to_the_bit(problem):
+    one, again = (ol.compare(problem, four(), steps=30, seed=7) for _ in range(2))
+    for name in four():
+        assert same(one[name], again[name])
+    assert one.final_loss == again.final_loss
+    assert one.accuracy == again.accuracy
+
+
+@pytest.mark.parametrize("problem", ["himmelblau", "digits_mlp"])
+def test_another_optimizer_in_the_race_changes_nothing_for_the_others(problem):
+    alone = ol.compare(problem, {"Adam": Adam(0.01)}, steps=20)
+    crowd = ol.compare(
+        problem, {"first": Momentum(0.001), "Adam": Adam(0.01), "wild": SGD(1e6)}, steps=20
+    )
+    assert same(alone["Adam"], crowd["Adam"])
+    assert alone.final_loss["Adam"] == crowd.final_loss["Adam"]
+
+
+def test_templates_stay_templates_and_can_race_again():
+    templates = {"a": Adam(0.1), "b": Adam(0.1)}
+    templates["c"] = templates["a"]
+    first, second = (ol.compare("beale", templates, steps=10) for _ in range(2))
+    assert all(t.is_template for t in templates.values())
+    assert same(first["a"], second["a"])
+    assert same(first["a"], first["b"])
+    assert same(first["a"], first["c"])
+
+
+def test_every_option_of_an_optimizer_races():
+    race = ol.compare(
+        "beale",
+        {
+            "clipped": Adam(0.1, grad_clip=ol.nn.ClipGradByNorm(1.0)),
+            "decayed": SGD(0.001, weight_decay=0.1),
+            "amsgrad": Adam(0.1, amsgrad=True),
+        },
+        steps=10,
+    )
+    assert "used_gradient" in race["clipped"].terms
+    assert "moment2_max" in race["amsgrad"].slots
+    assert not any(trace.stopped for trace in race.traces.values())
+
+
+def test_the_race_is_shown_in_words_where_nothing_draws(monkeypatch):
+    from optlab.backend import display
+
+    def nothing(name):
+        raise ModuleNotFoundError("no plotly")
+
+    monkeypatch.setattr(display, "renderer", nothing)
+    race = ol.compare("beale", {"d": SGD(0.001)}, steps=2)
+    assert race._repr_mimebundle_() == {"text/plain": repr(race)}

@@ -1,0 +1,227 @@
+"""Softmax, cross entropy, and every derivative rule of optlab.nn.functional to second order."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import optlab as ol
+from optlab.autograd.operation import Operation
+
+F = ol.nn.functional
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return np.random.default_rng(11).standard_normal(shape)
+
+
+LABELS = np.array([2, 0, 1, 2])
+
+#: Every rule of the module, with the calls that check it.
+CHECKS = {
+    "RELU": [(F.relu, [numbers(3, 4)]), (F.relu, [numbers(2, 3, 2)])],
+    "TANH": [(F.tanh, [numbers(3, 4)]), (F.tanh, [numbers()])],
+    "AFFINE": [
+        (F.linear, [numbers(4), numbers(4, 2), numbers(2)]),
+        (F.linear, [numbers(3, 4), numbers(4, 2), numbers(2)]),
+        (F.linear, [numbers(2, 3, 4), numbers(4, 2), numbers(2)]),
+        (F.linear, [numbers(1, 4), numbers(4, 1), numbers(1)]),
+    ],
+    "MATMUL": [
+        (F.linear, [numbers(4), numbers(4, 2)]),
+        (F.linear, [numbers(3, 4), numbers(4, 2)]),
+        (F.linear, [numbers(2, 3, 4), numbers(4, 2)]),
+    ],
+    "LOG_SOFTMAX": [
+        (F.log_softmax, [numbers(5)]),
+        (F.log_softmax, [numbers(3, 4)]),
+        (lambda x: F.log_softmax(x, axis=0), [numbers(3, 4)]),
+        (lambda x: F.log_softmax(x, axis=1), [numbers(2, 3, 4)]),
+        (F.softmax, [numbers(3, 4)]),
+        (lambda x: F.softmax(x, 0), [numbers(3, 4)]),
+    ],
+    "PICKED_SUM": [
+        (lambda x: F.cross_entropy(x, LABELS), [numbers(4, 3)]),
+        (lambda x: F.cross_entropy(x, LABELS[:, None], "sum"), [numbers(4, 3)]),
+        (lambda x: F.cross_entropy(x, LABELS, "none"), [numbers(4, 3)]),
+        (lambda x: F.cross_entropy(x, LABELS[:1]), [numbers(1, 3)]),
+        (lambda x: F.cross_entropy(x, LABELS * 0), [numbers(4, 1)]),
+    ],
+}
+
+
+def test_no_rule_of_the_module_goes_unchecked():
+    rules = {name for name, value in vars(F).items() if isinstance(value, Operation)}
+    assert rules == set(CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("function", "points"),
+    [
+        pytest.param(*check, id=f"{name} {i}")
+        for name, checks in CHECKS.items()
+        for i, check in enumerate(checks)
+    ],
+)
+def test_derivatives_to_second_order(function, points):
+    def on_tensors(*args):
+        return function(*[x if isinstance(x, ol.Tensor) else ol.to_tensor(x) for x in args])
+
+    ol.check_grad(on_tensors, *points, order=2)
+
+
+def test_check_grad_reaches_a_whole_network():
+    labels = np.array([0, 1, 1])
+
+    def loss(x, w1, b1, w2, b2):
+        hidden = F.tanh(F.linear(x, w1, b1))
+        return F.cross_entropy(F.linear(hidden, w2, b2), labels)
+
+    def on_tensors(*args):
+        return loss(*[x if isinstance(x, ol.Tensor) else ol.to_tensor(x) for x in args])
+
+    ol.check_grad(
+        on_tensors, numbers(3, 2), numbers(2, 4), numbers(4), numbers(4, 2), numbers(2), order=2
+    )
+
+
+class TestSoftmax:
+    @given(
+        arrays.arrays(
+            np.float64, arrays.array_shapes(min_dims=1, max_dims=3), elements=st.floats(-1e4, 1e4)
+        ),
+        st.data(),
+    )
+    def test_is_positive_adds_up_to_one_and_is_the_exponential_of_log_softmax(self, x, data):
+        axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
+        y = F.softmax(ol.to_tensor(x), axis).numpy()
+        assert np.all(y >= 0)
+        np.testing.assert_allclose(y.sum(axis), 1.0, rtol=1e-12)
+        np.testing.assert_allclose(
+            np.exp(F.log_softmax(ol.to_tensor(x), axis).numpy()), y, rtol=1e-12
+        )
+
+    @given(arrays.arrays(np.float64, (3, 4), elements=st.floats(-50, 50)), st.floats(-1e3, 1e3))
+    def test_does_not_feel_a_shift(self, x, shift):
+        np.testing.assert_allclose(
+            F.softmax(ol.to_tensor(x + shift)).numpy(),
+            F.softmax(ol.to_tensor(x)).numpy(),
+            rtol=1e-9,
+        )
+
+    def test_large_scores(self):
+        x = ol.to_tensor([[1e30, 0.0, -1e30], [-3e38, -3e38, -3e38]], requires_grad=True)
+        with np.errstate(all="ignore"):
+            y = F.softmax(x)
+            F.log_softmax(x)[0, 0].backward()
+        np.testing.assert_allclose(y.detach().numpy(), [[1, 0, 0], [1 / 3] * 3], rtol=1e-6)
+        assert np.all(np.isfinite(x.grad.numpy()))
+
+    def test_a_score_of_minus_infinity_has_no_chance(self):
+        y = F.softmax(ol.to_tensor([0.0, float("-inf"), 0.0]))
+        assert y.tolist() == [0.5, 0.0, 0.5]
+
+    @pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+    def test_integer_scores(self, dtype):
+        x = np.array([1, 2, 3], dtype)
+        expected = np.exp([1.0, 2, 3]) / np.exp([1.0, 2, 3]).sum()
+        np.testing.assert_allclose(F.softmax(ol.to_tensor(x)).numpy(), expected, rtol=1e-6)
+
+
+def by_hand(x: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Give minus the logarithm of each right class's probability, from the definition."""
+    odds = np.exp(x.astype(np.float64))
+    return -np.log(odds[np.arange(len(x)), labels] / odds.sum(1))
+
+
+class TestCrossEntropy:
+    x = numbers(4, 3).astype("float32")
+
+    @pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "uint8"])
+    @pytest.mark.parametrize("column", [False, True])
+    @pytest.mark.parametrize("kind", [np.asarray, ol.to_tensor, np.ndarray.tolist])
+    def test_labels_in_every_form(self, dtype, column, kind):
+        labels = LABELS.astype(dtype)
+        given_labels = kind(labels[:, None] if column else labels)
+        loss = ol.nn.CrossEntropyLoss()(ol.to_tensor(self.x), given_labels)
+        assert loss.shape == ()
+        assert loss.dtype == np.float32
+        assert loss.item() == pytest.approx(by_hand(self.x, LABELS).mean(), rel=1e-6)
+
+    @pytest.mark.parametrize(
+        ("reduction", "reduced"), [("mean", np.mean), ("sum", np.sum), ("none", np.asarray)]
+    )
+    def test_reductions(self, reduction, reduced):
+        loss = ol.nn.CrossEntropyLoss(reduction)(ol.to_tensor(self.x), LABELS)
+        expected = reduced(by_hand(self.x, LABELS))
+        assert loss.shape == expected.shape
+        np.testing.assert_allclose(loss.numpy(), expected, rtol=1e-5)
+
+    @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+    def test_the_gradient_is_softmax_minus_one_hot(self, reduction):
+        x = ol.to_tensor(self.x.astype("float64"), requires_grad=True)
+        F.cross_entropy(x, LABELS, reduction).backward()
+        odds = np.exp(self.x.astype("float64"))
+        expected = odds / odds.sum(1, keepdims=True) - np.eye(3)[LABELS]
+        np.testing.assert_allclose(
+            x.grad.numpy(), expected / (4 if reduction == "mean" else 1), rtol=1e-6, atol=1e-9
+        )
+
+    def test_a_confident_mistake_is_finite(self):
+        x = ol.to_tensor([[1e4, -1e4]], requires_grad=True)
+        loss = F.cross_entropy(x, [1])
+        loss.backward()
+        assert loss.item() == pytest.approx(2e4)
+        assert x.grad.tolist() == [[1.0, -1.0]]
+
+    def test_scores_of_plain_numpy(self):
+        assert F.cross_entropy(self.x, LABELS).item() == pytest.approx(
+            by_hand(self.x, LABELS).mean(), rel=1e-6
+        )
+
+    def test_integer_scores(self):
+        x = np.array([[1, 2, 0]])
+        loss = F.cross_entropy(ol.to_tensor(x), [1])
+        assert loss.item() == pytest.approx(by_hand(x, np.array([1]))[0], rel=1e-6)
+
+    def test_nan_scores_pass(self):
+        assert math.isnan(F.cross_entropy(ol.to_tensor([[float("nan"), 1.0]]), [0]).item())
+
+    @pytest.mark.parametrize("labels", [[0, 3, 1, 1], [0, -1, 1, 1]])
+    def test_a_label_outside_the_classes(self, labels):
+        with pytest.raises(ValueError, match=r"labels must lie in 0 \.\.\. 2 for 3 classes"):
+            F.cross_entropy(self.x, labels)
+
+    @pytest.mark.parametrize("shape", [(3,), (5,), (4, 2), (4, 1, 1), (1, 4)])
+    def test_one_label_a_row(self, shape):
+        with pytest.raises(ValueError, match="one label for each of the 4 rows") as caught:
+            F.cross_entropy(self.x, np.zeros(shape, int))
+        assert str(shape) in str(caught.value)
+
+    @pytest.mark.parametrize("labels", [np.zeros(4), np.zeros(4, bool), ["a"] * 4, [0.0] * 4])
+    def test_labels_are_integers(self, labels):
+        with pytest.raises(TypeError, match="takes integer labels"):
+            F.cross_entropy(self.x, labels)
+
+    @pytest.mark.parametrize("label", [1, None])
+    def test_a_label_that_is_no_array_is_named(self, label):
+        with pytest.raises((TypeError, ValueError), match="label"):
+            F.cross_entropy(self.x[:1], label)
+
+    @pytest.mark.parametrize("shape", [(3,), (), (2, 3, 4)])
+    def test_scores_are_rows_of_classes(self, shape):
+        with pytest.raises(ValueError, match=r"takes scores of shape \[N, C\]"):
+            F.cross_entropy(np.zeros(shape, "float32"), LABELS)
+
+    def test_unknown_reduction(self):
+        for call in (
+            lambda: ol.nn.CrossEntropyLoss("average"),
+            lambda: F.cross_entropy(self.x, LABELS, "average"),
+        ):
+            with pytest.raises(ValueError, match="'mean', 'sum' or 'none'; got 'average'"):
+                call()
