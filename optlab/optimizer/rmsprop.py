@@ -70,8 +70,6 @@ class RMSProp(Optimizer):
             slots["mean_grad"] = mean_grad
             spread = mean_square - mean_grad * mean_grad
         root = np.sqrt(spread + h.epsilon)
-        step = h.learning_rate * g / root
-        if h.momentum:
-            step = h.momentum * s.momentum + step
+        step = h.momentum * s.momentum + h.learning_rate * g / root
         slots["momentum"] = step
         return p - step, slots, {"root": root, "update": -step}
