@@ -144,7 +144,7 @@ rastrigin = Surface(
     formula=r"20 + x^2 + y^2 - 10 (\cos 2 \pi x + \cos 2 \pi y)",
     source="L. A. Rastrigin, Systems of Extremal Control (1974), in the form of H. Muehlenbein, "
     "D. Schomisch and J. Born (1991)",
-    shows="A regular grid of local minima: a path stops in the first basin that its steps fit into.",
+    shows="A regular grid of local minima: a path stops in the first basin that fits its steps.",
     repeatable=True,
 )
 
@@ -240,7 +240,10 @@ six_hump_camel = Surface(
     title="Six-hump camel",
     domain=((-2.2, 2.2), (-1.3, 1.3)),
     start=(1.9, 0.9),
-    minima=[(0.08984201368301331, -0.7126564032704135), (-0.08984201368301331, 0.7126564032704135)],
+    minima=[
+        (0.08984201368301331, -0.7126564032704135),
+        (-0.08984201368301331, 0.7126564032704135),
+    ],
     formula=r"(4 - 2.1x^2 + x^4 / 3) x^2 + xy + (-4 + 4y^2) y^2",
     source="L. C. W. Dixon and G. P. Szegoe, The global optimization problem, in Towards Global "
     "Optimisation 2 (1978)",
@@ -283,10 +286,9 @@ cliff = Surface(
     start=(-3.0, 2.2),
     minima=[(3.003607545541452, 0.0)],
     formula=r"2 - 2 \tanh 3(x - 1) + 0.1 y^2 + 0.02 (x - 3)^2",
-    source="the exploding gradient at a cliff, as drawn by R. Pascanu, T. Mikolov and Y. Bengio, On "
-    "the difficulty of training recurrent neural networks (2013)",
-    shows="Almost no slope, then a wall of it: a rate that crosses the plateau is thrown far by the "
-    "cliff.",
+    source="the exploding gradient at a cliff, as drawn by R. Pascanu, T. Mikolov and Y. Bengio, "
+    "On the difficulty of training recurrent neural networks (2013)",
+    shows="Almost no slope, then a wall of it: a rate that crosses the plateau is thrown far.",
     repeatable=True,
 )
 
@@ -304,8 +306,8 @@ parabola = Surface(
     minima=[(0.0,)],
     minimum_value=0.0,
     formula="2x^2",
-    source="the simplest case; its curvature is 4, so gradient descent is stable below a rate of 0.5",
-    shows="The stability limit: below 2 / curvature it converges, above it swings wider and wider.",
+    source="the simplest case; curvature 4, so gradient descent is stable below a rate of 0.5",
+    shows="The stability limit: below 2 / curvature it converges, above it swings ever wider.",
     repeatable=True,
 )
 
