@@ -17,7 +17,7 @@ from optlab.lab.problems.surface import Surface
 from optlab.optimizer import Optimizer
 
 #: Rates from 1e-4 to 1 in steps of 1, 2 and 5.
-LADDER = tuple(float(f"{digit}e{power}") for power in range(-4, 0) for digit in (1, 2, 5)) + (1.0,)
+LADDER = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 class Sweep:
