@@ -65,6 +65,7 @@ _NAMES = {
     "Parameter": "optlab.nn:Parameter",
     "record": "optlab.trace:record",
     "compare": "optlab.lab:compare",
+    "sweep": "optlab.lab:sweep",
     "doctor": "optlab._doctor:doctor",
     **{name: "numpy:" + name for name in _NUMPY_FUNCTIONS},
 }

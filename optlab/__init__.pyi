@@ -37,6 +37,7 @@ from optlab.autograd import zeros as zeros
 from optlab.backend.random import seed as seed
 from optlab.lab import compare as compare
 from optlab.lab import problems as problems
+from optlab.lab import sweep as sweep
 from optlab.nn import Parameter as Parameter
 from optlab.optimizer import regularizer as regularizer
 from optlab.trace import record as record

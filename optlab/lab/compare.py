@@ -36,6 +36,8 @@ class Comparison:
         The same for all.
     start : tuple of float or None
         Where all started, on a surface.
+    optimizers : dict of str to Optimizer
+        The templates that raced.
     final_loss : dict of str to float
         The loss after the last step; of networks, on all training data.
     accuracy : dict of str to float
@@ -49,6 +51,7 @@ class Comparison:
         self.steps = steps
         self.seed = seed
         self.start = start
+        self.optimizers: dict[str, Optimizer] = {}
         self.traces: dict[str, Trace] = {}
         self.final_loss: dict[str, float] = {}
         self.accuracy: dict[str, float] = {}
@@ -242,6 +245,7 @@ def compare(
     _try_first_step(first, seed)
     place = tuple(first.parameters[0].numpy().tolist()) if found.kind == "surface" else None
     comparison = Comparison(found, int(steps), seed, place)
+    comparison.optimizers = templates
     for name, template in templates.items():
         if not _race(comparison, name, template, found.run(start, seed)):
             break

@@ -52,8 +52,7 @@ class Momentum(Optimizer):
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
         """Gather the gradient into the velocity, and step along it."""
-        if h.rescale_grad != 1.0:
-            g = g * h.rescale_grad
+        g = h.rescale_grad * g
         velocity = h.momentum * s.velocity + g
         if h.use_nesterov:
             step = h.learning_rate * (g + h.momentum * velocity)

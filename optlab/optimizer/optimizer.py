@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from optlab.autograd import tape
 from optlab.autograd.tensor import Tensor
 from optlab.optimizer.groups import Group, check_not_empty, checked_rate, make_groups
+from optlab.optimizer.regularizer import as_regularizer
 from optlab.optimizer.settings import Signature, read
 from optlab.optimizer.step import take_step
 
@@ -126,6 +127,11 @@ class Optimizer:
     def is_template(self) -> bool:
         """Whether it has no parameters yet."""
         return not self.groups
+
+    @property
+    def decay_and_clip(self) -> tuple[Any, Any]:
+        """The regularizer and the gradient clip of parameters that have none of their own."""
+        return as_regularizer(self._common["weight_decay"]), self._common["grad_clip"]
 
     @property
     def parameters(self) -> list[Tensor]:

@@ -71,8 +71,6 @@ class RMSProp(Optimizer):
             # Rounding may bring the variance of a constant gradient below zero.
             spread = np.maximum(mean_square - mean_grad * mean_grad, 0.0)
         root = np.sqrt(spread + h.epsilon)
-        step = h.learning_rate * g / root
-        if h.momentum:
-            step = h.momentum * s.momentum + step
+        step = h.momentum * s.momentum + h.learning_rate * g / root
         slots["momentum"] = step
         return p - step, slots, {"root": root, "update": -step}

@@ -5,14 +5,31 @@ a function ``f(x, y)`` of your own in plain NumPy.
 """
 
 from optlab.backend.faces import missing as _missing
-from optlab.lab.problems.catalogue import beale, himmelblau, quadratic, rosenbrock
+from optlab.lab.problems.catalogue import (
+    ackley,
+    beale,
+    booth,
+    cliff,
+    double_well,
+    himmelblau,
+    matyas,
+    monkey_saddle,
+    parabola,
+    quadratic,
+    rastrigin,
+    ripples,
+    rosenbrock,
+    six_hump_camel,
+    styblinski_tang,
+)  # fmt: skip
 from optlab.lab.problems.find import find, names
 from optlab.lab.problems.networks import Network, digits_mlp
 from optlab.lab.problems.surface import Surface, noisy
 
 __all__ = [
-    "Network", "Surface", "beale", "digits_mlp", "find", "himmelblau", "names", "noisy",
-    "quadratic", "rosenbrock",
+    "Network", "Surface", "ackley", "beale", "booth", "cliff", "digits_mlp", "double_well", "find",
+    "himmelblau", "matyas", "monkey_saddle", "names", "noisy", "parabola", "quadratic",
+    "rastrigin", "ripples", "rosenbrock", "six_hump_camel", "styblinski_tang",
 ]  # fmt: skip
 
 

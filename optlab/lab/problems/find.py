@@ -12,11 +12,16 @@ from optlab.lab.problems.surface import Surface
 
 Problem = Surface | Network
 
+_SURFACES = (
+    catalogue.rosenbrock, catalogue.beale, catalogue.himmelblau, catalogue.rastrigin,
+    catalogue.ackley, catalogue.booth, catalogue.matyas, catalogue.styblinski_tang,
+    catalogue.six_hump_camel, catalogue.monkey_saddle, catalogue.cliff, catalogue.parabola,
+    catalogue.double_well, catalogue.ripples,
+)  # fmt: skip
+
 #: What can be asked for by name; functions are called without arguments.
 NAMED: dict[str, Problem | Callable[[], Problem]] = {
-    "rosenbrock": catalogue.rosenbrock,
-    "beale": catalogue.beale,
-    "himmelblau": catalogue.himmelblau,
+    **{surface.name: surface for surface in _SURFACES},
     "quadratic": catalogue.quadratic,
     "digits_mlp": digits_mlp,
 }

@@ -1,0 +1,203 @@
+"""Ensembles of toy runs: many rates, or many starts, walk one surface in one pass over arrays.
+
+The members are rows. The surface is evaluated for all of them at once, element by element, and the
+update rule, which is plain NumPy too, is given rates with one row a member. Every member goes
+through the same arithmetic as a run of its own, and so ends with the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from optlab.lab.problems.surface import Noise, Surface
+from optlab.optimizer import Optimizer
+from optlab.optimizer.values import HyperParameters, Scalars, Slots
+
+
+class NotOnePassError(TypeError):
+    """A problem or a rule that cannot treat many members at once; they have to run one by one."""
+
+
+class EnsembleRun:
+    """What an ensemble left behind: arrays with one row a member, one column a step.
+
+    Attributes
+    ----------
+    loss : array, shape (members, steps + 1)
+        Before each step, and after the last.
+    point : array, shape (members, steps + 1, dimension)
+    gradient : array, shape (members, steps, dimension)
+    slots, terms : dict of str to array, shape (members, steps, dimension)
+    stopped : array of int, shape (members,)
+        The step at which the loss was no longer finite, or -1. From there on a member's rows are
+        NaN.
+    """
+
+    def __init__(self, members: int, steps: int, dimension: int) -> None:
+        self.loss = np.full((members, steps + 1), np.nan)
+        self.point = np.full((members, steps + 1, dimension), np.nan)
+        self.gradient = np.full((members, steps, dimension), np.nan)
+        self.slots: dict[str, np.ndarray] = {}
+        self.terms: dict[str, np.ndarray] = {}
+        self.stopped = np.full(members, -1)
+
+    def keep(self, where: dict[str, np.ndarray], name: str, step: int, rows: np.ndarray) -> None:
+        """Write one step of a slot or term."""
+        if name not in where:
+            where[name] = np.full(self.gradient.shape, np.nan)
+        where[name][:, step] = rows
+
+
+def evaluate(surface: Surface, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Give values and gradients at many points, one a row.
+
+    Raises
+    ------
+    NotOnePassError
+        If the function does not work on arrays, element by element.
+    """
+    columns = [np.ascontiguousarray(column) for column in points.T]
+    compute = surface.differentiate if surface.plan is None else surface.plan.replay
+    try:
+        value, *gradient = compute(*columns)
+    except Exception as error:
+        raise NotOnePassError(f"{surface.title} takes one point at a time: {error}") from error
+    return _column(value, len(points)), np.stack([_column(g, len(points)) for g in gradient], 1)
+
+
+def _column(x: Any, n: int) -> np.ndarray:
+    """Give one number a member; a derivative that is the same everywhere comes as one number."""
+    x = np.asarray(x, dtype=float)
+    if x.shape not in ((), (n,)):
+        raise NotOnePassError(f"an array of shape {x.shape} came back for {n} members")
+    return np.broadcast_to(x, (n,))
+
+
+def check_elementwise(surface: Surface, points: np.ndarray) -> None:
+    """Make sure that evaluating many points at once equals evaluating them one by one, to the bit.
+
+    Raises
+    ------
+    NotOnePassError
+        If it does not: the function mixes its points (a mean, a sort), or looks at them.
+    """
+    if surface.plan is not None:
+        return
+    values, gradients = evaluate(surface, points)
+    for i in np.unique(np.linspace(0, len(points) - 1, 32).astype(int)):
+        value, *gradient = surface.differentiate(*points[i])
+        same = np.array_equal([values[i], *gradients[i]], [value, *gradient], equal_nan=True)
+        if not same:
+            raise NotOnePassError(f"{surface.title} gives other numbers for arrays than for points")
+
+
+def run_ensemble(
+    surface: Surface,
+    optimizers: list[Optimizer],
+    starts: np.ndarray,
+    steps: int,
+    seed: int,
+) -> EnsembleRun:
+    """Run one member for each optimizer and start (rows of the same number), in one pass.
+
+    The optimizers are templates of one class whose settings differ in numbers only.
+
+    Raises
+    ------
+    NotOnePassError
+        If the rule is not elementwise, or asks for the truth of a setting that differs.
+    """
+    first = optimizers[0]
+    if type(first).kind != "elementwise":
+        raise NotOnePassError(f"{type(first).__name__} needs each parameter by itself")
+    members, dimension = starts.shape
+    run = EnsembleRun(members, steps, dimension)
+    settings = _Settings(optimizers)
+    noise = Noise(surface.noise, dimension, seed) if surface.noise else None
+    regularizer, clip = first.decay_and_clip
+    if regularizer is not None or clip is not None:
+        raise NotOnePassError("weight_decay and grad_clip are applied run by run")
+    p = starts.astype(float)
+    slots: dict[str, Any] = {
+        name: np.full_like(p, start) for name, start in first.slots_for(settings.h).items()
+    }
+    alive = np.ones(members, dtype=bool)
+    with np.errstate(all="ignore"):
+        check_elementwise(surface, p)
+        for step in range(steps):
+            value, g = evaluate(surface, p)
+            run.loss[:, step], run.point[:, step] = value, p
+            lost = alive & ~np.isfinite(value)
+            run.stopped[lost] = step
+            alive &= ~lost
+            if not alive.any():
+                break
+            if noise is not None:
+                g = g + noise.at(step)
+            try:
+                for array in (p, g, *slots.values()):
+                    array.setflags(write=False)
+                result = first.update(p, g, Slots(**slots), settings.h, settings.scalars(step + 1))
+            except (ValueError, TypeError) as error:
+                raise NotOnePassError(f"{type(first).__name__}: {error}") from error
+            p, slots = result[0], result[1]
+            run.gradient[:, step] = g
+            for name, rows in slots.items():
+                run.keep(run.slots, name, step, rows)
+            for name, rows in (result[2] if len(result) > 2 else {}).items():
+                run.keep(run.terms, name, step, rows)
+        else:
+            value, _ = evaluate(surface, p)
+            run.loss[:, steps], run.point[:, steps] = value, p
+            run.stopped[alive & ~np.isfinite(value)] = steps
+    _blank_after_stop(run)
+    return run
+
+
+def _blank_after_stop(run: EnsembleRun) -> None:
+    """Put NaN where a run of its own would have ended: after the first loss that is not finite."""
+    for i in np.flatnonzero(run.stopped >= 0):
+        k = run.stopped[i]
+        run.loss[i, k + 1 :] = np.nan
+        run.point[i, k + 1 :] = np.nan
+        run.gradient[i, k:] = np.nan
+        for arrays in (run.slots, run.terms):
+            for array in arrays.values():
+                array[i, k:] = np.nan
+
+
+class _Settings:
+    """The hyper-parameters of all members, as a rule reads them."""
+
+    def __init__(self, optimizers: list[Optimizer]) -> None:
+        self.rule = optimizers[0]
+        combinations = [tuple(o.settings.values()) for o in optimizers]
+        #: Each combination once; `row` says which one a member has.
+        self.distinct = list(dict.fromkeys(combinations))
+        places = {combination: i for i, combination in enumerate(self.distinct)}
+        self.row = np.array([places[combination] for combination in combinations])
+        names = list(optimizers[0].settings)
+        self.each = [HyperParameters(**dict(zip(names, c, strict=True))) for c in self.distinct]
+        self.h = HyperParameters(
+            **{name: self._spread([getattr(h, name) for h in self.each]) for name in names}
+        )
+
+    def _spread(self, values: list[Any]) -> Any:
+        """Give one value if all agree, else one row a member."""
+        if all(value == values[0] for value in values):
+            return values[0]
+        if isinstance(values[0], bool):
+            raise NotOnePassError("a setting that is yes or no differs between members")
+        return np.array(values, dtype=float)[self.row, None]
+
+    def scalars(self, t: int) -> Scalars:
+        """Give the scalars of step t: computed member by member, in Python floats, as ever."""
+        each = [self.rule.scalars(t, h) for h in self.each]
+        if any(not math.isfinite(x) for scalars in each for x in scalars.values()):
+            raise NotOnePassError("a scalar of the rule is not finite")
+        return Scalars(
+            **{name: self._spread([scalars[name] for scalars in each]) for name in each[0]}
+        )
