@@ -239,7 +239,7 @@ def map_view(
         height=land,
         levels=levels,
         base=base,
-        note=_contour_note(base, known),
+        note=contour_note(base, known),
         contour_labels=label_contours(x, y, land, levels, width, height, covered, placer),
         start=start_mark,
         minima=lowest_marks,
@@ -247,7 +247,8 @@ def map_view(
     )
 
 
-def _contour_note(base: float, known: float | None) -> str:
+def contour_note(base: float, known: float | None) -> str:
+    """Say what the contours mean: from where the losses are measured, and how they are spaced."""
     if known == base:
         above = "" if base == 0 else f" above the minimum {words.number(base)}"
     else:
