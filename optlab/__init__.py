@@ -67,6 +67,7 @@ _NAMES = {
     "compare": "optlab.lab:compare",
     "sweep": "optlab.lab:sweep",
     "doctor": "optlab._doctor:doctor",
+    "explore": "optlab.viz.explorer:explore",
     **{name: "numpy:" + name for name in _NUMPY_FUNCTIONS},
 }
 

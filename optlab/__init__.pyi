@@ -41,6 +41,7 @@ from optlab.lab import sweep as sweep
 from optlab.nn import Parameter as Parameter
 from optlab.optimizer import regularizer as regularizer
 from optlab.trace import record as record
+from optlab.viz.explorer import explore as explore
 
 __version__: str
 

@@ -70,10 +70,10 @@ def race_png(
         view = map_view(comparison.problem, comparison, first.width, first.height)
         draw_map(panel_axes(figure, page, 0), view)
         draw_curves(panel_axes(figure, page, 1), loss_view(comparison, beside.width, beside.height))
-    return _png(figure, scale)
+    return as_png(figure, scale)
 
 
-def _png(figure: Figure, scale: float) -> bytes:
+def as_png(figure: Figure, scale: float) -> bytes:
     """Write a figure with the few colours that it has: a third of the bytes, no visible change."""
     figure.set_dpi(DOTS_PER_INCH * scale)
     canvas = FigureCanvasAgg(figure)

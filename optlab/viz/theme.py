@@ -27,6 +27,25 @@ CONTOUR: Final = "#8f97a8"
 """Contour lines, drawn thin."""
 PAPER: Final = "#ffffff"
 
+DARK: Final = {
+    "ink": "#e6e9ee",
+    "quiet": "#a3acb8",
+    "rule": "#2c333d",
+    "frame": "#4a5361",
+    "contour": "#5d6878",
+    "paper": "#161a20",
+}
+"""The same for a dark page."""
+LIGHT: Final = {
+    "ink": INK,
+    "quiet": QUIET,
+    "rule": RULE,
+    "frame": FRAME,
+    "contour": CONTOUR,
+    "paper": PAPER,
+}
+"""The same by name."""
+
 FONT_FAMILIES: Final = ("Inter", "Helvetica Neue", "Arial", "Liberation Sans", "DejaVu Sans")
 FONT_TITLE, FONT_HEADING, FONT_TEXT, FONT_SMALL = 17, 13, 12, 11
 """Sizes in pixels."""
@@ -67,6 +86,17 @@ _COLORS = (
     "#7d6200",  # yellow
     "#1479a8",  # sky blue
     "#8a5a16",  # orange
+)
+# The same hues, lightened until they stand out on the dark surface.
+_DARK_COLORS = (
+    "#6bb6f0",
+    "#f2935c",
+    "#45c79f",
+    "#e596c6",
+    "#c6ccd4",
+    "#dcc052",
+    "#86d3f7",
+    "#dfa862",
 )
 _DASHES: tuple[tuple[float, ...], ...] = (
     (),
@@ -111,6 +141,17 @@ _CLASSES = (
     "Shampoo",
     "SAM",
 )
+
+
+def dark(color: str) -> str:
+    """Give the colour of an optimizer on a dark page.
+
+    Examples
+    --------
+    >>> dark("#005f9e")
+    '#6bb6f0'
+    """
+    return _DARK_COLORS[_COLORS.index(color)]
 
 
 def _style(place: int) -> Style:
@@ -182,13 +223,15 @@ _VIRIDIS = (
 _FADE = 0.82  # the share of paper: paths come first, the land is their background
 
 
-def surface_colors(count: int) -> list[str]:
+def surface_colors(count: int, paper: str = PAPER) -> list[str]:
     """Colours for the bands between contour lines, lowest first: viridis, faded.
 
     Parameters
     ----------
     count : int
         How many bands there are.
+    paper : str
+        What they fade into.
 
     Examples
     --------
@@ -199,7 +242,8 @@ def surface_colors(count: int) -> list[str]:
     at = np.linspace(0, len(samples) - 1, count)
     places = np.arange(len(samples))
     bands = np.stack([np.interp(at, places, channel) for channel in samples.T], axis=1)
-    faded = np.rint(255 * _FADE + (1 - _FADE) * bands).astype(int)
+    ground = np.array([int(paper[place : place + 2], 16) for place in (1, 3, 5)])
+    faded = np.rint(ground * _FADE + (1 - _FADE) * bands).astype(int)
     return ["#{:02x}{:02x}{:02x}".format(*band) for band in faded]
 
 

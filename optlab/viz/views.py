@@ -245,7 +245,7 @@ def map_view(
         levels=levels,
         base=base,
         note=(
-            _contour_note(base, known)
+            contour_note(base, known)
             if np.isfinite(land).any()
             else "no contours: the function gives no numbers here"
         ),
@@ -256,7 +256,8 @@ def map_view(
     )
 
 
-def _contour_note(base: float, known: float | None) -> str:
+def contour_note(base: float, known: float | None) -> str:
+    """Say what the contours mean: from where the losses are measured, and how they are spaced."""
     if known == base:
         above = "" if base == 0 else f" above the minimum {words.number(base)}"
     else:

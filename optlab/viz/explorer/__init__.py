@@ -1,0 +1,119 @@
+"""The explorer: see every term of every step, live."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from optlab.lab.compare import Comparison
+from optlab.lab.problems.find import NAMED, find
+from optlab.lab.problems.surface import Surface
+from optlab.optimizer import Optimizer
+from optlab.viz.explorer.presets import FOUR
+from optlab.viz.explorer.state import OWN, Entry, State, entry_of, optimizer_classes, preset_state
+from optlab.viz.explorer.widget import Explorer
+
+__all__ = ["Entry", "Explorer", "State", "explore"]
+
+
+def explore(
+    problem: Any = None,
+    optimizers: Any = None,
+    *,
+    start: Any = None,
+    steps: int | None = None,
+    seed: int = 0,
+) -> Explorer:
+    """Explore optimizers on a problem: a map, series and every number of every step, live.
+
+    Parameters
+    ----------
+    problem : Surface, str, callable or Comparison, optional
+        What `optlab.compare` accepts on a surface, or what it returned. By default the Rosenbrock
+        valley.
+    optimizers : dict of str to Optimizer, or list of str, optional
+        Templates, which are shown at their own rates at first, or names of classes, which are shown
+        at their best. By default SGD, Momentum, RMSProp and Adam.
+    start : one or two numbers, optional
+        By default the problem's own.
+    steps : int, optional
+        Updates a run; by default 300, or the comparison's.
+    seed : int
+        Fixes the noise of a noisy problem.
+
+    Returns
+    -------
+    Explorer
+        A widget; on the last line of a cell it shows itself. `Explorer.change` does in Python what
+        the mouse does, `Explorer.to_html` and `Explorer.to_png` write files.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the problem cannot be evaluated at its start, or an argument does not fit.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> explorer = ol.explore(lambda x, y: x**2 + 3 * y**2, ["SGD", "Adam"])
+    >>> explorer.change(step=5).what_happened("SGD")[0]
+    ('gradient', 'g = −0.5184')
+    """
+    state = State(seed=seed)
+    own: dict[str, Optimizer] = {}
+    given: Any = None
+    if isinstance(problem, Comparison):
+        optimizers = problem.optimizers if optimizers is None else optimizers
+        state.steps, state.seed = problem.steps, problem.seed
+        if problem.problem.kind == "network":
+            state.problem, given = problem.problem.name, problem
+        else:
+            start = problem.start if start is None else start
+            problem = problem.problem
+    if given is None:
+        if problem is None and optimizers is None and start is None and steps is None:
+            state = preset_state("narrow valley", state)
+        else:
+            found = find("rosenbrock" if problem is None else problem)
+            if not isinstance(found, Surface):
+                raise TypeError(
+                    f"{found.title} is a network: train it with ol.compare, and give explore the "
+                    "comparison."
+                )
+            named = next((name for name, known in NAMED.items() if known is found), None)
+            if named is None and problem == "quadratic":
+                named = "quadratic"
+            state.problem = named or OWN
+            given = found
+            state.start = None if start is None else list(found.checked_start(start))
+    if steps is not None:
+        state.steps = steps
+    if not state.optimizers:
+        state.optimizers, own = _entries(optimizers)
+        if any(entry.rate is not None for entry in state.optimizers):
+            state.mode = "custom"
+    return Explorer(state, given, own)
+
+
+def _entries(optimizers: Any) -> tuple[list[Entry], dict[str, Optimizer]]:
+    """Read the argument `optimizers`."""
+    if optimizers is None:
+        optimizers = list(FOUR)
+    classes = optimizer_classes()
+    if isinstance(optimizers, Mapping):
+        entries = []
+        for name, template in optimizers.items():
+            if not isinstance(template, Optimizer) or not template.is_template:
+                raise TypeError(
+                    f"{name!r} must be an optimizer made without parameters, such as "
+                    f"ol.optimizer.Adam(0.1); got {template!r}."
+                )
+            rate = float(template.settings["learning_rate"])
+            entries.append(entry_of(str(name), template, rate))
+        return entries, {str(name): template for name, template in optimizers.items()}
+    if isinstance(optimizers, str) or not all(name in classes for name in optimizers):
+        raise ValueError(
+            f"optimizers is a list of names such as {', '.join(FOUR)}, or a dict of names and "
+            f"templates; got {optimizers!r}."
+        )
+    return [entry_of(name, classes[name](learning_rate=0.01)) for name in optimizers], {}

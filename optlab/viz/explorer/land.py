@@ -1,0 +1,150 @@
+"""The ground of the map: what is seen of a surface, its contour lines and colours, or its curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from contourpy import contour_generator
+
+from optlab.lab.problems.surface import Surface
+from optlab.viz import theme
+from optlab.viz.contours import ContourLabel, label_contours, log_levels
+from optlab.viz.geometry import Box, Floats, LabelPlacer, simplify, view_box, with_aspect
+from optlab.viz.views import contour_note
+
+WIDTH, HEIGHT = 690, 518
+"""The map in pixels, at the width for which labels are placed; it is scaled as a whole."""
+_GRID = 175
+
+
+@dataclass(frozen=True)
+class Land:
+    """What lies under the paths.
+
+    Attributes
+    ----------
+    box : Box
+        What is seen; of a curve, also along the loss.
+    height : array (rows, columns) or None
+        log10 of the loss above `base`, on the grid; None for a curve.
+    levels : array
+    base : float
+    lines : list of (level's place, array (n, 2))
+        Contour lines.
+    labels : tuple of ContourLabel
+    curve : array (n, 2) or None
+        A curve problem's own points.
+    note : str
+        What the contours mean.
+    """
+
+    box: Box
+    height: Floats | None
+    levels: Floats
+    base: float
+    lines: list[tuple[int, Floats]]
+    labels: tuple[ContourLabel, ...]
+    curve: Floats | None
+    note: str
+
+
+def choose_box(
+    surface: Surface, start: Sequence[float], paths: Sequence[Floats], aspect: float
+) -> Box:
+    """Choose what is seen: near the paths, with start and minima."""
+    if surface.dimension == 1:
+        return _curve_box(surface, start)
+    (x_low, x_high), (y_low, y_high) = surface.domain
+    must = [(start[0], start[1]), *((m[0], m[1]) for m in surface.minima)]
+    near = view_box(must, paths, Box(x_low, x_high, y_low, y_high))
+    return with_aspect(near, aspect)
+
+
+def _curve_box(surface: Surface, start: Sequence[float]) -> Box:
+    [(low, high)] = surface.domain
+    low, high = min(low, start[0]), max(high, start[0])
+    room = 0.04 * (high - low)
+    low, high = low - room, high + room
+    values = surface.values(np.linspace(low, high, 400))
+    finite = values[np.isfinite(values)]
+    bottom, top = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+    bottom = min(bottom, 0.0)  # a linear axis shows zero
+    room = 0.08 * (top - bottom) or 1.0
+    return Box(low, high, bottom - room, top + room)
+
+
+def make_land(surface: Surface, box: Box, paths: Sequence[Floats]) -> Land:
+    """Compute what lies under the paths."""
+    x = np.linspace(box.x_low, box.x_high, _GRID if surface.dimension == 2 else 500)
+    if surface.dimension == 1:
+        curve = np.stack([x, surface.values(x)], axis=1)
+        note = "linear scales; the loss is the height"
+        return Land(box, None, np.empty(0), 0.0, [], (), curve, note)
+    y = np.linspace(box.y_low, box.y_high, round(_GRID * HEIGHT / WIDTH))
+    with np.errstate(all="ignore"):
+        losses = np.asarray(surface.values(*np.meshgrid(x, y)), dtype=np.float64)
+    known = surface.minimum_value
+    height, levels, base = log_levels(losses, known)
+    generator = contour_generator(x, y, height)
+    pixel = box.width / WIDTH
+    lines = [
+        (place, np.stack(simplify(line[:, 0], line[:, 1], 1.2 * pixel), axis=1))
+        for place, level in enumerate(levels)
+        for line in map(np.asarray, generator.lines(float(level)))
+    ]
+    scale = np.array([WIDTH / box.width, HEIGHT / box.height])
+    corner = np.array([box.x_low, box.y_low])
+    with np.errstate(all="ignore"):
+        covered = [(path[np.isfinite(path).all(axis=1)] - corner) * scale for path in paths]
+    placer = LabelPlacer(Box(30, WIDTH - 2, 22, HEIGHT - 2), covered)
+    marks = [np.array(m) for m in surface.minima]
+    for mark in marks:
+        across, up = (mark - corner) * scale
+        placer.taken.append(Box(across - 12, across + 120, up - 24, up + 12))
+    labels = label_contours(x, y, height, levels, WIDTH, HEIGHT, covered, placer)
+    return Land(box, height, levels, base, lines, labels, None, contour_note(base, known))
+
+
+def pack_land(land: Land, surface: Surface) -> tuple[dict[str, Any], bytes]:
+    """Give header and bytes: contour points and heights as 16-bit fractions of box and range."""
+    box = land.box
+    header: dict[str, Any] = {
+        "box": [box.x_low, box.x_high, box.y_low, box.y_high],
+        "note": land.note,
+        "minima": [list(minimum) for minimum in surface.minima],
+        "labels": [[label.x, label.y, label.text, label.angle] for label in land.labels],
+        "title": surface.title,
+        "shows": surface.shows,
+        "curve": land.curve is not None,
+    }
+    if land.curve is not None:
+        header["values"] = [
+            [float(x), float(y) if math.isfinite(y) else None] for x, y in land.curve
+        ]
+        return header, b""
+    assert land.height is not None
+    corner, extent = np.array([box.x_low, box.y_low]), np.array([box.width, box.height])
+    points = [np.clip((line - corner) / extent, 0, 1) for _, line in land.lines]
+    bands = len(land.levels) + 1
+    step = land.levels[1] - land.levels[0]
+    # Place of each grid point among the levels: band k lies between k and k + 1.
+    place = np.clip((land.height - land.levels[0]) / step + 1, 0, bands - 1e-3)
+    grid = np.where(np.isnan(place), 65535, np.rint(np.nan_to_num(place) / bands * 65000))
+    header |= {
+        "grid": list(grid.shape),
+        "bands": bands,
+        "counts": [len(line) for line in points],
+        "bold": [bool(abs(land.levels[k] - round(land.levels[k])) < 1e-9) for k, _ in land.lines],
+        "colors": {
+            "light": theme.surface_colors(bands),
+            "dark": theme.surface_colors(bands, theme.DARK["paper"]),
+        },
+    }
+    together = np.concatenate([np.empty((0, 2)), *points])
+    return header, b"".join(
+        [grid.astype("<u2").tobytes(), np.rint(together * 65535).astype("<u2").tobytes()]
+    )

@@ -1,0 +1,356 @@
+"""The explorer's model: from a state, everything that the picture needs. No widget, no browser."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from optlab.lab.problems.find import find
+from optlab.lab.problems.surface import Surface
+from optlab.optimizer import Optimizer
+from optlab.viz import theme, words
+from optlab.viz.explorer import land as lands
+from optlab.viz.explorer import steps as formulas
+from optlab.viz.explorer.runs import (
+    LADDER,
+    Runs,
+    best_of,
+    ladder_with,
+    lowest_loss,
+    run_ladder,
+    runs_of_trace,
+)
+from optlab.viz.explorer.state import OWN, State, template_of
+from optlab.viz.geometry import Box, Floats
+from optlab.viz.theme import Style
+
+_LARGEST = float(np.finfo(np.float32).max)
+AXES = ("x", "y")
+_BOUNDS = f"1-2-5 steps from {words.number(LADDER[0])} to {words.number(LADDER[-1])}"
+_CRITERION = "by the mean over the run of log10(loss − minimum)"
+HOW_CHOSEN = {
+    "best": f"each the best of {_BOUNDS}, {_CRITERION}",
+    "equal": f"the same for all, of {_BOUNDS}",
+    "custom": f"by hand where it says custom, else the best of {_BOUNDS}, {_CRITERION}",
+}
+"""How the rates were chosen, for each mode."""
+
+
+class Model:
+    """All runs of a state, and the ground that they walk on.
+
+    Parameters
+    ----------
+    state : State
+    problem : Surface or Comparison of a network
+    own : dict of str to Optimizer
+        Templates that were given as objects.
+    box : Box, optional
+        What the map shows; by default chosen to fit the paths.
+
+    Attributes
+    ----------
+    runs : dict of str to Runs
+    styles : dict of str to Style
+    floor : float
+        The minimum, or the lowest loss seen where it is not known.
+    best : dict of str to int
+        The place of each optimizer's best rate.
+    equal : float or None
+        The rate that is best for all together.
+    box : Box or None
+        None for networks.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        problem: Any,
+        own: Mapping[str, Optimizer] | None = None,
+        box: Box | None = None,
+    ) -> None:
+        self.state = state
+        self.problem = problem
+        self.network = hasattr(problem, "traces")
+        self.surface: Surface | None = None if self.network else problem
+        self.runs: dict[str, Runs] = self._network_runs() if self.network else self._runs(own or {})
+        kinds = {entry.name: entry.kind for entry in state.optimizers}
+        self.styles: dict[str, Style] = theme.assign_styles(kinds)
+        known = None if self.surface is None else self.surface.minimum_value
+        lowest = lowest_loss(list(self.runs.values()))
+        self.floor_known = known is not None and lowest >= known - 1e-9 * max(1.0, abs(known))
+        self.floor = float(known) if known is not None and self.floor_known else lowest
+        #: Losses are sent as what they are above this, so that float32 keeps their digits.
+        self.base = self.floor if self.floor_known else 0.0
+        self.criteria = {name: runs.criterion(self.floor) for name, runs in self.runs.items()}
+        self.best = {
+            name: best_of(self.criteria[name], runs.stopped) for name, runs in self.runs.items()
+        }
+        self.equal = None if self.network else self._equal_rate()
+        if state.selected not in self.runs:
+            state.selected = list(self.runs)[-1]
+        state.step = max(0, min(state.step, state.steps))
+        self.box = box
+        if self.surface is not None and (box is None or not self._holds_start(box)):
+            self.box = lands.choose_box(
+                self.surface, self.start, self.shown_paths(), lands.WIDTH / lands.HEIGHT
+            )
+        self._land: lands.Land | None = None
+
+    # Runs ---------------------------------------------------------------------------------------
+
+    def _runs(self, own: Mapping[str, Optimizer]) -> dict[str, Runs]:
+        assert self.surface is not None
+        state, surface = self.state, self.surface
+        start = surface.start if state.start is None else surface.checked_start(state.start)
+        with np.errstate(all="ignore"):
+            value, _ = surface.value_and_gradient(start)
+        if not math.isfinite(value):
+            raise ValueError(
+                f"the loss at the start {words.point(start)} is {value}; choose another start."
+            )
+        self.start: tuple[float, ...] = start
+        state.start = list(start)
+        return {
+            entry.name: run_ladder(
+                surface,
+                template_of(entry, dict(own)),
+                ladder_with(entry.rate),
+                start,
+                state.steps,
+                state.seed,
+            )
+            for entry in state.optimizers
+        }
+
+    def _network_runs(self) -> dict[str, Runs]:
+        race = self.problem
+        self.start = ()
+        return {
+            name: runs_of_trace(race, name, race.optimizers[name], race.steps)
+            for name in race.traces
+        }
+
+    def _equal_rate(self) -> float:
+        """Give the rate of the ladder whose criteria add up to the least; fewest diverge first."""
+        scores = []
+        for rate in LADDER:
+            each = [self.criteria[n][r.rates.index(rate)] for n, r in self.runs.items()]
+            finite = [c for c in each if math.isfinite(c)]
+            scores.append((len(each) - len(finite), sum(finite), rate))
+        return min(scores)[2]
+
+    def rate_index(self, name: str) -> int:
+        """Give the place of the rate that an optimizer now shows."""
+        runs, state = self.runs[name], self.state
+        [entry] = [entry for entry in state.optimizers if entry.name == name]
+        if state.mode == "equal" and not self.network:
+            return runs.rates.index(self.equal if state.equal_rate is None else state.equal_rate)
+        if state.mode == "custom" and entry.rate is not None:
+            return runs.rates.index(entry.rate)
+        return self.best[name]
+
+    def shown_paths(self) -> list[Floats]:
+        """Give the paths that are shown, as arrays (steps + 1, 2)."""
+        paths = [(runs.point, self.rate_index(name)) for name, runs in self.runs.items()]
+        return [p[i] for p, i in paths if p is not None and p.shape[2] == 2]
+
+    def _holds_start(self, box: Box) -> bool:
+        if len(self.start) == 1:
+            return box.x_low <= self.start[0] <= box.x_high
+        return box.contains(*self.start)
+
+    @property
+    def land(self) -> lands.Land:
+        """What lies under the paths; computed when it is first asked for."""
+        if self._land is None:
+            assert self.surface is not None
+            assert self.box is not None
+            self._land = lands.make_land(self.surface, self.box, self.shown_paths())
+        return self._land
+
+    def keep_land(self, other: Model) -> None:
+        """Take over what another model of the same surface and box has drawn already."""
+        self._land = other._land
+
+    @property
+    def title(self) -> str:
+        """What the problem is called."""
+        problem: Any = self.problem.problem if self.network else self.problem
+        return str(problem.title)
+
+    @property
+    def axes(self) -> list[str]:
+        """Names of the coordinates."""
+        return ["norm"] if self.network else list(AXES[: len(self.start)])
+
+    # Numbers of a step --------------------------------------------------------------------------
+
+    def numbers(self, name: str, rate: int, step: int, coordinate: int) -> dict[str, float]:
+        """Give every number of step `step` (from 1), by the names that templates use."""
+        runs = self.runs[name]
+        assert runs.point is not None
+        at = step - 1
+
+        def one(array: Floats, when: int = at) -> float:
+            return float(array[rate, when, coordinate])
+
+        values: dict[str, float] = {
+            "t": step,
+            "raw": one(runs.gradient),
+            "g": one(runs.terms.get("used_gradient", runs.gradient)),
+            "p": one(runs.point),
+            "p.new": one(runs.point, step),
+            "update": one(runs.update),
+        }
+        for key, setting in runs.template.settings.items():
+            if isinstance(setting, (int, float)):
+                values[f"h.{key}"] = float(setting)
+        values["h.learning_rate"] = runs.rates[rate]
+        for slot, array in runs.slots.items():
+            values[f"new.{slot}"] = one(array)
+            values[f"old.{slot}"] = one(array, at - 1) if at else runs.initial[slot]
+        for term, array in runs.terms.items():
+            values[f"term.{term}"] = one(array)
+        return values
+
+    def rule(self, name: str) -> formulas.Rule:
+        """Give the rows of the step panel of an optimizer."""
+        runs = self.runs[name]
+        return formulas.rule_of(runs.template, list(runs.slots), list(runs.terms))
+
+    def what_happened(
+        self, name: str, step: int, coordinate: int = 0, rate: int | None = None
+    ) -> list[tuple[str, str, dict[str, float]]]:
+        """Write step `step` (from 1) of an optimizer: rows of label, text and the numbers in it."""
+        rate = self.rate_index(name) if rate is None else rate
+        values = self.numbers(name, rate, step, coordinate)
+        return formulas.written(self.rule(name), values, self.axes[coordinate])
+
+    # Sending ------------------------------------------------------------------------------------
+
+    def pack(self) -> tuple[dict[str, Any], bytes]:
+        """Give a header of plain values, and all arrays as one run of float32."""
+        pieces: list[bytes] = []
+        offset = 0
+        optimizers = []
+        for entry in self.state.optimizers:
+            runs = self.runs[entry.name]
+            arrays: dict[str, list[int]] = {}
+            found: list[tuple[str, Any]] = [
+                ("point", runs.point),
+                ("loss", runs.loss),
+                ("gradient", runs.gradient),
+                ("update", runs.update),
+                *((f"new.{name}", array) for name, array in runs.slots.items()),
+                *((f"term.{name}", array) for name, array in runs.terms.items()),
+            ]
+            for name, array in found:
+                if array is None:
+                    continue
+                with np.errstate(all="ignore"):
+                    exact = array - self.base if name == "loss" else array
+                    data = np.clip(exact, -_LARGEST, _LARGEST).astype("<f4")
+                pieces.append(data.tobytes())
+                width = data.shape[2] if data.ndim == 3 else 1
+                arrays[name] = [offset, data.shape[1], width]
+                offset += data.size
+            style = self.styles[entry.name]
+            optimizers.append(
+                {
+                    "name": entry.name,
+                    "kind": entry.kind,
+                    "style": {
+                        "light": style.color,
+                        "dark": theme.dark(style.color),
+                        "dash": list(style.dash),
+                        "marker": style.marker,
+                    },
+                    "settings": {
+                        k: v for k, v in runs.template.settings.items() if k != "learning_rate"
+                    },
+                    "rates": list(runs.rates),
+                    "rateTexts": [words.number(rate, 6) for rate in runs.rates],
+                    "best": self.best[entry.name],
+                    "criterion": [_plain(c) for c in self.criteria[entry.name]],
+                    "stopped": runs.stopped.tolist(),
+                    "why": runs.why,
+                    "initial": runs.initial,
+                    "slots": list(runs.slots),
+                    "terms": list(runs.terms),
+                    "rule": formulas.as_lists(self.rule(entry.name)),
+                    "arrays": arrays,
+                }
+            )
+        header = {
+            "network": self.network,
+            "title": self.title,
+            "axes": self.axes,
+            "steps": self.state.steps,
+            "start": list(self.start),
+            "floor": _plain(self.floor),
+            "floorKnown": self.floor_known,
+            "base": self.base,
+            "equal": self.equal,
+            "optimizers": optimizers,
+        }
+        return header, b"".join(pieces)
+
+    # Words --------------------------------------------------------------------------------------
+
+    def summary(self) -> str:
+        """Say in words what the picture shows."""
+        state = self.state
+        told = []
+        for entry in state.optimizers:
+            runs, i = self.runs[entry.name], self.rate_index(entry.name)
+            rate = words.number(runs.rates[i], 6)
+            finite = runs.loss[i][np.isfinite(runs.loss[i])]
+            end = runs.why[i] or f"loss {words.number(float(finite[-1]))}"
+            told.append(f"{entry.name} at rate {rate}: {end}")
+        where = f" from {words.point(self.start)}" if self.start else ""
+        head = f"{self.title}{where}, after {state.steps} steps."
+        return f"{head} {'; '.join(told)}. {self.conditions()}"
+
+    def conditions(self) -> str:
+        """Say how the race was run: the line under the figure."""
+        state = self.state
+        if self.network:
+            return (
+                f"Same initial weights, same {state.steps} steps, seed {state.seed}. The runs are "
+                "as they were recorded: their rates are fixed."
+            )
+        return (
+            f"Same start {words.point(self.start)}, same {state.steps} steps, seed {state.seed}. "
+            f"Rates: {HOW_CHOSEN[state.mode]}."
+        )
+
+
+def _plain(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def find_problem(state: State, own: Any) -> Any:
+    """Give the problem of a state.
+
+    Raises
+    ------
+    ValueError
+        If the state is of a function that was not given.
+    """
+    if state.problem == OWN:
+        if own is None:
+            raise ValueError(
+                "this state is of a function of your own; give it again: "
+                "ol.explore(my_function).change(...)."
+            )
+        return own
+    found = find(state.problem)
+    if not isinstance(found, Surface):
+        raise ValueError(
+            f"{found.title} is a network: train it with ol.compare, and explore the comparison."
+        )
+    return found

@@ -1,0 +1,240 @@
+"""Runs of one optimizer over the whole ladder of rates, as one ensemble where that is possible."""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from optlab.lab.compare import RaceWarning, compare
+from optlab.lab.ensemble import NotOnePassError, run_ensemble
+from optlab.lab.problems.surface import Surface
+from optlab.optimizer import Optimizer
+from optlab.viz import words
+from optlab.viz.geometry import Floats
+from optlab.viz.results import ComparisonLike, TraceLike
+
+LADDER = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+TINY = 1e-12
+"""Added before the logarithm, so that a run that arrives exactly has a finite criterion."""
+
+
+@dataclass
+class Runs:
+    """One optimizer at all rates of its ladder; one row a rate.
+
+    Attributes
+    ----------
+    template : Optimizer
+    rates : tuple of float
+    point : array (rates, steps + 1, dimension) or None
+        None for networks.
+    loss : array (rates, steps + 1)
+        Before every step and after the last; of networks, of each step's mini-batch.
+    gradient, update : arrays (rates, steps, dimension)
+        Of networks: norms, as one column.
+    slots, terms : dict of str to array
+        As `gradient`.
+    initial : dict of str to float
+        The slots before the first step.
+    stopped : array of int
+        The step at which a run ended, or -1.
+    why : list of str
+        How it ended, in a few words; empty if it did not.
+    """
+
+    template: Optimizer
+    rates: tuple[float, ...]
+    point: Floats | None
+    loss: Floats
+    gradient: Floats
+    update: Floats
+    slots: dict[str, Floats]
+    terms: dict[str, Floats]
+    initial: dict[str, float]
+    stopped: np.ndarray
+    why: list[str]
+
+    def criterion(self, floor: float) -> Floats:
+        """Mean over the run of log10(loss - floor + 1e-12), of each rate; lower is better."""
+        with np.errstate(all="ignore"):
+            mean = np.log10(np.maximum(self.loss - floor, 0) + TINY).mean(axis=1)
+        return np.where((self.stopped >= 0) | ~np.isfinite(mean), np.inf, mean)
+
+
+def best_of(criterion: Floats, stopped: np.ndarray) -> int:
+    """Give the place of the best rate; if every run diverged, of the one that lasted longest.
+
+    Examples
+    --------
+    >>> best_of(np.array([2.0, 1.0, np.inf]), np.array([-1, -1, 7]))
+    1
+    >>> best_of(np.array([np.inf, np.inf]), np.array([9, 7]))
+    0
+    """
+    if np.isfinite(criterion).any():
+        return int(np.argmin(criterion))
+    return int(np.argmax(stopped))
+
+
+def with_rate(template: Optimizer, rate: float) -> Optimizer:
+    """Give a copy of a template with another rate."""
+    fresh = copy.copy(template)
+    fresh.settings = {**template.settings, "learning_rate": rate}
+    return fresh
+
+
+def ladder_with(rate: float | None) -> tuple[float, ...]:
+    """Give the ladder, with a rate of one's own in its place."""
+    return LADDER if rate is None or rate in LADDER else tuple(sorted({*LADDER, rate}))
+
+
+def run_ladder(
+    surface: Surface,
+    template: Optimizer,
+    rates: Sequence[float],
+    start: Sequence[float],
+    steps: int,
+    seed: int,
+) -> Runs:
+    """Run an optimizer at all rates of a ladder, in one pass if problem and rule allow it."""
+    members = [with_rate(template, rate) for rate in rates]
+    starts = np.tile(np.asarray(start, dtype=np.float64), (len(members), 1))
+    try:
+        run = run_ensemble(surface, members, starts, steps, seed)
+    except NotOnePassError:
+        return _one_by_one(surface, template, members, start, steps, seed)
+    update = run.terms.get("update")
+    return Runs(
+        template=template,
+        rates=tuple(rates),
+        point=run.point,
+        loss=run.loss,
+        gradient=run.gradient,
+        update=_differences(run.point) if update is None else update,
+        slots=run.slots,
+        terms={name: rows for name, rows in run.terms.items() if name != "update"},
+        initial=initial_slots(template),
+        stopped=run.stopped,
+        why=[f"diverged at step {k}" if k >= 0 else "" for k in run.stopped.tolist()],
+    )
+
+
+def initial_slots(template: Optimizer) -> dict[str, float]:
+    """Give what the slots hold before the first step."""
+    return dict(template.slots_for(SimpleNamespace(**template.settings)))
+
+
+def _differences(point: Floats) -> Floats:
+    with np.errstate(all="ignore"):
+        return np.diff(point, axis=1)
+
+
+def _one_by_one(
+    surface: Surface,
+    template: Optimizer,
+    members: list[Optimizer],
+    start: Sequence[float],
+    steps: int,
+    seed: int,
+) -> Runs:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RaceWarning)  # the rows say which run ended, and why
+        race = compare(
+            surface,
+            {f"{place}": member for place, member in enumerate(members)},
+            start=tuple(start),
+            steps=steps,
+            seed=seed,
+        )
+    rates = [member.settings["learning_rate"] for member in members]
+    pieces = [runs_of_trace(race, name, template, steps) for name in race.traces]
+    return Runs(
+        template=template,
+        rates=tuple(rates),
+        point=_joined([runs.point for runs in pieces]),
+        loss=_joined([runs.loss for runs in pieces]),
+        gradient=_joined([runs.gradient for runs in pieces]),
+        update=_joined([runs.update for runs in pieces]),
+        slots=_joined_dicts([runs.slots for runs in pieces]),
+        terms=_joined_dicts([runs.terms for runs in pieces]),
+        initial=initial_slots(template),
+        stopped=np.concatenate([runs.stopped for runs in pieces]),
+        why=[runs.why[0] for runs in pieces],
+    )
+
+
+def _joined(arrays: Sequence[Any]) -> Any:
+    return np.concatenate(arrays)
+
+
+def _joined_dicts(each: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
+    names = dict.fromkeys(name for one in each for name in one)
+    blank = np.full_like(next(iter(each[0].values())), np.nan) if each[0] else None
+    return {name: _joined([one.get(name, blank) for one in each]) for name in names}
+
+
+def runs_of_trace(race: ComparisonLike, name: str, template: Optimizer, steps: int) -> Runs:
+    """Give one recorded run as a ladder of one rate; what an early end left out is NaN."""
+    trace: Any = race.traces[name]
+    rate = float(trace.settings["learning_rate"])
+    network = race.problem.kind == "network"
+    values = np.asarray(trace.loss, dtype=np.float64)
+    loss = np.full((1, steps + 1), np.nan)
+    loss[0, : len(values)] = values
+    if not network and len(values) <= steps:
+        loss[0, len(values)] = race.final_loss[name]
+
+    def rows(arrays: Mapping[str, Any], length: int = steps) -> Floats:
+        if network:
+            total = np.sqrt(sum(np.asarray(a, dtype=np.float64) ** 2 for a in arrays.values()))
+            found = total.reshape(len(total), 1)
+        else:
+            [array] = arrays.values()
+            found = np.asarray(array, dtype=np.float64).reshape(len(array), -1)
+        full = np.full((1, length, found.shape[1]), np.nan)
+        full[0, : min(len(found), length)] = found[:length]
+        return full
+
+    if network:
+        kinds = {k: rows(a) for k, a in trace.norms.items() if k not in ("parameter", "gradient")}
+        slots = {k: a for k, a in kinds.items() if k in initial_slots(template)}
+        terms = {k: a for k, a in kinds.items() if k not in slots}
+        gradient, point = rows(trace.norms["gradient"]), None
+    else:
+        slots = {k: rows(a) for k, a in trace.slots.items()}
+        terms = {k: rows(a) for k, a in trace.terms.items()}
+        gradient, point = rows(trace.gradients), rows(trace.parameters, steps + 1)
+    update = terms.pop("update", None)
+    if update is None:
+        update = np.full_like(gradient, np.nan) if point is None else _differences(point)
+    return Runs(
+        template=template,
+        rates=(rate,),
+        point=point,
+        loss=loss,
+        gradient=gradient,
+        update=update,
+        slots=slots,
+        terms=terms,
+        initial=initial_slots(template),
+        stopped=np.array([_stop(trace, steps)]),
+        why=[words.why_stopped(trace) or ""],
+    )
+
+
+def _stop(trace: TraceLike, steps: int) -> int:
+    return -1 if trace.stopped is None else min(len(trace.loss), steps)
+
+
+def lowest_loss(all_runs: Sequence[Runs]) -> float:
+    """Give the lowest finite loss that any run saw."""
+    together = np.concatenate([runs.loss.ravel() for runs in all_runs])
+    finite = together[np.isfinite(together)]
+    return float(finite.min()) if len(finite) else math.nan

@@ -1,0 +1,211 @@
+"""The explorer's state: all that a picture of it depends on, as a short JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+import optlab.optimizer as library
+from optlab.optimizer import Optimizer
+from optlab.viz.explorer.presets import PRESETS, AdamWithoutCorrection
+
+MODES = ("best", "equal", "custom")
+OWN = "own"
+"""Stands for a function of the user's: it cannot be written down, and has to be given again."""
+
+
+@dataclass
+class Entry:
+    """One optimizer of the race.
+
+    Attributes
+    ----------
+    name : str
+        What the rows call it.
+    kind : str
+        Its class.
+    settings : dict
+        Its hyper-parameters, without the rate.
+    rate : float or None
+        The rate that was chosen by hand; None: the mode decides.
+    """
+
+    name: str
+    kind: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    rate: float | None = None
+
+
+@dataclass
+class State:
+    """What is shown.
+
+    Attributes
+    ----------
+    problem : str
+        A name that `optlab.problems` knows, or "own".
+    start : list of float or None
+        None: the problem's own.
+    steps, seed : int
+        The same for all.
+    optimizers : list of Entry
+    mode : str
+        "best": each at the best rate of the ladder; "equal": all at `equal_rate`; "custom": as
+        "best", but some were chosen by hand.
+    equal_rate : float or None
+        None: the rate that is best for all together.
+    selected : str
+        The name of the optimizer whose slider, arrows and numbers are shown.
+    step : int
+        The cursor: how many steps were taken.
+    slot : str
+        Which quantity the second series shows; empty: the first slot of the selected optimizer.
+    coordinate : int
+        Of which coordinate.
+    preset : str
+        The preset that was chosen last, while nothing was changed since.
+    theme : str
+        "auto", "light" or "dark".
+    text_size : float
+        1 is normal; a projector wants more.
+
+    Examples
+    --------
+    >>> state = State(problem="beale", step=20)
+    >>> State.from_json(state.to_json()) == state
+    True
+    """
+
+    problem: str = "rosenbrock"
+    start: list[float] | None = None
+    steps: int = 300
+    seed: int = 0
+    optimizers: list[Entry] = field(default_factory=list)
+    mode: str = "best"
+    equal_rate: float | None = None
+    selected: str = ""
+    step: int = 34
+    slot: str = ""
+    coordinate: int = 0
+    preset: str = ""
+    theme: str = "auto"
+    text_size: float = 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain lists, dicts, numbers and text."""
+        return asdict(self)
+
+    def to_json(self) -> str:
+        """Write the state; `from_json` reads it."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> State:
+        """Read what `to_dict` gave; names that are not known are left out.
+
+        Raises
+        ------
+        ValueError
+            If a value is of no use.
+        """
+        known = {f.name for f in fields(cls)}
+        values = {name: value for name, value in given.items() if name in known}
+        entries = [
+            entry if isinstance(entry, Entry) else Entry(**entry)
+            for entry in values.pop("optimizers", [])
+        ]
+        state = cls(**values, optimizers=entries)
+        if state.mode not in MODES:
+            raise ValueError(f"mode must be one of {', '.join(MODES)}; got {state.mode!r}.")
+        if state.theme not in ("auto", "light", "dark"):
+            raise ValueError(f"theme must be auto, light or dark; got {state.theme!r}.")
+        return state
+
+    @classmethod
+    def from_json(cls, text: str) -> State:
+        """Read what `to_json` wrote."""
+        return cls.from_dict(json.loads(text))
+
+
+def optimizer_classes() -> dict[str, type[Optimizer]]:
+    """Give all optimizers of the library, by name."""
+    found = {
+        name: cls
+        for name, cls in vars(library).items()
+        if isinstance(cls, type) and issubclass(cls, Optimizer) and cls is not Optimizer
+    }
+    return {**found, AdamWithoutCorrection.__name__: AdamWithoutCorrection}
+
+
+def template_of(entry: Entry, own: dict[str, Optimizer]) -> Optimizer:
+    """Give the optimizer that an entry describes.
+
+    Parameters
+    ----------
+    entry : Entry
+    own : dict of str to Optimizer
+        Templates that were given as objects, by name: for classes that the library does not have,
+        and for what a description leaves out (decay and clip).
+
+    Raises
+    ------
+    ValueError
+        If the class is not known.
+    TypeError
+        If the class has no such setting.
+    """
+    given = own.get(entry.name)
+    if given is not None and type(given).__name__ == entry.kind:
+        return type(given)(
+            **{**given.settings, **entry.settings},
+            weight_decay=given.decay_and_clip[0],
+            grad_clip=given.decay_and_clip[1],
+        )
+    classes = optimizer_classes()
+    if entry.kind not in classes:
+        raise ValueError(
+            f"there is no optimizer {entry.kind!r} in the library; give it as an object: "
+            f"ol.explore(..., {{{entry.name!r}: {entry.kind}(...)}})."
+        )
+    return classes[entry.kind](**{"learning_rate": 0.01, **entry.settings})
+
+
+def entry_of(name: str, template: Optimizer, rate: float | None = None) -> Entry:
+    """Describe a template."""
+    settings = {k: v for k, v in template.settings.items() if k != "learning_rate"}
+    return Entry(name, type(template).__name__, settings, rate)
+
+
+def preset_state(name: str, before: State) -> State:
+    """Give the state that a preset opens; theme and text size stay.
+
+    Raises
+    ------
+    ValueError
+        If there is no such preset.
+    """
+    if name not in PRESETS:
+        raise ValueError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}.")
+    preset = PRESETS[name]
+    classes = optimizer_classes()
+    entries = []
+    for label, (kind, settings) in preset.optimizers.items():
+        template = classes[kind](**{"learning_rate": 0.01, **settings})
+        entries.append(entry_of(label, template))
+    return State(
+        problem=preset.problem,
+        start=None if preset.start is None else list(preset.start),
+        steps=preset.steps,
+        seed=before.seed,
+        optimizers=entries,
+        mode=preset.mode,
+        equal_rate=preset.equal_rate,
+        selected=preset.selected,
+        step=preset.step,
+        slot=preset.slot,
+        coordinate=preset.coordinate,
+        preset=name,
+        theme=before.theme,
+        text_size=before.text_size,
+    )

@@ -1,0 +1,385 @@
+"""The explorer as a widget: what the kernel does when the browser asks, and what Python can ask."""
+
+from __future__ import annotations
+
+import base64
+import json
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+
+from optlab.lab.problems.find import NAMED, find
+from optlab.lab.problems.surface import Surface
+from optlab.optimizer import Optimizer
+from optlab.viz import theme
+from optlab.viz.explorer import export
+from optlab.viz.explorer.land import pack_land
+from optlab.viz.explorer.model import HOW_CHOSEN, Model, find_problem
+from optlab.viz.explorer.presets import PRESETS
+from optlab.viz.explorer.state import (
+    OWN,
+    State,
+    entry_of,
+    optimizer_classes,
+    preset_state,
+)
+from optlab.viz.geometry import Box
+
+MOST_STEPS = 2000
+_BY_KERNEL = ("problem", "start", "steps", "seed", "optimizers")
+
+
+class Explorer(anywidget.AnyWidget):
+    """The explorer; `optlab.explore` makes one.
+
+    Everything that the mouse can do, `change` can do as well.
+
+    Parameters
+    ----------
+    state : State
+    problem : Surface, Comparison of a network, or None
+        None: the state's name says which.
+    own : mapping of str to Optimizer
+        Templates that were given as objects.
+    """
+
+    _esm = export.javascript() + "\nexport default { render };\n"
+    _css = export.style_sheet()
+
+    state = traitlets.Dict().tag(sync=True)
+    data = traitlets.Dict().tag(sync=True)
+    buffers = traitlets.Bytes(b"").tag(sync=True)
+    land = traitlets.Dict().tag(sync=True)
+    land_buffers = traitlets.Bytes(b"").tag(sync=True)
+    options = traitlets.Dict().tag(sync=True)
+    answer = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self,
+        state: State,
+        problem: Any = None,
+        own: Mapping[str, Optimizer] | None = None,
+    ) -> None:
+        self._own_templates = dict(own or {})
+        self._own_problem = problem
+        problem = find_problem(state, problem) if problem is None else problem
+        self._model: Model | None = Model(state, problem, self._own_templates)
+        self._serial = 0
+        self._land_box: tuple[Any, Any] | None = None
+        traits = self._to_send()
+        super().__init__(options=browser_options(), **traits)
+        self.on_msg(self._on_message)
+        _close_earlier(self)
+
+    @property
+    def model(self) -> Model:
+        """The model behind the picture; of a closed explorer, computed anew."""
+        if self._model is None:
+            problem = find_problem(self.now, self._own_problem)
+            self._model = Model(self.now, problem, self._own_templates)
+        return self._model
+
+    def _let_go(self) -> None:
+        """Close, and free what takes memory: the cell that made this explorer runs again."""
+        with self.hold_sync():  # the page, too, may keep what it once knew
+            self.buffers = self.land_buffers = b""
+        self.layout.close()
+        self.close()
+        self._model = None
+
+    # What is sent -------------------------------------------------------------------------------
+
+    def _to_send(self, generation: int = 0) -> dict[str, Any]:
+        """Give the traits that say where the model stands now."""
+        self._serial += 1
+        header, buffers = self.model.pack()
+        found: dict[str, Any] = {
+            "state": self.model.state.to_dict(),
+            "data": {**header, "serial": self._serial},
+            "buffers": buffers,
+            "answer": {"serial": self._serial, "generation": generation, "error": ""},
+        }
+        surface = self.model.surface
+        if surface is None:
+            return found | {"land": {"serial": self._serial}}
+        seen = (surface, self.model.box)
+        if seen != self._land_box:  # the ground is never sent twice
+            self._land_box = seen
+            land, land_buffers = pack_land(self.model.land, surface)
+            found |= {"land": {**land, "serial": self._serial}, "land_buffers": land_buffers}
+        return found
+
+    def _publish(self, generation: int = 0) -> None:
+        with self.hold_sync():
+            for name, value in self._to_send(generation).items():
+                setattr(self, name, value)
+
+    # What Python can ask ------------------------------------------------------------------------
+
+    def change(self, **wanted: Any) -> Explorer:
+        """Change anything that is shown.
+
+        Parameters
+        ----------
+        **wanted
+            Fields of `optlab.viz.explorer.State` (``step``, ``selected``, ``start``, ``problem``,
+            ``steps``, ``seed``, ``mode``, ``slot``, ``coordinate``, ``theme``, ``text_size``);
+            ``preset``; ``rate``, a dict of names and rates; ``state``, a whole state as JSON.
+
+        Returns
+        -------
+        Explorer
+            Itself.
+
+        Raises
+        ------
+        TypeError
+            If there is no such field.
+        ValueError
+            If a value does not fit. Nothing has changed then.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> explorer = ol.explore("beale").change(step=10, rate={"Adam": 0.1})
+        >>> explorer.now.mode
+        'custom'
+        """
+        self._apply(self._changed(self.now, wanted))
+        self._publish()
+        return self
+
+    @property
+    def now(self) -> State:
+        """The present state."""
+        return State.from_dict(json.loads(json.dumps(self.state)))
+
+    def to_json(self) -> str:
+        """Give the state as a short JSON; ``ol.explore().change(state=...)`` regenerates it."""
+        return self.now.to_json()
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Give one self-contained page in which rate, play and scrub stay alive.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it.
+
+        Returns
+        -------
+        str
+            The page.
+        """
+        page = export.page(self._present(), dict(self.options))
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
+
+    def to_png(self, path: str | Path | None = None, width: int = 1300) -> bytes:
+        """Give a picture of the present state, drawn by matplotlib.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it.
+        width : int
+            Pixels.
+        """
+        from optlab.viz.explorer.picture import picture
+
+        content = picture(self._present(), width)
+        if path is not None:
+            Path(path).write_bytes(content)
+        return content
+
+    def what_happened(
+        self, name: str | None = None, step: int | None = None, coordinate: int | None = None
+    ) -> list[tuple[str, str]]:
+        """Write out a step as the panel does; by default the one that is shown."""
+        model = self._present()
+        state = model.state
+        name = state.selected if name is None else name
+        step = state.step if step is None else step
+        if model.network or not 1 <= step <= state.steps:
+            raise ValueError(f"a step from 1 to {state.steps} of a surface; got {step!r}.")
+        place = state.coordinate if coordinate is None else coordinate
+        rows = model.what_happened(name, step, min(place, len(model.axes) - 1))
+        return [(label, text) for label, text, _ in rows]
+
+    def summary(self) -> str:
+        """Say in words what is shown."""
+        return self._present().summary()
+
+    def _present(self) -> Model:
+        """Give the model with what the browser changed since: rates, cursor, selection."""
+        self.model.state = self.now
+        return self.model
+
+    # Changing -----------------------------------------------------------------------------------
+
+    def _changed(self, before: State, wanted: Mapping[str, Any]) -> State:
+        """Give the state with changes."""
+        wanted = dict(wanted)
+        state = before
+        if "state" in wanted:
+            given = wanted.pop("state")
+            state = State.from_json(given) if isinstance(given, str) else State.from_dict(given)
+        if "preset" in wanted:
+            state = preset_state(wanted.pop("preset"), state)
+        fields = state.to_dict()
+        rates = wanted.pop("rate", {})
+        unknown = [name for name in wanted if name not in fields]
+        if unknown:
+            raise TypeError(f"there is nothing named {unknown[0]!r} to change; see State.")
+        if "problem" in wanted:
+            named = wanted["problem"]
+            if not isinstance(named, str):
+                self._own_problem, wanted["problem"] = find(named), OWN
+            fields["start"] = None
+        fields |= wanted
+        if isinstance(fields["start"], (int, float)):
+            fields["start"] = [fields["start"]]
+        if any(name in wanted for name in ("problem", "start", "steps", "optimizers")):
+            fields["preset"] = ""
+        state = State.from_dict(fields)
+        if isinstance(state.steps, bool) or not 1 <= int(state.steps) <= MOST_STEPS:
+            raise ValueError(f"steps must be from 1 to {MOST_STEPS}; got {state.steps!r}.")
+        state.steps, state.seed = int(state.steps), int(state.seed)
+        names = [entry.name for entry in state.optimizers]
+        for name, rate in rates.items():
+            if name not in names:
+                raise ValueError(f"there is no optimizer named {name!r}; there are {names}.")
+            state.optimizers[names.index(name)].rate = float(rate)
+            state.mode = "custom"
+        if "selected" in wanted and state.selected not in names:
+            raise ValueError(f"there is no optimizer named {state.selected!r}; there are {names}.")
+        return state
+
+    def _apply(self, state: State, fit: bool = False) -> None:
+        """Compute what a state needs beyond the present model; nothing changes if that fails."""
+        if self.model.network:
+            self.model.state = state
+            return
+        problem = self.model.problem
+        same_problem = state.problem == self.model.state.problem
+        if not same_problem or state.problem == OWN:
+            problem = find_problem(state, self._own_problem)
+            same_problem = problem is self.model.problem
+        keep = same_problem and not fit and not state.preset
+        box: Box | None = self.model.box if keep else None
+        old = self.model
+        fresh = Model(state, problem, self._own_templates, box)
+        if box is not None and fresh.box == box and old.surface is problem:
+            fresh.keep_land(old)
+        self._model = fresh
+
+    # What the browser asks ----------------------------------------------------------------------
+
+    def _on_message(self, _: Any, content: dict[str, Any], buffers: Any) -> None:
+        generation = content.get("generation", 0)
+        try:
+            state = State.from_dict(content["state"])
+            action, value = content["action"], content.get("value")
+            if action in ("html", "png"):
+                self.state = state.to_dict()
+                self._send_file(action, generation)
+                return
+            self._apply(self._asked(state, action, value), fit=action == "fit")
+            self._publish(generation)
+        except Exception as error:  # noqa: BLE001 - shown in the widget; the last picture stays
+            self._serial += 1
+            said = f"{type(error).__name__}: {error}"
+            self.answer = {"serial": self._serial, "generation": generation, "error": said}
+
+    def _asked(self, state: State, action: str, value: Any) -> State:
+        """Give the state that the browser asks for."""
+        if action in ("start", "steps", "seed", "problem", "preset"):
+            return self._changed(state, {action: value})
+        if action == "setting":
+            name, key, setting = value
+            state = self._changed(state, {"optimizers": state.optimizers})
+            [entry] = [entry for entry in state.optimizers if entry.name == name]
+            entry.settings[key] = setting
+        elif action == "add":
+            cls = optimizer_classes()[value]
+            taken = [entry.name for entry in state.optimizers]
+            name, number = value, 2
+            while name in taken:
+                name, number = f"{value} {number}", number + 1
+            state = self._changed(state, {"optimizers": state.optimizers})
+            state.optimizers.append(entry_of(name, cls(learning_rate=0.01)))
+            state.selected = name
+        elif action == "remove":
+            left = [entry for entry in state.optimizers if entry.name != value]
+            state = self._changed(state, {"optimizers": left})
+        return state
+
+    def _send_file(self, kind: str, generation: int) -> None:
+        if kind == "html":
+            content, mime = self.to_html().encode("utf-8"), "text/html"
+        else:
+            content, mime = self.to_png(), "image/png"
+        name = f"optlab-explorer.{kind}"
+        self.send({"generation": generation, "file": name, "type": mime}, [content])
+
+    # The notebook -------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"<Explorer: {self.summary()}>"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """Give the widget, its picture for where no widget lives, and its summary in words."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle or {}, {})
+        data["text/plain"] = self.summary()
+        data["image/png"] = base64.b64encode(self.to_png(width=900)).decode("ascii")
+        return data, metadata
+
+
+_made: dict[str, tuple[Any, list[weakref.ref[Explorer]]]] = {}
+
+
+def _close_earlier(explorer: Explorer) -> None:
+    """Close the explorers that an earlier run of the same cell made.
+
+    Neither the kernel nor the page ever forgets an open widget: twenty runs of a cell would keep
+    twenty explorers.
+    """
+    from ipykernel.kernelbase import Kernel
+
+    if not Kernel.initialized():
+        return
+    header = Kernel.instance().get_parent("shell")
+    cell = header.get("metadata", {}).get("cellId")
+    message = header.get("header", {}).get("msg_id")
+    if cell is None or message is None:
+        return
+    before, earlier = _made.get(cell, (message, []))
+    if before != message:
+        for reference in earlier:
+            found = reference()
+            if found is not None:
+                found._let_go()
+        earlier = []
+    _made[cell] = message, [*earlier, weakref.ref(explorer)]
+
+
+def browser_options() -> dict[str, Any]:
+    """Give what the browser has to know once: menus, sentences and colours."""
+    surfaces = []
+    for name, known in NAMED.items():
+        found = known if isinstance(known, Surface) else None
+        if found is not None or name == "quadratic":
+            surfaces.append([name, (found or find(name)).title])
+    return {
+        "problems": surfaces,
+        "presets": {name: preset.says for name, preset in PRESETS.items()},
+        "classes": [name for name in optimizer_classes() if name != "AdamWithoutCorrection"],
+        "palette": {"light": theme.LIGHT, "dark": theme.DARK},
+        "conditions": HOW_CHOSEN,
+    }

@@ -1,0 +1,281 @@
+"""The explorer without a browser: its numbers are the trace's, its state a short JSON."""
+
+import base64
+import json
+import re
+
+import numpy as np
+import pytest
+
+import optlab as ol
+from optlab.optimizer import Optimizer
+from optlab.viz.explorer import steps as formulas
+from optlab.viz.explorer.land import pack_land
+from optlab.viz.explorer.presets import PRESETS
+from optlab.viz.explorer.runs import LADDER, best_of
+from optlab.viz.explorer.state import State, optimizer_classes
+
+VARIANTS = {
+    "Nesterov": ol.optimizer.Momentum(0.001, use_nesterov=True, rescale_grad=0.5),
+    "centered": ol.optimizer.RMSProp(0.01, centered=True, momentum=0.5),
+    "amsgrad": ol.optimizer.Adam(0.05, amsgrad=True),
+    "clipped": ol.optimizer.Adam(0.05, weight_decay=0.1, grad_clip=ol.nn.ClipGradByGlobalNorm(1.0)),
+}
+
+
+class SignDescent(Optimizer):
+    hyperparameters = {"learning_rate": 0.1}
+    slots = {"sign": 0.0}
+
+    def update(self, p, g, s, h, c):
+        sign = np.sign(g)
+        return p - h.learning_rate * sign, {"sign": sign}, {"size": abs(g)}
+
+
+def templates():
+    """Give every optimizer of the library, its variants, and a user's own."""
+    found = {name: cls(learning_rate=0.002) for name, cls in optimizer_classes().items()}
+    return {**found, **VARIANTS, "own": SignDescent(0.05)}
+
+
+@pytest.mark.parametrize("name", templates())
+@pytest.mark.parametrize("step", [1, 2, 25])
+def test_every_number_of_the_step_panel_is_the_trace_s(name, step):
+    template = templates()[name]
+    explorer = ol.explore("beale", {name: template}, steps=25)
+    model, at = explorer.model, step - 1
+    trace = ol.compare("beale", {name: template}, steps=25)[name]
+    rate = model.runs[name].rates.index(template.settings["learning_rate"])
+    for coordinate in (0, 1):
+
+        def one(arrays, when, coordinate=coordinate):
+            return float(arrays["point"][when, coordinate])
+
+        expected = {
+            "t": step,
+            "raw": one(trace.gradients, at),
+            "p": one(trace.parameters, at),
+            "p.new": one(trace.parameters, step),
+        }
+        used = trace.terms.get("used_gradient", trace.gradients)
+        expected["g"] = one(used, at)
+        if "update" in trace.terms:
+            expected["update"] = one(trace.terms["update"], at)
+        for slot, arrays in trace.slots.items():
+            expected[f"new.{slot}"] = one(arrays, at)
+            expected[f"old.{slot}"] = one(arrays, at - 1) if at else 0.0
+        for term, arrays in trace.terms.items():
+            expected[f"term.{term}"] = one(arrays, at)
+        for setting, value in template.settings.items():
+            expected[f"h.{setting}"] = float(value)
+        rows = model.what_happened(name, step, coordinate, rate)
+        shown = {key: value for _, _, numbers in rows for key, value in numbers.items()}
+        assert {"raw", "p", "p.new", "update"} <= set(shown)
+        for key, value in shown.items():
+            if key in expected:
+                assert value == expected[key], key
+            else:
+                assert key.startswith("d.") or key == "update"
+                assert np.isfinite(value)
+        assert not any("not a number" in text for _, text, _ in rows)
+
+
+def test_the_written_update_follows_from_the_written_numbers():
+    model = ol.explore("beale", ["Adam"], steps=25).model
+    numbers = {k: v for _, _, n in model.what_happened("Adam", 7) for k, v in n.items()}
+    size = numbers["h.learning_rate"] * numbers["d.corrected"]
+    assert -size / (numbers["term.root"] + numbers["h.epsilon"]) == pytest.approx(numbers["update"])
+    assert numbers["p"] + numbers["update"] == pytest.approx(numbers["p.new"])
+
+
+def test_what_travels_is_the_trace_in_float32():
+    explorer = ol.explore()
+    trace = ol.compare("rosenbrock", {"Adam": ol.optimizer.Adam(0.2)}, steps=300)["Adam"]
+    [entry] = [o for o in explorer.data["optimizers"] if o["name"] == "Adam"]
+    numbers = np.frombuffer(explorer.buffers, "<f4")
+    for name, expected in (
+        ("point", trace.parameters["point"]),
+        ("gradient", trace.gradients["point"]),
+        ("new.moment2", trace.slots["moment2"]["point"]),
+        ("term.root", trace.terms["root"]["point"]),
+    ):
+        offset, count, width = entry["arrays"][name]
+        start = offset + entry["rates"].index(0.2) * count * width
+        sent = numbers[start : start + count * width].reshape(count, width)
+        assert np.array_equal(sent, expected.astype(np.float32))
+
+
+def test_the_default_view_is_below_a_megabyte_and_the_ground_is_sent_once():
+    explorer = ol.explore()
+    assert len(explorer.data["optimizers"]) == 4
+    assert all(len(entry["rates"]) == 13 for entry in explorer.data["optimizers"])
+    plain = json.dumps([explorer.data, explorer.land, explorer.options, explorer.state])
+    assert len(plain) + len(explorer.buffers) + len(explorer.land_buffers) < 1_000_000
+    land = explorer.land
+    explorer.change(start=(0.5, 1.0))
+    assert explorer.land is land
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_state_is_a_short_json_that_regenerates_the_picture(preset):
+    explorer = ol.explore().change(preset=preset, step=3)
+    text = explorer.to_json()
+    assert len(text) < 1500
+    assert State.from_json(text).to_json() == text
+    again = ol.explore().change(state=text)
+    assert again.to_json() == text
+    assert again.buffers == explorer.buffers
+
+
+def test_the_best_rate_has_the_lowest_mean_log_loss_and_diverged_runs_are_worst():
+    model = ol.explore(steps=100).model
+    for name, runs in model.runs.items():
+        with np.errstate(all="ignore"):
+            mean = np.log10(runs.loss + 1e-12).mean(axis=1)
+        mean[runs.stopped >= 0] = np.inf
+        assert model.best[name] == np.argmin(mean)
+    assert (model.runs["SGD"].stopped >= 0).any()
+    assert best_of(np.full(3, np.inf), np.array([3, 9, 4])) == 1
+
+
+def test_without_a_known_minimum_the_lowest_loss_seen_is_the_floor():
+    model = ol.explore(lambda x, y: x**2 + y**2 - 5, ["SGD", "Adam"], steps=50).model
+    assert model.floor == min(np.nanmin(runs.loss) for runs in model.runs.values())
+    assert not model.floor_known
+
+
+def test_given_templates_keep_their_rates_and_names_get_the_best():
+    given = ol.explore("booth", {"slow": ol.optimizer.SGD(0.0123)}, steps=30)
+    assert given.now.mode == "custom"
+    model = given.model
+    assert model.runs["slow"].rates[model.rate_index("slow")] == 0.0123
+    assert set(LADDER) < set(model.runs["slow"].rates)
+    assert ol.explore("booth", ["SGD"], steps=30).now.mode == "best"
+
+
+def test_a_comparison_is_explored_as_it_ran():
+    race = ol.compare("beale", {"mine": SignDescent(0.03)}, start=(2.0, 1.0), steps=40, seed=3)
+    explorer = ol.explore(race)
+    state = explorer.now
+    assert (state.problem, state.start, state.steps, state.seed) == ("beale", [2.0, 1.0], 40, 3)
+    path = explorer.model.runs["mine"].point[explorer.model.rate_index("mine")]
+    assert np.array_equal(path, race["mine"].parameters["point"])
+
+
+def test_a_network_comparison_has_norms_and_loss_and_no_map():
+    race = ol.compare("digits_mlp", {"Adam": ol.optimizer.Adam(0.003)}, steps=12)
+    explorer = ol.explore(race)
+    assert explorer.data["network"]
+    assert "box" not in explorer.land
+    [entry] = explorer.data["optimizers"]
+    offset, count, _ = entry["arrays"]["new.moment1"]
+    sent = np.frombuffer(explorer.buffers, "<f4")[offset : offset + count]
+    total = np.sqrt(sum(a.astype(float) ** 2 for a in race["Adam"].norms["moment1"].values()))
+    assert sent == pytest.approx(total, rel=1e-6)
+    assert "as they were recorded" in explorer.summary()
+    assert explorer.to_png()[:4] == b"\x89PNG"
+    with pytest.raises(TypeError, match="compare"):
+        ol.explore("digits_mlp")
+
+
+def test_a_curve():
+    explorer = ol.explore("double_well", ["SGD", "Momentum"], steps=60)
+    assert explorer.land["curve"]
+    assert explorer.data["axes"] == ["x"]
+    assert explorer.to_png()[:4] == b"\x89PNG"
+
+
+def test_a_function_of_one_s_own_that_takes_one_point_at_a_time():
+    def mine(x, y):
+        return x**2 + y**2 if x > 0 else x**2 + 2 * y**2
+
+    explorer = ol.explore(mine, ["SGD"], start=(1.0, 1.0), steps=20)
+    race = ol.compare(mine, {"SGD": ol.optimizer.SGD(0.1)}, start=(1.0, 1.0), steps=20)
+    runs = explorer.model.runs["SGD"]
+    assert np.array_equal(runs.point[runs.rates.index(0.1)], race["SGD"].parameters["point"])
+    assert explorer.now.problem == "own"
+
+
+def test_errors_are_raised_at_the_first_call_and_change_nothing_later():
+    def broken(x, y):
+        raise ZeroDivisionError("on purpose")
+
+    with pytest.raises(ZeroDivisionError):
+        ol.explore(broken)
+    explorer = ol.explore(steps=20)
+    before = explorer.to_json()
+    for wanted in (
+        {"start": (np.inf, 0)},
+        {"steps": 0},
+        {"problem": "nowhere"},
+        {"rate": {"X": 1}},
+    ):
+        with pytest.raises(ValueError):  # noqa: PT011 - each says something else
+            explorer.change(**wanted)
+    with pytest.raises(TypeError, match="nothing named"):
+        explorer.change(colour="red")
+    assert explorer.to_json() == before
+
+
+def test_what_the_browser_asks_is_answered_and_an_error_leaves_the_picture():
+    explorer = ol.explore(steps=20)
+    before = explorer.buffers
+
+    def ask(action, value):
+        message = {"generation": 7, "action": action, "value": value, "state": explorer.state}
+        explorer._on_message(explorer, message, [])
+        return explorer.answer
+
+    assert ask("start", [1e400, 0])["error"]
+    assert explorer.buffers is before
+    answer = ask("start", [0.5, 0.5])
+    assert (answer["generation"], answer["error"]) == (7, "")
+    assert explorer.state["start"] == [0.5, 0.5]
+    ask("setting", ["Momentum", "momentum", 0.5])
+    assert explorer.model.runs["Momentum"].template.settings["momentum"] == 0.5
+    ask("add", "Adam")
+    assert [o["name"] for o in explorer.state["optimizers"]][-1] == "Adam 2"
+    ask("remove", "SGD")
+    assert "SGD" not in explorer.model.runs
+    ask("problem", "parabola")
+    assert explorer.land["curve"]
+
+
+def test_the_page_holds_its_data_and_asks_nobody(tmp_path):
+    explorer = ol.explore(steps=50)
+    page = explorer.to_html(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
+    assert re.findall(r"https?://|//cdn|import\s*\(|fetch\(", page) == []
+    assert base64.b64encode(explorer.buffers).decode() in page
+    assert explorer.summary()[:40] in page
+
+
+def test_the_bundle_carries_widget_picture_and_words(tmp_path):
+    explorer = ol.explore(steps=50)
+    data, _ = explorer._repr_mimebundle_()
+    assert {"application/vnd.jupyter.widget-view+json", "image/png", "text/plain"} <= set(data)
+    assert "Rosenbrock valley from (−0.35, 1.75), after 50 steps" in data["text/plain"]
+    assert len(data["image/png"]) < 150_000
+    assert explorer.to_png(tmp_path / "p.png") == (tmp_path / "p.png").read_bytes()
+
+
+def test_divergence_is_said_with_its_step():
+    explorer = ol.explore().change(rate={"SGD": 1.0}, selected="SGD")
+    assert "SGD at rate 1: diverged at step 4" in explorer.summary()
+
+
+def test_heights_and_lines_travel_as_fractions():
+    model = ol.explore(steps=5).model
+    header, packed = pack_land(model.land, model.surface)
+    rows, columns = header["grid"]
+    numbers = np.frombuffer(packed, "<u2")
+    assert len(numbers) == rows * columns + 2 * sum(header["counts"])
+
+
+def test_a_subclass_with_a_rule_of_its_own_gets_the_generic_rows():
+    class Mine(ol.optimizer.Adam):
+        def update(self, p, g, s, h, c):
+            return super().update(p, 2 * g, s, h, c)
+
+    rows = formulas.rule_of(Mine(), ["moment1"], ["root"]).rows
+    assert [row.label for row in rows] == ["gradient", "moment1", "root", "update", "new {axis}"]
