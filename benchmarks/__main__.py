@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks import browser
 from benchmarks.report import as_json, as_text
 from benchmarks.row import all_rows, select
 from benchmarks.runner import Settings, measure
@@ -62,7 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = parser().parse_args(arguments)
     try:
-        rows = select(all_rows(), options.names)
+        names = [name for name in options.names if name != browser.NAME]
+        rows = select(all_rows(), names) if names or not options.names else []
     except LookupError as error:
         print(error.args[0], file=sys.stderr)
         return 2
@@ -70,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for row in rows if options.names else all_rows():
             mark = "" if row.default else "  (only by name)"
             print(f"{row.name:<16}{row.title}{mark}")
+        if browser.NAME in options.names or not options.names:
+            print(f"{browser.NAME:<16}{browser.TITLE}  (only by name)")
         return 0
     settings = Settings(
         repeats=options.repeats, threads=options.threads, peer_python=options.peer_python
@@ -78,10 +82,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for row in rows:
         results.append(measure(row, settings))
         print(as_text(results[-1]), end="\n\n", flush=True)
+    written = as_json(results, settings)
+    finished = all(result.ours.measured for result in results)
+    if browser.NAME in options.names:
+        try:
+            written["browser"] = browser.measure()
+            print(browser.as_table(written["browser"]), end="\n\n", flush=True)
+        except RuntimeError as error:
+            print(f"{browser.NAME}: not measured: {error}", file=sys.stderr)
+            finished = False
     options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(as_json(results, settings), indent=1) + "\n")
+    options.json.write_text(json.dumps(written, indent=1) + "\n")
     print(f"written: {options.json}")
-    return 0 if all(result.ours.measured for result in results) else 1
+    return 0 if finished else 1
 
 
 if __name__ == "__main__":

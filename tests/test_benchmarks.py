@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from benchmarks import browser
 from benchmarks.__main__ import main
 from benchmarks.processes import ROOT, FreshInterpreter
 from benchmarks.report import as_json, as_text
@@ -213,3 +216,66 @@ def test_our_side_of_every_row_runs_once(row: Row) -> None:
         FreshInterpreter(sys.executable, work, None).turn()
     else:
         work()
+
+
+def numbers_of_a_browser() -> dict[str, Any]:
+    """Give numbers as the browser would, all within their targets but one."""
+    smooth = {"milliseconds": [16.7] * 98 + [33.3] * 2, "drawn": 50}
+    rough = {"milliseconds": [16.7] * 98 + [50.0] * 2, "drawn": 50}
+    return {
+        "first_paint": [1.0, 1.501, 9.0],
+        "frames": {"playing": smooth, "scrubbing": rough},
+        "new_start": [100.0] * 10,
+        "bytes": {"view": 700_000, "code": 90_000, "notebook": 70_000},
+    }
+
+
+def test_a_browser_s_figures_stand_beside_their_targets() -> None:
+    assert browser.percentile(range(1, 101), 99) == 99
+    assert browser.percentile([3.0], 95) == 3.0
+    found = browser.figures(numbers_of_a_browser())
+    assert [one.name for one in found if not one.met] == ["scrubbing, 99th percentile of a frame"]
+    shown = browser.as_table({"numbers": numbers_of_a_browser(), "load": [0.1, 1.0]})
+    assert "1.50 s" in shown
+    assert shown.count("not met") == 1
+    assert "playing 50 of 100" in shown
+
+
+def test_command_line_measures_the_browser_only_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "numbers.json"
+    result = {"numbers": numbers_of_a_browser(), "load": None}
+    monkeypatch.setattr(browser, "measure", lambda: result)
+    assert main(["browser", "--json", str(target)]) == 0
+    assert "first paint" in capsys.readouterr().out
+    written = json.loads(target.read_text())
+    assert written["browser"] == result
+    assert written["rows"] == []
+
+    def nothing_there() -> None:
+        raise RuntimeError("no browser")
+
+    monkeypatch.setattr(browser, "measure", nothing_there)
+    assert main(["browser", "--json", str(target)]) == 1
+    assert "no browser" in capsys.readouterr().err
+    assert main(["browser", "--list"]) == 0
+    assert browser.TITLE in capsys.readouterr().out
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_a_browser_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    from optlab._doctor import find_browser
+
+    if find_browser() is None and os.environ.get("CI") != "true":
+        pytest.skip("no Chromium or Chrome on this computer")
+    for name, value in (("FIRST_PAINTS", 1), ("NEW_STARTS", 2), ("SECONDS", 0.3)):
+        monkeypatch.setattr(browser, name, value)
+    result = browser.measure()
+    documented = (ROOT / "benchmarks" / "README.md").read_text()
+    for key in {*result, *result["numbers"], *result["figures"][0]}:
+        assert f"`{key}`" in documented or f"`{key}[]`" in documented, key
+    assert len(result["numbers"]["new_start"]) == 2
+    assert all(seen["drawn"] for seen in result["numbers"]["frames"].values())
+    assert all(one["value"] > 0 for one in result["figures"])

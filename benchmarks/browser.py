@@ -1,0 +1,295 @@
+"""How live the explorer is in JupyterLab and a browser: ``python -m benchmarks browser``.
+
+No peer stands beside it: every figure has a target of its own. Times are taken in the page, from
+the time stamp of the input event to the first frame after the one that drew the answer.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.jupyter import FLAGS, jupyterlab, opened
+from benchmarks.processes import installed_version
+
+NAME = "browser"
+TITLE = "the explorer in JupyterLab: first paint, frames, a new start, sizes"
+FIRST_PAINTS, NEW_STARTS, SECONDS = 5, 30, 5.0
+EXPLORER = ".optlab-explorer"
+
+# What runs in the page. A loop over frames notes how long each was, and resolves the promise of
+# `watch.until` in the first frame in which nothing is left to draw: the frame after the drawing.
+WATCH = """() => {
+  const watch = { frames: [], keyed: null, wanted: null, before: null };
+  window.watch = watch;
+  watch.explorer = () => document.querySelector(".optlab-explorer")?.explorer;
+  addEventListener("keydown", (event) => {
+    if (event.key === "Enter") watch.keyed = event.timeStamp;
+  }, true);
+  const look = (now) => {
+    if (watch.before !== null) watch.frames.push(now - watch.before);
+    watch.before = now;
+    const shown = watch.explorer();
+    const drawn = shown && shown.laidOut && !shown.due.size;
+    if (watch.wanted && drawn && shown.runsSerial !== watch.old) {
+      const { wanted, keyed } = watch;
+      watch.wanted = null;
+      wanted(performance.now() - keyed);
+    }
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+  watch.until = () => {
+    watch.old = watch.explorer()?.runsSerial ?? null;
+    watch.painted = new Promise((resolve) => (watch.wanted = resolve));
+  };
+}"""
+COLOURS = """() => {
+  const canvas = document.querySelector(".optlab-explorer .map canvas");
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  return new Set(new Uint32Array(data.buffer)).size;
+}"""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured number beside its target.
+
+    Attributes
+    ----------
+    name : str
+        What was measured.
+    value : float
+        The number, in `unit`.
+    unit : str
+        "s", "ms", "frames/s" or "kB".
+    target : float
+        The bound.
+    sense : {"at most", "at least"}
+        On which side of the bound it should lie.
+    digits : int
+        Both are compared as they are printed: with so many digits after the point.
+    """
+
+    name: str
+    value: float
+    unit: str
+    target: float
+    sense: str = "at most"
+    digits: int = 0
+
+    @property
+    def met(self) -> bool:
+        """Whether the target is met."""
+        value = round(self.value, self.digits)
+        return value >= self.target if self.sense == "at least" else value <= self.target
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """Return the smallest value that is not below so many per cent of the values."""
+    ordered = sorted(values)
+    return ordered[max(0, -int(-len(ordered) * percent // 100) - 1)]
+
+
+def figures(numbers: dict[str, Any]) -> list[Figure]:
+    """Set what was measured beside its targets."""
+    first = statistics.median(numbers["first_paint"])
+    found = [Figure("first paint, median", first, "s", 1.5, digits=2)]
+    for doing, seen in numbers["frames"].items():
+        rate = 1000 / statistics.median(seen["milliseconds"])
+        slow = percentile(seen["milliseconds"], 99)
+        found.append(Figure(f"{doing}, median frame", rate, "frames/s", 60, "at least"))
+        found.append(Figure(f"{doing}, 99th percentile of a frame", slow, "ms", 33))
+    starts = numbers["new_start"]
+    found.append(Figure("new start to paths, median", statistics.median(starts), "ms", 200))
+    found.append(Figure("new start to paths, 95th percentile", percentile(starts, 95), "ms", 350))
+    sizes = numbers["bytes"]
+    payload = (sizes["view"] + sizes["code"]) / 1e3
+    found.append(Figure("payload of the default view, code included", payload, "kB", 1000))
+    found.append(Figure("saved notebook", sizes["notebook"] / 1e3, "kB", 200))
+    return found
+
+
+def as_table(result: dict[str, Any]) -> str:
+    """Return the lines that the terminal shows of what `measure` returned."""
+    numbers = result["numbers"]
+    lines = [f"{NAME}: {TITLE}"]
+    for one in figures(numbers):
+        value = f"{one.value:.{one.digits}f} {one.unit}"
+        target = f"target {one.sense} {one.target:g} {one.unit}"
+        outcome = "met" if one.met else "not met"
+        lines.append(f"  {one.name:<44}{value:>12}   {target:<30}{outcome}")
+    drawn = [
+        f"{doing} {seen['drawn']} of {len(seen['milliseconds'])}"
+        for doing, seen in numbers["frames"].items()
+    ]
+    lines.append(f"  frames with something new to draw: {', '.join(drawn)}")
+    if result["load"] is not None:
+        before, after = result["load"]
+        lines.append(f"  load of the computer before and after: {before:.1f}, {after:.1f}")
+    return "\n".join(lines)
+
+
+def first_paint(page: Any) -> float:
+    """Run the cell; return the seconds from Shift+Enter to the painted map."""
+    page.evaluate("watch.until()")
+    page.keyboard.press("Shift+Enter")
+    page.locator(EXPLORER).wait_for(timeout=60_000)
+    milliseconds: float = page.evaluate("watch.painted")
+    if page.evaluate(COLOURS) < 20:
+        raise RuntimeError("the map's canvas is blank although the explorer says it is drawn")
+    return milliseconds / 1000
+
+
+def sizes(page: Any, notebook: Path) -> dict[str, int]:
+    """Return bytes: the view's arrays and state, the widget's code, and the saved notebook."""
+    view, code = page.evaluate(
+        """() => {
+          const { model } = watch.explorer();
+          const size = (name) => {
+            const value = model.get(name);
+            return value.byteLength ?? new Blob([JSON.stringify(value)]).size;
+          };
+          const sum = (...names) => names.map(size).reduce((a, b) => a + b);
+          return [
+            sum("state", "data", "buffers", "land", "land_buffers", "options", "answer"),
+            sum("_esm", "_css"),
+          ];
+        }"""
+    )
+    page.keyboard.press("Control+s")
+    end = time.monotonic() + 20
+    while '"image/png"' not in notebook.read_text() and time.monotonic() < end:
+        time.sleep(0.1)
+    return {"view": view, "code": code, "notebook": notebook.stat().st_size}
+
+
+def frames_while(page: Any, act: Callable[[], None]) -> dict[str, Any]:
+    """Do something; return the length of every frame meanwhile, and how many of them were drawn."""
+    drawn = "watch.frames = [], watch.explorer().drawn"
+    before = page.evaluate(drawn)
+    act()
+    lengths = page.evaluate("watch.frames")
+    return {"milliseconds": lengths, "drawn": page.evaluate(drawn) - before}
+
+
+def frames(page: Any) -> dict[str, dict[str, Any]]:
+    """Return the frames while it plays, while a step is dragged, and while a key sets the rate."""
+    root = page.locator(EXPLORER)
+    scrub = root.get_by_label("step", exact=True)
+    scrub.scroll_into_view_if_needed()
+
+    def wait() -> None:
+        page.wait_for_timeout(SECONDS * 1000)
+
+    root.get_by_label("first step").click()
+    root.get_by_label("play", exact=True).click()
+    found = {"playing": frames_while(page, wait)}
+    root.get_by_label("pause").click()
+    box = scrub.bounding_box()
+    left, right = box["x"] + 0.03 * box["width"], box["x"] + 0.97 * box["width"]
+    middle = box["y"] + box["height"] / 2
+
+    def drag() -> None:
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            for to in (left, right):  # a move of the mouse in every frame
+                page.mouse.move(to, middle, steps=60)
+
+    page.mouse.move(right, middle)
+    page.mouse.down()
+    found["scrubbing"] = frames_while(page, drag)
+    page.mouse.up()
+    root.locator("input.slider").focus()
+
+    def hold() -> None:
+        begin, presses = time.monotonic(), 0
+        while time.monotonic() < begin + SECONDS:
+            page.keyboard.press("ArrowLeft" if presses // 12 % 2 == 0 else "ArrowRight")
+            presses += 1  # as a key that is held down repeats: 30 times a second
+            page.wait_for_timeout(max(0, begin + presses / 30 - time.monotonic()) * 1000)
+
+    found["changing the rate"] = frames_while(page, hold)
+    return found
+
+
+def new_starts(page: Any) -> list[float]:
+    """Type a new start again and again; return the milliseconds from Enter to the new paths."""
+    box = page.locator(EXPLORER).get_by_label("start x0")
+    found = []
+    for number in range(NEW_STARTS + 1):
+        box.fill(f"{-1.9 + 3.7 * (number * 0.618 % 1):.3f}")
+        page.evaluate("watch.until()")
+        page.keyboard.press("Enter")
+        found.append(page.evaluate("watch.painted"))
+        page.wait_for_timeout(150)
+    return found[1:]  # the first one warms up
+
+
+def load_now() -> float | None:
+    """Return how many processes wanted a core in the last minute; None where nobody counts."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
+def measure_in(browser: Any, folder: Path) -> dict[str, Any]:
+    """Measure everything with a browser and an empty folder."""
+    home, work = folder / "home", folder / "work"
+    home.mkdir()
+    work.mkdir()
+    with jupyterlab(home, work) as lab:
+        with opened(browser, lab, work, "warm", WATCH) as page:  # brings files into the cache
+            first_paint(page)
+            numbers: dict[str, Any] = {"bytes": sizes(page, work / "warm.ipynb"), "first_paint": []}
+        for number in range(FIRST_PAINTS):
+            with opened(browser, lab, work, f"fresh{number}", WATCH) as page:
+                numbers["first_paint"].append(first_paint(page))
+                if number == FIRST_PAINTS - 1:
+                    page.wait_for_timeout(1500)
+                    numbers["frames"] = frames(page)
+                    numbers["new_start"] = new_starts(page)
+    return numbers
+
+
+def measure() -> dict[str, Any]:
+    """Start JupyterLab and a browser, and measure everything.
+
+    Returns
+    -------
+    dict
+        What the JSON holds under "browser".
+
+    Raises
+    ------
+    RuntimeError
+        If there is no Playwright or no browser, or if JupyterLab or the explorer does not start.
+    """
+    from optlab._doctor import find_browser
+
+    executable = find_browser()
+    if executable is None or installed_version(sys.executable, "playwright") is None:
+        raise RuntimeError("this needs Playwright and a Chromium; `optlab doctor` says how")
+    from playwright.sync_api import Error, sync_playwright
+
+    load = load_now()
+    try:
+        with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=str(executable), args=list(FLAGS))
+            version = browser.version
+            numbers = measure_in(browser, Path(folder))
+            browser.close()
+    except Error as error:
+        raise RuntimeError(f"the browser: {error}") from error
+    return {
+        "browser": version,
+        "jupyterlab": installed_version(sys.executable, "jupyterlab"),
+        "load": None if load is None else [load, load_now()],
+        "numbers": numbers,
+        "figures": [{**asdict(one), "met": one.met} for one in figures(numbers)],
+    }
