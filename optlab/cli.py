@@ -243,7 +243,7 @@ def _greeting(port: int, address: str, open_browser: bool) -> str:
             "",
         ]
     lines.append(
-        "Click into the first code cell; Shift+Enter shows the race. "
+        "Click into the first code cell; Shift+Enter opens the explorer. "
         "Control-C here stops JupyterLab."
     )
     return "\n".join(lines)

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from optlab._doctor import find_browser
 
 ROOT = Path(__file__).parent.parent
 ENTRIES = sorted((ROOT / "gallery").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda path: path.stem)
-def test_entry_makes_its_picture(entry: Path, tmp_path: Path) -> None:
+def _marked(entry: Path) -> Any:
+    """Mark the entries that open a browser."""
+    marks = [pytest.mark.browser] if "playwright" in entry.read_text() else []
+    return pytest.param(entry, marks=marks, id=entry.stem)
+
+
+@pytest.mark.parametrize("entry", [_marked(entry) for entry in ENTRIES])
+def test_entry_makes_its_picture(
+    entry: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if request.node.get_closest_marker("browser") and find_browser() is None:
+        reason = "no Chromium or Chrome on this computer"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
     picture = runpy.run_path(str(entry))["main"](tmp_path)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert (entry.parent / picture.name).is_file()

@@ -1,4 +1,4 @@
-"""What a newcomer sees: `optlab lab`, one Shift+Enter, the race."""
+"""What a newcomer sees: `optlab lab`, one Shift+Enter, the explorer; then the race in code."""
 
 import pytest
 
@@ -9,8 +9,16 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 PICTURE = "element => element.tagName != 'IMG' || (element.complete && element.naturalWidth > 100)"
 
 
-def test_one_shift_enter_shows_the_race(notebook):
-    output = notebook.run(0)
+def test_one_shift_enter_shows_the_explorer(notebook):
+    canvas = notebook.run(0).locator("canvas").first
+    canvas.wait_for(state="visible", timeout=60_000)
+    assert canvas.bounding_box()["width"] > 300
+    assert notebook.complaints == []
+
+
+def test_the_next_cell_shows_the_race(notebook):
+    notebook.run(0)
+    output = notebook.run(1)
     picture = output.locator("img:visible, .main-svg:visible").first
     picture.wait_for(timeout=60_000)
     assert picture.evaluate(PICTURE)
@@ -25,14 +33,16 @@ def test_one_shift_enter_shows_the_race(notebook):
 
 def test_the_figure_can_be_explored(notebook):
     """Where a plotly output has a PNG, JupyterLab shows that until the mouse enters it."""
-    output = notebook.run(0)
+    notebook.run(0)
+    output = notebook.run(1)
     picture = output.locator("img:visible, .main-svg:visible").first
     picture.wait_for(timeout=60_000)
+    picture.scroll_into_view_if_needed()
     box = picture.bounding_box()
     notebook.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    figure = notebook.cell(0).locator(".jp-RenderedPlotly .main-svg").first
+    figure = notebook.cell(1).locator(".jp-RenderedPlotly .main-svg").first
     figure.wait_for(state="visible", timeout=60_000)
-    assert notebook.cell(0).locator(".modebar-btn[data-title*='loud']").count() == 0
+    assert notebook.cell(1).locator(".modebar-btn[data-title*='loud']").count() == 0
     assert notebook.complaints == []
 
 

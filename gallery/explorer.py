@@ -1,0 +1,39 @@
+"""The explorer, as it opens: four optimizers over the whole ladder of rates, step 34.
+
+Run it with ``python gallery/explorer.py``: it exports the explorer as one page, opens the page in a
+Chromium or Chrome, and writes explorer.png beside this file. It needs the extra ``test``.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import optlab as ol
+from optlab._doctor import find_browser
+
+
+def main(folder: Path) -> Path:
+    """Write the picture into `folder` and give its path."""
+    from playwright.sync_api import sync_playwright
+
+    picture = folder / "explorer.png"
+    with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
+        page_file = Path(place) / "explorer.html"
+        ol.explore().to_html(page_file)
+        browser = playwright.chromium.launch(
+            executable_path=str(find_browser()), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(viewport={"width": 1300, "height": 900})
+        page.goto(page_file.as_uri())
+        page.wait_for_function("document.querySelectorAll('canvas').length > 1")
+        page.wait_for_timeout(1000)
+        page.screenshot(path=picture, full_page=True)
+        browser.close()
+    return picture
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
+    print(main(target))
