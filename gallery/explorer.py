@@ -25,11 +25,11 @@ def main(folder: Path) -> Path:
         browser = playwright.chromium.launch(
             executable_path=str(find_browser()), args=["--no-sandbox", "--disable-gpu"]
         )
-        page = browser.new_page(viewport={"width": 1300, "height": 900})
+        page = browser.new_page(viewport={"width": 1300, "height": 895})
         page.goto(page_file.as_uri())
         page.wait_for_function("document.querySelectorAll('canvas').length > 1")
         page.wait_for_timeout(1000)
-        page.screenshot(path=picture, full_page=True)
+        page.screenshot(path=picture)
         browser.close()
     return picture
 
