@@ -124,6 +124,7 @@ def run_ensemble(
     slots: dict[str, Any] = {
         name: np.full_like(p, start) for name, start in first.slots_for(settings.h).items()
     }
+    slots_before = dict(slots)
     alive = np.ones(members, dtype=bool)
     with np.errstate(all="ignore"):
         check_elementwise(surface, p)
@@ -153,8 +154,67 @@ def run_ensemble(
             value, _ = evaluate(surface, p)
             run.loss[:, steps], run.point[:, steps] = value, p
             run.stopped[alive & ~np.isfinite(value)] = steps
+    with np.errstate(all="ignore"):
+        _check_surface(surface, run)
+        _check_rule(first, settings, slots_before, run)
     _blank_after_stop(run)
     return run
+
+
+def _spread_over(count: int, most: int) -> np.ndarray:
+    """Give up to `most` places between 0 and `count`, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(int))
+
+
+def _check_surface(surface: Surface, run: EnsembleRun) -> None:
+    """Evaluate points of the run once more, one by one: a function may look at all it is given.
+
+    Raises
+    ------
+    NotOnePassError
+        If a number differs in one bit.
+    """
+    compute = surface.differentiate if surface.plan is None else surface.plan.replay
+    members, columns = run.loss.shape
+    for number, i in enumerate(_spread_over(members, 32)):
+        ends = columns if run.stopped[i] < 0 else run.stopped[i]
+        if ends < 1:
+            continue
+        k = _spread_over(ends, 32)[::-1][number % min(ends, 32)]
+        try:
+            value, *_ = compute(*run.point[i, k])
+        except Exception as error:
+            raise NotOnePassError(f"{surface.title} takes one point at a time: {error}") from error
+        if not np.array_equal(value, run.loss[i, k], equal_nan=True):
+            raise NotOnePassError(f"{surface.title} gives other numbers for arrays than for points")
+
+
+def _check_rule(
+    rule: Optimizer, settings: _Settings, start: dict[str, Any], run: EnsembleRun
+) -> None:
+    """Apply the rule once more, member by member: one that takes a norm would mix its members.
+
+    Raises
+    ------
+    NotOnePassError
+        If a number differs in one bit.
+    """
+    members, steps, _ = run.gradient.shape
+    for i in _spread_over(members, 32):
+        h = settings.each[settings.row[i]]
+        for k in _spread_over(steps if run.stopped[i] < 0 else run.stopped[i], 3):
+            before = start if not k else {name: a[:, k - 1] for name, a in run.slots.items()}
+            slots = Slots(**{name: array[i] for name, array in before.items()})
+            p, g, c = run.point[i, k], run.gradient[i, k], Scalars(**rule.scalars(int(k) + 1, h))
+            new, made = rule.update(p, g, slots, h, c)[:2]
+            same = np.array_equal(new, run.point[i, k + 1], equal_nan=True) and all(
+                np.array_equal(array, run.slots[name][i, k], equal_nan=True)
+                for name, array in made.items()
+            )
+            if not same:
+                raise NotOnePassError(
+                    f"{type(rule).__name__} mixes the members; its kind is not elementwise"
+                )
 
 
 def _blank_after_stop(run: EnsembleRun) -> None:

@@ -166,3 +166,31 @@ class TestNoise:
     def test_of_a_network(self) -> None:
         with pytest.raises(TypeError, match="network"):
             ol.problems.noisy("digits_mlp", 1.0)
+
+
+class Normalised(ol.optimizer.Optimizer):
+    """A rule that takes a norm, and forgot to say that it is not elementwise."""
+
+    hyperparameters = {"learning_rate": 0.1}
+
+    def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
+        return p - h.learning_rate * g / (np.sqrt(np.sum(g * g)) + 1e-12), {}
+
+
+def test_a_rule_that_mixes_its_members_runs_one_by_one() -> None:
+    rates = [0.01, 0.1, 0.5]
+    sweep = ol.sweep("booth", Normalised, {"learning_rate": rates}, steps=20)
+    for i, rate in enumerate(rates):
+        race = ol.compare("booth", {"run": Normalised(rate)}, steps=20)
+        np.testing.assert_array_equal(sweep.loss[i][:20], race["run"].loss)
+
+
+def test_a_function_that_looks_at_all_points_runs_one_by_one() -> None:
+    def peeks(x: Any, y: Any) -> Any:
+        return x**2 + 3 * y**2 if np.any(x > 0) else -2 * x + y**2
+
+    rates = [1e-3, 0.6, 0.9]
+    sweep = ol.sweep(peeks, ol.optimizer.SGD, {"learning_rate": rates}, start=(1, 1), steps=10)
+    for i, rate in enumerate(rates):
+        race = ol.compare(peeks, {"run": ol.optimizer.SGD(rate)}, start=(1, 1), steps=10)
+        np.testing.assert_array_equal(sweep.loss[i][:10], race["run"].loss)

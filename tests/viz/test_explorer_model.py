@@ -243,7 +243,8 @@ def test_what_the_browser_asks_is_answered_and_an_error_leaves_the_picture():
 
 def test_the_page_holds_its_data_and_asks_nobody(tmp_path):
     explorer = ol.explore(steps=50)
-    page = explorer.to_html(tmp_path / "page.html")
+    page = explorer.to_html()
+    assert explorer.to_html(tmp_path / "page.html") == tmp_path / "page.html"
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
     assert re.findall(r"https?://|//cdn|import\s*\(|fetch\(", page) == []
     assert base64.b64encode(explorer.buffers).decode() in page
@@ -279,3 +280,60 @@ def test_a_subclass_with_a_rule_of_its_own_gets_the_generic_rows():
 
     rows = formulas.rule_of(Mine(), ["moment1"], ["root"]).rows
     assert [row.label for row in rows] == ["gradient", "moment1", "root", "update", "new {axis}"]
+
+
+class TestBadStates:
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"step": 2.5}, "step must be"),
+            ({"coordinate": 7}, "coordinate must be"),
+            ({"text_size": "x"}, "text_size"),
+            ({"equal_rate": 0.03}, "equal_rate"),
+            ({"rate": {"Adam": -1}}, "above 0"),
+            ({"rate": {"Adam": float("nan")}}, "above 0"),
+            ({"steps": 5000}, "from 1 to 2000"),
+            ({"optimizers": []}, "one optimizer"),
+        ],
+    )
+    def test_are_refused_and_change_nothing(self, changes, message):
+        explorer = ol.explore(steps=40)
+        before = explorer.to_json()
+        with pytest.raises(ValueError, match=message):
+            explorer.change(**changes)
+        assert explorer.to_json() == before
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"optimizers": ["SGD", "SGD"]}, "name of its own"),
+            ({"optimizers": []}, "one optimizer"),
+            ({"steps": 0}, "steps must be"),
+            ({"steps": 5000}, "from 1 to 2000"),
+            ({"seed": "a"}, "seed must be"),
+        ],
+    )
+    def test_are_refused_at_once(self, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            ol.explore("booth", **arguments)
+
+    def test_a_failed_change_of_the_problem_leaves_the_old_one(self):
+        explorer = ol.explore(lambda x, y: x**2 + y**2, steps=20)
+        before = explorer.what_happened(step=3)
+        with pytest.raises(ValueError, match="start"):
+            explorer.change(problem=lambda x, y: x**2 + y**2 + np.nan)
+        assert explorer.change(step=3).what_happened() == before
+
+    def test_a_step_after_the_end_says_when_it_ended(self):
+        explorer = ol.explore("rosenbrock", {"SGD": ol.optimizer.SGD(1.0)}, steps=20)
+        with pytest.raises(ValueError, match="diverged at step"):
+            explorer.what_happened("SGD", 15)
+
+
+def test_the_best_rate_is_one_of_the_ladder_and_an_unknown_minimum_is_named_so():
+    explorer = ol.explore(
+        lambda x, y: x**2 + y**2 - 7, {"Adam": ol.optimizer.Adam(0.3)}, steps=60
+    ).change(mode="best")
+    model = explorer.model
+    assert model.runs["Adam"].rates[model.best["Adam"]] != 0.3
+    assert "lowest loss seen" in explorer.summary()

@@ -87,7 +87,14 @@ class Model:
         self.base = self.floor if self.floor_known else 0.0
         self.criteria = {name: runs.criterion(self.floor) for name, runs in self.runs.items()}
         self.best = {
-            name: best_of(self.criteria[name], runs.stopped) for name, runs in self.runs.items()
+            name: best_of(
+                # A rate of one's own is no candidate: the line under the figure says "best of".
+                np.where(np.isin(runs.rates, LADDER), self.criteria[name], np.inf)
+                if not self.network
+                else self.criteria[name],
+                runs.stopped,
+            )
+            for name, runs in self.runs.items()
         }
         self.equal = None if self.network else self._equal_rate()
         if state.selected not in self.runs:
@@ -323,9 +330,12 @@ class Model:
                 f"Same initial weights, same {state.steps} steps, seed {state.seed}. The runs are "
                 "as they were recorded: their rates are fixed."
             )
+        how = HOW_CHOSEN[state.mode]
+        if not self.floor_known:
+            how = how.replace("loss − minimum", "loss − lowest loss seen")
         return (
             f"Same start {words.point(self.start)}, same {state.steps} steps, seed {state.seed}. "
-            f"Rates: {HOW_CHOSEN[state.mode]}."
+            f"Rates: {how}."
         )
 
 

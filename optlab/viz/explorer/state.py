@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import optlab.optimizer as library
+from optlab.lab import LADDER
 from optlab.optimizer import Optimizer
 from optlab.viz.explorer.presets import PRESETS, AdamWithoutCorrection
 
@@ -120,7 +122,38 @@ class State:
             raise ValueError(f"mode must be one of {', '.join(MODES)}; got {state.mode!r}.")
         if state.theme not in ("auto", "light", "dark"):
             raise ValueError(f"theme must be auto, light or dark; got {state.theme!r}.")
+        state.check()
         return state
+
+    def check(self) -> None:
+        """Make sure that every value is of use.
+
+        Raises
+        ------
+        ValueError
+            It names the first that is not.
+        """
+        for name, low, high in (
+            ("step", 0, math.inf), ("steps", 1, math.inf), ("seed", -math.inf, math.inf),
+            ("coordinate", 0, 1),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if not (whole and low <= value <= high):
+                raise ValueError(f"{name} must be a whole number in its range; got {value!r}.")
+        if not (isinstance(self.text_size, (int, float)) and 0.5 <= self.text_size <= 3):
+            raise ValueError(f"text_size must be from 0.5 to 3; got {self.text_size!r}.")
+        if self.equal_rate is not None and self.equal_rate not in LADDER:
+            raise ValueError(
+                f"equal_rate must be a rate of the ladder that all have, {LADDER[0]:g}, 0.0002, "
+                f"0.0005, ... {LADDER[-1]:g}; got {self.equal_rate!r}."
+            )
+        names = [entry.name for entry in self.optimizers]
+        if len(set(names)) < len(names):
+            raise ValueError(f"every optimizer needs a name of its own; got {', '.join(names)}.")
+        for entry in self.optimizers:
+            if entry.rate is not None and not 0 < entry.rate < math.inf:
+                raise ValueError(f"the rate of {entry.name} must be above 0; got {entry.rate!r}.")
 
     @classmethod
     def from_json(cls, text: str) -> State:

@@ -12,6 +12,7 @@ from typing import Any
 import anywidget
 import traitlets
 
+from optlab.lab.compare import Comparison
 from optlab.lab.problems.find import NAMED, find
 from optlab.lab.problems.surface import Surface
 from optlab.optimizer import Optimizer
@@ -64,6 +65,11 @@ class Explorer(anywidget.AnyWidget):
         problem: Any = None,
         own: Mapping[str, Optimizer] | None = None,
     ) -> None:
+        state.check()
+        if state.steps > MOST_STEPS and not isinstance(problem, Comparison):
+            raise ValueError(f"steps must be from 1 to {MOST_STEPS}; got {state.steps!r}.")
+        if not state.optimizers and not isinstance(problem, Comparison):
+            raise ValueError("there must be one optimizer at least.")
         self._own_templates = dict(own or {})
         self._own_problem = problem
         problem = find_problem(state, problem) if problem is None else problem
@@ -149,7 +155,9 @@ class Explorer(anywidget.AnyWidget):
         >>> explorer.now.mode
         'custom'
         """
-        self._apply(self._changed(self.now, wanted))
+        named = wanted.get("problem")
+        own = None if named is None or isinstance(named, str) else find(named)
+        self._apply(self._changed(self.now, wanted), own=own)
         self._publish()
         return self
 
@@ -162,7 +170,7 @@ class Explorer(anywidget.AnyWidget):
         """Give the state as a short JSON; ``ol.explore().change(state=...)`` regenerates it."""
         return self.now.to_json()
 
-    def to_html(self, path: str | Path | None = None) -> str:
+    def to_html(self, path: str | Path | None = None) -> str | Path:
         """Give one self-contained page in which rate, play and scrub stay alive.
 
         Parameters
@@ -172,13 +180,14 @@ class Explorer(anywidget.AnyWidget):
 
         Returns
         -------
-        str
-            The page.
+        str or Path
+            The page; its path, if it was written to a file.
         """
         page = export.page(self._present(), dict(self.options))
-        if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
-        return page
+        if path is None:
+            return page
+        Path(path).write_text(page, encoding="utf-8")
+        return Path(path)
 
     def to_png(self, path: str | Path | None = None, width: int = 1300) -> bytes:
         """Give a picture of the present state, drawn by matplotlib.
@@ -204,9 +213,17 @@ class Explorer(anywidget.AnyWidget):
         model = self._present()
         state = model.state
         name = state.selected if name is None else name
-        step = state.step if step is None else step
-        if model.network or not 1 <= step <= state.steps:
-            raise ValueError(f"a step from 1 to {state.steps} of a surface; got {step!r}.")
+        if model.network:
+            raise ValueError("the steps of a network have too many numbers to write out.")
+        runs = model.runs.get(name)
+        if runs is None:
+            raise ValueError(f"there is no optimizer named {name!r}; there are {list(model.runs)}.")
+        ended = int(runs.stopped[model.rate_index(name)])
+        last = ended if ended >= 0 else state.steps
+        step = min(state.step, last) if step is None else step
+        if not 1 <= step <= last:
+            why = f" ({runs.why[model.rate_index(name)]})" if ended >= 0 else ""
+            raise ValueError(f"{name} took steps 1 to {last}{why}; got {step!r}.")
         place = state.coordinate if coordinate is None else coordinate
         rows = model.what_happened(name, step, min(place, len(model.axes) - 1))
         return [(label, text) for label, text, _ in rows]
@@ -239,7 +256,7 @@ class Explorer(anywidget.AnyWidget):
         if "problem" in wanted:
             named = wanted["problem"]
             if not isinstance(named, str):
-                self._own_problem, wanted["problem"] = find(named), OWN
+                wanted["problem"] = OWN
             fields["start"] = None
         fields |= wanted
         if isinstance(fields["start"], (int, float)):
@@ -247,28 +264,31 @@ class Explorer(anywidget.AnyWidget):
         if any(name in wanted for name in ("problem", "start", "steps", "optimizers")):
             fields["preset"] = ""
         state = State.from_dict(fields)
-        if isinstance(state.steps, bool) or not 1 <= int(state.steps) <= MOST_STEPS:
+        if state.steps > MOST_STEPS and not self.model.network:
             raise ValueError(f"steps must be from 1 to {MOST_STEPS}; got {state.steps!r}.")
-        state.steps, state.seed = int(state.steps), int(state.seed)
+        if not state.optimizers:
+            raise ValueError("there must be one optimizer at least.")
         names = [entry.name for entry in state.optimizers]
         for name, rate in rates.items():
             if name not in names:
                 raise ValueError(f"there is no optimizer named {name!r}; there are {names}.")
             state.optimizers[names.index(name)].rate = float(rate)
             state.mode = "custom"
+        state.check()
         if "selected" in wanted and state.selected not in names:
             raise ValueError(f"there is no optimizer named {state.selected!r}; there are {names}.")
         return state
 
-    def _apply(self, state: State, fit: bool = False) -> None:
+    def _apply(self, state: State, fit: bool = False, own: Any = None) -> None:
         """Compute what a state needs beyond the present model; nothing changes if that fails."""
         if self.model.network:
             self.model.state = state
             return
         problem = self.model.problem
         same_problem = state.problem == self.model.state.problem
+        own = self._own_problem if own is None else own
         if not same_problem or state.problem == OWN:
-            problem = find_problem(state, self._own_problem)
+            problem = find_problem(state, own)
             same_problem = problem is self.model.problem
         keep = same_problem and not fit and not state.preset
         box: Box | None = self.model.box if keep else None
@@ -276,7 +296,7 @@ class Explorer(anywidget.AnyWidget):
         fresh = Model(state, problem, self._own_templates, box)
         if box is not None and fresh.box == box and old.surface is problem:
             fresh.keep_land(old)
-        self._model = fresh
+        self._model, self._own_problem = fresh, own
 
     # What the browser asks ----------------------------------------------------------------------
 
@@ -293,12 +313,15 @@ class Explorer(anywidget.AnyWidget):
             self._publish(generation)
         except Exception as error:  # noqa: BLE001 - shown in the widget; the last picture stays
             self._serial += 1
-            said = f"{type(error).__name__}: {error}"
+            ours = isinstance(error, (TypeError, ValueError))  # their sentences say enough
+            said = str(error) if ours else f"{type(error).__name__}: {error}"
             self.answer = {"serial": self._serial, "generation": generation, "error": said}
 
     def _asked(self, state: State, action: str, value: Any) -> State:
         """Give the state that the browser asks for."""
-        if action in ("start", "steps", "seed", "problem", "preset"):
+        if action == "problem":  # where the cursor stood means nothing on another surface
+            return self._changed(state, {"problem": value, "step": State.step})
+        if action in ("start", "steps", "seed", "preset"):
             return self._changed(state, {action: value})
         if action == "setting":
             name, key, setting = value
@@ -321,7 +344,7 @@ class Explorer(anywidget.AnyWidget):
 
     def _send_file(self, kind: str, generation: int) -> None:
         if kind == "html":
-            content, mime = self.to_html().encode("utf-8"), "text/html"
+            content, mime = str(self.to_html()).encode("utf-8"), "text/html"
         else:
             content, mime = self.to_png(), "image/png"
         name = f"optlab-explorer.{kind}"

@@ -25,7 +25,7 @@ Object.assign(Explorer.prototype, {
   layOut() {
     const width = this.root.clientWidth;
     if (!width) return false;
-    this.root.classList.toggle("narrow", width < 760);
+    this.root.classList.toggle("narrow", width < 760 * Math.max(1, this.state.text_size * 0.85));
     this.root.style.setProperty("--size", `${this.state.text_size}`);
     this.root.classList.toggle("tight", this.left.clientWidth < 560 * this.state.text_size);
     if (this.map) this.map.resize(this.left.clientWidth);

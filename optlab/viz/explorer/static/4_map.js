@@ -54,10 +54,10 @@ class MapPanel {
   }
 
   resize(width) {
+    if (width !== this.width) this.landKey = "";
     this.width = width;
     this.height = Math.round(width * (this.explorer.land.curve ? 0.62 : 518 / 690));
     this.element.style.height = `${this.height}px`;
-    this.landKey = "";
   }
 
   drawBase() {

@@ -56,7 +56,7 @@ class Controls {
     if (start.every(Number.isFinite)) {
       explorer.map.wantedStart = start;
       explorer.request("start", start);
-    } else this.showStart(explorer.state.start);
+    } else explorer.state.start.forEach((value, i) => (this.startBoxes[i].value = value));
   }
 
   showStart(start) {

@@ -34,7 +34,7 @@ Object.assign(Controls.prototype, {
       const told = middle.querySelector(".fate");
       if (told) put(told, fate);
       row.classList.toggle("ended", Boolean(fate));
-      if (fate && !told) put(loss, ended ? fate.replace("diverged at ", "diverged, ") : loss.textContent);
+      if (fate && !told) put(loss, ended ? fate.replace("diverged at ", "diverged,\n") : loss.textContent);
       loss.title = fate;
     }
     if (this.slider) {

@@ -88,7 +88,11 @@ class Explorer {
     const mine = this.state;
     this.state = sent;
     if (mine && !all) {
-      for (const name of ["step", "slot", "coordinate", "theme", "text_size"]) sent[name] = mine[name];
+      for (const name of ["step", "slot", "coordinate", "theme", "text_size", "mode", "equal_rate"]) sent[name] = mine[name];
+      for (const entry of sent.optimizers) {
+        const own = mine.optimizers.find((one) => one.name === entry.name);
+        if (own) entry.rate = own.rate;
+      }
       if (sent.optimizers.some((entry) => entry.name === mine.selected)) sent.selected = mine.selected;
     }
     const header = model.get("data");
@@ -109,12 +113,20 @@ class Explorer {
 
   set(changes) {
     Object.assign(this.state, changes);
+    if ("selected" in changes) this.followSelected();
     this.updateAll();
     this.sync();
   }
 
   get selected() {
     return this.runs.byName.get(this.state.selected) || this.runs.optimizers[0];
+  }
+
+  // A slot that only another optimizer has would leave the panel without the chosen one.
+  followSelected() {
+    const { slots, terms } = this.selected;
+    const own = ["gradient", ...slots.map((name) => `new.${name}`), ...terms.map((name) => `term.${name}`)];
+    if (!own.includes(this.slot)) this.state.slot = own[1] || own[0];
   }
 
   get slot() {
@@ -151,6 +163,14 @@ class Explorer {
   }
 
   setRate(index) {
+    if (this.state.mode === "equal") {
+      // Only rates that all of them have: past one of this optimizer's own, on to the next.
+      const { rates } = this.selected;
+      const shared = (at) => this.runs.optimizers.every((entry) => entry.rates.includes(rates[at]));
+      const by = index >= this.rateIndex(this.selected) ? 1 : -1;
+      while (rates[index] !== undefined && !shared(index)) index += by;
+      if (rates[index] === undefined) return;
+    }
     const rate = this.selected.rates[index];
     if (this.state.mode === "equal") this.state.equal_rate = rate;
     else {
@@ -234,20 +254,31 @@ class Explorer {
       this.updateAll();
     }
     this.answeredIn = mine ? performance.now() - this.askedAt : 0;
+    this.finish(next);
+  }
+
+  // After an answer: send what waited, or tell the kernel what was moved meanwhile.
+  finish(next) {
     if (!this.inFlight) this.root.removeAttribute("aria-busy");
     if (next) this.request(next.action, next.value);
+    else this.sync();
   }
 
   onMessage(content, buffers) {
     if (!content || !content.file || content.generation !== this.inFlight) return;
     this.inFlight = 0;
-    this.root.removeAttribute("aria-busy");
+    const next = this.waiting && this.waiting.shift();
+    if (this.waiting && !this.waiting.length) this.waiting = null;
+    this.finish(next);
     download(content.file, content.type, buffers.map((view) => view.buffer ? new Uint8Array(view.buffer, view.byteOffset, view.byteLength) : view));
   }
 
   say(text) {
-    this.controls.message.textContent = text;
-    this.controls.message.hidden = !text;
+    const { message, more, footer, says } = this.controls;
+    // Where the user is looking: beside the fields that he is editing, else above the picture.
+    (more.contains(document.activeElement) ? footer : says).after(message);
+    message.textContent = text;
+    message.hidden = !text;
   }
 
   // Tell the kernel where things stand, at most every 100 ms.
