@@ -156,8 +156,3 @@ class Arena:
             else:
                 found.append((i, i + 1, key))
         return found
-
-    def piece(self, array: Any, i: int) -> Any:
-        """Give parameter i's part of an array that is flat like the arena, in its own shape."""
-        shape = self.parameters[i].data.shape
-        return array[self.bounds[i] : self.bounds[i + 1]].reshape(shape)

@@ -75,10 +75,6 @@ def _refusal(what: str) -> CaptureRefusedError:
     return CaptureRefusedError(f"{what} ({where}): a plan cannot repeat it.")
 
 
-def _negative(x: Any) -> Any:
-    return -x
-
-
 _COMPUTE: dict[str, Callable[..., Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
     "matmul": operator.matmul, "mod": operator.mod, "neg": operator.neg, "lt": operator.lt,

@@ -15,25 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.jupyter import FLAGS, OWN_FOLDERS
 from optlab._doctor import find_browser
 
 ROOT = Path(__file__).resolve().parents[2]
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-sync",
-]
-OWN_FOLDERS = (
-    "JUPYTER_CONFIG_DIR",
-    "JUPYTER_DATA_DIR",
-    "JUPYTER_RUNTIME_DIR",
-    "JUPYTERLAB_SETTINGS_DIR",
-    "JUPYTERLAB_WORKSPACES_DIR",
-    "IPYTHONDIR",
-)
 
 
 @pytest.fixture(scope="module")
