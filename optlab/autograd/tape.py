@@ -20,9 +20,6 @@ from optlab.backend import events
 if TYPE_CHECKING:
     from optlab.autograd.operation import Operation, Recipe
 
-Array = (
-    Any  # numpy.ndarray, numpy scalar, cupy.ndarray, or an array that records what is done to it
-)
 Shape = tuple[int, ...]
 Hook = Callable[[Any], Any]
 
