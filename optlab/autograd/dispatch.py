@@ -7,16 +7,12 @@ plain arrays; the rest is refused by name.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from optlab.autograd.composed import COMPOSED, not_covered
 from optlab.autograd.operation import TABLE
-from optlab.autograd.operators import power
-from optlab.autograd.rules.reductions import NORM
-from optlab.autograd.rules.shapes import concatenation, stacking
 from optlab.autograd.tensor import Tensor, apply, raw
 
 #: Functions without a derivative: they see the values and give plain arrays.
@@ -33,9 +29,6 @@ PLAIN: set[Any] = {
 
 #: Functions that write into their first argument.
 IN_PLACE: set[Any] = {np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal}
-
-#: Functions written with other functions.
-COMPOSED: dict[Any, Callable[..., Any]] = {}
 
 #: Ufuncs whose ``reduce`` is a function of its own.
 REDUCTIONS: dict[Any, Any] = {
@@ -87,7 +80,7 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
         return universal_function(
             ufunc, "__call__", (np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b), kwargs
         )
-    raise _not_covered(ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}")
+    raise not_covered(ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}")
 
 
 def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -115,16 +108,8 @@ def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
             f"np.{function.__name__} writes in place, which would lose the gradient of a Tensor. "
             "Build a new value with np.where or optlab.numpy."
         )
-    raise _not_covered(
+    raise not_covered(
         f"{function.__module__}.{function.__name__}".removeprefix("numpy.").removeprefix("np.")
-    )
-
-
-def _not_covered(name: str) -> TypeError:
-    return TypeError(
-        f"np.{name} has no derivative rule for Tensors yet. Write it with functions that have "
-        f"one, add a rule (optlab.autograd.rule), or use np.{name}(t.detach().numpy()) if no "
-        "gradient is needed."
     )
 
 
@@ -152,154 +137,3 @@ def _raw_everywhere(x: Any) -> Any:
     if isinstance(x, dict):
         return {key: _raw_everywhere(value) for key, value in x.items()}
     return x
-
-
-def composed(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Write a function of NumPy with other functions."""
-
-    def put(written: Callable[..., Any]) -> Callable[..., Any]:
-        for function in functions:
-            COMPOSED[function] = written
-        return written
-
-    return put
-
-
-@composed(np.power)
-def _power(a: Any, b: Any) -> Any:
-    return power(a, b) if isinstance(a, Tensor) else apply(TABLE[np.power], (a, b))
-
-
-@composed(np.concatenate)
-def _concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Any:
-    arrays = list(arrays)
-    if axis is None:
-        arrays, axis = [np.ravel(x) for x in arrays], 0
-    lengths = [np.shape(x)[axis] for x in arrays]
-    bounds = tuple(np.cumsum([0, *lengths]).tolist())
-    return apply(concatenation(len(arrays)), arrays, {"axis": axis, "bounds": bounds})
-
-
-@composed(np.stack)
-def _stack(arrays: Sequence[Any], axis: int = 0) -> Any:
-    arrays = list(arrays)
-    return apply(stacking(len(arrays)), arrays, {"axis": axis})
-
-
-@composed(np.amax)
-def _amax(a: Any, *args: Any, **kwargs: Any) -> Any:
-    return np.max(a, *args, **kwargs)
-
-
-@composed(np.amin)
-def _amin(a: Any, *args: Any, **kwargs: Any) -> Any:
-    return np.min(a, *args, **kwargs)
-
-
-@composed(np.astype)
-def _astype(x: Any, dtype: Any, **kwargs: Any) -> Any:
-    return x.astype(dtype)
-
-
-@composed(np.copy)
-def _copy(a: Any, **kwargs: Any) -> Any:
-    return +a
-
-
-@composed(np.linalg.norm)
-def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    several = np.ndim(x) > 1 if axis is None else isinstance(axis, tuple)
-    if ord is not None and ord != ("fro" if several else 2):
-        raise _not_covered(f"linalg.norm with ord={ord!r}")
-    return apply(NORM, (x,), {"axis": axis, "keepdims": keepdims})
-
-
-@composed(np.atleast_1d)
-def _atleast_1d(x: Any) -> Any:
-    return np.reshape(x, (1,)) if np.ndim(x) == 0 else x
-
-
-@composed(np.atleast_2d)
-def _atleast_2d(x: Any) -> Any:
-    return np.reshape(x, (1,) * (2 - np.ndim(x)) + np.shape(x)) if np.ndim(x) < 2 else x
-
-
-@composed(np.vstack)
-def _vstack(arrays: Sequence[Any]) -> Any:
-    return np.concatenate([np.atleast_2d(x) for x in arrays], 0)
-
-
-@composed(np.hstack)
-def _hstack(arrays: Sequence[Any]) -> Any:
-    arrays = [np.atleast_1d(x) for x in arrays]
-    return np.concatenate(arrays, 0 if np.ndim(arrays[0]) == 1 else 1)
-
-
-@composed(np.column_stack)
-def _column_stack(arrays: Sequence[Any]) -> Any:
-    return np.concatenate([np.reshape(x, (-1, 1)) if np.ndim(x) < 2 else x for x in arrays], 1)
-
-
-@composed(np.dot)
-def _dot(a: Any, b: Any) -> Any:
-    if np.ndim(a) == 0 or np.ndim(b) == 0:
-        return np.multiply(a, b)
-    if np.ndim(b) <= 2:
-        return np.matmul(a, b)
-    raise _not_covered("dot with a right side of more than two axes")
-
-
-@composed(np.outer)
-def _outer(a: Any, b: Any) -> Any:
-    return np.reshape(a, (-1, 1)) * np.reshape(b, (1, -1))
-
-
-@composed(np.clip)
-def _clip(x: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
-    low = a_min if a_min is not None else min
-    high = a_max if a_max is not None else max
-    return apply(TABLE[np.clip], (x, low, high))
-
-
-@composed(np.where)
-def _where(condition: Any, *choices: Any) -> Any:
-    condition = raw(condition)
-    if not choices:
-        return np.nonzero(condition)
-    return apply(TABLE[np.where], (condition, *choices))
-
-
-@composed(np.ravel)
-def _ravel(x: Any, order: str = "C") -> Any:
-    if order != "C":
-        raise TypeError(f"np.ravel(..., order={order!r}) is not covered on Tensors; order='C' is.")
-    return apply(TABLE[np.ravel], (x,))
-
-
-@composed(np.reshape)
-def _reshape(x: Any, shape: Any = None, order: str = "C", *, newshape: Any = None) -> Any:
-    if order != "C":
-        raise TypeError(
-            f"np.reshape(..., order={order!r}) is not covered on Tensors; order='C' is."
-        )
-    shape = newshape if shape is None else shape
-    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    return apply(TABLE[np.reshape], (x,), {"shape": shape})
-
-
-@composed(np.array_split)
-def _array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    before = (slice(None),) * (axis % np.ndim(x))
-    parts = np.array_split(np.arange(np.shape(x)[axis]), indices_or_sections)
-    starts = np.cumsum([0] + [len(part) for part in parts]).tolist()
-    return [x[(*before, slice(a, b))] for a, b in itertools.pairwise(starts)]
-
-
-@composed(np.split)
-def _split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
-    length = np.shape(x)[axis]
-    if isinstance(indices_or_sections, (int, np.integer)) and length % indices_or_sections:
-        raise ValueError(
-            f"an axis of length {length} cannot be split into {indices_or_sections} equal parts."
-        )
-    return _array_split(x, indices_or_sections, axis)

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+#: The rows are imported by the tests; collected for doctests as well they would be put in twice.
+collect_ignore = ["rows"]
+
 
 @pytest.fixture
 def no_collector() -> Iterator[None]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd.dispatch import COMPOSED
+from optlab.autograd.composed import COMPOSED
 from optlab.autograd.operation import TABLE
 from optlab.autograd.rules.elementwise import integer_power
 from tests.autograd.rows import BINARY, ROWS, UNARY, Case, numbers
@@ -30,7 +30,7 @@ every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
 
 def test_every_function_of_the_engine_has_a_row() -> None:
     missing = sorted(f"{f.__module__}.{f.__name__}" for f in FUNCTIONS - set(ROWS))
-    assert not missing, f"add rows to tests/autograd/rows.py for: {', '.join(missing)}"
+    assert not missing, f"add rows to tests/autograd/rows for: {', '.join(missing)}"
 
 
 def test_every_row_is_of_a_function_of_the_engine() -> None:

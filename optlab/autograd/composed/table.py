@@ -1,0 +1,29 @@
+"""The table of NumPy's functions that are written with other functions, so need no rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+#: Functions written with other functions, filled by the files beside this one.
+COMPOSED: dict[Any, Callable[..., Any]] = {}
+
+
+def composed(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Write a function of NumPy with other functions."""
+
+    def put(written: Callable[..., Any]) -> Callable[..., Any]:
+        for function in functions:
+            COMPOSED[function] = written
+        return written
+
+    return put
+
+
+def not_covered(name: str) -> TypeError:
+    """Give the error for a function that has no rule, with what to write instead."""
+    return TypeError(
+        f"np.{name} has no derivative rule for Tensors yet. Write it with functions that have "
+        f"one, add a rule (optlab.autograd.rule), or use np.{name}(t.detach().numpy()) if no "
+        "gradient is needed."
+    )
