@@ -9,13 +9,18 @@ first argument (g)     the gradient that arrives
 ``x`` / ``a``, ``b``   the input of one-input / two-input functions (or the input's own name)
 ``y``                  the output
 ``x_shape``            the shape of that input (costs no memory)
+``needs``              for each input, whether its gradient is wanted
 any other name         a static argument such as ``axis``, by keyword
 =====================  ==================================================================
+
+An operation with several outputs has ``g[i]`` and ``y[i]``. Where the gradients of several inputs
+share much of their work, one rule (``joint=``) gives them all, as a tuple.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -39,7 +44,7 @@ class Recipe:
         the rule's arguments stand, and the static arguments it names.
     """
 
-    __slots__ = ("needs_shapes", "pullbacks", "saved_inputs", "select", "sources")
+    __slots__ = ("joint", "needs_shapes", "pullbacks", "saved_inputs", "select", "sources")
 
     def __init__(self, operation: Operation, mask: int) -> None:
         names = operation.inputs
@@ -47,25 +52,39 @@ class Recipe:
         place = {name: i for i, name in enumerate(names)}
         place["y"] = arity
         place |= {f"{name}_shape": arity + 1 + i for i, name in enumerate(names)}
+        needs = tuple(bool(mask >> position & 1) for position in range(arity))
         sources: list[int] = []
-        chosen = []
-        for position, pullback in enumerate(operation.pullbacks):
-            if not mask >> position & 1:
-                continue
-            if pullback is None:
-                raise TypeError(
-                    f"{operation.name} has no derivative with respect to its argument "
-                    f"{names[position]!r}; give it an array, or the Tensor's .detach()."
-                )
+
+        def read_by(pullback: Pullback) -> tuple[Pullback, tuple[int, ...], tuple[str, ...]]:
+            """Find where the arguments of a rule come from, and see that they are saved."""
             reads, static = [], []
             for name in _arguments_of(pullback):
                 if name in place:
                     if place[name] not in sources:
                         sources.append(place[name])
                     reads.append(sources.index(place[name]))
-                else:
+                elif name != "needs":
                     static.append(name)
-            chosen.append((position, pullback, tuple(reads), tuple(static)))
+            if "needs" in _arguments_of(pullback):
+                pullback = partial(pullback, needs=needs)
+            return pullback, tuple(reads), tuple(static)
+
+        wanted = [position for position in range(arity) if needs[position]]
+        #: The rule that gives all gradients at once, if there is one, and what it reads.
+        self.joint = None
+        if operation.joint is not None:
+            self.joint = read_by(operation.joint)
+            chosen: list[Any] = [(position, itemgetter(position), (), ()) for position in wanted]
+        else:
+            chosen = []
+            for position in wanted:
+                pullback = operation.pullbacks[position]
+                if pullback is None:
+                    raise TypeError(
+                        f"{operation.name} has no derivative with respect to its argument "
+                        f"{names[position]!r}; give it an array, or the Tensor's .detach()."
+                    )
+                chosen.append((position, *read_by(pullback)))
         self.sources = tuple(sources)
         self.pullbacks = tuple(chosen)
         #: Inputs whose values are kept: if one is a leaf, it must not be overwritten meanwhile.
@@ -106,9 +125,15 @@ class Operation:
         The names of the arguments that are not arrays, in their positional order.
     view : bool
         Whether the output may lie in the memory of the first input.
+    several : bool
+        Whether `forward` gives a tuple of arrays.
+    joint : callable or None
+        One rule that gives the gradients of all inputs, in place of `pullbacks`.
     """
 
-    __slots__ = ("forward", "inputs", "name", "pullbacks", "recipes", "static", "view")
+    __slots__ = (
+        "forward", "inputs", "joint", "name", "pullbacks", "recipes", "several", "static", "view",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -118,6 +143,8 @@ class Operation:
         inputs: Sequence[str],
         static: Sequence[str] = (),
         view: bool = False,
+        several: bool = False,
+        joint: Pullback | None = None,
     ) -> None:
         self.name = name
         self.forward = forward
@@ -125,6 +152,8 @@ class Operation:
         self.inputs = tuple(inputs)
         self.static = tuple(static)
         self.view = view
+        self.several = several
+        self.joint = joint
         self.recipes: dict[int, Recipe] = {}
 
     def recipe(self, mask: int) -> Recipe:
@@ -193,6 +222,8 @@ def rule(
     static: str = "",
     forward: Callable[..., Any] | None = None,
     view: bool = False,
+    several: bool = False,
+    joint: Pullback | None = None,
 ) -> Operation:
     """Write one row of the table: a function and its vector-Jacobian products.
 
@@ -210,6 +241,11 @@ def rule(
         What computes the value, if it is not `function` itself.
     view : bool
         Whether the output may lie in the memory of the first input.
+    several : bool
+        Whether the function gives a tuple of arrays.
+    joint
+        One rule that gives the gradients of all inputs as a tuple (None for an input that has no
+        derivative), in place of `pullbacks`; `inputs` must be named.
 
     Examples
     --------
@@ -226,7 +262,14 @@ def rule(
     """
     names = inputs.split() or (["x"] if len(pullbacks) == 1 else ["a", "b"])
     operation = Operation(
-        function.__name__, forward or function, pullbacks, names, static.split(), view
+        function.__name__,
+        forward or function,
+        pullbacks,
+        names,
+        static.split(),
+        view,
+        several,
+        joint,
     )
     TABLE[function] = operation
     return operation

@@ -165,6 +165,7 @@ class Node:
 
     def saved_as_tensors(self) -> tuple[Any, ...]:
         """Give the saved values tied to the tape, so that a rule run on them is recorded too."""
+        from optlab.autograd.several import outputs_of
         from optlab.autograd.tensor import Tensor
 
         assert self.saved is not None
@@ -172,7 +173,10 @@ class Node:
         tied = []
         for value, source in zip(self.saved, self.recipe.sources, strict=True):
             owner = self if source == output else self.edges[source] if source < output else None
-            tied.append(value if owner is None else Tensor(value, owner))
+            if owner is self and self.operation.several:
+                tied.append(outputs_of(self, value))
+            else:
+                tied.append(value if owner is None else Tensor(value, owner))
         return tuple(tied)
 
     def __repr__(self) -> str:
@@ -286,18 +290,23 @@ def backpropagate(
                 node.check_unchanged()
             if create_graph:
                 saved = node.saved_as_tensors()
-            edges = node.edges
-            for position, pullback, reads, names in node.recipe.pullbacks:
+            edges, recipe, static = node.edges, node.recipe, node.static
+            if recipe.joint is not None:
+                pullback, reads, names = recipe.joint
+                named = {name: static[name] for name in names if name in static}
+                g = pullback(g, *[saved[i] for i in reads], **named)
+            for position, pullback, reads, names in recipe.pullbacks:
                 edge = edges[position]
                 if useful is not None and edge not in useful:
                     continue
                 arguments = [saved[i] for i in reads]
                 if names:
-                    static = node.static
                     named = {name: static[name] for name in names if name in static}
                     part = pullback(g, *arguments, **named)
                 else:
                     part = pullback(g, *arguments)
+                if part is None:
+                    continue
                 if part.shape != edge.shape:
                     part = unbroadcast(part, edge.shape)
                 if part.dtype != edge.dtype:

@@ -16,6 +16,7 @@ from optlab.autograd.methods import ArrayMethods
 from optlab.autograd.mode import recording
 from optlab.autograd.operation import Operation
 from optlab.autograd.operators import Operators
+from optlab.autograd.several import collected, outputs_of
 from optlab.backend import events
 
 _NOTHING: dict[str, Any] = {}
@@ -310,7 +311,10 @@ class Tensor(Operators, ArrayMethods):
 
 
 def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = _NOTHING) -> Tensor:
-    """Run `operation` on Tensors and arrays, and put it on the tape where a gradient is needed."""
+    """Run `operation` on Tensors and arrays, and put it on the tape where a gradient is needed.
+
+    For an operation with several outputs see `apply_several`.
+    """
     values = []
     edges = []
     mask = 0
@@ -328,7 +332,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
         bit += bit
     y = operation.forward(*values, **static) if static else operation.forward(*values)
     if not mask or not recording.on:
-        return Tensor(y)
+        return collected(y, map(Tensor, y)) if operation.several else Tensor(y)
     recipe = operation.recipes.get(mask) or operation.recipe(mask)
     values.append(y)
     if recipe.needs_shapes:
@@ -338,19 +342,27 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
         node = edges[i]
         if node is not None and node.source is not None:
             version += node.source.version
-    if y.dtype.kind != "f":
+    shape, dtype = ((), y[0].dtype) if operation.several else (y.shape, y.dtype)
+    if dtype.kind != "f":
         raise TypeError(
-            f"{operation.name} gives {y.dtype} here; gradients are for real floating numbers. Use "
+            f"{operation.name} gives {dtype} here; gradients are for real floating numbers. Use "
             ".detach() where no gradient is wanted."
         )
     source = edges[0].source if operation.view and edges[0] is not None else None
     node = tape.Node(
-        operation, tuple(edges), recipe.select(values), recipe, static, y.shape, y.dtype, version,
+        operation, tuple(edges), recipe.select(values), recipe, static, shape, dtype, version,
         source,
     )  # fmt: skip
     if events.operation_recorded.listeners:
         events.operation_recorded.publish(node)
-    return Tensor(y, node)
+    return outputs_of(node, y) if operation.several else Tensor(y, node)
+
+
+def apply_several(
+    operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = _NOTHING
+) -> tuple[Tensor, ...]:
+    """Run an operation with several outputs: as `apply`, but it gives a tuple of Tensors."""
+    return apply(operation, inputs, static)  # type: ignore[return-value]
 
 
 def refusal(t: Any, call: str, instead: str) -> SilentDetachError:

@@ -1,0 +1,87 @@
+"""Operations with several outputs, such as ``np.linalg.eigh``.
+
+Such an operation is one node. Each of its outputs is a node of its own that points at it and hands
+back what arrives as `Parts`. Parts add up like any gradient: the walk back knows nothing of this.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optlab.autograd.operation import Operation
+from optlab.autograd.tape import Node
+from optlab.backend.arrays import Shape, zeros_beside
+
+
+class Parts:
+    """The gradients that arrived at the outputs of one operation; ``g[i]`` is that of output i.
+
+    An output that nothing was computed from has a gradient of zeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> g = Parts({1: np.ones(2)}, ((3,), (2,))) + Parts({1: np.ones(2)}, ((3,), (2,)))
+    >>> g[0], g[1]
+    (array([0., 0., 0.]), array([2., 2.]))
+    """
+
+    __slots__ = ("arrived", "dtype", "shapes")
+
+    shape: Shape = ()  # that of the node
+
+    def __init__(self, arrived: dict[int, Any], shapes: tuple[Shape, ...]) -> None:
+        self.arrived = arrived
+        self.shapes = shapes
+        self.dtype = next(iter(arrived.values())).dtype
+
+    def __contains__(self, i: int) -> bool:
+        return i in self.arrived
+
+    def __getitem__(self, i: int) -> Any:
+        from optlab.autograd.tensor import raw
+
+        if i in self.arrived:
+            return self.arrived[i]
+        return zeros_beside(raw(next(iter(self.arrived.values()))), self.shapes[i])
+
+    def __add__(self, other: Parts) -> Parts:
+        total = dict(self.arrived)
+        for i, g in other.arrived.items():
+            total[i] = total[i] + g if i in total else g
+        return Parts(total, self.shapes)
+
+    def astype(self, dtype: Any) -> Parts:
+        """Give the same gradients in another dtype."""
+        return Parts({i: g.astype(dtype) for i, g in self.arrived.items()}, self.shapes)
+
+
+OUTPUT = Operation(
+    "output",
+    lambda several, index, shapes: several[index],
+    [lambda g, index, shapes: Parts({index: g}, shapes)],
+    ["several"],
+    ["index", "shapes"],
+)
+
+
+def outputs_of(node: Node, values: Any) -> Any:
+    """Give the outputs of `node` as Tensors, in a tuple (a named one, where NumPy's is)."""
+    from optlab.autograd.tensor import Tensor
+
+    shapes = tuple(value.shape for value in values)
+    recipe = OUTPUT.recipe(1)
+    tensors = []
+    for index, value in enumerate(values):
+        output = None
+        if value.dtype.kind == "f":
+            static = {"index": index, "shapes": shapes}
+            output = Node(OUTPUT, (node,), (), recipe, static, value.shape, value.dtype)
+        tensors.append(Tensor(value, output))
+    return collected(values, tensors)
+
+
+def collected(values: Any, tensors: Any) -> Any:
+    """Give `tensors` in the kind of tuple that `values` is."""
+    make = getattr(type(values), "_make", tuple)
+    return make(tensors)
