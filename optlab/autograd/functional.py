@@ -1,8 +1,9 @@
 """Derivatives of functions: grad, vjp, jvp, jacobian, hessian, hvp, all built on one walk back.
 
-The functions here give arrays for arrays and Tensors for Tensors. A result that something outside
-still differentiates (an enclosing `grad`, a Parameter of the user) stays a Tensor on its tape, so
-transforms can be nested through closures.
+The functions here give arrays for arrays and Tensors for Tensors, and containers (dicts, lists,
+tuples) of them for containers. A result that something outside still differentiates (an enclosing
+`grad`, a Parameter of the user) stays a Tensor on its tape, so transforms can be nested through
+closures.
 """
 
 from __future__ import annotations
@@ -13,130 +14,24 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd import tape
+from optlab.autograd import tape, trees
 from optlab.autograd.mode import grad_mode, recording
-from optlab.autograd.rules.elementwise import POSITIVE
-from optlab.autograd.tensor import Tensor, _leaf, apply, raw
-
-Argnums = int | Sequence[int]
+from optlab.autograd.run import Argnums, Run, name_of, positions
+from optlab.autograd.tensor import Tensor
 
 
-class _Run:
-    """One evaluation of a function, with its arguments put on the tape.
-
-    Attributes
-    ----------
-    inputs : list of Tensor
-        What the function was given in place of the arguments that are differentiated.
-    value : Tensor
-        What it returned.
-    watched : bool
-        Whether something outside traces the result, so that derivatives must be recorded too.
-    """
-
-    def __init__(
-        self, f: Callable[..., Any], args: tuple[Any, ...], argnums: Sequence[int], kwargs: Any
-    ) -> None:
-        enabled = recording.on
-        self.gives_tensors = any(isinstance(args[i], Tensor) for i in argnums)
-        with grad_mode(True):
-            filled = list(args)
-            self.inputs = []
-            for i in argnums:
-                filled[i] = _entry(args[i], traced=enabled)
-                self.inputs.append(filled[i])
-            try:
-                value = f(*filled, **kwargs)
-            finally:
-                # Nobody but this run will ever ask for the gradients of its own leaves.
-                for t in self.inputs:
-                    if not t.node.order:
-                        t.node.live = False
-        if isinstance(value, (tuple, list)):
-            raise TypeError(
-                f"{_name(f)} returned a {type(value).__name__}; a function to differentiate "
-                "returns one array. Join its parts with optlab.numpy.stack or np.concatenate."
-            )
-        self.value = value if isinstance(value, Tensor) else Tensor(np.asarray(value))
-        if self.value.dtype.kind not in "fiub":
-            raise TypeError(
-                f"{_name(f)} returned {value!r} of type {type(value).__name__}; a function to "
-                "differentiate returns one array of numbers. (A missing return?)"
-            )
-        own = {t.node for t in self.inputs}
-        self.watched = False
-        if enabled and self.value.node is not None:
-            nodes = tape.ancestors(self.value.node)
-            self.watched = any(not n.order and n.live and n not in own for n in nodes)
-
-    def pull(self, seed: Any, retain_graph: bool = False) -> list[Any]:
-        """Give the gradient of <seed, value> for each input, as the caller should see it."""
-        nodes = [t.node for t in self.inputs]
-        found: list[Any] = [None] * len(nodes)
-        if self.value.node is not None:
-            found = tape.backpropagate(
-                self.value.node,
-                Tensor(raw(seed), getattr(seed, "node", None)) if self.watched else raw(seed),
-                targets=nodes,
-                create_graph=self.watched,
-                retain_graph=retain_graph or self.watched,
-            )
-        return [
-            self.hand_out(np.zeros_like(t.data) if g is None else g)
-            for t, g in zip(self.inputs, found, strict=True)
-        ]
-
-    def hand_out(self, value: Any) -> Any:
-        """Give a Tensor where Tensors were given or something traces it, else an array."""
-        if isinstance(value, Tensor):
-            if value.node is not None and self.watched:
-                return value
-            value = value.data
-        return Tensor(value) if self.gives_tensors else value
-
-    def result(self) -> Any:
-        """Give the value of the function, as the caller should see it."""
-        return self.hand_out(self.value if self.watched else self.value.data)
-
-
-def _entry(x: Any, traced: bool) -> Tensor:
-    """Put an argument on the tape: a leaf, or, where it is traced already, a node of its own."""
-    if isinstance(x, Tensor):
-        if x.node is not None and traced:
-            return apply(POSITIVE, (x,))
-        x = x.data
-    array = np.asarray(x)
-    if array.dtype.kind in "iub":
+def _one_number(run: Run, f: Callable[..., Any]) -> None:
+    if issubclass(run.returned, (tuple, list, dict)):
         raise TypeError(
-            f"derivatives are with respect to floating numbers; got {array.dtype} "
-            f"({x!r}). Write 2.0 instead of 2, or convert with .astype(float)."
+            f"grad needs a function whose value is one number; {name_of(f)} returned a "
+            f"{run.returned.__name__}. Join its parts with optlab.numpy.stack and take a sum, or "
+            "use jacobian or vjp, which take containers."
         )
-    return Tensor(array if array.ndim or not isinstance(x, float) else np.float64(x), _leaf(array))
-
-
-def _positions(argnums: Argnums, args: tuple[Any, ...]) -> tuple[list[int], bool]:
-    """Read `argnums`; say also whether it was a single number."""
-    single = isinstance(argnums, (int, np.integer))
-    numbers = [int(argnums)] if single else [int(i) for i in argnums]  # type: ignore[arg-type, union-attr]
-    for i in numbers:
-        if not -len(args) <= i < len(args):
-            raise TypeError(f"argnums names argument {i}, but {len(args)} were given.")
-    places = [i % len(args) for i in numbers]
-    if len(set(places)) < len(places):
-        raise TypeError(f"argnums names an argument twice: {argnums!r}.")
-    return places, single
-
-
-def _one_number(run: _Run, f: Callable[..., Any]) -> None:
     if run.value.size != 1:
         raise TypeError(
-            f"grad needs a function whose value is one number; {_name(f)} gave shape "
+            f"grad needs a function whose value is one number; {name_of(f)} gave shape "
             f"{run.value.shape}. Take a sum or mean, or use jacobian or vjp."
         )
-
-
-def _name(f: Callable[..., Any]) -> str:
-    return getattr(f, "__name__", type(f).__name__)
 
 
 def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
@@ -165,10 +60,10 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[...,
 
     @wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        positions, single = _positions(argnums, args)
-        run = _Run(f, args, positions, kwargs)
+        places, single = positions(argnums, args)
+        run = Run(f, args, places, kwargs)
         _one_number(run, f)
-        gradients = run.pull(np.ones_like(run.value.data))
+        gradients = run.built(run.pull(np.ones_like(run.value.data)))
         return run.result(), gradients[0] if single else tuple(gradients)
 
     return differentiated
@@ -214,13 +109,20 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
 def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """Give the value of `f` and its pullback, which maps u to u'J for every argument.
 
+    Parameters
+    ----------
+    f : callable
+        Gives one array, or a container of arrays.
+    args
+        Arrays, or containers of arrays, of a floating dtype.
+
     Returns
     -------
     value
         ``f(*args)``.
     pullback : callable
-        Takes `u` of the shape of the value; returns a tuple, one gradient an argument. It may be
-        called any number of times.
+        Takes `u` built like the value; returns a tuple, one gradient an argument. It may be called
+        any number of times.
 
     Examples
     --------
@@ -230,23 +132,31 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
     >>> pullback(np.array([1.0, 10.0]))
     (array([ 2., 40.]),)
     """
-    run = _Run(f, args, range(len(args)), {})
+    run = Run(f, args, range(len(args)), {})
+    value = run.result()
 
     def pullback(u: Any) -> tuple[Any, ...]:
-        u = u if isinstance(u, Tensor) else np.asarray(u, run.value.dtype)
-        if u.shape != run.value.shape:
-            raise ValueError(
-                f"the pullback takes an array of the shape of the value, {run.value.shape}; "
-                f"got {u.shape}."
-            )
+        given = trees.matching(value, u, "what the pullback takes", "the value")
+        traced = any(getattr(part, "node", None) is not None for part in given)
+        parts = [part if isinstance(part, Tensor) else _as(part, run) for part in given]
+        seed = (
+            np.concatenate([np.reshape(part, (-1,)) for part in parts])
+            if run.returns_container
+            else parts[0]
+        )
         watched = run.watched
         try:
-            run.watched |= isinstance(u, Tensor) and u.node is not None and recording.on
-            return tuple(run.pull(u, retain_graph=True))
+            run.watched |= traced and recording.on
+            return tuple(run.built(run.pull(seed, retain_graph=True)))
         finally:
             run.watched = watched
 
-    return run.result(), pullback
+    return value, pullback
+
+
+def _as(x: Any, run: Run) -> Any:
+    """Give an array of the dtype of the value; arrays of another library stay what they are."""
+    return x.astype(run.value.dtype) if hasattr(x, "astype") else np.asarray(x, run.value.dtype)
 
 
 def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -267,37 +177,36 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
         raise TypeError(
             f"jvp needs one tangent for each of {len(args)} arguments; got {len(tangents)}."
         )
-    for x, v in zip(args, tangents, strict=True):
-        if np.shape(x) != np.shape(v):
-            raise ValueError(
-                f"a tangent must have its argument's shape {np.shape(x)}; got {np.shape(v)}."
-            )
-    run = _Run(f, args, range(len(args)), {})
-    run.watched |= recording.on and any(getattr(v, "node", None) is not None for v in tangents)
-    run.gives_tensors |= any(isinstance(v, Tensor) for v in tangents)
-    u = Tensor(np.zeros(run.value.shape, run.value.dtype))
-    u.requires_grad = True
-    tangent = [None]
+    directions = [
+        part
+        for x, v in zip(args, tangents, strict=True)
+        for part in trees.matching(x, v, "a tangent", "its argument")
+    ]
+    run = Run(f, args, range(len(args)), {})
+    run.watched |= recording.on and any(getattr(v, "node", None) is not None for v in directions)
+    run.gives_tensors |= any(isinstance(v, Tensor) for v in directions)
+    u = Tensor(np.zeros_like(run.value.data))
+    found = None
     if run.value.node is not None:
-        nodes = [t.node for t in run.inputs]
+        u.node = tape.Entry(u.shape, u.dtype)
         pulled = tape.backpropagate(
-            run.value.node, u, targets=nodes, create_graph=True, retain_graph=True
+            run.value.node, u, targets=run.nodes, create_graph=True, retain_graph=True
         )
         with grad_mode(True):
             along: Any = sum(
-                np.sum(g * v) for g, v in zip(pulled, tangents, strict=True) if g is not None
+                np.sum(g * v) for g, v in zip(pulled, directions, strict=True) if g is not None
             )
-        if isinstance(along, Tensor):
+        if isinstance(along, Tensor) and along.node is not None:
             seed = np.ones_like(along.data)
-            tangent = tape.backpropagate(
+            (found,) = tape.backpropagate(
                 along.node,
                 Tensor(seed) if run.watched else seed,
                 targets=[u.node],
                 create_graph=run.watched,
                 retain_graph=run.watched,
             )
-    found = np.zeros_like(u.data) if tangent[0] is None else tangent[0]
-    return run.result(), run.hand_out(found)
+    tangent = np.zeros_like(u.data) if found is None else found
+    return run.result(), run.build_value([run.hand_out(part) for part in run.in_parts(tangent)])
 
 
 def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
@@ -312,20 +221,32 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
     >>> ol.hvp(lambda x: np.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 1.0]))
     array([ 6., 12.])
     """
-    if np.shape(x) != np.shape(v):
-        raise ValueError(f"v must have the shape of x, {np.shape(x)}; got {np.shape(v)}.")
+    directions = trees.matching(x, v, "v", "x")
     gradient = grad(f)
-    return grad(lambda x: np.sum(gradient(x) * v))(x)
+
+    def slope(x: Any) -> Any:
+        parts, _ = trees.flatten(gradient(x))
+        return sum(np.sum(g * v) for g, v in zip(parts, directions, strict=True))
+
+    return grad(slope)(x)
 
 
-def jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
+def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """Give a function that returns the matrix of all derivatives of `f`.
+
+    Parameters
+    ----------
+    f : callable
+        Gives one array, or a container of arrays.
+    argnums : int or sequence of int
+        With respect to which positional arguments; several give a tuple of matrices.
 
     Returns
     -------
     callable
         Takes what `f` takes; returns an array of shape (shape of the value) + (shape of the
-        argument), one walk back for each element of the value.
+        argument), one walk back for each element of the value. Where the value or the argument is
+        a container, so is the result: for each part of the value, for each part of the argument.
 
     Examples
     --------
@@ -338,22 +259,36 @@ def jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
 
     @wraps(f)
     def matrix(*args: Any, **kwargs: Any) -> Any:
-        (position,), _ = _positions(argnums, args)
-        run = _Run(f, args, [position], kwargs)
-        shape = run.value.shape + run.inputs[0].shape
+        places, single = positions(argnums, args)
+        run = Run(f, args, places, kwargs)
         rows = []
         for i in range(run.value.size):
-            seed = np.zeros(run.value.size, run.value.dtype)
+            seed = np.zeros_like(run.value.data).reshape(-1)
             seed[i] = 1
-            rows.append(run.pull(seed.reshape(run.value.shape), retain_graph=True)[0])
-        if not rows:
-            return run.hand_out(np.zeros(shape, run.value.dtype))
-        return np.reshape(np.stack(rows), shape)
+            rows.append(run.pull(seed.reshape(run.value.shape), retain_graph=True))
+        blocks: list[list[Any]] = []
+        start = 0
+        for part in run.parts:
+            mine = rows[start : start + part.size]
+            start += part.size
+            blocks.append(
+                [
+                    np.reshape(np.stack([row[i] for row in mine]), part.shape + shape)
+                    if mine
+                    else run.hand_out(np.zeros(part.shape + shape, dtype))
+                    for i, (shape, dtype) in enumerate(run.shapes)
+                ]
+            )
+        columns = [run.built(block) for block in blocks]
+        built = run.build_value([c[0] if single else tuple(c) for c in columns])
+        if single or run.returns_container:
+            return built
+        return tuple(built)
 
     return matrix
 
 
-def hessian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
+def hessian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """Give a function that returns the matrix of second derivatives of `f`.
 
     Examples

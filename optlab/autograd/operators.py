@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 # Tensors are made of these operators, and the operators run operations on Tensors: the two modules
 # import each other, and meet when an operator is used.
 import optlab.autograd.tensor as engine
+from optlab.autograd import in_place
 from optlab.autograd.rules.elementwise import (
     ABSOLUTE,
     ADD,
@@ -95,6 +96,32 @@ class Operators:
     def __abs__(self) -> Tensor:
         return engine.apply(ABSOLUTE, (self,))
 
+    # In place: the memory is written to, and the Tensor stands for the new values.
+
+    def __iadd__(self, other: Any) -> Any:
+        return in_place.combine(self, "+", other)  # type: ignore[arg-type]
+
+    def __isub__(self, other: Any) -> Any:
+        return in_place.combine(self, "-", other)  # type: ignore[arg-type]
+
+    def __imul__(self, other: Any) -> Any:
+        return in_place.combine(self, "*", other)  # type: ignore[arg-type]
+
+    def __itruediv__(self, other: Any) -> Any:
+        return in_place.combine(self, "/", other)  # type: ignore[arg-type]
+
+    def __ifloordiv__(self, other: Any) -> Any:
+        return in_place.combine(self, "//", other)  # type: ignore[arg-type]
+
+    def __imod__(self, other: Any) -> Any:
+        return in_place.combine(self, "%", other)  # type: ignore[arg-type]
+
+    def __ipow__(self, other: Any) -> Any:
+        return in_place.combine(self, "**", other)  # type: ignore[arg-type]
+
+    def __imatmul__(self, other: Any) -> Any:
+        return in_place.combine(self, "@", other)  # type: ignore[arg-type]
+
     # Comparisons have no derivative: they give plain arrays.
 
     def __eq__(self, other: Any) -> Any:
@@ -118,22 +145,24 @@ class Operators:
     # Indexing -----------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Tensor:
-        if isinstance(index, Operators):
-            index = index.data
-        elif isinstance(index, tuple):
-            index = tuple(part.data if isinstance(part, Operators) else part for part in index)
-        return engine.apply(GETITEM, (self,), {"index": index})
+        return engine.apply(GETITEM, (self,), {"index": _plain(index)})
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise TypeError(
-            "Tensors are not written to in place: what was computed from them would be wrong. "
-            "Build the new value with np.where, np.concatenate or optlab.numpy.stack."
-        )
+        in_place.write_item(self, _plain(index), value)  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self.ndim:
             raise TypeError("a Tensor with no axes cannot be iterated over; use .item().")
         return (self[i] for i in range(len(self.data)))
+
+
+def _plain(index: Any) -> Any:
+    """Take the arrays out of the Tensors in an index."""
+    if isinstance(index, Operators):
+        return index.data
+    if isinstance(index, tuple):
+        return tuple(part.data if isinstance(part, Operators) else part for part in index)
+    return index
 
 
 def power(base: Any, exponent: Any) -> Tensor:

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optlab.autograd import anomaly, writes
+from optlab.autograd.extras import extras
+from optlab.autograd.hooks import run_hooks
 from optlab.autograd.mode import recording
 from optlab.backend import events
 
@@ -88,6 +91,12 @@ class Leaf:
         return f"<Leaf {self.name or 'unnamed'} {self.shape} {self.dtype}>"
 
 
+class Entry(Leaf):
+    """The leaf of a transform such as `grad`: its memory is the transform's own."""
+
+    __slots__ = ()
+
+
 class Node:
     """One operation that ran: what it read, what it keeps for its gradient, and where it points.
 
@@ -96,7 +105,7 @@ class Node:
     operation : Operation
     edges : tuple
         The node of each input, or None for an input that needs no gradient.
-    saved : tuple or None
+    saved : tuple, `saving.Packed` or None
         The values that the derivative rules read; None once backward has freed them.
     static : dict
         The arguments that are not arrays, such as ``axis``.
@@ -105,7 +114,7 @@ class Node:
     source : Leaf or None
         The leaf whose memory the output is a view of, if it is one.
     version : int
-        The sum of the versions of the leaves whose memory is saved here.
+        How often the memory that is saved here had been written to when it was saved.
     walked : bool
         Set where backward started from this node.
     order : int
@@ -121,7 +130,7 @@ class Node:
         self,
         operation: Operation,
         edges: tuple[Any, ...],
-        saved: tuple[Any, ...] | None,
+        saved: Any,
         recipe: Recipe,
         static: dict[str, Any],
         shape: Shape,
@@ -149,29 +158,38 @@ class Node:
         RuntimeError
             It names who saved a value, and who wrote over it.
         """
+        if self.saved is not None and self.version != self.version_now():
+            edges = [edge for edge in self.edges if edge is not None and edge.source is not None]
+            leaf = max((edge.source for edge in edges), key=attrgetter("version"), default=None)
+            written = leaf if leaf is not None and leaf.version else None
+            name = "of " + (written.name or "a Tensor") if written is not None else "in a Tensor"
+            shape = written.shape if written is not None else self.shape
+            writer = written.writer if written is not None else writes.last_writer(self.saved or ())
+            raise RuntimeError(
+                f"backward needs the value that {self.operation.name!r} saved {name} "
+                f"(shape {shape}), but {writer} has written over it since. Run backward before "
+                "that, write t = t + x in place of t += x, or compute the loss again."
+            )
+
+    def version_now(self) -> int:
+        """Add up how often the memory that is saved here has been written to."""
         edges, version = self.edges, 0
         for i in self.recipe.saved_inputs:
             edge = edges[i]
             if edge is not None and edge.source is not None:
                 version += edge.source.version
-        if version != self.version:
-            leaves = [edge.source for edge in edges if edge is not None and edge.source is not None]
-            written = max(leaves, key=lambda leaf: leaf.version)
-            raise RuntimeError(
-                f"backward needs the value that {self.operation.name!r} saved of "
-                f"{written.name or 'a Tensor'} (shape {written.shape}), but {written.writer} has "
-                "written over it since. Run backward before that, or compute the loss again."
-            )
+        if extras.on and self.saved.__class__ is tuple:
+            version += writes.count(self.saved)
+        return version
 
-    def saved_as_tensors(self) -> tuple[Any, ...]:
-        """Give the saved values tied to the tape, so that a rule run on them is recorded too."""
+    def tied(self, saved: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Give saved values tied to the tape, so that a rule run on them is recorded too."""
         from optlab.autograd.several import outputs_of
         from optlab.autograd.tensor import Tensor
 
-        assert self.saved is not None
         output = len(self.edges)
         tied = []
-        for value, source in zip(self.saved, self.recipe.sources, strict=True):
+        for value, source in zip(saved, self.recipe.sources, strict=True):
             owner = self if source == output else self.edges[source] if source < output else None
             if owner is self and self.operation.several:
                 tied.append(outputs_of(self, value))
@@ -276,20 +294,22 @@ def backpropagate(
             node = heappop(heap)[1]
             g = pending.pop(node)
             if node.hooks:
-                g = _run_hooks(node, g)
+                g = run_hooks(node, g)
             if useful is not None and node in targets:  # type: ignore[operator]
                 found[node] = g
             saved = node.saved
-            if saved is None:
-                raise RuntimeError(
-                    f"backward went through {node.operation.name!r} a second time, but the values "
-                    "it had saved were freed by the first. Call the first backward with "
-                    "retain_graph=True, or compute the loss again."
-                )
-            if node.recipe.saved_inputs:
+            if node.recipe.saved_inputs or extras.on:
                 node.check_unchanged()
+            if saved.__class__ is not tuple:
+                if saved is None:
+                    raise RuntimeError(
+                        f"backward went through {node.operation.name!r} a second time, but the "
+                        "values it had saved were freed by the first. Call the first backward with "
+                        "retain_graph=True, or compute the loss again."
+                    )
+                saved = saved.restored()
             if create_graph:
-                saved = node.saved_as_tensors()
+                saved = node.tied(saved)
             edges, recipe, static = node.edges, node.recipe, node.static
             if recipe.joint is not None:
                 pullback, reads, names = recipe.joint
@@ -307,6 +327,8 @@ def backpropagate(
                     part = pullback(g, *arguments)
                 if part is None:
                     continue
+                if extras.on and anomaly.mode.depth:
+                    anomaly.check_backward(node, position, part, g, saved)
                 if part.shape != edge.shape:
                     part = unbroadcast(part, edge.shape)
                 if part.dtype != edge.dtype:
@@ -322,7 +344,7 @@ def backpropagate(
         # What is left has nowhere further to go: the leaves.
         for leaf, g in pending.items():
             if leaf.hooks:
-                g = _run_hooks(leaf, g)
+                g = run_hooks(leaf, g)
             if useful is not None:
                 found[leaf] = g
             else:
@@ -333,26 +355,3 @@ def backpropagate(
     if useful is None and events.backward_finished.listeners:
         events.backward_finished.publish(value, list(pending))
     return [found.get(target) for target in targets] if targets is not None else []
-
-
-def _run_hooks(node: Any, g: Any) -> Any:
-    """Let the user's hooks see the gradient of a Tensor, and replace it."""
-    from optlab.autograd.tensor import Tensor
-
-    for hook in node.hooks:
-        replaced = hook(g if isinstance(g, Tensor) else Tensor(g))
-        if replaced is None:
-            continue
-        keeps_graph = isinstance(g, Tensor) and isinstance(replaced, Tensor)
-        array = replaced.data if isinstance(replaced, Tensor) else np.asarray(replaced)
-        if array.shape != node.shape or array.dtype.kind not in "fiu":
-            raise ValueError(
-                f"a hook returned {replaced!r} for the gradient of a Tensor of shape {node.shape}; "
-                "return numbers of the same shape, or None to leave it as it is."
-            )
-        if keeps_graph:
-            g = replaced if replaced.dtype == node.dtype else replaced.astype(node.dtype)
-        else:
-            array = np.array(array, node.dtype)
-            g = Tensor(array) if isinstance(g, Tensor) else array
-    return g

@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd import tape
+from optlab.autograd import anomaly, saving, tape, writes
+from optlab.autograd.extras import extras
 from optlab.autograd.methods import ArrayMethods
 from optlab.autograd.mode import recording
 from optlab.autograd.operation import Operation
 from optlab.autograd.operators import Operators
 from optlab.autograd.several import collected, outputs_of
+from optlab.autograd.sparse import RowSparse
 from optlab.backend import events
 
 _NOTHING: dict[str, Any] = {}
@@ -115,10 +117,16 @@ class Tensor(Operators, ArrayMethods):
         return self.node is None or isinstance(self.node, tape.Leaf)
 
     @property
-    def grad(self) -> Tensor | None:
-        """The gradient collected by backward, or None."""
-        g = self.node.gradient() if isinstance(self.node, tape.Leaf) else None
-        return g if g is None or isinstance(g, Tensor) else Tensor(g)
+    def grad(self) -> Any:
+        """The gradient collected by backward: a Tensor, a `RowSparse` gradient, or None."""
+        if not isinstance(self.node, tape.Leaf):
+            return None
+        g = self.node.gradient()
+        if g is not None and not isinstance(g, (Tensor, RowSparse)):
+            # The array may be that of another Tensor's gradient too; what is handed out may be
+            # written to, so it is this Tensor's alone.
+            g = self.node.grad = Tensor(g.copy())
+        return g
 
     @grad.setter
     def grad(self, value: Any) -> None:
@@ -152,7 +160,13 @@ class Tensor(Operators, ArrayMethods):
     # Out of the tape ----------------------------------------------------------------------------
 
     def detach(self) -> Tensor:
-        """Give the same values cut off from the tape: no gradient passes through the result."""
+        """Give the same values cut off from the tape: no gradient passes through the result.
+
+        The memory is shared, except with a Tensor that was written to through a view.
+        """
+        record = writes.record_of(self.data)
+        if record is not None and record.through_view and self.node is not None:
+            return Tensor(self.data.copy())
         return Tensor(self.data)
 
     def numpy(self) -> np.ndarray:
@@ -255,6 +269,8 @@ class Tensor(Operators, ArrayMethods):
                 "backward() has nowhere to go: nothing that this Tensor was computed from needs a "
                 "gradient. Make the inputs with requires_grad=True, and compute outside no_grad()."
             )
+        if extras.on:
+            writes.check_fresh((self,))
         seed = _seed(self, grad)
         if create_graph and not isinstance(seed, Tensor):
             seed = Tensor(seed)
@@ -315,6 +331,8 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
 
     For an operation with several outputs see `apply_several`.
     """
+    if extras.on:
+        writes.check_fresh(inputs)
     values = []
     edges = []
     mask = 0
@@ -353,6 +371,11 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
         operation, tuple(edges), recipe.select(values), recipe, static, shape, dtype, version,
         source,
     )  # fmt: skip
+    if extras.on:
+        node.saved = saving.packed(node.saved)
+        node.version = node.version_now()
+        if anomaly.mode.depth:
+            anomaly.check_forward(node, values[: len(inputs)], y)
     if events.operation_recorded.listeners:
         events.operation_recorded.publish(node)
     return outputs_of(node, y) if operation.several else Tensor(y, node)

@@ -9,8 +9,9 @@ import numpy as np
 
 from optlab.autograd.creation import DEFAULT_DTYPE
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.elementwise import TANH
+from optlab.autograd.rules.elementwise import MULTIPLY, TANH
 from optlab.autograd.rules.linear_algebra import MATMUL
+from optlab.autograd.sparse import TAKE_ROWS
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.callers import stack_level_outside
 
@@ -237,3 +238,54 @@ def _checked_labels(labels: Any, shape: tuple[int, ...]) -> Any:
             f"got {labels.min()} ... {labels.max()}."
         )
     return labels
+
+
+def embedding(x: Any, weight: Any, padding_idx: int | None = None, sparse: bool = False) -> Tensor:
+    """Look up rows of a table: ``weight[x]``.
+
+    Parameters
+    ----------
+    x : array or Tensor of integers
+        Which rows, of any shape.
+    weight : Tensor, shape (rows, width)
+    padding_idx : int, optional
+        A row that stands for nothing: its places are zero and give it no gradient.
+    sparse : bool
+        Whether the gradient of `weight` is kept as the rows that were read (`RowSparse`).
+
+    Returns
+    -------
+    Tensor
+        Of shape ``x.shape + (width,)``.
+
+    Raises
+    ------
+    TypeError, IndexError
+        If `x` holds no integers, or one that is no row.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> table = ol.to_tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> ol.nn.functional.embedding(ol.to_tensor([1, 0, 1]), table, sparse=True).sum().backward()
+    >>> table.grad
+    <RowSparse gradient: 3 rows of (2, 2), float32>
+    >>> table.grad.numpy()
+    array([[1., 1.],
+           [2., 2.]], dtype=float32)
+    """
+    rows = np.array(raw(x))  # a copy: the caller may go on writing to his array
+    count = np.shape(weight)[0]
+    if rows.dtype.kind not in "iu":
+        raise TypeError(f"embedding takes integers that say which rows; got dtype {rows.dtype}.")
+    if rows.size and not (int(rows.min()) >= 0 and int(rows.max()) < count):
+        raise IndexError(
+            f"embedding has rows 0 ... {count - 1}; got {int(rows.min())} ... {int(rows.max())}."
+        )
+    found = apply(TAKE_ROWS, (weight,), {"rows": rows, "sparse": bool(sparse)})
+    if padding_idx is None:
+        return found
+    if not -count <= padding_idx < count:
+        raise IndexError(f"padding_idx must be one of the {count} rows; got {padding_idx}.")
+    present = (rows != padding_idx % count)[..., None]
+    return apply(MULTIPLY, (found, present.astype(found.dtype)))

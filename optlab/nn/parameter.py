@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd import in_place
 from optlab.autograd.creation import DEFAULT_DTYPE, to_tensor
-from optlab.autograd.mode import recording
-from optlab.autograd.tensor import Tensor, _leaf, raw
+from optlab.autograd.tensor import Tensor, _leaf
 from optlab.backend.arrays import as_float
 
 
@@ -102,28 +102,6 @@ class Parameter(Tensor):
         self.requires_grad = wanted
         self.name = self._name
 
-    def _in_place(self, symbol: str, value: Any) -> Parameter:
-        """Write what ``p -= x`` means, where nothing is being recorded."""
-        if recording.on:
-            raise TypeError(
-                f"p {symbol}= x would leave the parameter as it is and make a new Tensor. Write it "
-                "inside `with optlab.no_grad():`, or let an optimizer take the step."
-            )
-        self.set_value(value)
-        return self
-
-    def __iadd__(self, other: Any) -> Parameter:
-        return self._in_place("+", self.data + raw(other))
-
-    def __isub__(self, other: Any) -> Parameter:
-        return self._in_place("-", self.data - raw(other))
-
-    def __imul__(self, other: Any) -> Parameter:
-        return self._in_place("*", self.data * raw(other))
-
-    def __itruediv__(self, other: Any) -> Parameter:
-        return self._in_place("/", self.data / raw(other))
-
     def numpy(self) -> np.ndarray:
         """Give a copy of the values: an optimizer writes to the array itself later."""
         return np.array(self.data)
@@ -142,9 +120,7 @@ class Parameter(Tensor):
                 f"parameter {self.name or 'without name'} has shape {self.shape}; "
                 f"a value of shape {array.shape} does not fit."
             )
-        self.data[...] = array
-        if self.node is not None:
-            self.node.overwritten("set_value()")
+        in_place.overwrite(self, array, "set_value()")
 
     def __repr__(self) -> str:
         body = np.array2string(np.asarray(self.data), separator=", ", prefix="Parameter (")

@@ -37,6 +37,9 @@ class Optimizer:
         "elementwise" if every element is updated by itself: all parameters of a group are then
         updated in one pass, side by side in one flat array, so a norm or a mean would mix them.
         "tensor" or "matrix" if the rule needs one parameter at a time, in its own shape.
+    ``by_rows``, optional
+        True says that a zero gradient leaves parameter and slots as they are, so that a row-sparse
+        gradient may be applied to its rows alone.
     ``ranges``, optional
         What values are allowed: name to (lowest, highest), the highest excluded.
 
@@ -75,6 +78,7 @@ class Optimizer:
     hyperparameters: ClassVar[dict[str, Any]] = {"learning_rate": 0.001}
     slots: ClassVar[dict[str, float]] = {}
     kind: ClassVar[str] = "elementwise"
+    by_rows: ClassVar[bool] = False
     ranges: ClassVar[dict[str, tuple[float, float]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -34,6 +34,7 @@ class SGD(Optimizer):
     """
 
     hyperparameters: ClassVar[dict[str, Any]] = {"learning_rate": 0.001}
+    by_rows: ClassVar[bool] = True
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
         """Give p - rate g."""

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from optlab.autograd.sparse import RowSparse
 from optlab.backend import events
 from optlab.optimizer.arena import Arena
 from optlab.optimizer.groups import Group
+from optlab.optimizer.rows import RowUpdate, rows_updated, write_rows
 from optlab.optimizer.values import Scalars, Slots
 
 if TYPE_CHECKING:
@@ -43,14 +45,22 @@ class Update(NamedTuple):
 
 def take_step(optimizer: Optimizer) -> None:
     """Update every parameter that has a gradient, and tell those who listen."""
-    updates = []
+    updates: list[Update] = []
+    few_rows: list[RowUpdate] = []
     together = optimizer.kind == "elementwise"
+    by_rows = optimizer.by_rows and not events.step_taken.listeners
     for group in optimizer.groups:
         raws = [arena.gradients() for arena in group.arenas]
         gradients = raws if group.grad_clip is None else _clipped(group, raws)
         for arena, given, ready in zip(group.arenas, raws, gradients, strict=True):
             if not arena.holds_all():
                 arena.adopt()
+            if by_rows and any(isinstance(g, RowSparse) for g in ready):
+                done = rows_updated(optimizer, group, arena, ready)
+                few_rows += done
+                ready = list(ready)
+                for few in done:
+                    ready[few.place] = None
             for first, last, key in arena.runs(ready, group.regularizer, together):
                 raw_gradient = _flat(given[first:last])
                 g = raw_gradient if ready is given else _flat(ready[first:last])
@@ -58,6 +68,8 @@ def take_step(optimizer: Optimizer) -> None:
     writer = f"{type(optimizer).__name__}.step()"
     for update in updates:
         _write(update, writer)
+    for few in few_rows:
+        write_rows(few, writer)
     if events.step_taken.listeners:
         events.step_taken.publish(optimizer, updates)
 

@@ -243,26 +243,13 @@ def test_writing_a_tensor_into_an_array_is_refused_and_the_array_unchanged(name:
     assert array.tolist() == [5.0, 6.0, 7.0]
 
 
-def test_writing_into_a_tensor_is_refused_and_the_tensor_unchanged() -> None:
+def test_numpy_functions_that_write_into_a_tensor_are_refused_and_the_tensor_unchanged() -> None:
     for t in (taped(1.0, 2.0), ol.to_tensor([1.0, 2.0])):
-        with pytest.raises(TypeError, match=r"in place.*np\.where"):
-            t[0] = 5.0
-        with pytest.raises(TypeError, match="out="):
-            np.add(np.ones(2), 1.0, out=t)
         with pytest.raises(TypeError):
             np.copyto(t, np.ones(2))
         with pytest.raises(TypeError):
-            np.add.at(t, [0], 1.0)
+            np.put(t, [0], 1.0)
         assert t.tolist() == [1.0, 2.0]
-
-
-def test_plus_equals_on_a_tensor_makes_a_new_one() -> None:
-    t = kept = taped(1.0, 2.0)
-    t += 1.0
-    assert kept.tolist() == [1.0, 2.0]
-    t.backward()
-    assert kept.grad is not None
-    assert kept.grad.tolist() == [1.0, 1.0]
 
 
 def test_what_the_refusal_of_at_points_to_works() -> None:

@@ -166,13 +166,13 @@ def test_a_value_that_is_not_one_number_is_refused(transform: Any) -> None:
         transform(squares)(X)
 
 
-@pytest.mark.parametrize("value", [(1.0, 2.0), [1.0]])
-def test_several_values_are_refused(value: Any) -> None:
-    with pytest.raises(TypeError, match=r"returned a (tuple|list).*optlab\.numpy\.stack"):
+@pytest.mark.parametrize("value", [(1.0, 2.0), [1.0], {"loss": 1.0}])
+def test_a_gradient_of_several_values_is_refused(value: Any) -> None:
+    with pytest.raises(TypeError, match=r"returned a (tuple|list|dict).*optlab\.numpy\.stack"):
         ol.grad(lambda x: value)(2.0)
 
 
-@pytest.mark.parametrize("value", [None, {"loss": 1.0}, "3.0"])
+@pytest.mark.parametrize("value", [None, "3.0"])
 @pytest.mark.parametrize("transform", [ol.grad, ol.jacobian, ol.vjp])
 def test_a_value_that_is_no_number_is_refused(transform: Any, value: Any) -> None:
     """A function without return must not have slope 0."""
@@ -187,7 +187,7 @@ def test_a_value_that_is_no_number_is_refused(transform: Any, value: Any) -> Non
 def test_shapes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match=r"shape of the value, \(2,\); got \(3,\)"):
         ol.vjp(smooth, X)[1](np.ones(3))
-    with pytest.raises(ValueError, match=r"argument's shape \(3,\); got \(2,\)"):
+    with pytest.raises(ValueError, match=r"shape of its argument, \(3,\); got \(2,\)"):
         ol.jvp(smooth, (X,), (np.ones(2),))
     with pytest.raises(TypeError, match="one tangent for each of 1 arguments; got 2"):
         ol.jvp(smooth, (X,), (X, X))

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.in_place import assign
 from optlab.autograd.operation import TABLE
 from optlab.autograd.rules.indexing import getitem, scatter
 from optlab.autograd.rules.shapes import cast
+from optlab.autograd.sparse import take_rows
 from optlab.autograd.tensor import apply
 from tests.autograd.rows.table import (
     SHAPES,
@@ -63,9 +65,34 @@ def _scatter(x: Any, index: Any) -> Any:
     return apply(TABLE[scatter], (x,), {"index": index, "shape": (3, 4)})
 
 
+for sparse in (False, True):
+    for rows in (np.array([2, 0, 2]), np.array([[1], [1]]), np.array([], int), np.array(1)):
+        put(take_rows, f"{rows.tolist()} sparse={sparse}",
+            lambda x, rows=rows, sparse=sparse: _take_rows(x, rows, sparse),
+            numbers((3, 4)))  # fmt: skip
+
+
+def _take_rows(x: Any, rows: Any, sparse: bool) -> Any:
+    if isinstance(x, np.ndarray):
+        return take_rows(x, rows)
+    return apply(TABLE[take_rows], (x,), {"rows": rows, "sparse": sparse})
+
+
+def _assign(x: Any, value: Any, index: Any) -> Any:
+    if isinstance(x, np.ndarray):
+        return assign(x, value, index)
+    return apply(TABLE[assign], (x, value), {"index": index})
+
+
 for label, index in INDICES:
     part = np.zeros((3, 4))[index]
     put(scatter, label, lambda x, index=index: _scatter(x, index), numbers(np.shape(part)))
+
+for label, index in INDICES:
+    part = np.zeros((3, 4))[index]
+    put(assign, label,
+        lambda x, value, index=index: _assign(x, value, index),
+        numbers((3, 4)), numbers(np.shape(part), seed=1))  # fmt: skip
 
 for shape in SHAPES:
     put(cast, f"{shape}", lambda x: x.astype("float64") * 2.0, numbers(shape))

@@ -1,0 +1,130 @@
+"""Finding where a number first stopped being finite: forward, or on the way back."""
+
+from __future__ import annotations
+
+import linecache
+import threading
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from optlab.autograd.extras import extras
+from optlab.backend.callers import frame_outside
+
+
+class AnomalyError(FloatingPointError):
+    """An operation, or its derivative, made a number that is NaN or infinite out of finite ones."""
+
+
+class _Mode(threading.local):
+    depth = 0
+
+
+mode = _Mode()
+
+#: Where each operation was called, while anybody looks for anomalies.
+_lines: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+
+class detect_anomaly:
+    """Stop at the first operation that makes NaN or infinity out of finite numbers.
+
+    Inside the block every recorded operation is checked when it runs, and every derivative rule
+    when backward comes to it. What was infinite already (a mask of ``-inf``, for instance) passes.
+    Checking takes time: use it to find an error, not to train.
+
+    Raises
+    ------
+    AnomalyError
+        It names the operation, the line that called it, the first element that went wrong and the
+        numbers it was made of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> x = ol.to_tensor([4.0, 0.0], requires_grad=True)
+    >>> with np.errstate(divide="ignore"), ol.autograd.detect_anomaly():
+    ...     y = np.log(x)
+    Traceback (most recent call last):
+        ...
+    optlab.autograd.anomaly.AnomalyError: 'log' gave -inf at element [1] of shape (2,), from x = 0.0...
+    """
+
+    def __enter__(self) -> detect_anomaly:
+        mode.depth += 1
+        extras.on += 1
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        mode.depth -= 1
+        extras.on -= 1
+
+
+def check_forward(node: Any, values: Any, y: Any) -> None:
+    """Note where an operation was called, and check what it gave against what it was given."""
+    frame = frame_outside("optlab", "numpy")
+    name, number = frame.f_code.co_filename, frame.f_lineno
+    code = linecache.getline(name, number).strip()
+    _lines[node] = f"{name}, line {number}" + (f": {code}" if code else "")
+    names = node.operation.inputs
+    for i, output in enumerate(y if node.operation.several else (y,)):
+        which = f" (output {i})" if node.operation.several else ""
+        _check(node, f"{node.operation.name!r} gave", output, values, names, which)
+
+
+def check_backward(node: Any, position: int, part: Any, g: Any, saved: Any) -> None:
+    """Check the gradient that a derivative rule gives against what it was made of."""
+    from optlab.autograd.tensor import raw
+
+    operation, sources = node.operation, node.recipe.sources
+    inputs = operation.inputs
+    known = {**dict(enumerate(inputs)), len(inputs): "y"}
+    names = ["the arriving gradient", *(known.get(source, "") for source in sources)]
+    what = f"the derivative of {operation.name!r} for {inputs[position]} is"
+    arrived = list(g.arrived.values()) if hasattr(g, "arrived") else [g]
+    values = [raw(x) for x in (*arrived[:1], *saved)]
+    _check(node, what, raw(part), values, names, "")
+
+
+def _check(node: Any, what: str, y: Any, values: Any, names: Any, which: str) -> None:
+    finite = np.isfinite(y)
+    if bool(finite.all()):
+        return
+    for value in values:
+        if getattr(getattr(value, "dtype", None), "kind", "") == "f" and not bool(
+            np.isfinite(value).all()
+        ):
+            return  # it was not finite before
+    place = tuple(int(i) for i in np.argwhere(~finite)[0])
+    at = f" at element [{', '.join(map(str, place))}]" if place else ""
+    parts = [
+        f"{name} = {number}"
+        for name, value in zip(names, values, strict=False)
+        if name and (number := _at(value, place, np.shape(y))) is not None
+    ]
+    if not _is_elementwise(node.operation):
+        parts = []
+    made_of = f", from {' and '.join(parts)}" if parts else ""
+    where = _lines.get(node)
+    line = f" It was called in {where}." if where else ""
+    count = int(np.size(finite) - np.count_nonzero(finite))
+    more = f" ({count} of {np.size(finite)} elements)" if count > 1 else ""
+    raise AnomalyError(
+        f"{what} {float(y[place]) if place else float(y)}{at}{which} of shape "
+        f"{np.shape(y)}{made_of}{more}.{line}"
+    )
+
+
+def _is_elementwise(operation: Any) -> bool:
+    """Say whether an element of the output is made of the elements of the inputs beside it."""
+    return operation.name != "matmul" and isinstance(getattr(np, operation.name, None), np.ufunc)
+
+
+def _at(value: Any, place: tuple[int, ...], shape: tuple[int, ...]) -> float | None:
+    """Give the number of an input that the element at `place` of the output was made of."""
+    try:
+        return float(np.broadcast_to(value, shape)[place])
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,261 @@
+"""Function: a user's own operation, with a forward and a backward that he writes himself."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd import saving, several, writes
+from optlab.autograd.extras import extras
+from optlab.autograd.mode import grad_mode, recording
+from optlab.autograd.operation import Operation, Recipe
+from optlab.autograd.tape import Node
+from optlab.autograd.tensor import Tensor, raw
+from optlab.backend import events
+
+
+class Context:
+    """What `forward` leaves for `backward`; attributes of your own can be set on it too.
+
+    Attributes
+    ----------
+    needs_input_grad : tuple of bool
+        For each argument of `forward`, whether its gradient is wanted.
+    """
+
+    def __init__(self, inputs: Sequence[Any]) -> None:
+        self.needs_input_grad = tuple(isinstance(x, Tensor) and x.node is not None for x in inputs)
+        self._saved: Any = ()
+        self._places: tuple[tuple[str, int] | None, ...] = ()
+        self._constants: set[int] = set()
+        self._inputs: Sequence[Any] = inputs
+        self._node: weakref.ref[Node] | None = None
+        self._version = 0
+
+    def save_for_backward(self, *values: Any) -> None:
+        """Keep Tensors (or arrays, or None) for backward.
+
+        Keep inputs and outputs here, and nowhere else: so they are freed in time, a write over them
+        is noticed, and derivatives of higher order know where they come from.
+        """
+        self._saved = values
+
+    def mark_non_differentiable(self, *outputs: Any) -> None:
+        """Say of outputs of `forward` that no gradient passes through them."""
+        self._constants |= {id(raw(output)) for output in outputs}
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What `save_for_backward` kept, as Tensors (None stays None)."""
+        node = self._node() if self._node is not None else None
+        if node is None or self._saved is None:
+            raise RuntimeError(
+                "saved_tensors is for backward, and gone once backward has freed the graph. Call "
+                "the first backward with retain_graph=True to run it again."
+            )
+        saved = self._saved
+        if type(saved) is saving.Packed:
+            saved = saved.restored()
+        elif self._version_now(node) != self._version:
+            raise RuntimeError(
+                f"backward needs a value that {node.operation.name!r} saved, but "
+                f"{self._writer(node)} has written over it since. Run backward before that."
+            )
+        tied = []
+        for value, place in zip(saved, self._places, strict=True):
+            owner = None
+            if recording.on and place is not None:
+                kind, i = place
+                owner = node.edges[i] if kind == "input" else node
+                if kind == "output" and node.operation.several:
+                    tied.append(several.outputs_of(node, self._outputs_like(i, value))[i])
+                    continue
+            tied.append(None if value is None else Tensor(value, owner))
+        return tuple(tied)
+
+    def _outputs_like(self, i: int, value: Any) -> list[Any]:
+        """Give stand-ins for all outputs of which number i is `value`."""
+        return [
+            value if k == i else np.empty(shape, value.dtype)
+            for k, shape in enumerate(self._shapes)
+        ]
+
+    def _settle(self, node: Node, outputs: Sequence[Any]) -> None:
+        """Note where the saved values stand, now that the node is there."""
+        places: list[tuple[str, int] | None] = []
+        arrays = []
+        for value in self._saved:
+            array = raw(value)
+            place: tuple[str, int] | None = None
+            for kind, group in (("input", self._inputs), ("output", outputs)):
+                for i, one in enumerate(group):
+                    if raw(one) is array and array is not None and place is None:
+                        place = (kind, i)
+            places.append(place)
+            arrays.append(array)
+        self._places = tuple(places)
+        self._shapes = [np.shape(raw(output)) for output in outputs]
+        self._inputs = ()
+        self._node = weakref.ref(node)
+        self._saved = tuple(arrays)
+        self._version = self._version_now(node)
+        if extras.on:
+            self._saved = saving.packed(self._saved)
+
+    def _version_now(self, node: Node) -> int:
+        version = writes.count(self._saved) if extras.on and type(self._saved) is tuple else 0
+        for place in self._places:
+            if place is not None and place[0] == "input":
+                edge = node.edges[place[1]]
+                version += edge.source.version if edge is not None and edge.source else 0
+        return version
+
+    def _writer(self, node: Node) -> str:
+        for edge in node.edges:
+            if edge is not None and edge.source is not None and edge.source.writer:
+                return str(edge.source.writer)
+        return writes.last_writer(self._saved)
+
+
+class Function:
+    """Base class of a user's own operation.
+
+    Write two static methods. ``forward(ctx, *args, **kwargs)`` computes the value; the Tensors that
+    it is given need no gradient, so nothing inside is recorded. ``backward(ctx, *grads)`` is given
+    the gradient of each output, as Tensors, and returns the gradient of each positional argument of
+    `forward`, None for one that has none. Call it as ``MyFunction.apply(*args)``.
+
+    With ``create_graph=True`` backward itself is recorded, so that its operations on
+    ``ctx.saved_tensors`` and the gradients give derivatives of any order.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `backward` returns another number of gradients, or one of another shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> class Cube(ol.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x * x
+    ...
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         (x,) = ctx.saved_tensors
+    ...         return 3 * x * x * g
+    >>> x = ol.to_tensor(2.0, requires_grad=True)
+    >>> Cube.apply(x).backward()
+    >>> x.grad.item()
+    12.0
+    >>> ol.check_grad(lambda x: Cube.apply(x), np.array([0.5, -2.0]), order=3)
+    """
+
+    @staticmethod
+    def forward(ctx: Context, *args: Any, **kwargs: Any) -> Any:
+        """Compute the value from the arguments."""
+        raise NotImplementedError("a Function needs a static method forward(ctx, *args).")
+
+    @staticmethod
+    def backward(ctx: Context, *grads: Any) -> Any:
+        """Compute the gradient of each argument from the gradients of the outputs."""
+        raise NotImplementedError("a Function needs a static method backward(ctx, *grads).")
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run the operation and put it on the tape where a gradient is needed."""
+        if extras.on:
+            writes.check_fresh(args)
+        if any(isinstance(x, Tensor) and x.node is not None for x in kwargs.values()):
+            raise TypeError(
+                f"{cls.__name__}.apply got a Tensor that needs a gradient by keyword; gradients go "
+                "to positional arguments only."
+            )
+        ctx = Context(args)
+        given = [Tensor(x.data) if isinstance(x, Tensor) else x for x in args]
+        with grad_mode(False):
+            returned = cls.forward(ctx, *given, **kwargs)
+        many = isinstance(returned, (tuple, list))
+        outputs = [_output(cls, x, args) for x in (returned if many else [returned])]
+        if not any(ctx.needs_input_grad) or not recording.on:
+            tensors = [Tensor(x) for x in outputs]
+            return tuple(tensors) if many else tensors[0]
+        node = _node_of(cls, ctx, args, outputs, many)
+        ctx._settle(node, outputs)
+        if events.operation_recorded.listeners:
+            events.operation_recorded.publish(node)
+        tensors = list(several.outputs_of(node, outputs)) if many else [Tensor(outputs[0], node)]
+        for t in tensors:
+            if id(t.data) in ctx._constants:
+                t.node = None
+        return tuple(tensors) if many else tensors[0]
+
+
+def _output(cls: type[Function], x: Any, args: Sequence[Any]) -> Any:
+    """Give an output of forward as an array; an input handed back becomes a copy."""
+    array = raw(x)
+    if not hasattr(array, "dtype"):
+        if not isinstance(array, (int, float, list)):
+            raise TypeError(
+                f"{cls.__name__}.forward returned {x!r} of type {type(x).__name__}; return a "
+                "Tensor or an array, or a tuple of them. (A missing return?)"
+            )
+        array = np.asarray(array)
+    return array.copy() if any(array is raw(given) for given in args) else array
+
+
+def _node_of(
+    cls: type[Function], ctx: Context, args: Sequence[Any], outputs: Sequence[Any], many: bool
+) -> Node:
+    """Make the node of one call."""
+    edges = tuple(x.node if isinstance(x, Tensor) else None for x in args)
+    operation = Operation(
+        cls.__name__,
+        cls.forward,
+        (),
+        [f"argument {i}" for i in range(len(args))],
+        several=many,
+        joint=lambda g: None,
+    )
+    recipe = Recipe(operation, sum(1 << i for i, edge in enumerate(edges) if edge is not None))
+    # The context itself is what the node saves, so that it goes when backward frees the node.
+    recipe.sources = (len(args) + 1,)
+    recipe.joint = (lambda g, ctx: _gradients(cls, ctx, g, edges), (0,), ())
+    first = next((x for x in outputs if x.dtype.kind == "f"), outputs[0])
+    shape = () if many else outputs[0].shape
+    return Node(operation, edges, (ctx,), recipe, {}, shape, first.dtype)
+
+
+def _gradients(cls: type[Function], ctx: Context, g: Any, edges: Sequence[Any]) -> list[Any]:
+    """Run the user's backward, and check what it gives."""
+    grads = [g[i] for i in range(len(g.shapes))] if isinstance(g, several.Parts) else [g]
+    returned = cls.backward(ctx, *[x if isinstance(x, Tensor) else Tensor(x) for x in grads])
+    parts = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    if len(parts) != len(edges):
+        raise TypeError(
+            f"{cls.__name__}.backward returned {len(parts)} gradients, but forward was given "
+            f"{len(edges)} arguments. Return one for each, None where there is none."
+        )
+    checked: list[Any] = []
+    for i, (part, edge) in enumerate(zip(parts, edges, strict=True)):
+        if part is None or edge is None:
+            checked.append(None)
+            continue
+        part = part if isinstance(part, Tensor) else Tensor(np.asarray(part))
+        try:
+            fits = np.broadcast_shapes(part.shape, edge.shape) == part.shape
+        except ValueError:
+            fits = False
+        if not fits:
+            raise ValueError(
+                f"{cls.__name__}.backward returned a gradient of shape {part.shape} for argument "
+                f"{i}, which has shape {edge.shape}."
+            )
+        checked.append(part if recording.on else part.data)
+    return checked

@@ -1,0 +1,41 @@
+"""Hooks: letting the user see, and replace, the gradient that arrives at a Tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def run_hooks(node: Any, g: Any) -> Any:
+    """Let the user's hooks see the gradient of a Tensor, and replace it."""
+    from optlab.autograd.sparse import whole
+    from optlab.autograd.tensor import Tensor
+
+    g = whole(g)
+    for hook in node.hooks:
+        replaced = hook(g if isinstance(g, Tensor) else Tensor(_read_only(g)))
+        if replaced is None:
+            continue
+        keeps_graph = isinstance(g, Tensor) and isinstance(replaced, Tensor)
+        array = replaced.data if isinstance(replaced, Tensor) else np.asarray(replaced)
+        if array.shape != node.shape or array.dtype.kind not in "fiu":
+            raise ValueError(
+                f"a hook returned {replaced!r} for the gradient of a Tensor of shape {node.shape}; "
+                "return numbers of the same shape, or None to leave it as it is."
+            )
+        if keeps_graph:
+            g = replaced if replaced.dtype == node.dtype else replaced.astype(node.dtype)
+        else:
+            array = np.array(array, node.dtype)
+            g = Tensor(array) if isinstance(g, Tensor) else array
+    return g
+
+
+def _read_only(g: Any) -> Any:
+    """Give a view that a hook cannot write through: other Tensors may share this gradient."""
+    if not isinstance(g, np.ndarray):
+        return g
+    view = g.view()
+    view.flags.writeable = False
+    return view

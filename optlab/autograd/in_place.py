@@ -1,0 +1,215 @@
+"""Writing to Tensors in place: ``t[i] = v``, ``t += v``, and what the tape must know of it.
+
+The memory itself is written, so views and aliases see the new values. The Tensor then stands at a
+new node: the operation that made the new values. Who saved the old ones finds out in backward (see
+`writes`); a Tensor on the same memory whose own place on the tape is out of date is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optlab.autograd import writes
+from optlab.autograd.extras import extras
+from optlab.autograd.mode import recording
+from optlab.autograd.operation import Operation, rule
+from optlab.autograd.rules.elementwise import (
+    ADD,
+    DIVIDE,
+    FLOOR_DIVIDE,
+    MULTIPLY,
+    POWER,
+    REMAINDER,
+    SUBTRACT,
+)  # fmt: skip
+from optlab.autograd.rules.indexing import _is_basic
+from optlab.autograd.rules.linear_algebra import MATMUL
+from optlab.autograd.tape import Entry, Leaf, Node
+from optlab.backend import events
+from optlab.backend.arrays import Shape
+from optlab.backend.callers import frame_outside
+
+if TYPE_CHECKING:
+    from optlab.autograd.tensor import Tensor
+
+#: The operations behind ``t += v`` and the like.
+OPERATIONS: dict[str, Operation] = {
+    "+": ADD, "-": SUBTRACT, "*": MULTIPLY, "/": DIVIDE, "//": FLOOR_DIVIDE, "%": REMAINDER,
+    "**": POWER, "@": MATMUL,
+}  # fmt: skip
+
+
+def assign(x: Any, value: Any, index: Any) -> Any:
+    """Give a copy of `x` with `value` put in at `index`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> assign(np.zeros(3), 5.0, slice(1, None))
+    array([0., 5., 5.])
+    """
+    x = x.copy()
+    x[index] = value
+    return x
+
+
+def _assigned(x: Any, value: Any, index: Any) -> Any:
+    """Assign on arrays and on Tensors alike."""
+    from optlab.autograd.tensor import Tensor, apply
+
+    return apply(ASSIGN, (x, value), {"index": index}) if isinstance(x, Tensor) else assign(
+        x, value, index
+    )  # fmt: skip
+
+
+def _read_back(g: Any, x_shape: Shape, index: Any) -> Any:
+    """Give the gradient of what was put in: 0 for what was overwritten by a repeated index."""
+    taken = g[index]
+    if _is_basic(index):
+        return taken
+    places = np.arange(int(np.prod(np.shape(taken)))).reshape(np.shape(taken))
+    last = np.full(x_shape, -1)
+    last[index] = places
+    stayed = last[index] == places
+    return taken if stayed.all() else taken * stayed
+
+
+ASSIGN = rule(
+    assign,
+    lambda g, index: _assigned(g, 0.0, index),
+    lambda g, x_shape, index: _read_back(g, x_shape, index),
+    inputs="x value",
+    static="index",
+)
+
+
+def write_item(t: Tensor, index: Any, value: Any) -> None:
+    """Do ``t[index] = value``."""
+    from optlab.autograd.tensor import Tensor, raw
+
+    _refuse_leaf(t, "t[i] = x", "np.where, np.concatenate or optlab.numpy.stack")
+    node = value.node if isinstance(value, Tensor) else None
+    if not recording.on or (t.node is None and node is None):
+        data = _own_memory(t)
+        data[index] = raw(value)
+        _note_overwritten(t, _writer("item assignment"))
+        return
+    data = _own_memory(t)
+    covered = extras.on and writes.same_memory(data[index], raw(value))
+    if extras.on and not covered:
+        writes.check_fresh((t, value))
+    if t.dtype.kind != "f":
+        raise TypeError(
+            f"a Tensor of dtype {t.dtype} cannot take in values that need a gradient; make it of a "
+            "floating dtype, or give it the .detach() of them."
+        )
+    new = raw(value)
+    if not covered:
+        data[index] = new
+    recipe = ASSIGN.recipe((t.node is not None) + 2 * (node is not None))
+    shapes = (data.shape, np.shape(new))
+    made = Node(
+        ASSIGN,
+        (t.node, node),
+        recipe.select((data, new, data, *shapes)),
+        recipe,
+        {"index": index},
+        t.shape,
+        t.dtype,
+    )
+    if events.operation_recorded.listeners:
+        events.operation_recorded.publish(made)
+    _stand_at(t, made, _writer("item assignment"))
+
+
+def combine(t: Tensor, symbol: str, other: Any) -> Tensor:
+    """Do ``t += other`` and the like; give `t`."""
+    from optlab.autograd.operators import power
+    from optlab.autograd.tensor import Tensor, apply
+
+    _refuse_leaf(t, f"t {symbol}= x", f"t = t {symbol} x")
+    node = other.node if isinstance(other, Tensor) else None
+    operation = OPERATIONS[symbol]
+    old = t
+    if recording.on and (t.node is not None or node is not None):
+        mask = (t.node is not None) + 2 * (node is not None)
+        # A rule that reads the old values needs them where they are not about to be overwritten.
+        if symbol == "**" or 0 in operation.recipe(mask).saved_inputs:
+            old = Tensor(t.data.copy(), t.node)
+    result = power(old, other) if symbol == "**" else apply(operation, (old, other))
+    if result.shape != t.shape:
+        raise ValueError(
+            f"t {symbol}= x keeps the shape of t, {t.shape}, but t {symbol} x has shape "
+            f"{result.shape}. Write t = t {symbol} x."
+        )
+    if result.dtype != t.dtype:
+        if not np.can_cast(result.dtype, t.dtype, "same_kind"):
+            raise TypeError(
+                f"t {symbol}= x keeps the dtype of t, {t.dtype}, but t {symbol} x is of "
+                f"{result.dtype}. Write t = t {symbol} x."
+            )
+        result = result.astype(t.dtype)
+    new = result.data
+    if isinstance(t.data, np.generic) or not isinstance(new, (type(t.data), np.generic)):
+        # A single number, or another kind of array than t has, cannot be written to: put in place.
+        t.data, t.node = new, result.node or t.node
+        return t
+    data = _own_memory(t)
+    data[...] = new
+    if result.node is not None:
+        _stand_at(t, result.node, _writer(f"{symbol}="))
+    else:
+        _note_overwritten(t, _writer(f"{symbol}="))
+    return t
+
+
+def overwrite(t: Tensor, values: Any, writer: str) -> None:
+    """Write `values` over those of `t`, unrecorded: what initialisers and ``set_value`` do."""
+    _own_memory(t)[...] = values
+    _note_overwritten(t, writer)
+
+
+def _refuse_leaf(t: Tensor, what: str, instead: str) -> None:
+    """Refuse a recorded write to a Tensor whose gradient the user asks for."""
+    leaf = None if t.node is None else t.node.source
+    if leaf is None or isinstance(leaf, Entry) or not recording.on:
+        return
+    name = f"{leaf.name!r}" if leaf.name else f"a Tensor of shape {leaf.shape}"
+    which = name if isinstance(t.node, Leaf) else f"a view of {name}"
+    raise TypeError(
+        f"{what} would overwrite {which} that collects a gradient, and the gradient would be for "
+        f"values that are gone. Make a new value ({instead}), write inside `with optlab.no_grad():`"
+        ", or let an optimizer take the step."
+    )
+
+
+def _own_memory(t: Tensor) -> Any:
+    """Give an array of `t` that may be written to: its own, or a copy that becomes its own."""
+    data = t.data
+    if isinstance(data, np.generic):
+        t.data = np.array(data)
+    elif not getattr(getattr(data, "flags", None), "writeable", True):
+        t.data = data.copy()
+    return t.data
+
+
+def _stand_at(t: Tensor, node: Any, writer: str) -> None:
+    """Put `t` at the node that made its new values."""
+    through_view = t.node is None and writes.owner_of(t.data) is not t.data
+    t.node = node
+    writes.note(t.data, writer, node.order, through_view)
+
+
+def _note_overwritten(t: Tensor, writer: str) -> None:
+    leaf = None if t.node is None else t.node.source
+    if leaf is not None:
+        leaf.overwritten(writer)
+    else:
+        writes.note(t.data, writer)
+
+
+def _writer(what: str) -> str:
+    frame = frame_outside("optlab", "numpy")
+    return f"{what} ({frame.f_code.co_filename}, line {frame.f_lineno})"

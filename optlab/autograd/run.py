@@ -1,0 +1,188 @@
+"""One evaluation of a function with its arguments on the tape: what every transform starts with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd import tape, trees, writes
+from optlab.autograd.extras import extras
+from optlab.autograd.mode import grad_mode, recording
+from optlab.autograd.rules.elementwise import POSITIVE
+from optlab.autograd.sparse import whole
+from optlab.autograd.tensor import Tensor, apply, raw
+
+Argnums = int | Sequence[int]
+
+
+class Run:
+    """One evaluation of a function, with its arguments put on the tape.
+
+    Attributes
+    ----------
+    inputs : list of Tensor
+        What the function was given in place of the arrays that are differentiated; all arguments
+        one after the other, containers taken apart. `nodes` are their places on the tape.
+    value : Tensor
+        What it returned; if that was a container, its parts one after the other, in one vector.
+    watched : bool
+        Whether something outside traces the result, so that derivatives must be recorded too.
+    """
+
+    def __init__(
+        self, f: Callable[..., Any], args: tuple[Any, ...], argnums: Sequence[int], kwargs: Any
+    ) -> None:
+        enabled = recording.on
+        filled = list(args)
+        self.inputs: list[Tensor] = []
+        self.counts: list[int] = []
+        self.builds: list[trees.Build] = []
+        with grad_mode(True):
+            for i in argnums:
+                parts, build = trees.flatten(args[i])
+                entries = [_entry(part, traced=enabled) for part in parts]
+                filled[i] = build(list(entries))
+                self.inputs += entries
+                self.counts.append(len(entries))
+                self.builds.append(build)
+            self.gives_tensors = any(
+                isinstance(part, Tensor) for i in argnums for part in trees.flatten(args[i])[0]
+            )
+            # Kept apart: a function that writes to its argument in place moves it along the tape.
+            self.nodes = [t.node for t in self.inputs]
+            self.shapes = [(t.shape, t.dtype) for t in self.inputs]
+            try:
+                returned = f(*filled, **kwargs)
+            finally:
+                # Nobody but this run will ever ask for the gradients of its own leaves.
+                for node in self.nodes:
+                    if not node.order:
+                        node.live = False
+            self.value = self._take(f, returned)
+        own = set(self.nodes)
+        self.watched = False
+        if enabled and self.value.node is not None:
+            nodes = tape.ancestors(self.value.node)
+            self.watched = any(not n.order and n.live and n not in own for n in nodes)
+
+    def _take(self, f: Callable[..., Any], returned: Any) -> Tensor:
+        """Read what the function returned: one array, or a container of several."""
+        self.returned = type(returned)
+        parts, self.build_value = trees.flatten(returned)
+        self.parts = [_result(f, part) for part in parts]
+        if extras.on:
+            writes.check_fresh(self.parts)
+        self.returns_container = trees.is_container(returned)
+        if not self.returns_container:
+            return self.parts[0]
+        if not self.parts:
+            raise TypeError(f"{name_of(f)} returned an empty {type(returned).__name__}.")
+        return np.concatenate([np.reshape(part, (-1,)) for part in self.parts])  # type: ignore[return-value]
+
+    def pull(self, seed: Any, retain_graph: bool = False) -> list[Any]:
+        """Give the gradient of <seed, value> for each input, as the caller should see it."""
+        found: list[Any] = [None] * len(self.nodes)
+        if self.value.node is not None:
+            found = tape.backpropagate(
+                self.value.node,
+                Tensor(raw(seed), getattr(seed, "node", None)) if self.watched else raw(seed),
+                targets=self.nodes,
+                create_graph=self.watched,
+                retain_graph=retain_graph or self.watched,
+            )
+        return [
+            self.hand_out(np.zeros(shape, dtype) if g is None else g)
+            for (shape, dtype), g in zip(self.shapes, found, strict=True)
+        ]
+
+    def built(self, parts: list[Any]) -> list[Any]:
+        """Put one thing for each input together again: one container for each argument."""
+        arguments, start = [], 0
+        for build, n in zip(self.builds, self.counts, strict=True):
+            arguments.append(build(parts[start : start + n]))
+            start += n
+        return arguments
+
+    def hand_out(self, value: Any) -> Any:
+        """Give a Tensor where Tensors were given or something traces it, else an array."""
+        if isinstance(value, Tensor):
+            if value.node is not None and self.watched:
+                return value
+            value = value.data
+        value = whole(value)
+        return Tensor(value) if self.gives_tensors else value
+
+    def result(self) -> Any:
+        """Give the value of the function, as the caller should see it."""
+        return self.build_value(
+            [self.hand_out(part if self.watched else part.data) for part in self.parts]
+        )
+
+    def in_parts(self, joined: Any) -> list[Any]:
+        """Cut something of the size of the joined value into the shapes of its parts."""
+        if not self.returns_container:
+            return [joined]
+        cut, start = [], 0
+        for part in self.parts:
+            cut.append(np.reshape(joined[start : start + part.size], part.shape))
+            start += part.size
+        return cut
+
+
+def _result(f: Callable[..., Any], value: Any) -> Tensor:
+    """Give what a function returned as a Tensor."""
+    t = value if isinstance(value, Tensor) else Tensor(np.asarray(value))
+    if t.dtype.kind not in "fiub":
+        raise TypeError(
+            f"{name_of(f)} returned {value!r} of type {type(value).__name__}; a function to "
+            "differentiate returns numbers: an array, or a container of arrays. (A missing return?)"
+        )
+    return t
+
+
+def _entry(x: Any, traced: bool) -> Tensor:
+    """Put an argument on the tape: a leaf, or, where it is traced already, a node of its own."""
+    if isinstance(x, Tensor):
+        if x.node is not None and traced:
+            return apply(POSITIVE, (x,))
+        x = x.data
+    if isinstance(x, float):
+        return Tensor(np.float64(x), tape.Entry((), np.dtype(float)))
+    # A copy: the function may write to its argument in place, and the caller's stays as it is.
+    array = np.array(x) if isinstance(x, (np.ndarray, np.generic)) or not _is_array(x) else x.copy()
+    if array.dtype.kind != "f":
+        hint = (
+            "Write 2.0 instead of 2, or convert with .astype(float)."
+            if array.dtype.kind in "iub"
+            else "Complex numbers are not covered; split them into real and imaginary parts."
+            if array.dtype.kind == "c"
+            else "Give numbers."
+        )
+        raise TypeError(
+            f"derivatives are with respect to floating numbers; got {array.dtype} ({x!r}). {hint}"
+        )
+    return Tensor(array, tape.Entry(array.shape, array.dtype))
+
+
+def _is_array(x: Any) -> bool:
+    return hasattr(x, "dtype") and hasattr(x, "copy")
+
+
+def positions(argnums: Argnums, args: tuple[Any, ...]) -> tuple[list[int], bool]:
+    """Read `argnums`; say also whether it was a single number."""
+    single = isinstance(argnums, (int, np.integer))
+    numbers = [int(argnums)] if single else [int(i) for i in argnums]  # type: ignore[arg-type, union-attr]
+    for i in numbers:
+        if not -len(args) <= i < len(args):
+            raise TypeError(f"argnums names argument {i}, but {len(args)} were given.")
+    places = [i % len(args) for i in numbers]
+    if len(set(places)) < len(places):
+        raise TypeError(f"argnums names an argument twice: {argnums!r}.")
+    return places, single
+
+
+def name_of(f: Callable[..., Any]) -> str:
+    """Give the name of a function, for messages."""
+    return getattr(f, "__name__", type(f).__name__)

@@ -1,0 +1,132 @@
+"""Who has written to which memory: how backward notices that a value it saved is gone.
+
+Leaves count the writes to their own memory (see `tape.Leaf.overwritten`). Every other write of a
+Tensor in place is noted here, under the array that owns the memory, so that views find it too. The
+table is empty, and costs nothing, until something is written in place.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.extras import extras
+
+
+class Record:
+    """The writes to one piece of memory.
+
+    Attributes
+    ----------
+    count : int
+        How many there were.
+    writer : str
+        Who wrote last, and in which line.
+    order : int
+        The number of the node that wrote last, 0 if no recorded operation did. A Tensor on the same
+        memory whose node is older no longer says where its values come from.
+    through_view : bool
+        Whether values that need a gradient came in through a view of a Tensor that needs none.
+    """
+
+    __slots__ = ("count", "order", "owner", "through_view", "writer")
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+        self.count = 0
+        self.writer = ""
+        self.order = 0
+        self.through_view = False
+
+
+_RECORDS: dict[int, Record] = {}
+
+
+def owner_of(array: Any) -> Any:
+    """Give the array that owns the memory of `array`: itself, or what it is a view of."""
+    base = getattr(array, "base", None)
+    while base is not None and hasattr(base, "dtype"):
+        array, base = base, getattr(base, "base", None)
+    return array
+
+
+def record_of(array: Any) -> Record | None:
+    """Give what is known of writes to the memory of `array`."""
+    return _RECORDS.get(id(owner_of(array))) if _RECORDS else None
+
+
+def note(array: Any, writer: str, order: int = 0, through_view: bool = False) -> None:
+    """Note that the memory of `array` has been written to."""
+    owner = owner_of(array)
+    key = id(owner)
+    record = _RECORDS.get(key)
+    if record is None:
+
+        def forget(_: Any) -> None:
+            if _RECORDS.pop(key, None) is not None:
+                extras.on -= 1
+
+        record = _RECORDS[key] = Record(weakref.ref(owner, forget))
+        extras.on += 1
+    record.count += 1
+    record.writer = writer
+    record.order = max(record.order, order)
+    record.through_view = through_view
+
+
+def count(values: Iterable[Any]) -> int:
+    """Add up the writes to the memory of `values` (arrays, or tuples of them)."""
+    total = 0
+    for value in values:
+        if isinstance(value, tuple):
+            total += count(value)
+        else:
+            record = record_of(value)
+            total += record.count if record is not None else 0
+    return total
+
+
+def last_writer(values: Iterable[Any]) -> str:
+    """Name who wrote last to the memory of one of `values`."""
+    for value in values:
+        name = last_writer(value) if isinstance(value, tuple) else ""
+        record = record_of(value)
+        if record is not None:
+            name = record.writer
+        if name:
+            return name
+    return ""
+
+
+def check_fresh(tensors: Iterable[Any]) -> None:
+    """Make sure that the tape still says where the values of these Tensors come from.
+
+    Raises
+    ------
+    RuntimeError
+        If one shares its memory with another Tensor through which it was written to.
+    """
+    from optlab.autograd.tensor import Tensor
+
+    for t in tensors:
+        record = record_of(t.data) if isinstance(t, Tensor) else None
+        if record is None or not record.order:
+            continue
+        if (record.through_view and t.node is None) or (
+            t.node is not None and t.node.order < record.order
+        ):
+            raise RuntimeError(
+                f"the memory of this Tensor of shape {t.shape} was written to through another "
+                f"Tensor ({record.writer}), so its own gradient would be wrong. Write to the whole "
+                "Tensor instead (t[0:2] += 1, not v = t[0:2]; v += 1), and take views of it after."
+            )
+
+
+def same_memory(a: Any, b: Any) -> bool:
+    """Say whether two arrays are the same elements of the same memory."""
+    if type(a) is not type(b) or a.shape != b.shape or not isinstance(a, np.ndarray):
+        return False
+    return bool(a.strides == b.strides and a.ctypes.data == b.ctypes.data)

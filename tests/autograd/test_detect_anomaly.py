@@ -1,0 +1,96 @@
+"""detect_anomaly: the first operation, or derivative, that makes a number no number."""
+
+from __future__ import annotations
+
+import re
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import optlab as ol
+
+AnomalyError = ol.autograd.AnomalyError
+
+
+def leaf(*values: float) -> ol.Tensor:
+    return ol.to_tensor(values, dtype="float64", requires_grad=True)
+
+
+def test_forward_names_operation_element_and_line() -> None:
+    x = leaf(4.0, 0.0, 0.0)
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(AnomalyError) as caught,
+        ol.autograd.detect_anomaly(),
+    ):
+        np.log(x)
+    message = str(caught.value)
+    assert message.startswith("'log' gave -inf at element [1] of shape (3,), from x = 0.0 (2 of 3")
+    assert re.search(r"test_detect_anomaly\.py, line \d+: np\.log\(x\)", message)
+
+
+def test_backward_names_the_operation_and_the_line_of_its_forward() -> None:
+    x = leaf(4.0, 0.0)
+    with np.errstate(all="ignore"), ol.autograd.detect_anomaly():
+        y = np.sum(x**0.3)
+        with pytest.raises(AnomalyError) as caught:
+            y.backward()
+    message = str(caught.value)
+    assert "derivative of 'power' for a is inf at element [1]" in message
+    assert "line" in message
+    assert "y = np.sum(x**0.3)" in message
+
+
+def test_what_was_infinite_before_is_not_blamed() -> None:
+    x = leaf(1.0, 2.0)
+    mask = np.array([0.0, -np.inf])
+    with ol.autograd.detect_anomaly():
+        np.sum(np.exp(x + mask)).backward()
+    assert x.grad.tolist() == [np.e, 0.0]
+
+
+def test_single_numbers_reductions_and_several_outputs() -> None:
+    huge = leaf(1e308, 1e308)
+    with np.errstate(all="ignore"):
+        with pytest.raises(AnomalyError, match=r"'sum' gave inf of shape \(\)"):
+            _sum(huge)
+        with (
+            pytest.raises(AnomalyError, match="'divide' gave inf of shape"),
+            ol.autograd.detect_anomaly(),
+        ):
+            ol.to_tensor(1.0, requires_grad=True) / 0.0
+
+
+def _sum(x: Any) -> None:
+    with ol.autograd.detect_anomaly():
+        np.sum(x)
+
+
+def test_outside_the_block_and_in_other_threads_nothing_is_checked() -> None:
+    x = leaf(0.0)
+    found: list[Any] = []
+
+    def work() -> None:
+        with np.errstate(all="ignore"):
+            found.append(np.log(x))
+
+    with ol.autograd.detect_anomaly():
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert found[0].tolist() == [-np.inf]
+    with np.errstate(all="ignore"):
+        assert np.log(x).tolist() == [-np.inf]
+
+
+def test_it_changes_no_bit_of_a_healthy_run() -> None:
+    def run() -> Any:
+        x = leaf(0.3, -1.2)
+        np.sum(np.tanh(x) * np.exp(x)).backward()
+        return x.grad.numpy()
+
+    plain = run()
+    with ol.autograd.detect_anomaly():
+        np.testing.assert_array_equal(run(), plain)
