@@ -33,7 +33,6 @@ class Context:
         self._constants: set[int] = set()
         self._inputs: Sequence[Any] = inputs
         self._node: weakref.ref[Node] | None = None
-        self._version = 0
 
     def save_for_backward(self, *values: Any) -> None:
         """Keep Tensors (or arrays, or None) for backward.
@@ -59,11 +58,8 @@ class Context:
         saved = self._saved
         if type(saved) is saving.Packed:
             saved = saved.restored()
-        elif self._version_now(node) != self._version:
-            raise RuntimeError(
-                f"backward needs a value that {node.operation.name!r} saved, but "
-                f"{self._writer(node)} has written over it since. Run backward before that."
-            )
+        elif writes.times.last_write > node.order:
+            self._check_unchanged(node)
         tied = []
         for value, place in zip(saved, self._places, strict=True):
             owner = None
@@ -101,23 +97,18 @@ class Context:
         self._inputs = ()
         self._node = weakref.ref(node)
         self._saved = tuple(arrays)
-        self._version = self._version_now(node)
         if extras.on:
             self._saved = saving.packed(self._saved)
 
-    def _version_now(self, node: Node) -> int:
-        version = writes.count(self._saved) if extras.on and type(self._saved) is tuple else 0
+    def _check_unchanged(self, node: Node) -> None:
         for place in self._places:
-            if place is not None and place[0] == "input":
-                edge = node.edges[place[1]]
-                version += edge.source.version if edge is not None and edge.source else 0
-        return version
-
-    def _writer(self, node: Node) -> str:
-        for edge in node.edges:
-            if edge is not None and edge.source is not None and edge.source.writer:
-                return str(edge.source.writer)
-        return writes.last_writer(self._saved)
+            edge = node.edges[place[1]] if place is not None and place[0] == "input" else None
+            leaf = None if edge is None else edge.source
+            if leaf is not None and leaf.overwritten_at > node.order:
+                raise node.overwritten(leaf.writer, leaf.name or "a Tensor", leaf.shape)
+        writer = writes.writer_since(node.order, self._saved)
+        if writer is not None:
+            raise node.overwritten(writer, "a Tensor", node.shape)
 
 
 class Function:
@@ -226,7 +217,7 @@ def _node_of(
     recipe = Recipe(operation, sum(1 << i for i, edge in enumerate(edges) if edge is not None))
     # The context itself is what the node saves, so that it goes when backward frees the node.
     recipe.sources = (len(args) + 1,)
-    recipe.joint = (lambda g, ctx: _gradients(cls, ctx, g, edges), (0,), ())
+    recipe.joint = (lambda g, ctx: _gradients(cls, ctx, g, edges), tuple, ())
     first = next((x for x in outputs if x.dtype.kind == "f"), outputs[0])
     shape = () if many else outputs[0].shape
     return Node(operation, edges, (ctx,), recipe, {}, shape, first.dtype)

@@ -6,7 +6,6 @@ A Tensor that needs a gradient points at its node; a node points at the nodes of
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from operator import attrgetter
@@ -36,7 +35,6 @@ class _Zero:
 
 ZERO: Any = _Zero()
 
-_clock = itertools.count(1)
 _newest_first = attrgetter("order")
 
 
@@ -50,12 +48,14 @@ class Leaf:
         None.
     live : bool
         Whether somebody may still ask for its gradient; a transform's own leaf dies with its run.
-    version : int
-        How often the values of the Tensor have been overwritten, by `writer` the last time.
+    overwritten_at : int
+        When the values of the Tensor were last overwritten, and by which `writer`; on the clock
+        that also numbers nodes, 0 for never.
     """
 
     __slots__ = (
-        "__weakref__", "dtype", "grad", "hooks", "live", "name", "shape", "version", "writer",
+        "__weakref__", "dtype", "grad", "hooks", "live", "name", "overwritten_at", "shape",
+        "writer",
     )  # fmt: skip
 
     edges: tuple[Any, ...] = ()
@@ -73,13 +73,18 @@ class Leaf:
         self.grad: Any = None
         self.hooks: list[Hook] | None = None
         self.live = True
-        self.version = 0
+        self.overwritten_at = 0
         self.writer = ""
 
     def overwritten(self, writer: str) -> None:
         """Note that the values of the Tensor are no longer those that operations have saved."""
-        self.version += 1
+        self.overwritten_at = writes.times.last_write = next(writes.clock)
         self.writer = writer
+
+    def __setstate__(self, state: Any) -> None:
+        for name, value in state[1].items():
+            setattr(self, name, value)
+        self.overwritten_at = 0  # a copy has memory of its own, and another process another clock
 
     def gradient(self) -> Any:
         """Give the collected gradient, zeros where it was cleared, None where there is none."""
@@ -113,8 +118,6 @@ class Node:
         Of the output.
     source : Leaf or None
         The leaf whose memory the output is a view of, if it is one.
-    version : int
-        How often the memory that is saved here had been written to when it was saved.
     walked : bool
         Set where backward started from this node.
     order : int
@@ -123,7 +126,7 @@ class Node:
 
     __slots__ = (
         "__weakref__", "dtype", "edges", "hooks", "operation", "order", "recipe", "saved", "shape",
-        "source", "static", "version", "walked",
+        "source", "static", "walked",
     )  # fmt: skip
 
     def __init__(
@@ -135,7 +138,6 @@ class Node:
         static: dict[str, Any],
         shape: Shape,
         dtype: Any,
-        version: int = 0,
         source: Leaf | None = None,
     ) -> None:
         self.operation = operation
@@ -145,9 +147,8 @@ class Node:
         self.static = static
         self.shape = shape
         self.dtype = dtype
-        self.version = version
         self.source = source
-        self.order = next(_clock)
+        self.order = next(writes.clock)
         self.hooks: list[Hook] | None = None
 
     def check_unchanged(self) -> None:
@@ -158,29 +159,24 @@ class Node:
         RuntimeError
             It names who saved a value, and who wrote over it.
         """
-        if self.saved is not None and self.version != self.version_now():
-            edges = [edge for edge in self.edges if edge is not None and edge.source is not None]
-            leaf = max((edge.source for edge in edges), key=attrgetter("version"), default=None)
-            written = leaf if leaf is not None and leaf.version else None
-            name = "of " + (written.name or "a Tensor") if written is not None else "in a Tensor"
-            shape = written.shape if written is not None else self.shape
-            writer = written.writer if written is not None else writes.last_writer(self.saved or ())
-            raise RuntimeError(
-                f"backward needs the value that {self.operation.name!r} saved {name} "
-                f"(shape {shape}), but {writer} has written over it since. Run backward before "
-                "that, write t = t + x in place of t += x, or compute the loss again."
-            )
-
-    def version_now(self) -> int:
-        """Add up how often the memory that is saved here has been written to."""
-        edges, version = self.edges, 0
+        if self.saved.__class__ is not tuple:  # freed, or kept by the user's own hooks
+            return
         for i in self.recipe.saved_inputs:
-            edge = edges[i]
-            if edge is not None and edge.source is not None:
-                version += edge.source.version
-        if extras.on and self.saved.__class__ is tuple:
-            version += writes.count(self.saved)
-        return version
+            written = None if self.edges[i] is None else self.edges[i].source
+            if written is not None and written.overwritten_at > self.order:
+                raise self.overwritten(written.writer, written.name or "a Tensor", written.shape)
+        if extras.on:
+            writer = writes.writer_since(self.order, self.saved)
+            if writer is not None:
+                raise self.overwritten(writer, "a Tensor", self.shape)
+
+    def overwritten(self, writer: str, what: str, shape: Shape) -> RuntimeError:
+        """Give the error for a saved value that `writer` has written over."""
+        return RuntimeError(
+            f"backward needs the value that {self.operation.name!r} saved of {what} (shape "
+            f"{shape}), but {writer} has written over it since. Run backward before that, write "
+            "t = t + x in place of t += x, or compute the loss again."
+        )
 
     def tied(self, saved: tuple[Any, ...]) -> tuple[Any, ...]:
         """Give saved values tied to the tape, so that a rule run on them is recorded too."""
@@ -298,7 +294,7 @@ def backpropagate(
             if useful is not None and node in targets:  # type: ignore[operator]
                 found[node] = g
             saved = node.saved
-            if node.recipe.saved_inputs or extras.on:
+            if node.order < writes.times.last_write:
                 node.check_unchanged()
             if saved.__class__ is not tuple:
                 if saved is None:
@@ -312,19 +308,18 @@ def backpropagate(
                 saved = node.tied(saved)
             edges, recipe, static = node.edges, node.recipe, node.static
             if recipe.joint is not None:
-                pullback, reads, names = recipe.joint
+                pullback, read, names = recipe.joint
                 named = {name: static[name] for name in names if name in static}
-                g = pullback(g, *[saved[i] for i in reads], **named)
-            for position, pullback, reads, names in recipe.pullbacks:
+                g = pullback(g, *read(saved), **named)
+            for position, pullback, read, names in recipe.pullbacks:
                 edge = edges[position]
                 if useful is not None and edge not in useful:
                     continue
-                arguments = [saved[i] for i in reads]
-                if names:
+                if names and static:
                     named = {name: static[name] for name in names if name in static}
-                    part = pullback(g, *arguments, **named)
+                    part = pullback(g, *read(saved), **named)
                 else:
-                    part = pullback(g, *arguments)
+                    part = pullback(g, *read(saved))
                 if part is None:
                     continue
                 if extras.on and anomaly.mode.depth:

@@ -7,6 +7,7 @@ The derivative rules themselves are in `rules`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -119,13 +120,14 @@ class Tensor(Operators, ArrayMethods):
     @property
     def grad(self) -> Any:
         """The gradient collected by backward: a Tensor, a `RowSparse` gradient, or None."""
-        if not isinstance(self.node, tape.Leaf):
+        node = self.node
+        if not isinstance(node, tape.Leaf):
             return None
-        g = self.node.gradient()
+        g = node.gradient()
         if g is not None and not isinstance(g, (Tensor, RowSparse)):
             # The array may be that of another Tensor's gradient too; what is handed out may be
             # written to, so it is this Tensor's alone.
-            g = self.node.grad = Tensor(g.copy())
+            g = node.grad = Tensor(g.copy())
         return g
 
     @grad.setter
@@ -264,7 +266,8 @@ class Tensor(Operators, ArrayMethods):
         >>> x.grad.item()
         6.0
         """
-        if self.node is None:
+        node = self.node
+        if node is None:
             raise RuntimeError(
                 "backward() has nowhere to go: nothing that this Tensor was computed from needs a "
                 "gradient. Make the inputs with requires_grad=True, and compute outside no_grad()."
@@ -275,7 +278,7 @@ class Tensor(Operators, ArrayMethods):
         if create_graph and not isinstance(seed, Tensor):
             seed = Tensor(seed)
         tape.backpropagate(
-            self.node,
+            node,
             seed,
             value=self.data,
             create_graph=create_graph,
@@ -316,14 +319,18 @@ class Tensor(Operators, ArrayMethods):
     # What NumPy calls when it meets a Tensor (NEP 13, NEP 18) -----------------------------------
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from optlab.autograd import dispatch
-
-        return dispatch.universal_function(ufunc, method, inputs, kwargs)
+        return _dispatch().universal_function(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        from optlab.autograd import dispatch
+        return _dispatch().array_function(function, args, kwargs)
 
-        return dispatch.array_function(function, args, kwargs)
+
+@cache
+def _dispatch() -> Any:
+    """Give the module that answers NumPy; it imports this one, so it is met at the first call."""
+    from optlab.autograd import dispatch
+
+    return dispatch
 
 
 def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = _NOTHING) -> Tensor:
@@ -355,11 +362,6 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     values.append(y)
     if recipe.needs_shapes:
         values.extend([np.shape(value) for value in values[:-1]])
-    version = 0
-    for i in recipe.saved_inputs:
-        node = edges[i]
-        if node is not None and node.source is not None:
-            version += node.source.version
     shape, dtype = ((), y[0].dtype) if operation.several else (y.shape, y.dtype)
     if dtype.kind != "f":
         raise TypeError(
@@ -368,12 +370,10 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
         )
     source = edges[0].source if operation.view and edges[0] is not None else None
     node = tape.Node(
-        operation, tuple(edges), recipe.select(values), recipe, static, shape, dtype, version,
-        source,
+        operation, tuple(edges), recipe.select(values), recipe, static, shape, dtype, source
     )  # fmt: skip
     if extras.on:
         node.saved = saving.packed(node.saved)
-        node.version = node.version_now()
         if anomaly.mode.depth:
             anomaly.check_forward(node, values[: len(inputs)], y)
     if events.operation_recorded.listeners:
@@ -413,13 +413,17 @@ def _leaf(data: Any) -> tape.Leaf:
 
 def _seed(t: Tensor, grad: Any) -> Any:
     """Give the gradient that backward starts from, checked against `t`."""
+    data = t.data
     if grad is None:
-        return np.ones_like(t.data)
-    if isinstance(grad, Tensor) and grad.node is not None:
-        seed: Any = grad if grad.dtype == t.dtype else grad.astype(t.dtype)
+        # A number that NumPy made (a loss, mostly) starts from a number: quicker than an array.
+        return data.dtype.type(1) if isinstance(data, np.generic) else np.ones_like(data)
+    if not isinstance(grad, Tensor):
+        seed: Any = np.array(grad, data.dtype)  # a copy: the caller may go on writing to his array
+    elif grad.node is None:
+        seed = np.array(grad.data, data.dtype)
     else:
-        seed = np.array(raw(grad), t.dtype)  # a copy: the caller may go on writing to his array
-    if seed.shape != t.shape:
+        seed = grad if grad.dtype == t.dtype else grad.astype(t.dtype)
+    if seed.shape != data.shape:
         raise ValueError(
             f"the gradient to start from must have the shape of the Tensor, {t.shape}; "
             f"got {seed.shape}."

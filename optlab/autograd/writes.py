@@ -7,6 +7,7 @@ table is empty, and costs nothing, until something is written in place.
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Iterable
 from typing import Any
@@ -15,14 +16,30 @@ import numpy as np
 
 from optlab.autograd.extras import extras
 
+#: Numbers what happens: operations as they are recorded, and writes to memory that they may have
+#: saved. What was saved before a write is older than it.
+clock = itertools.count(1)
+
+
+class _Times:
+    """When anything was last written in place, anywhere: if not since, backward asks no further."""
+
+    __slots__ = ("last_write",)
+
+    def __init__(self) -> None:
+        self.last_write = 0
+
+
+times = _Times()
+
 
 class Record:
     """The writes to one piece of memory.
 
     Attributes
     ----------
-    count : int
-        How many there were.
+    time : int
+        When the last one was, on the clock that also numbers nodes.
     writer : str
         Who wrote last, and in which line.
     order : int
@@ -32,11 +49,11 @@ class Record:
         Whether values that need a gradient came in through a view of a Tensor that needs none.
     """
 
-    __slots__ = ("count", "order", "owner", "through_view", "writer")
+    __slots__ = ("order", "owner", "through_view", "time", "writer")
 
     def __init__(self, owner: Any) -> None:
         self.owner = owner
-        self.count = 0
+        self.time = 0
         self.writer = ""
         self.order = 0
         self.through_view = False
@@ -71,34 +88,24 @@ def note(array: Any, writer: str, order: int = 0, through_view: bool = False) ->
 
         record = _RECORDS[key] = Record(weakref.ref(owner, forget))
         extras.on += 1
-    record.count += 1
+    record.time = times.last_write = next(clock)
     record.writer = writer
     record.order = max(record.order, order)
     record.through_view = through_view
 
 
-def count(values: Iterable[Any]) -> int:
-    """Add up the writes to the memory of `values` (arrays, or tuples of them)."""
-    total = 0
+def writer_since(time: int, values: Iterable[Any]) -> str | None:
+    """Name who wrote to the memory of one of `values` (arrays, or tuples of them) after `time`."""
     for value in values:
         if isinstance(value, tuple):
-            total += count(value)
+            writer = writer_since(time, value)
+            if writer is not None:
+                return writer
         else:
             record = record_of(value)
-            total += record.count if record is not None else 0
-    return total
-
-
-def last_writer(values: Iterable[Any]) -> str:
-    """Name who wrote last to the memory of one of `values`."""
-    for value in values:
-        name = last_writer(value) if isinstance(value, tuple) else ""
-        record = record_of(value)
-        if record is not None:
-            name = record.writer
-        if name:
-            return name
-    return ""
+            if record is not None and record.time > time:
+                return record.writer
+    return None
 
 
 def check_fresh(tensors: Iterable[Any]) -> None:

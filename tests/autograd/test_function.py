@@ -240,12 +240,12 @@ def test_saved_values_are_freed_and_watched() -> None:
         y.backward()
     z = Exponential.apply(x)
     z += 1.0
-    with pytest.raises(RuntimeError, match=r"'Exponential' saved, but \+= \("):
+    with pytest.raises(RuntimeError, match=r"'Exponential' saved.* but \+= \("):
         z.backward()
     w = Cube.apply(x)
     with ol.no_grad():
         x += 1.0
-    with pytest.raises(RuntimeError, match=r"'Cube' saved, but \+= \("):
+    with pytest.raises(RuntimeError, match=r"'Cube' saved.* but \+= \("):
         w.backward()
 
 

@@ -37,6 +37,14 @@ CHECKS = {
         (F.linear, [numbers(3, 4), numbers(4, 2)]),
         (F.linear, [numbers(2, 3, 4), numbers(4, 2)]),
     ],
+    "TAKE_ROWS": [
+        (lambda w: F.embedding([[0, 2], [2, 2]], w), [numbers(3, 4)]),
+        (lambda w: F.embedding([0, 2, 2], w, sparse=True) ** 2, [numbers(3, 4)]),
+    ],
+    "MULTIPLY": [
+        (lambda w: F.embedding([[0, 2], [2, 1]], w, padding_idx=2), [numbers(3, 4)]),
+        (lambda w: F.embedding([0, 2, 1], w, padding_idx=-3, sparse=True), [numbers(3, 4)]),
+    ],
     "LOG_SOFTMAX": [
         (F.log_softmax, [numbers(5)]),
         (F.log_softmax, [numbers(3, 4)]),
