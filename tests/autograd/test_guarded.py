@@ -1,0 +1,88 @@
+"""The engine on guarded arrays: nothing becomes, or mixes with, a NumPy array by accident."""
+
+from __future__ import annotations
+
+from types import CellType, FunctionType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import optlab as ol
+from optlab.autograd.tape import Leaf
+from optlab.autograd.tensor import Tensor
+from tests.autograd.rows import ROWS, Case
+from tests.guarded import GuardedArray, MixedArraysError
+
+CASES = [case for row in ROWS.values() for case in row]
+
+
+def guarded_leaf(x: np.ndarray) -> Tensor:
+    array = GuardedArray(x.copy())
+    return Tensor(array, Leaf(array.shape, array.dtype))
+
+
+def gradients(f: Any, leaves: list[Tensor]) -> list[Any]:
+    """Give the value, its gradients, and the gradients of a number made of those."""
+    value = f(*leaves)
+    value.backward(create_graph=True)
+    first = [t.grad for t in leaves]
+    again = [np.sum(g * g) for g in first if g is not None and g.requires_grad]
+    for t in leaves:
+        t.grad = None
+    if again:
+        sum(again[1:], again[0]).backward()
+    return [value, *first, *[t.grad for t in leaves]]
+
+
+def on_device(x: Any) -> Any:
+    """Give what a case's function holds, its arrays guarded."""
+    if isinstance(x, np.ndarray) and x.dtype.kind in "fb":
+        return GuardedArray(x)
+    if isinstance(x, tuple) and not hasattr(x, "_make"):
+        return tuple(map(on_device, x))
+    return on_device_function(x) if isinstance(x, FunctionType) else x
+
+
+def on_device_function(f: Any) -> Any:
+    """Give a case's function with the constant arrays that it holds on the device too."""
+    if not isinstance(f, FunctionType) or not f.__module__.startswith("tests."):
+        return f
+    names = f.__code__.co_names
+    held = {name: on_device(f.__globals__[name]) for name in names if name in f.__globals__}
+    cells = tuple(CellType(on_device(cell.cell_contents)) for cell in f.__closure__ or ())
+    defaults = on_device(f.__defaults__ or ())
+    rebuilt = FunctionType(f.__code__, {**f.__globals__, **held}, f.__name__, defaults, cells)
+    rebuilt.__kwdefaults__ = f.__kwdefaults__
+    return rebuilt
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
+def test_values_and_derivatives_stay_on_their_device(case: Case) -> None:
+    plain = gradients(case.f, [ol.to_tensor(x, requires_grad=True) for x in case.args])
+    moved = gradients(on_device_function(case.f), [guarded_leaf(x) for x in case.args])
+    for ours, theirs in zip(moved, plain, strict=True):
+        if theirs is None:
+            assert ours is None
+            continue
+        assert isinstance(ours.data, GuardedArray)
+        np.testing.assert_allclose(
+            ours.data.get(), theirs.numpy(), rtol=1e-12, atol=1e-12, equal_nan=True
+        )
+
+
+def test_the_guard_itself() -> None:
+    g = GuardedArray(np.ones(2))
+    for mixed in (
+        lambda: g + np.ones(2),
+        lambda: np.ones(2) + g,
+        lambda: np.add(g, np.ones(2)),
+        lambda: np.concatenate([g, np.ones(2)]),
+        lambda: np.asarray(g),
+        lambda: np.where(np.array([True, False]), g, g),
+        lambda: g.__setitem__(0, np.array(1.0)),
+    ):
+        with pytest.raises(MixedArraysError):
+            mixed()
+    assert (g * 2.0 + np.float64(1)).tolist() == [3.0, 3.0]
+    assert isinstance(np.sum(g), GuardedArray)

@@ -1,0 +1,211 @@
+"""Guarded arrays: a stand-in for CuPy's arrays that runs anywhere.
+
+Like a CuPy array, a guarded array refuses to become a NumPy array by accident, and to mix with one
+in a function or an operator; Python numbers and NumPy scalars may be beside it, NumPy arrays may be
+its index. What is computed from it is an array, also where NumPy would give a scalar. It knows
+NumPy's functions except some that CuPy has not.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+#: What CuPy lacks of NumPy's functions.
+MISSING = {np.block, np.insert, np.linalg.multi_dot, np.linalg.vector_norm}
+
+#: Functions that read no values: CuPy arrays answer them through NumPy itself.
+READ_ONLY = {np.shape, np.ndim, np.size, np.result_type, np.iscomplexobj, np.isrealobj}
+
+
+class MixedArraysError(TypeError):
+    """A guarded array met a NumPy array."""
+
+
+class GuardedArray:
+    """An array on a device of its own."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, array: Any) -> None:
+        self.hidden = np.asarray(array)
+
+    shape = property(lambda self: self.hidden.shape)
+    dtype = property(lambda self: self.hidden.dtype)
+    ndim = property(lambda self: self.hidden.ndim)
+    size = property(lambda self: self.hidden.size)
+    nbytes = property(lambda self: self.hidden.nbytes)
+    itemsize = property(lambda self: self.hidden.itemsize)
+    strides = property(lambda self: self.hidden.strides)
+    T = property(lambda self: GuardedArray(self.hidden.T))
+
+    @property
+    def base(self) -> Any:
+        return None
+
+    def get(self) -> np.ndarray:
+        """Give a NumPy array: the one way out, as on CuPy."""
+        return self.hidden.copy()
+
+    def item(self, *args: Any) -> Any:
+        return self.hidden.item(*args)
+
+    def tolist(self) -> Any:
+        return self.hidden.tolist()
+
+    def __float__(self) -> float:
+        return float(self.hidden)
+
+    def __int__(self) -> int:
+        return int(self.hidden)
+
+    def __bool__(self) -> bool:
+        return bool(self.hidden)
+
+    def __len__(self) -> int:
+        return len(self.hidden)
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise MixedArraysError("a guarded array does not become a NumPy array by itself: use get()")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if any(_is_foreign(x) for x in inputs):
+            return NotImplemented
+        out = kwargs.pop("out", None)
+        if out is not None:
+            if not all(isinstance(x, GuardedArray) for x in out):
+                raise MixedArraysError(f"{ufunc.__name__} writes into a NumPy array")
+            kwargs["out"] = tuple(x.hidden for x in out)
+        if "where" in kwargs:
+            kwargs["where"] = _open(kwargs["where"])
+        if method == "at":
+            target, index, *rest = inputs
+            _closed_to_numpy((target, *rest))
+            ufunc.at(target.hidden, _index(index), *map(_open, rest))
+            return None
+        _closed_to_numpy(inputs)
+        result = getattr(ufunc, method)(*map(_open, inputs), **kwargs)
+        return out[0] if out is not None else _guarded(result)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if any(_is_foreign(x) for x in _all_in((args, kwargs))):
+            return NotImplemented
+        if function in MISSING:
+            return NotImplemented
+        if function not in READ_ONLY and "like" not in kwargs:
+            _closed_to_numpy(_all_in((args, kwargs)))
+        kwargs.pop("like", None)
+        result = function(*_opened(args), **_opened(kwargs))
+        return result if function in READ_ONLY else _guarded(result)
+
+    def __getitem__(self, index: Any) -> GuardedArray:
+        return GuardedArray(self.hidden[_index(index)])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        _closed_to_numpy((value,))
+        self.hidden[_index(index)] = _open(value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        method = getattr(self.hidden, name)
+        if not callable(method):
+            return method
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            _closed_to_numpy(_all_in((args, kwargs)))
+            return _guarded(method(*_opened(args), **_opened(kwargs)))
+
+        return called
+
+    def __repr__(self) -> str:
+        return f"GuardedArray({self.hidden!r})"
+
+
+def _is_foreign(x: Any) -> bool:
+    """Say whether another type should answer: a Tensor, an ensemble."""
+    return hasattr(x, "__array_ufunc__") and not isinstance(
+        x, (np.ndarray, np.generic, GuardedArray)
+    )
+
+
+def _closed_to_numpy(values: Any) -> None:
+    for x in values:
+        if isinstance(x, np.ndarray):
+            raise MixedArraysError(f"a guarded array met a NumPy array of shape {x.shape}")
+
+
+def _open(x: Any) -> Any:
+    return x.hidden if isinstance(x, GuardedArray) else x
+
+
+def _index(index: Any) -> Any:
+    return tuple(map(_open, index)) if isinstance(index, tuple) else _open(index)
+
+
+def _opened(x: Any) -> Any:
+    if isinstance(x, (tuple, list)):
+        parts = [_opened(part) for part in x]
+        return type(x)._make(parts) if hasattr(x, "_make") else type(x)(parts)
+    if isinstance(x, dict):
+        return {key: _opened(value) for key, value in x.items()}
+    return _open(x)
+
+
+def _all_in(x: Any) -> list[Any]:
+    if isinstance(x, dict):
+        x = list(x.values())
+    if isinstance(x, (tuple, list)):
+        return [leaf for part in x for leaf in _all_in(part)]
+    return [x]
+
+
+def _guarded(x: Any) -> Any:
+    if isinstance(x, (np.ndarray, np.generic)):
+        return GuardedArray(x)
+    if isinstance(x, (tuple, list)):
+        parts = [_guarded(part) for part in x]
+        return type(x)._make(parts) if hasattr(x, "_make") else type(x)(parts)
+    return x
+
+
+def _operator(function: Any, reflected: bool) -> Any:
+    def method(self: GuardedArray, other: Any) -> Any:
+        if _is_foreign(other):
+            return NotImplemented
+        _closed_to_numpy((other,))
+        pair = (_open(other), self.hidden) if reflected else (self.hidden, _open(other))
+        return _guarded(function(*pair))
+
+    return method
+
+
+def _unary(function: Any) -> Any:
+    return lambda self: _guarded(function(self.hidden))
+
+
+def _in_place(function: Any) -> Any:
+    def method(self: GuardedArray, other: Any) -> GuardedArray:
+        _closed_to_numpy((other,))
+        self.hidden = function(self.hidden, _open(other))
+        return self
+
+    return method
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_",
+              "xor", "lt", "le", "gt", "ge", "eq", "ne"):  # fmt: skip
+    _function = getattr(operator, _name)
+    _plain = _name.rstrip("_")
+    setattr(GuardedArray, f"__{_plain}__", _operator(_function, reflected=False))
+    if _name not in ("lt", "le", "gt", "ge", "eq", "ne"):
+        setattr(GuardedArray, f"__r{_plain}__", _operator(_function, reflected=True))
+        setattr(GuardedArray, f"__i{_plain}__", _in_place(getattr(operator, f"i{_plain}")))
+
+for _name in ("neg", "pos", "abs", "invert"):
+    setattr(GuardedArray, f"__{_name}__", _unary(getattr(operator, _name)))
