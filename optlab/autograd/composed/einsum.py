@@ -45,13 +45,17 @@ def _of_two(arrays: Sequence[Any], terms: Sequence[str], kept: str, optimize: An
 
 
 def _of_many(
-    arrays: list[Any], terms: Sequence[str], kept: str, shapes: tuple[Shape, ...], optimize: Any
+    arrays: list[Any],
+    terms: tuple[str, ...],
+    kept: str,
+    shapes: tuple[Shape, ...],
+    optimize: Any,
 ) -> Any:
     """Contract two operands at a time, in the order that NumPy finds for their shapes."""
     wished = optimize if optimize is not False else "greedy"
     key = wished if isinstance(wished, (str, bool)) else tuple(wished)
     labels = list(terms)
-    for group in _path(tuple(terms), kept, shapes, key):
+    for group in _path(terms, kept, shapes, key):
         parts = [(arrays.pop(i), labels.pop(i)) for i in sorted(group, reverse=True)]
         x, x_labels = parts.pop()
         while parts:
@@ -98,7 +102,8 @@ def _from_lists(operands: Sequence[Any]) -> tuple[str, list[Any]]:
     return subscripts, [operands[2 * i] for i in range(pairs)]
 
 
-def _without_dots(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[str], str]:
+@lru_cache(maxsize=1024)
+def _without_dots(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[tuple[str, ...], str]:
     """Give the labels of each operand and of the output, with letters for the dots.
 
     Raises
@@ -133,8 +138,8 @@ def _without_dots(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[str]
                 f"the labels {term!r} of einsum {subscripts!r} do not fit an operand of shape "
                 f"{shape}, which has {len(shape)} axes."
             )
-    expanded = [
+    expanded = tuple(
         term.replace("...", dots[len(dots) - batch :])
         for term, batch in zip(terms, batches, strict=True)
-    ]
+    )
     return expanded, right.replace("...", dots)

@@ -17,7 +17,7 @@ Axes = tuple[int, ...]
 
 @composed(np.linalg.norm)
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    ndim = np.ndim(x)
+    x, ndim = _floating(x), np.ndim(x)
     if ord is None and axis is None:
         return apply(NORM, (x,), {"axis": None, "keepdims": keepdims})
     axes = _axes(range(ndim) if axis is None else axis, ndim)
@@ -33,14 +33,18 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
 
 @composed(np.linalg.vector_norm)
 def _vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    ndim = np.ndim(x)
+    x, ndim = _floating(x), np.ndim(x)
     return _of_vectors(x, ord, _axes(range(ndim) if axis is None else axis, ndim), keepdims)
 
 
 @composed(np.linalg.matrix_norm)
 def _matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    ndim = np.ndim(x)
-    return _of_matrices(x, ord, _axes((-2, -1), ndim), keepdims)
+    return _of_matrices(_floating(x), ord, _axes((-2, -1), np.ndim(x)), keepdims)
+
+
+def _floating(x: Any) -> Any:
+    """Give whole numbers as floating ones."""
+    return x if x.dtype.kind == "f" else x.astype(float)
 
 
 def _axes(axis: Any, ndim: int) -> Axes:

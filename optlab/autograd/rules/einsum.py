@@ -6,6 +6,7 @@ letters here; the dots are gone.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ import numpy as np
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.matrices import run
 from optlab.backend.arrays import Shape, zeros_beside
+
+#: From this many multiplications on, looking for products of matrices pays for itself.
+WORTH_A_PLAN = 30_000
 
 
 def einsum_of_one(x: Any, labels: str, kept: str) -> Any:
@@ -92,7 +96,11 @@ def _by_operand(
 ) -> Any:
     """Sum the gradient times the other operand over all that this operand does not have."""
     have = "".join(label for label in _once(labels) if label in kept or label in other_labels)
-    optimize = optimize if isinstance(optimize, (bool, str)) else True  # a path was for the value
+    if not isinstance(optimize, (bool, str)):
+        optimize = True  # a path was for the value
+    lengths = dict(zip(kept + other_labels, g.shape + np.shape(other), strict=True))
+    if math.prod(lengths.values()) > WORTH_A_PLAN:
+        optimize = optimize or True  # as products of matrices
     part = np.einsum(f"{kept},{other_labels}->{have}", g, other, optimize=optimize)
     return _back_to(part, have, labels, shape)
 
