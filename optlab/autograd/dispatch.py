@@ -24,6 +24,7 @@ PLAIN: set[Any] = {
     np.count_nonzero, np.nonzero, np.flatnonzero, np.argwhere, np.all, np.any,
     np.allclose, np.isclose, np.array_equal, np.array_equiv, np.isreal, np.iscomplexobj,
     np.shape, np.ndim, np.size, np.result_type, np.can_cast, np.shares_memory, np.may_share_memory,
+    np.linalg.matrix_rank,
     np.zeros_like, np.ones_like, np.empty_like, np.array_repr, np.array_str, np.array2string,
 }  # fmt: skip
 

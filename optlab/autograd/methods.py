@@ -72,6 +72,10 @@ class ArrayMethods:
         """Give ``np.dot(self, other)``."""
         return np.dot(self, other)  # type: ignore[no-any-return, call-overload]
 
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+        """Add up the elements of a diagonal."""
+        return np.trace(self, offset, axis1, axis2)  # type: ignore[no-any-return, call-overload]
+
     def clip(self, low: Any = None, high: Any = None) -> Tensor:
         """Limit elements to the interval from `low` to `high`."""
         return engine.apply(TABLE[np.clip], (self, low, high))
@@ -102,6 +106,11 @@ class ArrayMethods:
     def T(self) -> Tensor:
         """The axes in reverse order."""
         return engine.apply(shapes.TRANSPOSE, (self,))
+
+    @property
+    def mT(self) -> Tensor:
+        """The last two axes exchanged: each matrix of a stack transposed."""
+        return np.matrix_transpose(self)  # type: ignore[no-any-return, call-overload]
 
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
         """Exchange two axes."""

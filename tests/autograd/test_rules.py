@@ -24,6 +24,7 @@ CASES = [case for row in ROWS.values() for case in row]
 
 #: Where we compute by other operations than NumPy, and rounding may differ.
 ROUNDED = {np.power, np.dot, np.linalg.norm, integer_power}
+ROUNDED |= {np.inner, np.einsum, np.linalg.vector_norm, np.linalg.cond}
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
 
@@ -38,7 +39,7 @@ def test_every_row_is_of_a_function_of_the_engine() -> None:
 
 
 def test_every_elementwise_function_of_the_table_is_checked_with_broadcasting() -> None:
-    ufuncs = {f for f in FUNCTIONS if isinstance(f, np.ufunc)} - {np.matmul, np.clip}
+    ufuncs = {f for f in FUNCTIONS if isinstance(f, np.ufunc) and not f.signature} - {np.clip}
     assert ufuncs == {*UNARY, *BINARY}
 
 
@@ -181,7 +182,7 @@ def _refused() -> Iterator[Any]:
     yield pytest.param(lambda: np.exp(t, where=t > 1), "where", id="exp where")
     yield pytest.param(lambda: np.exp(t, dtype="float32"), "dtype", id="exp dtype")
     yield pytest.param(lambda: np.reshape(t, 2, order="F"), "order", id="reshape order")
-    yield pytest.param(lambda: np.linalg.inv(t), "inv", id="no rule")
+    yield pytest.param(lambda: np.roots(t), "roots", id="no rule")
     yield pytest.param(lambda: np.gcd(t, t), "gcd", id="no rule, a ufunc")
     yield pytest.param(lambda: np.multiply.accumulate(t), "multiply.accumulate", id="accumulate")
     yield pytest.param(lambda: np.add.reduceat(t, [0]), "add.reduceat", id="reduceat")

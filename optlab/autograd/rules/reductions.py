@@ -110,26 +110,6 @@ MEAN = rule(
     static="axis keepdims",
     forward=_mean,
 )
-
-
-def euclidean_norm(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """Give the root of the sum of squares.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> float(euclidean_norm(np.array([3.0, 4.0])))
-    5.0
-    """
-    return np.sqrt(np.add.reduce(x * x, axis=axis, keepdims=keepdims))
-
-
-# At 0 every direction is as steep: the derivative there is 0, the middle of them all.
-NORM = rule(
-    euclidean_norm,
-    lambda g, x, y, axis=None: spread(g / np.where(y == 0, 1.0, y), x.shape, axis) * x,
-    static="axis keepdims",
-)
 MAX = rule(
     np.max,
     lambda g, x, y, axis=None: _shared_among_ties(g, x, y, axis),

@@ -1,0 +1,107 @@
+"""Decompositions, powers and systems of NumPy written with other functions."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.composed.table import composed, not_covered
+from optlab.autograd.mode import recording
+from optlab.autograd.operation import TABLE, Operation
+from optlab.autograd.rules.decompositions import SINGULAR_VALUES
+from optlab.autograd.several import collected
+from optlab.autograd.tensor import Tensor, apply, raw
+
+
+@composed(np.linalg.svd)
+def _svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Any:
+    if not compute_uv:
+        return apply(SINGULAR_VALUES, (a,), {"hermitian": hermitian})
+    static = {"full_matrices": full_matrices, "hermitian": hermitian}
+    return apply(TABLE[np.linalg.svd], (a,), static)
+
+
+@composed(np.linalg.svdvals)
+def _svdvals(x: Any, /) -> Any:
+    return apply(SINGULAR_VALUES, (x,))
+
+
+def _wants_no_gradient(a: Any) -> bool:
+    return not (isinstance(a, Tensor) and a.requires_grad and recording.on)
+
+
+@composed(np.linalg.eig)
+def _eig(a: Any) -> Any:
+    if _wants_no_gradient(a):  # then complex numbers are welcome
+        found = np.linalg.eig(raw(a))
+        return collected(found, map(Tensor, found))
+    return apply(TABLE[np.linalg.eig], (a,))
+
+
+@composed(np.linalg.eigvals)
+def _eigvals(a: Any) -> Any:
+    """Take them from `eig`: the two need not find them in the same order."""
+    if _wants_no_gradient(a):
+        return Tensor(np.linalg.eigvals(raw(a)))
+    return np.linalg.eig(a)[0]
+
+
+@composed(np.linalg.qr)
+def _qr(a: Any, mode: str = "reduced") -> Any:
+    if mode == "r":
+        return np.linalg.qr(a)[1]
+    rows, columns = np.shape(a)[-2:]
+    if mode not in ("reduced", "complete") or (mode == "complete" and rows > columns):
+        raise not_covered(f"linalg.qr of shape {np.shape(a)} with mode={mode!r}")
+    return apply(TABLE[np.linalg.qr], (a,), {"mode": mode})
+
+
+IDENTITY = Operation(
+    "matrix_power", lambda a: np.linalg.matrix_power(a, 0), [lambda g: g * 0], ["a"]
+)
+
+
+@composed(np.linalg.matrix_power)
+def _matrix_power(a: Any, n: int) -> Any:
+    """Multiply by repeated squaring."""
+    n = operator.index(n)
+    if n == 0:
+        return apply(IDENTITY, (a,))
+    if n < 0:
+        a, n = np.linalg.inv(a), -n
+    if n == 3:
+        return a @ a @ a
+    result, square = None, a
+    while True:
+        if n & 1:
+            result = square if result is None else result @ square
+        n >>= 1
+        if not n:
+            return +result if result is a else result
+        square = square @ square
+
+
+@composed(np.linalg.tensorinv)
+def _tensorinv(a: Any, ind: int = 2) -> Any:
+    if ind <= 0:
+        raise ValueError(f"tensorinv needs a positive ind, but got {ind!r}.")
+    shape = np.shape(a)
+    rows = math.prod(shape[:ind])
+    matrix = np.reshape(a, (rows, math.prod(shape[ind:])))
+    return np.reshape(np.linalg.inv(matrix), shape[ind:] + shape[:ind])
+
+
+@composed(np.linalg.tensorsolve)
+def _tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    if axes is not None:
+        ndim = np.ndim(a)
+        last = [axis % ndim for axis in axes]
+        a = np.transpose(a, [i for i in range(ndim) if i not in last] + last)
+    solution = np.shape(a)[np.ndim(b) :]
+    matrix = np.reshape(a, (math.prod(np.shape(b)), math.prod(solution)))
+    return np.reshape(np.linalg.solve(matrix, np.ravel(b)), solution)

@@ -1,0 +1,145 @@
+"""Einstein summation: from any way to call it to contractions of one or two operands."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.composed.table import composed, not_covered
+from optlab.autograd.rules.einsum import EINSUM_OF_ONE, EINSUM_OF_TWO
+from optlab.autograd.tensor import apply
+from optlab.backend.arrays import Shape
+
+#: In NumPy's order, which is also that of the output when it is not given.
+LETTERS = string.ascii_uppercase + string.ascii_lowercase
+#: What NumPy accepts and what has no say in the derivative, with the one value that we take.
+DEFAULTS = {"dtype": None, "order": "K", "casting": "safe"}
+
+
+@composed(np.einsum)
+def _einsum(*operands: Any, optimize: Any = False, out: Any = None, **options: Any) -> Any:
+    for name, value in options.items():
+        if name not in DEFAULTS or value != DEFAULTS[name]:
+            raise not_covered(f"einsum with {name}={value!r}")
+    if isinstance(operands[0], str):
+        subscripts, arrays = operands[0], list(operands[1:])
+    else:
+        subscripts, arrays = _from_lists(operands)
+    shapes = tuple(np.shape(x) for x in arrays)
+    terms, kept = _without_dots(subscripts, shapes)
+    if len(arrays) == 1:
+        return apply(EINSUM_OF_ONE, arrays, {"labels": terms[0], "kept": kept})
+    if len(arrays) == 2:
+        return _of_two(arrays, terms, kept, optimize)
+    return _of_many(arrays, terms, kept, shapes, optimize)
+
+
+def _of_two(arrays: Sequence[Any], terms: Sequence[str], kept: str, optimize: Any) -> Any:
+    a_labels, b_labels = terms
+    static = {"a_labels": a_labels, "b_labels": b_labels, "kept": kept, "optimize": optimize}
+    return apply(EINSUM_OF_TWO, arrays, static)
+
+
+def _of_many(
+    arrays: list[Any],
+    terms: tuple[str, ...],
+    kept: str,
+    shapes: tuple[Shape, ...],
+    optimize: Any,
+) -> Any:
+    """Contract two operands at a time, in the order that NumPy finds for their shapes."""
+    wished = optimize if optimize is not False else "greedy"
+    key = wished if isinstance(wished, (str, bool)) else tuple(wished)
+    labels = list(terms)
+    for group in _path(terms, kept, shapes, key):
+        parts = [(arrays.pop(i), labels.pop(i)) for i in sorted(group, reverse=True)]
+        x, x_labels = parts.pop()
+        while parts:
+            y, y_labels = parts.pop()
+            waiting = "".join([kept, *labels, *(part_labels for _, part_labels in parts)])
+            left = "".join(c for c in dict.fromkeys(x_labels + y_labels) if c in waiting)
+            last = not labels and not parts
+            left = kept if last else left
+            x = _of_two((x, y), (x_labels, y_labels), left, optimize is not False)
+            x_labels = left
+        arrays.append(x)
+        labels.append(x_labels)
+    return arrays[0]
+
+
+@lru_cache(maxsize=256)
+def _path(terms: tuple[str, ...], kept: str, shapes: tuple[Shape, ...], optimize: Any) -> Any:
+    """Ask NumPy for the order of contractions; it looks at the shapes only."""
+    stand_ins = [np.broadcast_to(0.0, shape) for shape in shapes]
+    wished = list(optimize) if isinstance(optimize, tuple) else optimize
+    return np.einsum_path(",".join(terms) + "->" + kept, *stand_ins, optimize=wished)[0][1:]
+
+
+def _from_lists(operands: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Read ``einsum(a, [0, 1], b, [1, 2], [0, 2])`` as ``einsum("AB,BC->AC", a, b)``."""
+
+    def letter(label: Any) -> str:
+        if label is Ellipsis:
+            return "..."
+        if not 0 <= label < len(LETTERS):
+            raise ValueError(
+                f"the labels of einsum are whole numbers from 0 to {len(LETTERS) - 1}, or "
+                f"Ellipsis; {label!r} is not."
+            )
+        return LETTERS[label]
+
+    def term(labels: Any) -> str:
+        return "".join(map(letter, labels))
+
+    pairs = len(operands) // 2
+    subscripts = ",".join(term(operands[2 * i + 1]) for i in range(pairs))
+    if len(operands) % 2:
+        subscripts += "->" + term(operands[-1])
+    return subscripts, [operands[2 * i] for i in range(pairs)]
+
+
+@lru_cache(maxsize=1024)
+def _without_dots(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[tuple[str, ...], str]:
+    """Give the labels of each operand and of the output, with letters for the dots.
+
+    Raises
+    ------
+    ValueError
+        If the labels do not fit the operands.
+    """
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(shapes):
+        raise ValueError(
+            f"einsum {subscripts!r} has labels for {len(terms)} operands, but got {len(shapes)}."
+        )
+    free = [c for c in LETTERS if c not in text]
+    batches = [
+        len(shape) - len(term.replace("...", "")) if "..." in term else 0
+        for term, shape in zip(terms, shapes, strict=True)
+    ]
+    dots = "".join(free[: max(batches, default=0)])
+    if not arrow:
+        named = left.replace("...", "").replace(",", "")
+        right = dots + "".join(c for c in sorted(set(named)) if named.count(c) == 1)
+    elif "..." not in right and dots:
+        raise ValueError(
+            f"the output of einsum {subscripts!r} needs '...' too: operands have axes there."
+        )
+    for term, shape, batch in zip(terms, shapes, batches, strict=True):
+        length = len(term.replace("...", "")) + batch
+        if batch < 0 or length != len(shape):
+            raise ValueError(
+                f"the labels {term!r} of einsum {subscripts!r} do not fit an operand of shape "
+                f"{shape}, which has {len(shape)} axes."
+            )
+    expanded = tuple(
+        term.replace("...", dots[len(dots) - batch :])
+        for term, batch in zip(terms, batches, strict=True)
+    )
+    return expanded, right.replace("...", dots)

@@ -1,0 +1,99 @@
+"""Derivative rules of determinants.
+
+The derivative of a determinant is the matrix of its cofactors, which exists for every matrix. So
+here it comes from the singular values and not from the inverse, and it is right for singular
+matrices too; so is the second derivative. From the third on the matrix has to be invertible.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.operation import rule
+from optlab.autograd.rules.matrices import (
+    column,
+    diagonal_part,
+    identity,
+    of_matrix,
+    row,
+    run,
+    transposed,
+)
+
+
+def _products_of_others(values: Any) -> Any:
+    """Give, for each value along the last axis, the product of the others, without dividing."""
+    ones = np.ones_like(values[..., :1])
+    before = np.cumprod(np.concatenate([ones, values[..., :-1]], -1), -1)
+    after = np.cumprod(np.concatenate([ones, np.flip(values[..., 1:], -1)], -1), -1)
+    return before * np.flip(after, -1)
+
+
+def _turned(x: Any) -> tuple[Any, Any, Any, Any]:
+    """Give the singular value decomposition, and the sign of det(x) for positive values."""
+    u, s, vh = np.linalg.svd(x)
+    return u, s, vh, np.sign(np.linalg.det(u) * np.linalg.det(vh))
+
+
+def cofactors(x: Any) -> Any:
+    """Give the matrix of cofactors, det(x) inv(x)', of any square matrix, singular ones too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cofactors(np.array([[1.0, 2.0], [2.0, 4.0]])).round(12)
+    array([[ 4., -2.],
+           [-2.,  1.]])
+    """
+    if x.shape[-1] == 0:
+        return x
+    u, s, vh, sign = _turned(x)
+    return (u * row(column(sign) * _products_of_others(s))) @ vh
+
+
+def change_of_cofactors(h: Any, x: Any) -> Any:
+    """Give the derivative of the cofactors of `x` along `h`, of any square matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> change_of_cofactors(np.array([[1.0, 2.0], [3.0, 4.0]]), np.zeros((2, 2))).round(12)
+    array([[ 4., -3.],
+           [-2.,  1.]])
+    """
+    if x.shape[-1] == 0:
+        return x
+    u, s, vh, sign = _turned(x)
+    turned = transposed(u) @ h @ transposed(vh)
+    same = identity(turned)
+    # products[i, j] is the product of all singular values but the i-th and the j-th
+    products = _products_of_others(np.where(same == 1, 1.0, row(s)))
+    products = np.where(same == 1, 0.0, products)
+    along = (products @ column(diagonal_part(turned))) * same
+    return of_matrix(sign) * (u @ (along - transposed(products * turned)) @ vh)
+
+
+def _third(g: Any, h: Any, x: Any) -> Any:
+    """Give the third derivative of det along `g` and `h`, written with the inverse."""
+    y = np.linalg.inv(x)
+    a, b = y @ g, y @ h
+    trace_a, trace_b = np.sum(diagonal_part(a), -1), np.sum(diagonal_part(b), -1)
+    both = of_matrix(trace_a * trace_b - np.sum(a * transposed(b), (-2, -1)))
+    inner = both * y - of_matrix(trace_b) * (a @ y) - of_matrix(trace_a) * (b @ y)
+    return of_matrix(np.linalg.det(x)) * transposed(inner + a @ b @ y + b @ a @ y)
+
+
+DET = rule(np.linalg.det, lambda g, x: of_matrix(g) * run(cofactors, x))
+COFACTORS = rule(cofactors, lambda g, x: run(change_of_cofactors, g, x))
+CHANGE_OF_COFACTORS = rule(
+    change_of_cofactors, lambda g, x: run(change_of_cofactors, g, x), _third, inputs="h x"
+)
+
+# The sign is flat; log(abs(det)) has no derivative where det is 0, and inv says so.
+SLOGDET = rule(
+    np.linalg.slogdet,
+    lambda g, x: of_matrix(g[1]) * transposed(np.linalg.inv(x)),
+    several=True,
+)
