@@ -1,8 +1,20 @@
 """Functions of NumPy written with other functions, so that they need no rule of their own."""
 
-from optlab.autograd.composed import elementwise, linear_algebra, reductions, shapes
+from optlab.autograd.composed import (
+    elementwise,
+    indexing,
+    joining,
+    linear_algebra,
+    padding,
+    piecewise,
+    reductions,
+    shapes,
+    sorting,
+    spacing,
+)
 from optlab.autograd.composed.table import COMPOSED, composed, not_covered
 
 __all__ = [
-    "COMPOSED", "composed", "elementwise", "linear_algebra", "not_covered", "reductions", "shapes",
+    "COMPOSED", "composed", "elementwise", "indexing", "joining", "linear_algebra", "not_covered",
+    "padding", "piecewise", "reductions", "shapes", "sorting", "spacing",
 ]  # fmt: skip
