@@ -90,7 +90,7 @@ def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     _no_out("choose", out)
     choices = list(choices)
     which = _whole(a)
-    if mode == "raise" and which.size and not (0 <= which.min() and which.max() < len(choices)):
+    if mode == "raise" and which.size and not (which.min() >= 0 and which.max() < len(choices)):
         raise ValueError(f"choose has {len(choices)} choices; an entry points elsewhere.")
     which = _within(which, len(choices), mode)
     shape = np.broadcast_shapes(which.shape, *(np.shape(choice) for choice in choices))
@@ -163,19 +163,18 @@ def _insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     n = np.ndim(arr)
     axis = normalize_axis_index(axis, n)
     arr = np.asarray(arr) if isinstance(arr, (list, tuple)) else arr
+    length = np.shape(arr)[axis]
     obj = raw(obj)
+    places = np.arange(length)[obj] if isinstance(obj, slice) else np.asarray(obj)
+    places = np.flatnonzero(places) if places.dtype == bool else places.astype(np.intp)
     dtype = np.result_type(arr)
     values = values.astype(dtype) if isinstance(values, Tensor) else np.asarray(values, dtype)
     values = np.reshape(values, (1,) * (n - np.ndim(values)) + tuple(np.shape(values)))
-    length = np.shape(arr)[axis]
-    if not isinstance(obj, slice) and np.ndim(obj) == 0:
-        # To one place go as many slices as there are values.
+    if places.ndim == 0:
         values = np.moveaxis(values, 0, axis)
-        coming = np.shape(values)[axis]
-        marks = np.insert(np.arange(length), obj, -1 - np.arange(coming))
-    else:
-        coming = np.insert(np.arange(length), obj, -1).size - length
-        marks = np.insert(np.arange(length), obj, -1 - np.arange(coming))
+    # To one place go as many slices as there are values.
+    coming = np.shape(values)[axis] if places.size == 1 else places.size
+    marks = np.insert(np.arange(length), places, -1 - np.arange(coming))
     shape = [coming if i == axis else side for i, side in enumerate(np.shape(arr))]
     together = np.concatenate((arr, np.broadcast_to(values, shape)), axis)
     # Marks below 0 count the new slices, which stand behind the old ones.

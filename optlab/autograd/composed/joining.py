@@ -16,11 +16,11 @@ from optlab.autograd.tensor import Tensor, apply, apply_several, raw
 Parts = Sequence[Any]
 
 
-def _listed(arrays: Any, dtype: Any = None, casting: Any = "same_kind") -> list[Any]:
+def _listed(given: Any, dtype: Any = None, casting: Any = "same_kind") -> list[Any]:
     """Give the arrays to be joined as a list, in `dtype` where one is asked for."""
-    if isinstance(arrays, Tensor):
-        arrays = apply_several(UNSTACK, (arrays,), {"axis": 0})
-    arrays = [np.asarray(x) if isinstance(x, (list, tuple)) else x for x in arrays]
+    if isinstance(given, Tensor):
+        given = apply_several(UNSTACK, (given,), {"axis": 0})
+    arrays: list[Any] = [np.asarray(x) if isinstance(x, (list, tuple)) else x for x in given]
     if dtype is None:
         return arrays
     for x in arrays:
@@ -142,10 +142,8 @@ def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]
         short, longer = divmod(length, int(sections))
         sizes = [short + 1] * longer + [short] * (int(sections) - longer)
         edges = list(itertools.accumulate(sizes, initial=0))
-    parts = [slice(a, b).indices(length) for a, b in itertools.pairwise(edges)]
-    starts, stops = [part[0] for part in parts], [part[1] for part in parts]
-    if starts == [0, *stops[:-1]] and stops[-1] == length:
-        bounds = (0, *stops)
+    bounds = tuple(slice(edge).indices(length)[1] for edge in edges)
+    if all(a <= b for a, b in itertools.pairwise(bounds)):
         return list(apply_several(ARRAY_SPLIT, (ary,), {"bounds": bounds, "axis": axis}))
     # Bounds that run backwards give parts that overlap.
     return [ary[(slice(None),) * axis + (slice(a, b),)] for a, b in itertools.pairwise(edges)]

@@ -102,6 +102,10 @@ def _joined(x: Any) -> Any:
 def _pairs(values: Any, n: int) -> list[Pair]:
     """Give a pair of numbers for every axis, from any form that NumPy takes."""
     values = _joined(values)
+    if not isinstance(values, Tensor):
+        values = np.asarray(values)
+        if values.size > 2 or values.shape == (2, 1):  # where NumPy makes Python's numbers of them
+            return [(before, after) for before, after in np.broadcast_to(values, (n, 2)).tolist()]
     spread = np.broadcast_to(values, (n, 2))
     return [(spread[axis, 0], spread[axis, 1]) for axis in range(n)]
 

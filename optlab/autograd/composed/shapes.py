@@ -26,6 +26,24 @@ def _is_fortran(x: Any) -> bool:
     return bool(flags.f_contiguous and not flags.c_contiguous)
 
 
+def _axes_as_in_memory(x: Any) -> list[int]:
+    """Order the axes of an array from the one with the widest stride to the narrowest.
+
+    An axis of stride 0, whose elements lie in one place, stays beside the axis that it follows.
+    """
+    strides = [abs(stride) for stride in x.strides]
+    order: list[int] = []  # from the narrowest
+    for axis in reversed(range(x.ndim)):
+        place = len(order)
+        for i in reversed(range(len(order))):
+            if strides[axis] and strides[order[i]]:
+                if strides[order[i]] <= strides[axis]:
+                    break
+                place = i
+        order.insert(place, axis)
+    return order[::-1]
+
+
 @composed(np.reshape)
 def _reshape(
     a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: Any = None
@@ -35,7 +53,7 @@ def _reshape(
         np.reshape(raw(a), shape, order=order, copy=False)  # type: ignore[call-overload]  # refuses
     if order == "F" or (order == "A" and _is_fortran(a)):
         reversed_axes = apply(TABLE[np.reshape], (np.transpose(a),), {"shape": shape[::-1]})
-        y = np.transpose(reversed_axes)
+        y: Any = np.transpose(reversed_axes)
     elif order in ("C", "A"):
         y = apply(TABLE[np.reshape], (a,), {"shape": shape})
     else:
@@ -48,8 +66,7 @@ def _ravel(a: Any, order: str = "C") -> Any:
     if order == "F" or (order == "A" and _is_fortran(a)):
         a = np.transpose(a)
     elif order == "K":
-        strides = [abs(step) for step in raw(np.asarray(a) if isinstance(a, list) else a).strides]
-        a = np.transpose(a, sorted(range(len(strides)), key=lambda axis: -strides[axis]))
+        a = np.transpose(a, _axes_as_in_memory(raw(a)))
     elif order not in ("C", "A"):
         raise ValueError(f"np.ravel takes order 'C', 'F', 'A' or 'K'; got {order!r}.")
     return apply(TABLE[np.ravel], (a,))

@@ -56,12 +56,13 @@ def _unique(
 ) -> Any:
     """Give the distinct elements; the gradient goes to the first of those that are equal."""
     given = raw(ar)
-    _, first, *others = np.unique(
+    distinct: Any = np.unique
+    _, first, *others = distinct(
         given, True, return_inverse, return_counts, axis, equal_nan=equal_nan
     )
     y = np.take(ar, first, axis)
     if sorted.pop("sorted", True) is not True and axis is None:
-        found = np.unique(given, equal_nan=equal_nan, sorted=False)  # type: ignore[call-overload]
+        found = distinct(given, equal_nan=equal_nan, sorted=False)
         if return_index or return_inverse or return_counts:
             raise not_covered("unique with sorted=False and return_index, _inverse or _counts")
         return np.take(ar, _first_of_each(given, equal_nan, found))

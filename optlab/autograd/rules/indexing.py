@@ -22,7 +22,7 @@ def _picks_each_once(index: Any) -> bool:
         part is None
         or part is Ellipsis
         or isinstance(part, (int, slice, np.integer, np.bool_))
-        or getattr(part, "dtype", None) == bool
+        or (hasattr(part, "dtype") and part.dtype.kind == "b")
         for part in parts
     )
 

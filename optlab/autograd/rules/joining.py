@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -69,9 +70,8 @@ def array_split(x: Any, bounds: tuple[int, ...], axis: int) -> tuple[Any, ...]:
     >>> array_split(np.arange(5), (0, 2, 5), 0)
     (array([0, 1]), array([2, 3, 4]))
     """
-    cuts = zip(bounds[:-1], bounds[1:], strict=True)
     # Copies: a part does not know whose memory it would lie in, were it a view.
-    return tuple(_cut(x, axis, a, b).copy() for a, b in cuts)
+    return tuple(_cut(x, axis, a, b).copy() for a, b in pairwise(bounds))
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
