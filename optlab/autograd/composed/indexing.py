@@ -37,7 +37,8 @@ def _within(indices: Any, length: int, mode: str) -> Any:
 
 def _whole(indices: Any) -> Any:
     """Give indices as whole numbers (masks are numbers too); others are refused."""
-    return np.asarray(raw(indices)).astype(np.intp, casting="same_kind")
+    indices = np.asarray(raw(indices))
+    return indices.astype(np.intp, casting="same_kind" if indices.size else "unsafe")
 
 
 @composed(np.take)
@@ -118,6 +119,7 @@ def _select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0
         if condition.dtype != bool:
             raise TypeError(f"select takes masks as conditions; got one of {condition.dtype}.")
     choices = [np.asarray(x) if isinstance(x, (list, tuple)) else x for x in choicelist]
+    default = np.asarray(default) if isinstance(default, (list, tuple)) else default
     dtype = np.result_type(*(raw(x) for x in choices), raw(default))
     y = default
     for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):

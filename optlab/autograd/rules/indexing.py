@@ -120,3 +120,31 @@ def _onto_diagonal(g: Any, a_shape: Shape, offset: int = 0, axis1: int = 0, axis
 
 
 DIAGONAL = rule(np.diagonal, _onto_diagonal, inputs="a", static="offset axis1 axis2", view=True)
+
+
+def _window_index(shape: Shape, window_shape: Any, axis: Any) -> tuple[Any, ...]:
+    """Give the index that reads every window of an array of `shape`: places, then windows."""
+    windows = np.atleast_1d(window_shape).tolist()
+    axes = range(len(shape)) if axis is None else [i % len(shape) for i in np.atleast_1d(axis)]
+    lengths = list(shape)
+    for i, window in zip(axes, windows, strict=True):
+        lengths[i] -= window - 1
+    ndim = len(shape) + len(windows)
+
+    def counted(length: int, place: int) -> Any:
+        return np.arange(length).reshape([-1 if i == place else 1 for i in range(ndim)])
+
+    index = [counted(length, i) for i, length in enumerate(lengths)]
+    for k, (i, window) in enumerate(zip(axes, windows, strict=True)):
+        index[i] = index[i] + counted(window, len(shape) + k)
+    return tuple(index)
+
+
+SLIDING_WINDOW_VIEW = rule(
+    np.lib.stride_tricks.sliding_window_view,
+    lambda g, x_shape, window_shape, axis=None: scattered(
+        g, _window_index(x_shape, window_shape, axis), x_shape
+    ),
+    static="window_shape axis",
+    view=True,
+)

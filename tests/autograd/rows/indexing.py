@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from optlab.autograd.operation import TABLE
 from optlab.autograd.rules.indexing import getitem, scatter
@@ -60,7 +61,7 @@ for label, rest in {
     "one": (1,), "flat": ([0, 5, 5, 2],), "shape": ([[0, 1], [1, 0]],), "axis": ([1, 1, 0], 0),
     "last axis": ([2, 0], -1), "one on an axis": (1, 1), "mask is numbers": ([True, False], 0),
     "wrap": ([-1, 7, 3], 1, None, "wrap"), "clip": ([-1, 7, 1], 1, None, "clip"),
-    "none": (np.zeros(0, int), 0), "array": (np.array([[2], [0]]), 1),
+    "none": ([], 0), "array": (np.array([[2], [0]]), 1),
 }.items():  # fmt: skip
     put(np.take, label, lambda x, r=rest: np.take(x, *r), numbers((2, 3)))
 put(np.take, "method", lambda x: x.take([0, 0, 1], axis=1, mode="wrap"), numbers((2, 3)))
@@ -114,6 +115,13 @@ for shape, k in [((3,), 0), ((3,), 1), ((3,), -2), ((0,), 1), ((3, 3), 0), ((2, 
     put(np.diag, f"{shape} {k}", lambda x, k=k: np.diag(x, k), numbers(shape))
 for shape, k in [((3,), 0), ((2, 2), 1), ((), -1)]:
     put(np.diagflat, f"{shape} {k}", lambda x, k=k: np.diagflat(x, k), numbers(shape))
+
+for shape, window, axis in [
+    ((5,), 2, None), ((5,), (3,), 0), ((3, 4), (2, 3), None), ((3, 4), 2, -1),
+    ((3, 4), (2, 2), (1, 0)), ((6,), (2, 3), (0, 0)),
+]:  # fmt: skip
+    put(sliding_window_view, f"{shape} {window} {axis}",
+        lambda x, w=window, axis=axis: sliding_window_view(x, w, axis), numbers(shape))  # fmt: skip
 
 # Leaving out and putting in -----------------------------------------------------------------------
 
