@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -135,7 +136,7 @@ def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]
     length = np.shape(ary)[axis]
     sections = raw(indices_or_sections)
     if np.ndim(sections):
-        edges = [0, *(int(i) for i in sections), length]
+        edges = [0, *map(operator.index, np.asarray(sections).tolist()), length]
     elif sections < 1:
         raise ValueError(f"an axis is split into at least one part; got {sections}.")
     else:
