@@ -11,6 +11,8 @@ Examples
 >>> t = ol.to_tensor([1.0, 2.0], requires_grad=True)
 >>> np.array([t[0], 3.0 * t[1]])
 Tensor([1., 6.], dtype=float32, requires_grad=True)
+>>> np.r_[t, 0.0]
+Tensor([1., 2., 0.], dtype=float32, requires_grad=True)
 >>> np.pi
 3.141592653589793
 """
@@ -18,6 +20,7 @@ Tensor([1., 6.], dtype=float32, requires_grad=True)
 from __future__ import annotations
 
 from functools import wraps
+from types import ModuleType
 from typing import Any
 
 import numpy as _numpy
@@ -25,10 +28,12 @@ import numpy as _numpy
 from optlab.autograd.tensor import Tensor
 from optlab.autograd.tensor import raw as _raw
 
-#: Functions that take a sequence of arrays as such, so that a list must stay a list.
+#: Functions that take a sequence of arrays as such: the list stays a list, what is in it is joined.
 _TAKE_SEQUENCES = frozenset(
-    "concatenate stack vstack hstack dstack column_stack block broadcast_arrays".split()
+    "concatenate concat stack vstack hstack dstack column_stack row_stack multi_dot lexsort".split()
 )
+#: Functions among whose arguments there are sequences of arrays; there a list stays as it is.
+_TAKE_LISTS = frozenset("block choose select piecewise ix_ histogramdd shape ndim size".split())
 
 
 def _holds_tensor(x: Any) -> bool:
@@ -45,36 +50,108 @@ def _joined(x: Any) -> Any:
     return x
 
 
+def _refuse(function: str, kwargs: dict[str, Any], *covered: str) -> None:
+    """Name the first argument that means nothing for Tensors, unless it asks for nothing."""
+    harmless = {"order": ("K", "C", None), "subok": (False, True), "device": (None, "cpu")}
+    for name, value in kwargs.items():
+        if name not in covered and value is not None and value not in harmless.get(name, ()):
+            raise TypeError(f"{function}(..., {name}={value!r}) is not covered on Tensors.")
+
+
 def array(object: Any, dtype: Any = None, **kwargs: Any) -> Any:
-    """Make an array, or a Tensor where Tensors are among the elements."""
+    """Make an array, or a Tensor where Tensors are among the elements.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> t = ol.to_tensor(2.0, requires_grad=True)
+    >>> array([[t, 2 * t]])
+    Tensor([[2., 4.]], dtype=float32, requires_grad=True)
+    """
     if isinstance(object, Tensor) or _holds_tensor(object):
-        refused = kwargs.keys() - {"ndmin", "copy"}
-        if refused:
-            raise TypeError(f"array(..., {min(refused)}=) is not covered on Tensors.")
-        joined = +object if isinstance(object, Tensor) else _joined(object)
+        _refuse("array", kwargs, "ndmin", "copy")
+        joined = _joined(object)
+        if isinstance(object, Tensor) and kwargs.get("copy", True):
+            joined = object.copy("K")
         missing = kwargs.get("ndmin", 0) - joined.ndim
         if missing > 0:
             joined = joined.reshape((1,) * missing + joined.shape)
-        return joined if dtype is None else joined.astype(dtype)
+        return joined if dtype is None or joined.dtype == dtype else joined.astype(dtype)
     return _numpy.array(object, dtype=dtype, **kwargs)
 
 
-def asarray(a: Any, dtype: Any = None, **kwargs: Any) -> Any:
-    """Give `a` itself if it is a Tensor; make an array or Tensor of anything else."""
-    if isinstance(a, Tensor) and (dtype is None or a.dtype == dtype):
-        return a
+def asarray(a: Any, dtype: Any = None, order: Any = None, **kwargs: Any) -> Any:
+    """Give `a` itself if it is a Tensor; make an array or Tensor of anything else.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> t = ol.to_tensor([2.0], requires_grad=True)
+    >>> asarray(t) is t
+    True
+    """
     if isinstance(a, Tensor) or _holds_tensor(a):
-        return array(a, dtype)
-    return _numpy.asarray(a, dtype=dtype, **kwargs)
+        _refuse("asarray", {"order": order, **kwargs}, "copy")
+        return array(a, dtype, copy=bool(kwargs.get("copy")))
+    return _numpy.asarray(a, dtype, order, **kwargs)
 
 
-asanyarray = ascontiguousarray = asarray
+def asanyarray(a: Any, dtype: Any = None, order: Any = None, **kwargs: Any) -> Any:
+    """Give `a` itself if it is a Tensor or an array of any kind; make an array of anything else."""
+    if isinstance(a, Tensor) or _holds_tensor(a):
+        return asarray(a, dtype, order, **kwargs)
+    return _numpy.asanyarray(a, dtype, order, **kwargs)
+
+
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
+    """As `asarray`, but refuse NaN and infinity."""
+    if isinstance(a, Tensor) or _holds_tensor(a):
+        made = asarray(a, dtype, order)
+        _numpy.asarray_chkfinite(made.data)
+        return made
+    return _numpy.asarray_chkfinite(a, dtype, order)
+
+
+def ascontiguousarray(a: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    """Give `a` with its elements in the order of C, and at least one axis."""
+    if isinstance(a, Tensor) or _holds_tensor(a):
+        _refuse("ascontiguousarray", kwargs)
+        made = array(a, dtype, copy=False, ndmin=1)
+        return made if _raw(made).flags.c_contiguous else made.copy("C")
+    return _numpy.ascontiguousarray(a, dtype, **kwargs)
+
+
+def asfortranarray(a: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    """Give `a` with its elements in the order of Fortran, and at least one axis."""
+    if isinstance(a, Tensor) or _holds_tensor(a):
+        _refuse("asfortranarray", kwargs)
+        made = array(a, dtype, copy=False, ndmin=1)
+        return made if _raw(made).flags.f_contiguous else made.copy("F")
+    return _numpy.asfortranarray(a, dtype, **kwargs)
+
+
+def fromiter(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
+    """Make an array, or a Tensor, of what comes out of an iterator."""
+    # The first `count`, or all; an iterator that ends early is NumPy's to refuse.
+    elements = list(iter) if count < 0 else [x for _, x in zip(range(count), iter, strict=False)]
+    if _holds_tensor(elements) and len(elements) >= count:
+        _refuse("fromiter", kwargs)
+        return array(elements, dtype)
+    return _numpy.fromiter(elements, dtype, count, **kwargs)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
-    """Fill a shape with one value, which may be a Tensor."""
+    """Fill a shape with one value, which may be a Tensor.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> full(2, ol.to_tensor(3.0, requires_grad=True))
+    Tensor([3., 3.], dtype=float32, requires_grad=True)
+    """
     if isinstance(fill_value, Tensor) or _holds_tensor(fill_value):
-        shape = (shape,) if isinstance(shape, (int, _numpy.integer)) else tuple(shape)
+        _refuse("full", kwargs)
+        shape = (shape,) if _numpy.ndim(shape) == 0 else tuple(shape)
         return _numpy.broadcast_to(array(fill_value, dtype), shape)
     return _numpy.full(shape, fill_value, dtype, **kwargs)
 
@@ -82,8 +159,54 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
 def full_like(a: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
     """Fill the shape of `a` with one value, which may be a Tensor."""
     if isinstance(fill_value, Tensor) or _holds_tensor(fill_value):
-        return full(_numpy.shape(a), fill_value, dtype or asarray(a).dtype)
+        _refuse("full_like", kwargs, "shape")
+        shape = kwargs.get("shape")
+        shape = _numpy.shape(_raw(a)) if shape is None else shape
+        return full(shape, fill_value, asarray(a).dtype if dtype is None else dtype)
     return _numpy.full_like(_raw(a), fill_value, dtype, **kwargs)
+
+
+class _Joining:
+    """``r_`` and ``c_``: join what stands in the brackets, Tensors among it."""
+
+    def __init__(self, own: Any, columns: bool) -> None:
+        self._own = own
+        self._columns = columns
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        if not _holds_tensor(parts):
+            return self._own[key]
+        name = "c_" if self._columns else "r_"
+        if isinstance(parts[0], str):
+            raise TypeError(
+                f"{name}[{parts[0]!r}, ...] is not covered on Tensors; np.concatenate and np.stack "
+                "take an axis."
+            )
+        arrays = [self._array(part) for part in parts]
+        # Python's numbers take the dtype of the arrays beside them.
+        numbers = (part if isinstance(part, (int, float)) else None for part in parts)
+        strong = [a.dtype if n is None else n for a, n in zip(arrays, numbers, strict=True)]
+        dtype = _numpy.result_type(*strong)
+        arrays = [a if a.dtype == dtype else a.astype(dtype) for a in arrays]
+        return _numpy.concatenate(arrays, -1 if self._columns else 0)
+
+    def _array(self, part: Any) -> Any:
+        """Give one part as an array: a vector for r_, a column for c_."""
+        made = self._own[part].reshape(-1) if isinstance(part, slice) else asarray(part)
+        if self._columns and made.ndim < 2:
+            return made.reshape((-1, 1))
+        return made if made.ndim else made.reshape((1,))
+
+    def __len__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return f"<{'c_' if self._columns else 'r_'} of optlab.numpy>"
+
+
+r_ = _Joining(_numpy.r_, columns=False)
+c_ = _Joining(_numpy.c_, columns=True)
 
 
 def _taking_lists(function: Any) -> Any:
@@ -94,6 +217,18 @@ def _taking_lists(function: Any) -> Any:
         return function(
             *[_joined(x) for x in args], **{name: _joined(x) for name, x in kwargs.items()}
         )
+
+    return called
+
+
+def _taking_sequences(function: Any) -> Any:
+    """Let a function of NumPy take a list of arrays and of lists that hold Tensors."""
+
+    @wraps(function)
+    def called(arrays: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(arrays, (list, tuple)):
+            arrays = [_joined(x) for x in arrays]
+        return function(arrays, *args, **kwargs)
 
     return called
 
@@ -117,20 +252,49 @@ class _UniversalFunction:
         return repr(self._ufunc)
 
 
-#: Wrapped functions. Not among the module's globals: there ``any`` or ``max`` would take the place
-#: of Python's own in the code above.
+class _Namespace:
+    """A module of NumPy's, such as ``linalg``, whose functions take lists that hold Tensors."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+        self._wrapped: dict[str, Any] = {}
+        self.__name__ = module.__name__
+        self.__doc__ = module.__doc__
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._wrapped:
+            self._wrapped[name] = _keeping_gradients(name, getattr(self._module, name))
+        return self._wrapped[name]
+
+    def __dir__(self) -> list[str]:
+        return dir(self._module)
+
+    def __repr__(self) -> str:
+        return repr(self._module)
+
+
+def _keeping_gradients(name: str, value: Any) -> Any:
+    """Give something of NumPy's as this module has it."""
+    if isinstance(value, _numpy.ufunc):
+        return _UniversalFunction(value)
+    if isinstance(value, ModuleType) and name == "linalg":
+        return _Namespace(value)
+    if name in _TAKE_SEQUENCES:
+        return _taking_sequences(value)
+    if callable(value) and not isinstance(value, type) and name not in _TAKE_LISTS:
+        return _taking_lists(value)
+    return value
+
+
+#: What has been wrapped. Not among the module's globals: there ``any`` or ``max`` would take the
+#: place of Python's own in the code above.
 _wrapped: dict[str, Any] = {}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _wrapped:
-        return _wrapped[name]
-    value = getattr(_numpy, name)
-    if isinstance(value, _numpy.ufunc):
-        value = _wrapped[name] = _UniversalFunction(value)
-    elif callable(value) and not isinstance(value, type) and name not in _TAKE_SEQUENCES:
-        value = _wrapped[name] = _taking_lists(value)
-    return value
+    if name not in _wrapped:
+        _wrapped[name] = _keeping_gradients(name, getattr(_numpy, name))
+    return _wrapped[name]
 
 
 def __dir__() -> list[str]:

@@ -26,6 +26,8 @@ PLAIN: set[Any] = {
     np.shape, np.ndim, np.size, np.result_type, np.can_cast, np.shares_memory, np.may_share_memory,
     np.linalg.matrix_rank,
     np.zeros_like, np.ones_like, np.empty_like, np.array_repr, np.array_str, np.array2string,
+    np.argpartition, np.lexsort, np.digitize, np.isin, np.ix_, np.tril_indices_from,
+    np.triu_indices_from, np.diag_indices_from, np.ravel_multi_index, np.unravel_index,
 }  # fmt: skip
 
 #: Functions that write into their first argument.

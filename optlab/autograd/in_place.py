@@ -24,7 +24,7 @@ from optlab.autograd.rules.elementwise import (
     REMAINDER,
     SUBTRACT,
 )  # fmt: skip
-from optlab.autograd.rules.indexing import _is_basic
+from optlab.autograd.rules.indexing import picks_each_once
 from optlab.autograd.rules.linear_algebra import MATMUL
 from optlab.autograd.tape import Entry, Leaf, Node
 from optlab.backend import events
@@ -67,7 +67,7 @@ def _assigned(x: Any, value: Any, index: Any) -> Any:
 def _read_back(g: Any, x_shape: Shape, index: Any) -> Any:
     """Give the gradient of what was put in: 0 for what was overwritten by a repeated index."""
     taken = g[index]
-    if _is_basic(index):
+    if picks_each_once(index):
         return taken
     places = np.arange(int(np.prod(np.shape(taken)))).reshape(np.shape(taken))
     last = np.full(x_shape, -1)

@@ -10,10 +10,17 @@ import numpy as np
 # import each other, and meet when a method is called.
 import optlab.autograd.tensor as engine
 from optlab.autograd.operation import TABLE
-from optlab.autograd.rules import elementwise, reductions, shapes
+from optlab.autograd.rules import elementwise, indexing, reductions, shapes
 
 if TYPE_CHECKING:
     from optlab.autograd.tensor import Tensor
+
+
+def _in_place(name: str) -> TypeError:
+    return TypeError(
+        f"Tensor.{name} would work in place, and what was computed from the Tensor would be wrong. "
+        f"Write u = np.{name}(t, ...), which gives a new Tensor and keeps the gradient."
+    )
 
 
 class ArrayMethods:
@@ -72,25 +79,36 @@ class ArrayMethods:
         """Give ``np.dot(self, other)``."""
         return np.dot(self, other)  # type: ignore[no-any-return, call-overload]
 
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-        """Add up the elements of a diagonal."""
-        return np.trace(self, offset, axis1, axis2)  # type: ignore[no-any-return, call-overload]
-
     def clip(self, low: Any = None, high: Any = None) -> Tensor:
         """Limit elements to the interval from `low` to `high`."""
         return engine.apply(TABLE[np.clip], (self, low, high))
 
-    def reshape(self, *shape: Any) -> Tensor:
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Tensor:
         """Give the same elements in another shape: ``reshape(2, 3)`` or ``reshape([2, 3])``."""
         if len(shape) == 1 and not isinstance(shape[0], int):
-            shape = tuple(shape[0])
+            shape = tuple(shape[0]) if np.ndim(shape[0]) else shape
+        if order != "C" or copy is not None:
+            return np.reshape(self, shape, order=order, copy=copy)  # type: ignore[call-overload, no-any-return]
         return engine.apply(shapes.RESHAPE, (self,), {"shape": shape})
 
-    def ravel(self) -> Tensor:
+    def ravel(self, order: str = "C") -> Tensor:
         """Give all elements along one axis."""
+        if order != "C":
+            return np.ravel(self, order)  # type: ignore[call-overload, no-any-return]
         return engine.apply(shapes.RAVEL, (self,))
 
-    flatten = ravel
+    def flatten(self, order: str = "C") -> Tensor:
+        """Give all elements along one axis, in memory of their own."""
+        return self.ravel(order).copy()
+
+    @property
+    def flat(self) -> Tensor:
+        """All elements along one axis, to be indexed or iterated over."""
+        return self.ravel()
+
+    def copy(self, order: str = "C") -> Tensor:
+        """Give the same values in memory of their own; the gradient passes through."""
+        return engine.apply(shapes.COPY, (self,), {"order": order})
 
     def squeeze(self, axis: Any = None) -> Tensor:
         """Leave out axes of length 1."""
@@ -98,7 +116,7 @@ class ArrayMethods:
 
     def transpose(self, *axes: Any) -> Tensor:
         """Reorder the axes; without arguments, reverse them."""
-        if len(axes) == 1 and not isinstance(axes[0], int):
+        if len(axes) == 1 and not isinstance(axes[0], (int, np.integer)):
             axes = axes[0]
         return engine.apply(shapes.TRANSPOSE, (self,), {"axes": axes or None})
 
@@ -115,6 +133,81 @@ class ArrayMethods:
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
         """Exchange two axes."""
         return engine.apply(shapes.SWAPAXES, (self,), {"axis1": axis1, "axis2": axis2})
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+        """Give a diagonal, as the last axis."""
+        static = {"offset": offset, "axis1": axis1, "axis2": axis2}
+        return engine.apply(indexing.DIAGONAL, (self,), static)
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+        """Add up the elements of a diagonal."""
+        return np.trace(self, offset, axis1, axis2)  # type: ignore[no-any-return, call-overload]
+
+    def take(self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Tensor:
+        """Give the elements (or slices along `axis`) at `indices`."""
+        return np.take(self, indices, axis, out, mode)  # type: ignore[call-overload, no-any-return]
+
+    def repeat(self, repeats: Any, axis: Any = None) -> Tensor:
+        """Repeat every element (or every slice along `axis`)."""
+        return np.repeat(self, repeats, axis)  # type: ignore[call-overload, no-any-return]
+
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Tensor:
+        """Give the elements (or slices along `axis`) where `condition` holds."""
+        return np.compress(condition, self, axis, out)  # type: ignore[call-overload, no-any-return]
+
+    def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+        """Pick from `choices` by the whole numbers in this Tensor."""
+        return np.choose(self, choices, out, mode)  # type: ignore[call-overload]
+
+    def argsort(
+        self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+    ) -> Any:
+        """Give the positions of the elements in sorted order, a plain array of integers."""
+        return np.argsort(self.data, axis=axis, kind=kind, order=order, stable=stable)
+
+    def argpartition(
+        self, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
+    ) -> Any:
+        """Give the positions of the elements in partitioned order, a plain array of integers."""
+        return np.argpartition(self.data, engine.raw(kth), axis=axis, kind=kind, order=order)
+
+    def nonzero(self) -> Any:
+        """Give the positions of the elements that are not 0, one plain array for each axis."""
+        return self.data.nonzero()
+
+    def searchsorted(self, v: Any, side: Any = "left", sorter: Any = None) -> Any:
+        """Give the positions at which `v` would go into this sorted Tensor, a plain array."""
+        return self.data.searchsorted(engine.raw(v), side, engine.raw(sorter))
+
+    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False, **where: Any) -> Any:
+        """Say whether no element is 0: a plain array, or one truth value."""
+        return np.all(self.data, axis, out, keepdims, **where)
+
+    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False, **where: Any) -> Any:
+        """Say whether some element is not 0: a plain array, or one truth value."""
+        return np.any(self.data, axis, out, keepdims, **where)
+
+    # What NumPy's arrays do to themselves. Tensors give something new, so the names are refused
+    # before somebody takes an unsorted Tensor for a sorted one.
+
+    def sort(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: arrays sort themselves in place; ``np.sort(t)`` gives a sorted Tensor."""
+        raise _in_place("sort")
+
+    def partition(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: it works in place; ``np.partition(t, kth)`` gives a new Tensor."""
+        raise _in_place("partition")
+
+    def resize(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: it works in place; ``np.resize(t, shape)`` gives a new Tensor."""
+        raise _in_place("resize")
+
+    def view(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: it reads the same bytes as another type, which has no derivative."""
+        raise TypeError(
+            "Tensor.view reads the same memory as another type, which has no derivative. Write "
+            "t.astype(dtype) for other numbers, t.reshape(shape) for another shape, or t[...]."
+        )
 
     def astype(self, dtype: Any) -> Tensor:
         """Give the values in another dtype; the gradient comes back in this one."""

@@ -25,6 +25,7 @@ from optlab.autograd.rules.elementwise import (
     SUBTRACT,
 )  # fmt: skip
 from optlab.autograd.rules.indexing import GETITEM
+from optlab.autograd.rules.joining import UNSTACK
 from optlab.autograd.rules.linear_algebra import MATMUL
 
 if TYPE_CHECKING:
@@ -153,7 +154,9 @@ class Operators:
     def __iter__(self) -> Iterator[Tensor]:
         if not self.ndim:
             raise TypeError("a Tensor with no axes cannot be iterated over; use .item().")
-        return (self[i] for i in range(len(self.data)))
+        if not len(self.data):
+            return iter(())
+        return iter(engine.apply_several(UNSTACK, (self,), {"axis": 0}))
 
 
 def _plain(index: Any) -> Any:

@@ -46,7 +46,7 @@ class Parts:
         return zeros_beside(raw(next(iter(self.arrived.values()))), self.shapes[i])
 
     def __add__(self, other: Parts) -> Parts:
-        total = dict(self.arrived)
+        total = self.arrived  # nobody else holds it, and a copy for each of many parts is slow
         for i, g in other.arrived.items():
             total[i] = total[i] + g if i in total else g
         return Parts(total, self.shapes)
@@ -76,7 +76,9 @@ def outputs_of(node: Node, values: Any) -> Any:
         output = None
         if value.dtype.kind == "f":
             static = {"index": index, "shapes": shapes}
-            output = Node(OUTPUT, (node,), (), recipe, static, value.shape, value.dtype)
+            output = Node(
+                OUTPUT, (node,), (), recipe, static, value.shape, value.dtype, node.source
+            )
         tensors.append(Tensor(value, output))
     return collected(values, tensors)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.indexing import _scattered
+from optlab.autograd.rules.indexing import scattered
 from optlab.backend.arrays import Shape, array_module, zeros_beside
 
 
@@ -178,7 +178,7 @@ def take_rows(x: Any, rows: Any, sparse: bool = False) -> Any:
 def _rows_back(g: Any, x_shape: Shape, rows: Any, sparse: bool = False) -> Any:
     # A gradient that is itself recorded stays dense, so that it can be differentiated again.
     if not sparse or not isinstance(g, np.ndarray):
-        return _scattered(g, rows, x_shape)
+        return scattered(g, rows, x_shape)
     return RowSparse(np.reshape(rows, -1), g.reshape(-1, *x_shape[1:]), x_shape)
 
 

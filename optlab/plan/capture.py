@@ -13,7 +13,7 @@ import numpy as np
 from optlab.autograd.tape import Leaf, backpropagate
 from optlab.autograd.tensor import SilentDetachError, Tensor
 from optlab.backend.callers import frame_outside
-from optlab.plan.plan import Instruction, Place, Plan
+from optlab.plan.plan import Instruction, Joined, Place, Plan
 
 _PACKAGE = str(Path(__file__).parents[1])
 
@@ -57,15 +57,24 @@ class _Writer:
 
 
 def _value(x: Any) -> Any:
+    if _is_joined(x):
+        return [_value(part) for part in x]
     return x.value if isinstance(x, CaptureArray) else x
 
 
 def _written(x: Any) -> Any:
     if isinstance(x, CaptureArray):
         return x.place
-    if isinstance(x, (tuple, list)) and any(isinstance(part, CaptureArray) for part in x):
-        raise _refusal("a list of captured arrays was handed to NumPy")
+    if _is_joined(x):
+        return Joined([_written(part) for part in x])
     return x
+
+
+def _is_joined(x: Any) -> bool:
+    """Say whether `x` is a list of arrays, captured ones among them, as ``np.stack`` takes."""
+    return isinstance(x, (tuple, list)) and any(
+        isinstance(part, CaptureArray) or _is_joined(part) for part in x
+    )
 
 
 def _refusal(what: str) -> CaptureRefusedError:

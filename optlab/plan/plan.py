@@ -22,6 +22,10 @@ class Place(NamedTuple):
     number: int
 
 
+class Joined(list[Any]):
+    """A list of places and constants, handed to a function as a list of arrays."""
+
+
 class Instruction(NamedTuple):
     """One array operation.
 
@@ -50,8 +54,7 @@ class Instruction(NamedTuple):
 
     def reads(self) -> set[Place]:
         """Give the places that it reads."""
-        values = [*self.arguments, *(value for _, value in self.keywords)]
-        return {value for value in values if isinstance(value, Place)}
+        return _places_in([*self.arguments, *(value for _, value in self.keywords)])
 
 
 class Plan:
@@ -123,6 +126,8 @@ class Plan:
 
     def _name(self, value: Any) -> str:
         """Give the source text of a place or constant."""
+        if isinstance(value, Joined):
+            return f"[{', '.join(map(self._name, value))}]"
         if isinstance(value, Place):
             return f"v{value.number}"
         finite = type(value) is not float or math.isfinite(value)
@@ -177,6 +182,12 @@ def _own(x: Any) -> Any:
 
 def _listed(signature: Sequence[tuple[Any, Any]]) -> str:
     return ", ".join(f"{shape} {dtype}" for shape, dtype in signature)
+
+
+def _places_in(values: Sequence[Any]) -> set[Place]:
+    """Find the places among values, and in the lists among them."""
+    found = {value for value in values if isinstance(value, Place)}
+    return found.union(*(_places_in(value) for value in values if isinstance(value, Joined)))
 
 
 def _needed(instructions: Sequence[Instruction], outputs: tuple[Any, ...]) -> list[Instruction]:

@@ -75,7 +75,6 @@ LEAKS_OF_A_NUMBER = {
     "np.sum([t, t])": (lambda t: np.sum([t, t]), 4.0),
     "np.max([t, 1])": (lambda t: np.max([t, 1.0]), 2.0),
     "np.concatenate([[t], [t]])": (lambda t: np.concatenate([[t], [t]]), [2.0, 2.0]),
-    "np.linspace(0, t)": (lambda t: np.linspace(0.0, t, 3), [0.0, 1.0, 2.0]),
     "float(t)": (float, 2.0),
     "int(t)": (int, 2),
     "complex(t)": (complex, 2 + 0j),

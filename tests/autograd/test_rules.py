@@ -181,7 +181,6 @@ def _refused() -> Iterator[Any]:
     yield pytest.param(lambda: np.max(t, initial=3.0), "initial", id="max initial")
     yield pytest.param(lambda: np.exp(t, where=t > 1), "where", id="exp where")
     yield pytest.param(lambda: np.exp(t, dtype="float32"), "dtype", id="exp dtype")
-    yield pytest.param(lambda: np.reshape(t, 2, order="F"), "order", id="reshape order")
     yield pytest.param(lambda: np.roots(t), "roots", id="no rule")
     yield pytest.param(lambda: np.gcd(t, t), "gcd", id="no rule, a ufunc")
     yield pytest.param(lambda: np.multiply.accumulate(t), "multiply.accumulate", id="accumulate")

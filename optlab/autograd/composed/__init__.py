@@ -4,14 +4,21 @@ from optlab.autograd.composed import (
     decompositions,
     einsum,
     elementwise,
+    indexing,
+    joining,
     linear_algebra,
     norms,
+    padding,
+    piecewise,
     reductions,
     shapes,
+    sorting,
+    spacing,
 )
 from optlab.autograd.composed.table import COMPOSED, composed, not_covered
 
 __all__ = [
-    "COMPOSED", "composed", "decompositions", "einsum", "elementwise", "linear_algebra", "norms",
-    "not_covered", "reductions", "shapes",
+    "COMPOSED", "composed", "decompositions", "einsum", "elementwise", "indexing", "joining",
+    "linear_algebra", "norms", "not_covered", "padding", "piecewise", "reductions", "shapes",
+    "sorting", "spacing",
 ]  # fmt: skip

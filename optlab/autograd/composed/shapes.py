@@ -1,92 +1,211 @@
-"""Functions of NumPy that move, join and split, written with other functions."""
+"""Functions of NumPy that move elements, written with other functions."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
-from optlab.autograd.composed.table import composed
+from optlab.autograd.composed.table import composed, not_covered
 from optlab.autograd.operation import TABLE
-from optlab.autograd.rules.shapes import concatenation, stacking
-from optlab.autograd.tensor import apply
+from optlab.autograd.rules.shapes import REPEAT, TILE
+from optlab.autograd.tensor import Tensor, apply, raw
 
 
-@composed(np.concatenate)
-def _concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Any:
-    arrays = list(arrays)
-    if axis is None:
-        arrays, axis = [np.ravel(x) for x in arrays], 0
-    lengths = [np.shape(x)[axis] for x in arrays]
-    bounds = tuple(np.cumsum([0, *lengths]).tolist())
-    return apply(concatenation(len(arrays)), arrays, {"axis": axis, "bounds": bounds})
+def lengths(shape: Any) -> tuple[Any, ...]:
+    """Read a shape given as one number, a sequence, an array or a Tensor."""
+    shape = raw(shape)
+    return (shape,) if np.ndim(shape) == 0 else tuple(shape)
 
 
-@composed(np.stack)
-def _stack(arrays: Sequence[Any], axis: int = 0) -> Any:
-    arrays = list(arrays)
-    return apply(stacking(len(arrays)), arrays, {"axis": axis})
+def _is_fortran(x: Any) -> bool:
+    """Say whether the elements of `x` lie in memory with the first axis running fastest."""
+    flags = raw(np.asarray(x) if isinstance(x, (list, tuple)) else x).flags
+    return bool(flags.f_contiguous and not flags.c_contiguous)
 
 
-@composed(np.atleast_1d)
-def _atleast_1d(x: Any) -> Any:
-    return np.reshape(x, (1,)) if np.ndim(x) == 0 else x
+def _axes_as_in_memory(x: Any) -> list[int]:
+    """Order the axes of an array from the one with the widest stride to the narrowest.
 
-
-@composed(np.atleast_2d)
-def _atleast_2d(x: Any) -> Any:
-    return np.reshape(x, (1,) * (2 - np.ndim(x)) + np.shape(x)) if np.ndim(x) < 2 else x
-
-
-@composed(np.vstack)
-def _vstack(arrays: Sequence[Any]) -> Any:
-    return np.concatenate([np.atleast_2d(x) for x in arrays], 0)
-
-
-@composed(np.hstack)
-def _hstack(arrays: Sequence[Any]) -> Any:
-    arrays = [np.atleast_1d(x) for x in arrays]
-    return np.concatenate(arrays, 0 if np.ndim(arrays[0]) == 1 else 1)
-
-
-@composed(np.column_stack)
-def _column_stack(arrays: Sequence[Any]) -> Any:
-    return np.concatenate([np.reshape(x, (-1, 1)) if np.ndim(x) < 2 else x for x in arrays], 1)
-
-
-@composed(np.ravel)
-def _ravel(x: Any, order: str = "C") -> Any:
-    if order != "C":
-        raise TypeError(f"np.ravel(..., order={order!r}) is not covered on Tensors; order='C' is.")
-    return apply(TABLE[np.ravel], (x,))
+    An axis of stride 0, whose elements lie in one place, stays beside the axis that it follows.
+    """
+    strides = [abs(stride) for stride in x.strides]
+    order: list[int] = []  # from the narrowest
+    for axis in reversed(range(x.ndim)):
+        place = len(order)
+        for i in reversed(range(len(order))):
+            if strides[axis] and strides[order[i]]:
+                if strides[order[i]] <= strides[axis]:
+                    break
+                place = i
+        order.insert(place, axis)
+    return order[::-1]
 
 
 @composed(np.reshape)
-def _reshape(x: Any, shape: Any = None, order: str = "C", *, newshape: Any = None) -> Any:
-    if order != "C":
-        raise TypeError(
-            f"np.reshape(..., order={order!r}) is not covered on Tensors; order='C' is."
-        )
-    shape = newshape if shape is None else shape
-    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    return apply(TABLE[np.reshape], (x,), {"shape": shape})
+def _reshape(
+    a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: Any = None
+) -> Any:
+    shape = lengths(newshape if shape is None else shape)
+    if copy is False:
+        np.reshape(raw(a), shape, order=order, copy=False)  # type: ignore[call-overload]  # refuses
+    if order == "F" or (order == "A" and _is_fortran(a)):
+        reversed_axes = apply(TABLE[np.reshape], (np.transpose(a),), {"shape": shape[::-1]})
+        y: Any = np.transpose(reversed_axes)
+    elif order in ("C", "A"):
+        y = apply(TABLE[np.reshape], (a,), {"shape": shape})
+    else:
+        raise ValueError(f"np.reshape takes order 'C', 'F' or 'A'; got {order!r}.")
+    return np.copy(y) if copy else y
 
 
-@composed(np.array_split)
-def _array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    before = (slice(None),) * (axis % np.ndim(x))
-    parts = np.array_split(np.arange(np.shape(x)[axis]), indices_or_sections)
-    starts = np.cumsum([0] + [len(part) for part in parts]).tolist()
-    return [x[(*before, slice(a, b))] for a, b in itertools.pairwise(starts)]
+@composed(np.ravel)
+def _ravel(a: Any, order: str = "C") -> Any:
+    if order == "F" or (order == "A" and _is_fortran(a)):
+        a = np.transpose(a)
+    elif order == "K":
+        a = np.transpose(a, _axes_as_in_memory(raw(a)))
+    elif order not in ("C", "A"):
+        raise ValueError(f"np.ravel takes order 'C', 'F', 'A' or 'K'; got {order!r}.")
+    return apply(TABLE[np.ravel], (a,))
 
 
-@composed(np.split)
-def _split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
-    length = np.shape(x)[axis]
-    if isinstance(indices_or_sections, (int, np.integer)) and length % indices_or_sections:
-        raise ValueError(
-            f"an axis of length {length} cannot be split into {indices_or_sections} equal parts."
-        )
-    return _array_split(x, indices_or_sections, axis)
+@composed(np.matrix_transpose)
+def _matrix_transpose(x: Any, /) -> Any:
+    if np.ndim(x) < 2:
+        raise ValueError(f"a matrix has at least two axes; this array has {np.ndim(x)}.")
+    return np.swapaxes(x, -1, -2)
+
+
+@composed(np.rollaxis)
+def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    n = np.ndim(a)
+    axis = normalize_axis_index(axis, n)
+    start = normalize_axis_index(start, n + 1)
+    order = [i for i in range(n) if i != axis]
+    order.insert(start - (start > axis), axis)
+    return np.transpose(a, order)
+
+
+@composed(np.rot90)
+def _rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
+    if len(axes) != 2:
+        raise ValueError(f"rot90 turns in the plane of two axes; got axes={tuple(axes)!r}.")
+    first, second = (normalize_axis_index(axis, np.ndim(m)) for axis in axes)
+    if first == second:
+        raise ValueError(f"rot90 turns in the plane of two different axes; got {tuple(axes)!r}.")
+    turns = int(k) % 4
+    if turns == 0:
+        return m[:]
+    if turns == 2:
+        return np.flip(m, (first, second))
+    if turns == 1:
+        return np.swapaxes(np.flip(m, second), first, second)
+    return np.flip(np.swapaxes(m, first, second), second)
+
+
+@composed(np.fliplr)
+def _fliplr(m: Any) -> Any:
+    if np.ndim(m) < 2:
+        raise ValueError("fliplr takes an array with at least two axes; try np.flip(t).")
+    return np.flip(m, 1)
+
+
+@composed(np.flipud)
+def _flipud(m: Any) -> Any:
+    if np.ndim(m) < 1:
+        raise ValueError("flipud takes an array with at least one axis.")
+    return np.flip(m, 0)
+
+
+@composed(np.tile)
+def _tile(A: Any, reps: Any) -> Any:
+    return apply(TILE, (A,), {"reps": tuple(int(n) for n in lengths(reps))})
+
+
+@composed(np.repeat)
+def _repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    elif np.ndim(a) == 0:
+        a = np.reshape(a, (1,))
+    axis = normalize_axis_index(axis, np.ndim(a))
+    repeats = np.asarray(raw(repeats))
+    if repeats.size == 1 and repeats.dtype.kind in "iub":
+        return apply(REPEAT, (a,), {"repeats": int(repeats.item()), "axis": axis})
+    return np.take(a, np.repeat(np.arange(np.shape(a)[axis]), repeats), axis)
+
+
+def _at_least(n: int, shape_of: Any) -> Any:
+    """Give the function that brings arrays to at least `n` axes, with the shape that it gives."""
+
+    def widened(*arys: Any) -> Any:
+        wide = tuple(x if np.ndim(x) >= n else np.reshape(x, shape_of(np.shape(x))) for x in arys)
+        # Beside Tensors there may be numbers and lists, which become arrays here too.
+        wide = tuple(np.asarray(x) if isinstance(x, (list, tuple)) else x for x in wide)
+        return wide[0] if len(wide) == 1 else wide
+
+    return widened
+
+
+composed(np.atleast_1d)(_at_least(1, lambda shape: (1,)))
+composed(np.atleast_2d)(_at_least(2, lambda shape: (1,) * (2 - len(shape)) + tuple(shape)))
+composed(np.atleast_3d)(
+    _at_least(3, lambda shape: {0: (1, 1, 1), 1: (1, *shape, 1), 2: (*shape, 1)}[len(shape)])
+)
+
+
+@composed(np.broadcast_arrays)
+def _broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
+    if subok:
+        raise not_covered("broadcast_arrays with subok=True")
+    shape = np.broadcast_shapes(*(np.shape(x) for x in args))
+    return tuple(np.broadcast_to(x, shape) for x in args)
+
+
+@composed(np.meshgrid)
+def _meshgrid(
+    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> tuple[Any, ...]:
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid takes indexing 'xy' or 'ij'; got {indexing!r}.")
+    n = len(xi)
+    axes = list(range(n))
+    if indexing == "xy" and n > 1:
+        axes[:2] = 1, 0
+    grids = tuple(
+        np.reshape(x, (1,) * axis + (-1,) + (1,) * (n - 1 - axis))
+        for x, axis in zip(xi, axes, strict=True)
+    )
+    if not sparse:
+        grids = _broadcast_arrays(*grids)
+    return tuple(np.copy(grid) for grid in grids) if copy else grids
+
+
+@composed(np.resize)
+def _resize(a: Any, new_shape: Any) -> Any:
+    flat = np.ravel(a)
+    places = np.resize(np.arange(flat.shape[0]), lengths(new_shape))
+    # Of an empty array NumPy makes zeros, which come from nowhere.
+    return np.take(flat, places) if flat.shape[0] else np.resize(raw(flat), places.shape)
+
+
+@composed(np.full_like)
+def _full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
+    if not isinstance(fill_value, Tensor) or fill_value.node is None:
+        return np.full_like(raw(a), raw(fill_value), dtype, order, subok, shape, device=device)  # type: ignore[call-overload]
+    if order != "K" or device not in (None, "cpu"):
+        raise not_covered("full_like with order=... or device=...")
+    filled = fill_value.astype(raw(a).dtype if dtype is None else dtype)
+    return np.broadcast_to(filled, np.shape(a) if shape is None else lengths(shape))

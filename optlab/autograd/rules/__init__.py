@@ -10,13 +10,17 @@ from optlab.autograd.rules import (
     einsum,
     elementwise,
     indexing,
+    joining,
     linear_algebra,
     norms,
+    padding,
     reductions,
     shapes,
+    sorting,
+    spacing,
 )
 
 __all__ = [
-    "decompositions", "determinants", "einsum", "elementwise", "indexing", "linear_algebra",
-    "norms", "reductions", "shapes",
+    "decompositions", "determinants", "einsum", "elementwise", "indexing", "joining",
+    "linear_algebra", "norms", "padding", "reductions", "shapes", "sorting", "spacing",
 ]  # fmt: skip

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from optlab.autograd.operation import Operation, rule
+from optlab.autograd.operation import rule
 from optlab.autograd.tape import unbroadcast
 
 Axes = tuple[int, ...]
+Shape = tuple[int, ...]
 
 
 def _inverse(axes: Any, ndim: int) -> Axes | None:
@@ -22,6 +24,37 @@ def _inverse(axes: Any, ndim: int) -> Axes | None:
 
 def _back_in_shape(g: Any, x_shape: Any) -> Any:
     return g.reshape(x_shape)
+
+
+def repeat_evenly(x: Any, repeats: int, axis: int) -> Any:
+    """Repeat every slice of `x` along `axis` the same number of times.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> repeat_evenly(np.array([1, 2]), 2, 0)
+    array([1, 1, 2, 2])
+    """
+    return np.repeat(x, repeats, axis)
+
+
+def _sum_of_copies(g: Any, shape: Shape, copies: Sequence[int], inner: bool) -> Any:
+    """Add up what arrives at the copies of each element, in blocks (tile) or in runs (repeat)."""
+    split = [pair if inner else pair[::-1] for pair in zip(shape, copies, strict=True)]
+    axes = tuple(range(1 if inner else 0, 2 * len(shape), 2))
+    return np.sum(g.reshape([length for pair in split for length in pair]), axis=axes)
+
+
+def _untile(g: Any, A_shape: Shape, reps: Any) -> Any:
+    copies = np.ravel(reps).tolist()
+    shape = (1,) * (len(copies) - len(A_shape)) + tuple(A_shape)
+    copies = [1] * (len(shape) - len(copies)) + copies
+    return _sum_of_copies(g, shape, copies, inner=False).reshape(A_shape)
+
+
+def _unrepeat(g: Any, x_shape: Shape, repeats: int, axis: int) -> Any:
+    copies = [repeats if i == axis else 1 for i in range(len(x_shape))]
+    return _sum_of_copies(g, x_shape, copies, inner=True)
 
 
 RESHAPE = rule(np.reshape, _back_in_shape, static="shape", view=True)
@@ -46,15 +79,39 @@ MOVEAXIS = rule(
     static="source destination",
     view=True,
 )
-FLIP = rule(np.flip, lambda g, axis=None: np.flip(g, axis), static="axis", view=True)
+FLIP = rule(np.flip, lambda g, axis=None: np.flip(g, axis), inputs="m", static="axis", view=True)
 ROLL = rule(
     np.roll,
     lambda g, shift, axis=None: np.roll(g, np.negative(shift).tolist(), axis),
     static="shift axis",
 )
 BROADCAST_TO = rule(
-    np.broadcast_to, lambda g, x_shape: unbroadcast(g, x_shape), static="shape", view=True
+    np.broadcast_to,
+    lambda g, array_shape: unbroadcast(g, array_shape),
+    inputs="array",
+    static="shape",
+    view=True,
 )
+TILE = rule(np.tile, _untile, inputs="A", static="reps")
+REPEAT = rule(repeat_evenly, _unrepeat, static="repeats axis")
+# Below or above a diagonal the result is 0 whatever the input is, so its gradient is 0 there.
+TRIL = rule(np.tril, lambda g, k=0: np.tril(g, k), inputs="m", static="k")
+TRIU = rule(np.triu, lambda g, k=0: np.triu(g, k), inputs="m", static="k")
+
+
+def copied(x: Any, order: str = "K") -> Any:
+    """Give `x` in memory of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> copied(np.ones(2))
+    array([1., 1.])
+    """
+    return x.copy(order=order)
+
+
+COPY = rule(copied, lambda g: g, static="order")
 
 
 def cast(x: Any, dtype: Any) -> Any:
@@ -63,50 +120,3 @@ def cast(x: Any, dtype: Any) -> Any:
 
 
 CAST = rule(cast, lambda g: g, static="dtype")
-
-
-def _cut(g: Any, axis: int, start: int, stop: int) -> Any:
-    """Give the part of `g` between two places along `axis`."""
-    return g[(slice(None),) * (axis % g.ndim) + (slice(start, stop),)]
-
-
-def _pick(g: Any, axis: int, i: int) -> Any:
-    """Give the i-th slice of `g` along `axis`, that axis gone."""
-    return g[(slice(None),) * (axis % g.ndim) + (i,)]
-
-
-_JOINS: dict[tuple[str, int], Operation] = {}
-
-
-def concatenation(n: int) -> Operation:
-    """Give the operation that concatenates `n` inputs; `bounds` says where each one lies."""
-
-    def cut(i: int) -> Any:
-        return lambda g, axis, bounds: _cut(g, axis, bounds[i], bounds[i + 1])
-
-    if ("concatenate", n) not in _JOINS:
-        _JOINS["concatenate", n] = Operation(
-            "concatenate",
-            lambda *arrays, axis, bounds: np.concatenate(arrays, axis),
-            [cut(i) for i in range(n)],
-            [f"x{i}" for i in range(n)],
-            ["axis", "bounds"],
-        )
-    return _JOINS["concatenate", n]
-
-
-def stacking(n: int) -> Operation:
-    """Give the operation that stacks `n` inputs along a new axis."""
-
-    def pick(i: int) -> Any:
-        return lambda g, axis: _pick(g, axis, i)
-
-    if ("stack", n) not in _JOINS:
-        _JOINS["stack", n] = Operation(
-            "stack",
-            lambda *arrays, axis: np.stack(arrays, axis),
-            [pick(i) for i in range(n)],
-            [f"x{i}" for i in range(n)],
-            ["axis"],
-        )
-    return _JOINS["stack", n]

@@ -8,15 +8,20 @@ from tests.autograd.rows import (
     decompositions,
     einsum,
     elementwise,
+    indexing,
+    joining,
     linear_algebra,
     norms,
+    padding,
     reductions,
     shapes,
+    sorting,
 )
 from tests.autograd.rows.elementwise import BINARY, UNARY
 from tests.autograd.rows.table import ROWS, Case, distinct, numbers
 
 __all__ = [
     "BINARY", "ROWS", "UNARY", "Case", "decompositions", "distinct", "einsum", "elementwise",
-    "linear_algebra", "norms", "numbers", "reductions", "shapes",
+    "indexing", "joining", "linear_algebra", "norms", "numbers", "padding", "reductions",
+    "shapes", "sorting",
 ]  # fmt: skip

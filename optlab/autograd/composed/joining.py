@@ -1,0 +1,186 @@
+"""Functions of NumPy that join arrays and take them apart, written with other functions."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from optlab.autograd.composed.table import composed
+from optlab.autograd.rules.joining import ARRAY_SPLIT, UNSTACK, concatenation, stacking
+from optlab.autograd.tensor import Tensor, apply, apply_several, raw
+
+Parts = Sequence[Any]
+
+
+def _listed(given: Any, dtype: Any = None, casting: Any = "same_kind") -> list[Any]:
+    """Give the arrays to be joined as a list, in `dtype` where one is asked for."""
+    if isinstance(given, Tensor):
+        given = apply_several(UNSTACK, (given,), {"axis": 0})
+    arrays: list[Any] = [np.asarray(x) if isinstance(x, (list, tuple)) else x for x in given]
+    if dtype is None:
+        return arrays
+    for x in arrays:
+        if not np.can_cast(np.result_type(x), dtype, casting):
+            raise TypeError(
+                f"{np.result_type(x)} does not go into {np.dtype(dtype)} with casting={casting!r}."
+            )
+    return [x.astype(dtype) if isinstance(x, Tensor) else np.asarray(x, dtype) for x in arrays]
+
+
+def _no_out(name: str, out: Any) -> None:
+    if out is not None:
+        raise TypeError(
+            f"np.{name}(..., out=) writes into an existing array, which would lose the gradient "
+            "of a Tensor. Use the value that it returns."
+        )
+
+
+@composed(np.concatenate)
+def _concatenate(
+    arrays: Any,
+    /,
+    axis: int | None = 0,
+    out: Any = None,
+    *,
+    dtype: Any = None,
+    casting: Any = "same_kind",
+) -> Any:
+    _no_out("concatenate", out)
+    arrays = _listed(arrays, dtype, casting)
+    if axis is None:
+        arrays, axis = [np.ravel(x) for x in arrays], 0
+    if not all(map(np.ndim, arrays)):
+        raise ValueError("numbers without axes are not concatenated; np.stack gives them one.")
+    axis = normalize_axis_index(axis, np.ndim(arrays[0]))
+    lengths = [np.shape(x)[axis] for x in arrays]
+    bounds = tuple(itertools.accumulate(lengths, initial=0))
+    return apply(concatenation(len(arrays)), arrays, {"axis": axis, "bounds": bounds})
+
+
+@composed(np.stack)
+def _stack(
+    arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
+) -> Any:
+    _no_out("stack", out)
+    arrays = _listed(arrays, dtype, casting)
+    return apply(stacking(len(arrays)), arrays, {"axis": axis})
+
+
+@composed(np.vstack)
+def _vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    return np.concatenate([np.atleast_2d(x) for x in _listed(tup, dtype, casting)], 0)
+
+
+@composed(np.hstack)
+def _hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    arrays = [np.atleast_1d(x) for x in _listed(tup, dtype, casting)]
+    return np.concatenate(arrays, 0 if np.ndim(arrays[0]) == 1 else 1)
+
+
+@composed(np.dstack)
+def _dstack(tup: Any) -> Any:
+    return np.concatenate([np.atleast_3d(x) for x in _listed(tup)], 2)
+
+
+@composed(np.column_stack)
+def _column_stack(tup: Any) -> Any:
+    columns = [np.reshape(x, (-1, 1)) if np.ndim(x) < 2 else x for x in _listed(tup)]
+    return np.concatenate(columns, 1)
+
+
+@composed(np.block)
+def _block(arrays: Any) -> Any:
+    depth, ndim = _measure(arrays)
+    return _built(arrays, depth, max(depth, ndim))
+
+
+def _measure(blocks: Any) -> tuple[int, int]:
+    """Give how deep the lists are nested, and the most axes that a block in them has."""
+    if isinstance(blocks, tuple):
+        raise TypeError("np.block takes nested lists; a tuple among them would be ambiguous.")
+    if not isinstance(blocks, list):
+        return 0, np.ndim(blocks)
+    if not blocks:
+        raise ValueError("np.block takes lists with something in them; one of these is empty.")
+    depths, ndims = zip(*map(_measure, blocks), strict=True)
+    if len(set(depths)) > 1:
+        raise ValueError("np.block takes lists that are nested to the same depth everywhere.")
+    return 1 + depths[0], max(ndims)
+
+
+def _built(blocks: Any, depth: int, ndim: int) -> Any:
+    """Join the innermost lists along the last axis, those around them along the one before..."""
+    if not isinstance(blocks, list):
+        return np.reshape(blocks, (1,) * (ndim - np.ndim(blocks)) + tuple(np.shape(blocks)))
+    return np.concatenate([_built(block, depth - 1, ndim) for block in blocks], -depth)
+
+
+@composed(np.append)
+def _append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    if axis is None:
+        arr, values, axis = np.ravel(arr), np.ravel(values), 0
+    return np.concatenate((arr, values), axis)
+
+
+# Taking apart ---------------------------------------------------------------------------------
+
+
+@composed(np.array_split)
+def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    axis = normalize_axis_index(axis, np.ndim(ary))
+    length = np.shape(ary)[axis]
+    sections = raw(indices_or_sections)
+    if np.ndim(sections):
+        edges = [0, *map(operator.index, np.asarray(sections).tolist()), length]
+    elif sections < 1:
+        raise ValueError(f"an axis is split into at least one part; got {sections}.")
+    else:
+        short, longer = divmod(length, int(sections))
+        sizes = [short + 1] * longer + [short] * (int(sections) - longer)
+        edges = list(itertools.accumulate(sizes, initial=0))
+    bounds = tuple(slice(edge).indices(length)[1] for edge in edges)
+    if all(a <= b for a, b in itertools.pairwise(bounds)):
+        return list(apply_several(ARRAY_SPLIT, (ary,), {"bounds": bounds, "axis": axis}))
+    # Bounds that run backwards give parts that overlap.
+    return [ary[(slice(None),) * axis + (slice(a, b),)] for a, b in itertools.pairwise(edges)]
+
+
+@composed(np.split)
+def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+    length = np.shape(ary)[axis]
+    if np.ndim(indices_or_sections) == 0 and length % indices_or_sections:
+        raise ValueError(
+            f"an axis of length {length} cannot be split into {indices_or_sections} equal parts; "
+            "np.array_split makes parts of unlike length."
+        )
+    return _array_split(ary, indices_or_sections, axis)
+
+
+def _split_along(name: str, axis: int, least: int) -> Any:
+    def split(ary: Any, indices_or_sections: Any) -> Any:
+        n = np.ndim(ary)
+        if n < least:
+            raise ValueError(f"{name} takes arrays of {least} or more axes; this one has {n}.")
+        return _split(ary, indices_or_sections, min(axis, n - 1))
+
+    return split
+
+
+composed(np.hsplit)(_split_along("hsplit", 1, 1))
+composed(np.vsplit)(_split_along("vsplit", 0, 2))
+composed(np.dsplit)(_split_along("dsplit", 2, 3))
+
+
+def _unstack(x: Any, /, *, axis: int = 0) -> Any:
+    if np.ndim(x) == 0:
+        raise ValueError("unstack takes an array with at least one axis.")
+    return apply_several(UNSTACK, (x,), {"axis": normalize_axis_index(axis, np.ndim(x))})
+
+
+if hasattr(np, "unstack"):  # since NumPy 2.1
+    composed(np.unstack)(_unstack)

@@ -1,0 +1,131 @@
+"""Functions of NumPy that order or count elements, written with other functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.composed.table import composed, not_covered
+from optlab.autograd.rules.sorting import BINCOUNT, HISTOGRAM, PARTITION, SORT
+from optlab.autograd.tensor import Tensor, apply, raw
+
+
+@composed(np.sort)
+def _sort(
+    a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+) -> Any:
+    if order is not None:
+        raise not_covered("sort with order=... (it names the fields of structured arrays)")
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    if kind is not None and stable is not None:
+        raise ValueError("sort takes kind=... or stable=..., not both.")
+    # Elements that NumPy takes for equal are equal: stable or not, the values come out the same.
+    return apply(SORT, (a,), {"axis": axis, "kind": "stable" if stable else kind})
+
+
+@composed(np.partition)
+def _partition(
+    a: Any, kth: Any, axis: int | None = -1, kind: Any = "introselect", order: Any = None
+) -> Any:
+    if order is not None:
+        raise not_covered("partition with order=... (it names the fields of structured arrays)")
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    return apply(PARTITION, (a,), {"kth": raw(kth), "axis": axis, "kind": kind})
+
+
+def _first_of_each(values: Any, equal_nan: bool, found: Any) -> Any:
+    """Give where each of `found`, the distinct elements of `values`, stands first."""
+    _, first = np.unique(values, return_index=True, equal_nan=equal_nan)
+    # `first` is in the order of size; bring it into that of `found`.
+    return first[np.argsort(np.argsort(found, kind="stable"), kind="stable")]
+
+
+@composed(np.unique)
+def _unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    **sorted: Any,
+) -> Any:
+    """Give the distinct elements; the gradient goes to the first of those that are equal."""
+    given = raw(ar)
+    distinct: Any = np.unique
+    _, first, *others = distinct(
+        given, True, return_inverse, return_counts, axis, equal_nan=equal_nan
+    )
+    y = np.take(ar, first, axis)
+    if sorted.pop("sorted", True) is not True and axis is None:
+        found = distinct(given, equal_nan=equal_nan, sorted=False)
+        if return_index or return_inverse or return_counts:
+            raise not_covered("unique with sorted=False and return_index, _inverse or _counts")
+        return np.take(ar, _first_of_each(given, equal_nan, found))
+    if sorted:
+        raise TypeError(f"np.unique takes no argument named {min(sorted)!r}.")
+    outputs = (y, *([first] if return_index else []), *others)
+    return outputs if len(outputs) > 1 else y
+
+
+@composed(np.unique_values)
+def _unique_values(x: Any, /) -> Any:
+    given = raw(x)
+    return np.take(x, _first_of_each(given, False, np.unique_values(given)))
+
+
+def _with_values(function: Any) -> None:
+    """Cover a function that gives the distinct elements and more, in a named tuple."""
+
+    @composed(function)
+    def written(x: Any, /) -> Any:
+        found = function(raw(x))
+        first = _first_of_each(raw(x), False, found.values)
+        return found._replace(values=np.take(x, first))
+
+
+for function in (np.unique_all, np.unique_counts, np.unique_inverse):
+    _with_values(function)
+
+
+@composed(np.union1d)
+def _union1d(ar1: Any, ar2: Any) -> Any:
+    return _unique(np.concatenate((ar1, ar2), axis=None))
+
+
+# Sums over bins -------------------------------------------------------------------------------
+
+
+@composed(np.bincount)
+def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
+    if not isinstance(weights, Tensor):
+        return np.bincount(raw(x), weights, raw(minlength))
+    return apply(BINCOUNT, (raw(x), weights), {"minlength": raw(minlength)})
+
+
+@composed(np.histogram)
+def _histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    if isinstance(a, Tensor) and a.node is not None:
+        raise not_covered(
+            "histogram of a Tensor that needs a gradient (counts have none; weights= has one)"
+        )
+    if density:
+        raise not_covered("histogram with density=True")
+    edges = np.histogram_bin_edges(raw(a), raw(bins), range)
+    if not isinstance(weights, Tensor):
+        return np.histogram(raw(a), raw(bins), range, weights=weights)
+    if np.shape(a) != weights.shape:
+        raise ValueError(
+            f"histogram takes a weight for each number: {np.shape(a)} numbers, but "
+            f"{weights.shape} weights."
+        )
+    # The edges as one array make NumPy take another way through the sums; the bins stay the same.
+    numbers = np.ravel(raw(a))
+    static = {"numbers": numbers, "edges": edges}
+    return apply(HISTOGRAM, (np.ravel(weights),), static), edges

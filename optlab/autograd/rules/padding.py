@@ -1,0 +1,30 @@
+"""The derivative rule of padding with numbers; the other modes are written with other functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.operation import rule
+
+
+def pad_with_numbers(x: Any, pad_width: Any, constant_values: Any = 0) -> Any:
+    """Put numbers around `x`; `pad_width` has a pair (before, after) for every axis.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pad_with_numbers(np.ones(2), ((1, 2),))
+    array([0., 1., 1., 0., 0.])
+    """
+    return np.pad(x, pad_width, constant_values=constant_values)
+
+
+def _inner(g: Any, pad_width: Any) -> Any:
+    """Give the part of `g` that is not padding."""
+    pairs = zip(pad_width, g.shape, strict=True)
+    return g[tuple(slice(before, length - after) for (before, after), length in pairs)]
+
+
+PAD = rule(pad_with_numbers, _inner, static="pad_width constant_values")

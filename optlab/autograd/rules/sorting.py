@@ -1,0 +1,86 @@
+"""Derivative rules of sorting, and of sums over bins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.operation import rule
+
+
+def _in_order(x: Any, axis: int) -> Any:
+    """Give where the smallest element along `axis` stands, then the next (stable at ties)."""
+    from optlab.autograd.tensor import raw
+
+    x = raw(x)  # an order has no derivative
+    if isinstance(x, np.ndarray):
+        # Without ties every way to sort gives this order, and the default is five times as quick.
+        order = np.argsort(x, axis)
+        risen = np.moveaxis(np.take_along_axis(x, order, axis), axis, -1)
+        if (risen[..., 1:] > risen[..., :-1]).all():
+            return order
+    return np.argsort(x, axis=axis, kind="stable")
+
+
+def _undone(order: Any, axis: int) -> Any:
+    """Give the permutation that undoes `order` along `axis`."""
+    if not isinstance(order, np.ndarray):
+        return np.argsort(order, axis=axis, kind="stable")
+    places = np.empty_like(order)
+    along = np.arange(order.shape[axis]).reshape(
+        (-1,) + (1,) * (order.ndim - 1 - axis % order.ndim)
+    )
+    np.put_along_axis(places, order, np.broadcast_to(along, order.shape), axis)
+    return places
+
+
+# The gradient of an element of y goes to the element of x that came to stand there. Among equal
+# elements a stable sort says which one that is, so that at ties too it is a permutation.
+SORT = rule(
+    np.sort,
+    lambda g, a, axis=-1: np.take_along_axis(g, _undone(_in_order(a, axis), axis), axis),
+    inputs="a",
+    static="axis kind",
+)
+
+
+def _before_partition(g: Any, a: Any, y: Any, axis: int = -1) -> Any:
+    """Bring gradients back through sorted order: the k-th smallest of y is that of the input."""
+    risen = np.take_along_axis(g, _in_order(y, axis), axis)
+    return np.take_along_axis(risen, _undone(_in_order(a, axis), axis), axis)
+
+
+PARTITION = rule(np.partition, _before_partition, inputs="a", static="kth axis kind")
+
+# Sums over bins: each weight goes into the bin of its number, and the numbers have no derivative.
+BINCOUNT = rule(
+    np.bincount,
+    None,
+    lambda g, x: np.take(g, x),
+    inputs="x weights",
+    static="minlength",
+)
+
+
+def weights_in_bins(weights: Any, numbers: Any, edges: Any) -> Any:
+    """Give ``np.histogram(numbers, edges, weights=weights)[0]``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> weights_in_bins(np.array([1.0, 2.0, 4.0]), np.array([0.0, 5.0, 9.0]), np.array([0, 5, 9]))
+    array([1., 6.])
+    """
+    return np.histogram(numbers, edges, weights=weights)[0]
+
+
+def _of_my_bin(g: Any, numbers: Any, edges: Any) -> Any:
+    """Give each number what arrived at its bin; the last bin includes its right edge."""
+    bins = np.searchsorted(edges, numbers, side="right") - 1
+    bins = np.where(numbers == edges[-1], len(edges) - 2, bins)
+    inside = (bins >= 0) & (bins < len(edges) - 1)
+    return np.where(inside, np.take(g, np.where(inside, bins, 0)), 0.0)
+
+
+HISTOGRAM = rule(weights_in_bins, _of_my_bin, inputs="weights", static="numbers edges")
