@@ -17,13 +17,17 @@ Tensor([1., 6.], dtype=float32, requires_grad=True)
 
 from __future__ import annotations
 
+import sys
 from functools import wraps
 from typing import Any
 
 import numpy as _numpy
 
+from optlab.autograd import random
 from optlab.autograd.tensor import Tensor
 from optlab.autograd.tensor import raw as _raw
+
+sys.modules[f"{__name__}.random"] = random  # so that `import optlab.numpy.random` finds it
 
 #: Functions that take a sequence of arrays as such, so that a list must stay a list.
 _TAKE_SEQUENCES = frozenset(

@@ -1,25 +1,27 @@
 """Floor 1: Tensor, tape, derivative rules, functional derivatives and the gradient check."""
 
 from optlab.autograd.check import check_grad
-from optlab.autograd.creation import (
-    arange,
-    full,
+from optlab.autograd.creation import arange, full, ones, to_tensor, zeros
+from optlab.autograd.drawing import (
+    bernoulli,
+    multinomial,
     normal,
-    ones,
+    poisson,
     rand,
     randint,
     randn,
-    to_tensor,
+    randperm,
+    standard_normal,
     uniform,
-    zeros,
-)  # fmt: skip
+)
 from optlab.autograd.functional import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from optlab.autograd.mode import enable_grad, is_grad_enabled, no_grad
 from optlab.autograd.operation import rule
 from optlab.autograd.tensor import Tensor
 
 __all__ = [
-    "Tensor", "arange", "check_grad", "enable_grad", "full", "grad", "hessian", "hvp",
-    "is_grad_enabled", "jacobian", "jvp", "no_grad", "normal", "ones", "rand", "randint", "randn",
-    "rule", "to_tensor", "uniform", "value_and_grad", "vjp", "zeros",
+    "Tensor", "arange", "bernoulli", "check_grad", "enable_grad", "full", "grad", "hessian", "hvp",
+    "is_grad_enabled", "jacobian", "jvp", "multinomial", "no_grad", "normal", "ones", "poisson",
+    "rand", "randint", "randn", "randperm", "rule", "standard_normal", "to_tensor", "uniform",
+    "value_and_grad", "vjp", "zeros",
 ]  # fmt: skip

@@ -55,4 +55,4 @@ class Words(ISpawnableSeedSequence):
 
 def philox(words: Words) -> Generator:
     """Give a generator at the start of the stream that `words` name."""
-    return Generator(Philox(words))
+    return Generator(Philox(words))  # type: ignore[arg-type]  # any ISeedSequence will do

@@ -120,6 +120,13 @@ def seed(n: int) -> None:
     _root = _Stream(Key(n))
 
 
+def seed_anywhere() -> None:
+    """Start from the operating system's entropy."""
+    import secrets
+
+    seed(secrets.randbits(63))
+
+
 def next_key() -> Key:
     """Give a fresh key: the next one of the innermost `scope`, or of the whole program."""
     return _stream().next_key()
@@ -129,9 +136,7 @@ def _stream() -> _Stream:
     """Give the innermost stream; without a seed, one that starts anywhere."""
     stream = _scopes.get() or _root
     if stream is None:
-        import secrets
-
-        seed(secrets.randbits(63))
+        seed_anywhere()
         assert _root is not None
         stream = _root
     return stream
