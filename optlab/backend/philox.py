@@ -23,9 +23,9 @@ class Words(ISpawnableSeedSequence):
 
     Examples
     --------
-    >>> both = Words.of(b"here"), Words.of(b"there")
-    >>> [philox(words).random() < 1 for words in both]
-    [True, True]
+    >>> one, other = generator_of(b"here").spawn(2)
+    >>> one.random() == other.random()
+    False
     """
 
     __slots__ = ("children", "words")
@@ -53,6 +53,6 @@ class Words(ISpawnableSeedSequence):
         return [Words.of(self.words.tobytes() + b"%d" % (first + i)) for i in range(n_children)]
 
 
-def philox(words: Words) -> Generator:
-    """Give a generator at the start of the stream that `words` name."""
-    return Generator(Philox(words))  # type: ignore[arg-type]  # any ISeedSequence will do
+def generator_of(text: bytes) -> Generator:
+    """Give a generator at the start of the stream that `text` names."""
+    return Generator(Philox(Words.of(text)))  # type: ignore[arg-type]  # any ISeedSequence will do

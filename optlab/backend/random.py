@@ -20,12 +20,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
 
 _PLAIN = frozenset({int, str})
+_generator_of: Any = None  # imported by the first draw
 
 
 class Key(NamedTuple):
@@ -48,12 +49,14 @@ class Key(NamedTuple):
 
     def generator(self) -> np.random.Generator:
         """Give a NumPy generator at the start of this key's own stream."""
-        from optlab.backend.philox import Words, philox
-
+        global _generator_of
+        if _generator_of is None:
+            from optlab.backend.philox import generator_of as _generator_of
         seed, path = self
         if type(seed) is not int or not _PLAIN.issuperset(map(type, path)):
             seed, path = Key(seed).fold(*path)  # equal keys must hash alike
-        return philox(Words.of(repr((seed, path)).encode()))
+        generator: np.random.Generator = _generator_of(repr((seed, path)).encode())
+        return generator
 
 
 class _Stream:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.random.parameters import (
-    REJECTION,
+    NO_FORM,
     Draw,
     Size,
     any_tensor,
@@ -25,7 +25,7 @@ from optlab.autograd.random.parameters import (
     refuse_gradient,
 )
 from optlab.autograd.rules import random as rules
-from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.random import next_key
 
 
@@ -252,8 +252,7 @@ def triangular(left: Any, mode: Any, right: Any, size: Size = None) -> Any:
     check("triangular", "right - mode", raw(right) - raw(mode))
     check("triangular", "right - left", raw(right) - raw(left), positive=True)
     drawn = Draw("triangular", size, left, mode, right)
-    static = {"key": drawn.key, "shape": drawn.shape, "dtype": drawn.dtype}
-    return apply(rules.TRIANGULAR, (left, mode, right), static)
+    return rules.triangular(left, mode, right, drawn.key, drawn.shape, drawn.dtype)
 
 
 def vonmises(mu: Any, kappa: Any, size: Size = None) -> Any:
@@ -268,7 +267,7 @@ def vonmises(mu: Any, kappa: Any, size: Size = None) -> Any:
     mu, kappa = given(mu, kappa)
     if not any_tensor(mu, kappa):
         return draw("vonmises", mu, kappa, size=size)
-    refuse_gradient("vonmises", "kappa", kappa, REJECTION)
+    refuse_gradient("vonmises", "kappa", kappa, NO_FORM)
     check("vonmises", "kappa", kappa)
     around = Draw("vonmises", size, mu, kappa).times(1.0, "vonmises", 0.0, frozen(kappa))
     around = np.remainder(mu + around + math.pi, 2 * math.pi) - math.pi
@@ -284,7 +283,7 @@ def wald(mean: Any, scale: Any, size: Size = None) -> Any:
     >>> bool(ol.numpy.random.wald(1.0, 2.0) > 0)
     True
     """
-    return draw_without_gradient("wald", REJECTION, size, {"mean": mean, "scale": scale})
+    return draw_without_gradient("wald", NO_FORM, size, {"mean": mean, "scale": scale})
 
 
 def multivariate_normal(
@@ -315,4 +314,5 @@ def multivariate_normal(
         drawn = draw("multivariate_normal", np.zeros(len(mean)), cov, size=size, **options)
         return mean + drawn.astype(mean.dtype if mean.dtype.kind == "f" else drawn.dtype)
     factor = np.linalg.cholesky(cov)
-    return mean + rules.correlated_noise(factor, next_key(), read_size(size) or ())
+    drawn = mean + rules.correlated_noise(factor, next_key(), read_size(size) or ())
+    return drawn if isinstance(drawn, Tensor) else Tensor(drawn)

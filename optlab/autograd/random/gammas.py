@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.random.parameters import (
-    REJECTION,
+    NO_FORM,
     Draw,
     Size,
     any_tensor,
@@ -187,4 +187,4 @@ def noncentral_f(dfnum: Any, dfden: Any, nonc: Any, size: Size = None) -> Any:
     True
     """
     parameters = {"dfnum": dfnum, "dfden": dfden, "nonc": nonc}
-    return draw_without_gradient("noncentral_f", REJECTION, size, parameters)
+    return draw_without_gradient("noncentral_f", NO_FORM, size, parameters)

@@ -23,10 +23,10 @@ SCORE_FUNCTION = (
     "log_probability is that of the numbers drawn (the score function); draw with "
     "{parameter}.detach()."
 )
-#: The same, for continuous distributions that are drawn by rejection.
-REJECTION = (
-    "It is drawn by rejection, and no derivative is known here. Use {parameter}.detach(), and the "
-    "score function: (loss.detach() * log_density).mean().backward()."
+#: The same, for continuous distributions whose inverse distribution function has no simple form.
+NO_FORM = (
+    "How its draws move with it is not known here. Use {parameter}.detach(), and the score "
+    "function: (loss.detach() * log_density).mean().backward()."
 )
 
 

@@ -43,13 +43,13 @@ def noise(law: Law, key: Key, shape: Shape, dtype: Any = np.float64, like: Any =
     return beside(like, z)
 
 
-def _recorded(x: Any, operation: Operation, **static: Any) -> Any:
-    """Run an operation of one input: on the tape if `x` is a Tensor, else on the array."""
+def _run(operation: Operation, *inputs: Any, **static: Any) -> Any:
+    """Run an operation: on the tape if a Tensor is among the inputs, else on the arrays."""
     from optlab.autograd.tensor import Tensor, apply
 
-    if isinstance(x, Tensor):
-        return apply(operation, (x,), static)
-    return operation.forward(x, **static)
+    if any(isinstance(x, Tensor) for x in inputs):
+        return apply(operation, inputs, static)
+    return operation.forward(*inputs, **static)
 
 
 # Noise with a scale: normal, uniform, exponential, laplace, logistic, gumbel and many more.
@@ -57,7 +57,7 @@ def _recorded(x: Any, operation: Operation, **static: Any) -> Any:
 
 def scaled_noise(x: Any, law: Law, key: Key, shape: Shape, dtype: Any) -> Any:
     """Give x * z, where z is drawn from `law` in the given shape, to which x is stretched."""
-    return _recorded(x, SCALED_NOISE, law=law, key=key, shape=shape, dtype=dtype)
+    return _run(SCALED_NOISE, x, law=law, key=key, shape=shape, dtype=dtype)
 
 
 SCALED_NOISE = rule(
@@ -93,7 +93,7 @@ def dropout(x: Any, rate: float, key: Key, shape: Shape | None = None, upscale: 
     >>> dropout(np.ones(8), 0.5, Key(1))
     array([2., 2., 2., 2., 2., 2., 0., 0.])
     """
-    return _recorded(x, DROPOUT, rate=rate, key=key, shape=shape, upscale=upscale)
+    return _run(DROPOUT, x, rate=rate, key=key, shape=shape, upscale=upscale)
 
 
 def _dropped(x: Any, rate: float, key: Key, shape: Shape | None, upscale: bool) -> Any:
@@ -116,12 +116,12 @@ DROPOUT = rule(
 
 def correlated_noise(factor: Any, key: Key, shape: Shape) -> Any:
     """Give z @ factor.T for standard normal z of shape [*shape, d]."""
-    return _recorded(factor, CORRELATED_NOISE, key=key, shape=shape)
+    return _run(CORRELATED_NOISE, factor, key=key, shape=shape)
 
 
 def products_with_noise(y: Any, key: Key) -> Any:
     """Give the sum over all draws of the outer products of y and z, a matrix [d, d]."""
-    return _recorded(y, PRODUCTS_WITH_NOISE, key=key)
+    return _run(PRODUCTS_WITH_NOISE, y, key=key)
 
 
 def _correlated(factor: Any, key: Key, shape: Shape) -> Any:
@@ -144,7 +144,7 @@ CORRELATED_NOISE = rule(
 )
 PRODUCTS_WITH_NOISE = rule(
     products_with_noise,
-    lambda g, key, x_shape: correlated_noise(g, key, x_shape[:-1]),
+    lambda g, x_shape, key: correlated_noise(g, key, x_shape[:-1]),
     static="key",
     forward=_products,
 )
@@ -155,6 +155,10 @@ PRODUCTS_WITH_NOISE = rule(
 
 def triangular(left: Any, mode: Any, right: Any, key: Key, shape: Shape, dtype: Any) -> Any:
     """Give the point below which the triangle from left over mode to right holds a share u."""
+    return _run(TRIANGULAR, left, mode, right, key=key, shape=shape, dtype=dtype)
+
+
+def _triangular(left: Any, mode: Any, right: Any, key: Key, shape: Shape, dtype: Any) -> Any:
     u = noise(("random",), key, shape, dtype, like=left)
     base = right - left
     rising = left + np.sqrt(u * ((mode - left) * base))
@@ -200,6 +204,7 @@ TRIANGULAR = rule(
     _triangular_by_right,
     inputs="left mode right",
     static="key shape dtype",
+    forward=_triangular,
 )
 
 
