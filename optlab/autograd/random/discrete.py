@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from optlab.autograd.random.parameters import SCORE_FUNCTION, Size, draw_without_gradient
 
 
@@ -29,7 +31,7 @@ def randint(low: Any, high: Any = None, size: Size = None, dtype: Any = int) -> 
 
 
 def integers(
-    low: Any, high: Any = None, size: Size = None, dtype: Any = int, endpoint: bool = False
+    low: Any, high: Any = None, size: Size = None, dtype: Any = np.int64, endpoint: bool = False
 ) -> Any:
     """Draw whole numbers from `low` below `high`, or up to it with ``endpoint=True``.
 
