@@ -82,3 +82,15 @@ def beside(array: Any, values: Any) -> Any:
     """
     module = array_module(array)
     return values if module is np else module.asarray(values)
+
+
+def on_host(array: Any) -> Any:
+    """Give `array` as a NumPy array where it lies on a device; anything else as it is.
+
+    Examples
+    --------
+    >>> on_host(2.5)
+    2.5
+    """
+    module = array_module(array)
+    return array if module is np else module.asnumpy(array)

@@ -51,7 +51,7 @@ def slope_of_gamma(y: Any, a: Any) -> Any:
     >>> slope_of_gamma(y, np.ones(2)).round(6)
     array([0.806979, 1.937912])
     """
-    y = np.maximum(y.astype(np.float64), np.finfo(np.float64).tiny)
+    y = np.maximum(y.astype(np.float64), float(np.finfo(np.float64).tiny))
     a = a.astype(np.float64)
     small = a < 1
     raised = np.where(small, a + 1, a)

@@ -15,7 +15,7 @@ import numpy as np
 
 from optlab.autograd.operation import Operation, rule
 from optlab.autograd.rules.gamma import slope_of_gamma
-from optlab.backend.arrays import Shape, beside
+from optlab.backend.arrays import Shape, beside, on_host
 from optlab.backend.random import Key
 
 #: A method of NumPy's generators, or a name from `LOGARITHMS`, and its parameters.
@@ -36,7 +36,7 @@ def noise(law: Law, key: Key, shape: Shape, dtype: Any = np.float64, like: Any =
     if name in LOGARITHMS:
         z = LOGARITHMS[name](draws, shape)
     else:
-        z = getattr(draws, name)(*parameters, size=shape)
+        z = getattr(draws, name)(*map(on_host, parameters), size=shape)
     z = np.asarray(z).astype(dtype, copy=False)
     if name == "random" and z.dtype != np.float64:
         z = np.minimum(z, np.nextafter(z.dtype.type(1), z.dtype.type(0)))  # [0, 1): 1 is excluded
@@ -214,7 +214,7 @@ TRIANGULAR = rule(
 
 STANDARD_GAMMA = Operation(
     "standard_gamma",
-    lambda a, key, shape, dtype: beside(a, noise(("standard_gamma", a), key, shape, dtype)),
+    lambda a, key, shape, dtype: noise(("standard_gamma", a), key, shape, dtype, like=a),
     [lambda g, a, y: g * slope_of_gamma(y, a)],
     ["a"],
     ["key", "shape", "dtype"],
