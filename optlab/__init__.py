@@ -47,11 +47,17 @@ _NAMES = {
     "arange": "optlab.autograd:arange",
     # random numbers
     "seed": "optlab.backend.random:seed",
+    "random_scope": "optlab.backend.random:scope",
     "rand": "optlab.autograd:rand",
     "randn": "optlab.autograd:randn",
     "randint": "optlab.autograd:randint",
     "uniform": "optlab.autograd:uniform",
     "normal": "optlab.autograd:normal",
+    "standard_normal": "optlab.autograd:standard_normal",
+    "randperm": "optlab.autograd:randperm",
+    "bernoulli": "optlab.autograd:bernoulli",
+    "poisson": "optlab.autograd:poisson",
+    "multinomial": "optlab.autograd:multinomial",
     # derivatives of functions
     "grad": "optlab.autograd:grad",
     "value_and_grad": "optlab.autograd:value_and_grad",

@@ -14,6 +14,7 @@ from optlab import viz as viz
 from optlab._doctor import doctor as doctor
 from optlab.autograd import Tensor as Tensor
 from optlab.autograd import arange as arange
+from optlab.autograd import bernoulli as bernoulli
 from optlab.autograd import check_grad as check_grad
 from optlab.autograd import enable_grad as enable_grad
 from optlab.autograd import full as full
@@ -23,17 +24,22 @@ from optlab.autograd import hvp as hvp
 from optlab.autograd import is_grad_enabled as is_grad_enabled
 from optlab.autograd import jacobian as jacobian
 from optlab.autograd import jvp as jvp
+from optlab.autograd import multinomial as multinomial
 from optlab.autograd import no_grad as no_grad
 from optlab.autograd import normal as normal
 from optlab.autograd import ones as ones
+from optlab.autograd import poisson as poisson
 from optlab.autograd import rand as rand
 from optlab.autograd import randint as randint
 from optlab.autograd import randn as randn
+from optlab.autograd import randperm as randperm
+from optlab.autograd import standard_normal as standard_normal
 from optlab.autograd import to_tensor as to_tensor
 from optlab.autograd import uniform as uniform
 from optlab.autograd import value_and_grad as value_and_grad
 from optlab.autograd import vjp as vjp
 from optlab.autograd import zeros as zeros
+from optlab.backend.random import scope as random_scope  # noqa: F401
 from optlab.backend.random import seed as seed
 from optlab.lab import compare as compare
 from optlab.lab import problems as problems

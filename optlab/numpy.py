@@ -19,14 +19,18 @@ Tensor([1., 2., 0.], dtype=float32, requires_grad=True)
 
 from __future__ import annotations
 
+import sys
 from functools import wraps
 from types import ModuleType
 from typing import Any
 
 import numpy as _numpy
 
+from optlab.autograd import random
 from optlab.autograd.tensor import Tensor
 from optlab.autograd.tensor import raw as _raw
+
+sys.modules[f"{__name__}.random"] = random  # so that `import optlab.numpy.random` finds it
 
 #: Functions that take a sequence of arrays as such: the list stays a list, what is in it is joined.
 _TAKE_SEQUENCES = frozenset(

@@ -2,18 +2,19 @@
 
 from optlab.autograd.anomaly import AnomalyError, detect_anomaly
 from optlab.autograd.check import check_grad
-from optlab.autograd.creation import (
-    arange,
-    full,
+from optlab.autograd.creation import arange, full, ones, to_tensor, zeros
+from optlab.autograd.drawing import (
+    bernoulli,
+    multinomial,
     normal,
-    ones,
+    poisson,
     rand,
     randint,
     randn,
-    to_tensor,
+    randperm,
+    standard_normal,
     uniform,
-    zeros,
-)  # fmt: skip
+)
 from optlab.autograd.function import Function
 from optlab.autograd.functional import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from optlab.autograd.mode import enable_grad, is_grad_enabled, no_grad
@@ -23,8 +24,9 @@ from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tensor import Tensor
 
 __all__ = [
-    "AnomalyError", "Function", "RowSparse", "Tensor", "arange", "check_grad", "detect_anomaly",
-    "enable_grad", "full", "grad", "hessian", "hvp", "is_grad_enabled", "jacobian", "jvp",
-    "no_grad", "normal", "ones", "rand", "randint", "randn", "rule", "saved_tensors_hooks",
-    "to_tensor", "uniform", "value_and_grad", "vjp", "zeros",
+    "AnomalyError", "Function", "RowSparse", "Tensor", "arange", "bernoulli", "check_grad",
+    "detect_anomaly", "enable_grad", "full", "grad", "hessian", "hvp", "is_grad_enabled",
+    "jacobian", "jvp", "multinomial", "no_grad", "normal", "ones", "poisson", "rand", "randint",
+    "randn", "randperm", "rule", "saved_tensors_hooks", "standard_normal", "to_tensor", "uniform",
+    "value_and_grad", "vjp", "zeros",
 ]  # fmt: skip

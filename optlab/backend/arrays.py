@@ -69,3 +69,28 @@ def as_float(value: Any, name: str) -> float:
         f"{name} must be one number (a float, an int, a NumPy scalar or a one-element Tensor), "
         f"but got {reprlib.repr(value)} of type {type(value).__name__}."
     )
+
+
+def beside(array: Any, values: Any) -> Any:
+    """Give the NumPy array `values` on the device of `array`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> beside(np.ones(3), np.zeros(2))
+    array([0., 0.])
+    """
+    module = array_module(array)
+    return values if module is np else module.asarray(values)
+
+
+def on_host(array: Any) -> Any:
+    """Give `array` as a NumPy array where it lies on a device; anything else as it is.
+
+    Examples
+    --------
+    >>> on_host(2.5)
+    2.5
+    """
+    module = array_module(array)
+    return array if module is np else module.asnumpy(array)

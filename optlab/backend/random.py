@@ -4,18 +4,29 @@ A `Key` is a seed and a path, for example ``(7, "layer 2", "step 31")``. Its has
 generator (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"), a counter-based one:
 the same key gives the same numbers whatever was drawn elsewhere before. A `scope` names a place;
 draws inside it are numbered within that place alone.
+
+Threads share no counter. The thread that called `seed` or opened a scope numbers its draws there
+0, 1, 2, ...; another thread that draws from the same place (without a scope, or in a scope that it
+inherited by `contextvars.copy_context`) has a numbering of its own below it, so it never changes
+what the first one draws. Such threads are told apart by the order in which they first draw, which
+is chance where several start together: let each open a scope of its own, named by its job, and its
+numbers depend on that name alone.
 """
 
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
+
+_PLAIN = frozenset({int, str})
+_generator_of: Any = None  # imported by the first draw
 
 
 class Key(NamedTuple):
@@ -38,28 +49,46 @@ class Key(NamedTuple):
 
     def generator(self) -> np.random.Generator:
         """Give a NumPy generator at the start of this key's own stream."""
-        import hashlib
-
-        from numpy.random import Generator, Philox
-
-        seed, path = Key(self.seed).fold(*self.path)  # equal keys must hash alike
-        digest = hashlib.blake2b(repr((seed, path)).encode(), digest_size=16).digest()
-        return Generator(Philox(key=int.from_bytes(digest, "little")))
+        global _generator_of
+        if _generator_of is None:
+            from optlab.backend.philox import generator_of as _generator_of
+        seed, path = self
+        if type(seed) is not int or not _PLAIN.issuperset(map(type, path)):
+            seed, path = Key(seed).fold(*path)  # equal keys must hash alike
+        generator: np.random.Generator = _generator_of(repr((seed, path)).encode())
+        return generator
 
 
 class _Stream:
-    """The draws of one place, numbered from 0."""
+    """The draws of one place, numbered from 0; other threads number theirs below it."""
 
-    __slots__ = ("draws", "key")
+    __slots__ = ("draws", "key", "owner", "threads", "visitors")
 
     def __init__(self, key: Key) -> None:
         self.key = key
         self.draws = itertools.count()
+        self.owner = threading.get_ident()
+        self.visitors = itertools.count()
+        self.threads: threading.local | None = None
 
     def next_key(self) -> Key:
-        return self.key.fold(next(self.draws))
+        if threading.get_ident() != self.owner:
+            return self._of_this_thread().next_key()
+        seed, path = self.key
+        return Key(seed, (*path, next(self.draws)))
+
+    def _of_this_thread(self) -> _Stream:
+        """Give the numbering of a thread that is not the one this place belongs to."""
+        with _lock:
+            if self.threads is None:
+                self.threads = threading.local()
+        stream: _Stream | None = getattr(self.threads, "stream", None)
+        if stream is None:
+            stream = self.threads.stream = _Stream(self.key.fold("thread", next(self.visitors)))
+        return stream
 
 
+_lock = threading.Lock()
 _scopes: ContextVar[_Stream | None] = ContextVar("optlab random scope", default=None)
 _root: _Stream | None = None
 
@@ -94,6 +123,13 @@ def seed(n: int) -> None:
     _root = _Stream(Key(n))
 
 
+def seed_anywhere() -> None:
+    """Start from the operating system's entropy."""
+    import secrets
+
+    seed(secrets.randbits(63))
+
+
 def next_key() -> Key:
     """Give a fresh key: the next one of the innermost `scope`, or of the whole program."""
     return _stream().next_key()
@@ -103,9 +139,7 @@ def _stream() -> _Stream:
     """Give the innermost stream; without a seed, one that starts anywhere."""
     stream = _scopes.get() or _root
     if stream is None:
-        import secrets
-
-        seed(secrets.randbits(63))
+        seed_anywhere()
         assert _root is not None
         stream = _root
     return stream
@@ -113,7 +147,7 @@ def _stream() -> _Stream:
 
 @contextmanager
 def scope(*place: str | int, seed: int | None = None) -> Iterator[Key]:
-    """Draw from a place of its own for the length of a ``with`` block.
+    """Draw from a place of its own for the length of a ``with`` block (``ol.random_scope``).
 
     What is drawn inside depends on the seed and on `place` only, so neither the order of other
     draws nor the number of threads changes it; and nothing outside notices what was drawn inside.
@@ -125,9 +159,16 @@ def scope(*place: str | int, seed: int | None = None) -> Iterator[Key]:
     seed
         Start from this seed instead of the surrounding one.
 
+    Yields
+    ------
+    Key
+        The key of the place.
+
     Notes
     -----
-    A thread that is started inside does not inherit the scope; open one of its own in it.
+    A thread that is started inside does not inherit the scope (before Python 3.14, unless it runs
+    in `contextvars.copy_context`): open one in it. What it draws there depends on the name alone,
+    whatever other threads draw meanwhile.
 
     Examples
     --------
@@ -135,6 +176,17 @@ def scope(*place: str | int, seed: int | None = None) -> Iterator[Key]:
     ...     a = next_key()
     >>> a
     Key(seed=1, path=('data', 0))
+
+    Four threads, each with a scope of its own, give the same numbers in any order:
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> def job(i):
+    ...     with scope("job", i, seed=1):
+    ...         return next_key()
+    >>> with ThreadPoolExecutor() as threads:
+    ...     keys = list(threads.map(job, range(4)))
+    >>> keys[2]
+    Key(seed=1, path=('job', 2, 0))
     """
     key = Key(seed) if seed is not None else _stream().key
     stream = _Stream(key.fold(*place))

@@ -14,6 +14,7 @@ from optlab.autograd.rules.linear_algebra import MATMUL
 from optlab.autograd.sparse import TAKE_ROWS
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.callers import stack_level_outside
+from optlab.nn.random import dropout as dropout
 
 
 def _relu(x: Any) -> Any:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextvars
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -98,3 +103,90 @@ def test_without_a_seed_numbers_differ_from_run_to_run(monkeypatch: pytest.Monke
     two = next_key()
     assert one.seed != two.seed
     assert next_key() == Key(two.seed, (1,))
+
+
+# Generators of a key.
+
+
+def test_a_generator_can_be_copied_pickled_and_split() -> None:
+    one, two = Key(3).generator(), Key(3).generator()
+    one.random(5)
+    copy = pickle.loads(pickle.dumps(one))
+    assert copy.random() == one.random()
+    children = [child.random() for child in (*one.spawn(2), *one.spawn(1))]
+    assert children == [child.random() for child in two.spawn(3)]
+    assert len({*children, Key(3).generator().random()}) == 4
+
+
+def test_the_numbers_of_a_key_stay_what_they_were() -> None:
+    """Results that were published with a seed can be computed again."""
+    drawn = Key(3, ("a", 1)).generator().random(2)
+    np.testing.assert_array_equal(drawn, [0.9265678545982323, 0.8420332045465815])
+
+
+# Threads.
+
+
+def in_thread(f: Any, inherit: bool = False) -> Any:
+    """Run `f` in a thread of its own and give what it returned."""
+    run = contextvars.copy_context().run if inherit else lambda g: g()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(run, f).result()
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_another_thread_never_changes_what_a_place_draws(inside: bool) -> None:
+    def run(others: int) -> list[Key]:
+        seed(5)
+        with scope("place") if inside else nullcontext():
+            keys = [next_key()]
+            found = [in_thread(next_key, inherit=True) for _ in range(others)]
+            assert len({*found, *keys}) == others + 1
+            return [*keys, next_key()]
+
+    assert run(0) == run(3)
+
+
+def test_a_thread_that_inherits_a_scope_draws_below_it() -> None:
+    seed(5)
+    with scope("place"):
+        assert in_thread(next_key, inherit=True) == Key(5, ("place", "thread", 0, 0))
+        assert in_thread(lambda: (next_key(), next_key())[1], inherit=True) == Key(
+            5, ("place", "thread", 1, 1)
+        )
+
+        def job() -> Key:
+            with scope("job", 7):
+                return next_key()
+
+        assert in_thread(job, inherit=True) == Key(5, ("place", "job", 7, 0))
+        assert in_thread(job) == Key(5, ("job", 7, 0))
+    assert in_thread(next_key) == Key(5, ("thread", 0, 0))
+
+
+def test_the_thread_that_calls_seed_owns_the_numbering() -> None:
+    def job() -> Key:
+        seed(6)
+        return next_key()
+
+    assert in_thread(job) == Key(6, (0,))
+    assert next_key() == Key(6, ("thread", 0, 0))
+    seed(6)
+    assert next_key() == Key(6, (0,))
+
+
+def test_many_threads_at_once_never_share_a_key() -> None:
+    seed(5)
+    together = threading.Barrier(8)
+
+    def job(i: int) -> list[Key]:
+        together.wait()
+        with scope("job", i):
+            named = [next_key() for _ in range(200)]
+        return named + [next_key() for _ in range(200)]
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(job, range(8)))
+    assert len({key for keys in found for key in keys}) == 8 * 400
+    for i, keys in enumerate(found):
+        assert keys[:200] == [Key(5, ("job", i, n)) for n in range(200)]

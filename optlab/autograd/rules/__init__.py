@@ -9,11 +9,13 @@ from optlab.autograd.rules import (
     determinants,
     einsum,
     elementwise,
+    gamma,
     indexing,
     joining,
     linear_algebra,
     norms,
     padding,
+    random,
     reductions,
     shapes,
     sorting,
@@ -21,6 +23,7 @@ from optlab.autograd.rules import (
 )
 
 __all__ = [
-    "decompositions", "determinants", "einsum", "elementwise", "indexing", "joining",
-    "linear_algebra", "norms", "padding", "reductions", "shapes", "sorting", "spacing",
+    "decompositions", "determinants", "einsum", "elementwise", "gamma", "indexing", "joining",
+    "linear_algebra", "norms", "padding", "random", "reductions", "shapes", "sorting",
+    "spacing",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from tests.autograd.rows import (
     linear_algebra,
     norms,
     padding,
+    random,
     reductions,
     shapes,
     sorting,
@@ -22,6 +23,6 @@ from tests.autograd.rows.table import ROWS, Case, distinct, numbers
 
 __all__ = [
     "BINARY", "ROWS", "UNARY", "Case", "decompositions", "distinct", "einsum", "elementwise",
-    "indexing", "joining", "linear_algebra", "norms", "numbers", "padding", "reductions",
-    "shapes", "sorting",
+    "indexing", "joining", "linear_algebra", "norms", "numbers", "padding", "random",
+    "reductions", "shapes", "sorting",
 ]  # fmt: skip

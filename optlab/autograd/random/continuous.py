@@ -1,0 +1,318 @@
+"""Continuous distributions, with NumPy's names and signatures.
+
+Where a parameter is a Tensor, a Tensor is drawn, differentiable in its parameters at fixed noise
+(reparameterisation). The same key gives the same numbers whether or not a gradient is wanted.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.random.parameters import (
+    NO_FORM,
+    Draw,
+    Size,
+    any_tensor,
+    check,
+    draw,
+    draw_without_gradient,
+    frozen,
+    given,
+    read_size,
+    refuse_gradient,
+)
+from optlab.autograd.rules import random as rules
+from optlab.autograd.tensor import Tensor, raw
+from optlab.backend.random import next_key
+
+
+def _located(law: str, noise: tuple[Any, ...], loc: Any, scale: Any, size: Size) -> Any:
+    """Draw loc + scale * z."""
+    loc, scale = given(loc, scale)
+    if not any_tensor(loc, scale):
+        return draw(law, loc, scale, size=size)
+    check(law, "scale", scale)
+    return loc + Draw(law, size, loc, scale).times(scale, *noise)
+
+
+def uniform(low: Any = 0.0, high: Any = 1.0, size: Size = None) -> Any:
+    """Draw uniformly from [low, high); differentiable in both.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.seed(0)
+    >>> ol.numpy.random.uniform(2.0, 3.0, size=2).round(4)
+    array([2.1279, 2.2853])
+    """
+    low, high = given(low, high)
+    if not any_tensor(low, high):
+        return draw("uniform", low, high, size=size)
+    width = high - low
+    check("uniform", "high - low", width)
+    return low + Draw("uniform", size, low, high).times(width, "random")
+
+
+def normal(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
+    """Draw from the normal distribution; differentiable in `loc` and `scale`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.seed(0)
+    >>> loc = ol.to_tensor([1.0, 2.0], requires_grad=True)
+    >>> ol.numpy.random.normal(loc, 0.5, size=(3, 2)).backward()
+    >>> loc.grad
+    Tensor([3., 3.], dtype=float32)
+    """
+    return _located("normal", ("standard_normal",), loc, scale, size)
+
+
+def laplace(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
+    """Draw from the Laplace distribution; differentiable in `loc` and `scale`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.numpy.random.laplace(1.0, 0.0)
+    1.0
+    """
+    return _located("laplace", ("laplace", 0.0, 1.0), loc, scale, size)
+
+
+def logistic(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
+    """Draw from the logistic distribution; differentiable in `loc` and `scale`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.numpy.random.logistic(1.0, 0.0)
+    1.0
+    """
+    return _located("logistic", ("logistic", 0.0, 1.0), loc, scale, size)
+
+
+def gumbel(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
+    """Draw from the Gumbel distribution of largest values; differentiable in both parameters.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.numpy.random.gumbel(1.0, 0.0)
+    1.0
+    """
+    return _located("gumbel", ("gumbel", 0.0, 1.0), loc, scale, size)
+
+
+def lognormal(mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> Any:
+    """Draw numbers whose logarithm is normal; differentiable in both parameters.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.numpy.random.lognormal(0.0, 0.0)
+    1.0
+    """
+    mean, sigma = given(mean, sigma)
+    if not any_tensor(mean, sigma):
+        return draw("lognormal", mean, sigma, size=size)
+    return np.exp(_located("lognormal", ("standard_normal",), mean, sigma, size))
+
+
+def _scaled(law: str, noise: tuple[Any, ...], scale: Any, size: Size) -> Any:
+    """Draw scale * z."""
+    (scale,) = given(scale)
+    if not any_tensor(scale):
+        return draw(law, scale, size=size)
+    check(law, "scale", scale)
+    return Draw(law, size, scale).times(scale, *noise)
+
+
+def exponential(scale: Any = 1.0, size: Size = None) -> Any:
+    """Draw from the exponential distribution of mean `scale`; differentiable in it.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.numpy.random.exponential(0.0)
+    0.0
+    """
+    return _scaled("exponential", ("standard_exponential",), scale, size)
+
+
+def rayleigh(scale: Any = 1.0, size: Size = None) -> Any:
+    """Draw from the Rayleigh distribution; differentiable in `scale`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.numpy.random.rayleigh(0.0)
+    0.0
+    """
+    return _scaled("rayleigh", ("rayleigh", 1.0), scale, size)
+
+
+def standard_normal(size: Size = None) -> Any:
+    """Draw from the normal distribution of mean 0 and standard deviation 1.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.numpy.random.standard_normal((2, 3)).shape
+    (2, 3)
+    """
+    return draw("standard_normal", size=size)
+
+
+def standard_exponential(size: Size = None) -> Any:
+    """Draw from the exponential distribution of mean 1.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> bool(ol.numpy.random.standard_exponential() >= 0)
+    True
+    """
+    return draw("standard_exponential", size=size)
+
+
+def standard_cauchy(size: Size = None) -> Any:
+    """Draw from the Cauchy distribution; ``loc + scale * standard_cauchy(n)`` moves it.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.numpy.random.standard_cauchy(3).shape
+    (3,)
+    """
+    return draw("standard_cauchy", size=size)
+
+
+def _power_of_draw(law: str, noise: str, a: Any, size: Size, then: Any) -> Any:
+    """Draw then(log(z) / a)."""
+    (a,) = given(a)
+    if not any_tensor(a):
+        return draw(law, a, size=size)
+    check(law, "a", a, positive=True)
+    return then(Draw(law, size, a).times(1 / a, noise))
+
+
+def weibull(a: Any, size: Size = None) -> Any:
+    """Draw from the Weibull distribution of shape `a`; differentiable in it.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> bool(ol.numpy.random.weibull(2.0) >= 0)
+    True
+    """
+    return _power_of_draw("weibull", "log of exponential", a, size, np.exp)
+
+
+def pareto(a: Any, size: Size = None) -> Any:
+    """Draw from the Pareto II (Lomax) distribution of shape `a`; differentiable in it.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> bool(ol.numpy.random.pareto(2.0) >= 0)
+    True
+    """
+    return _power_of_draw("pareto", "standard_exponential", a, size, np.expm1)
+
+
+def power(a: Any, size: Size = None) -> Any:
+    """Draw from [0, 1] with density a x**(a - 1); differentiable in `a`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> bool(ol.numpy.random.power(2.0) <= 1)
+    True
+    """
+    return _power_of_draw("power", "log of power", a, size, np.exp)
+
+
+def triangular(left: Any, mode: Any, right: Any, size: Size = None) -> Any:
+    """Draw from the triangle over [left, right] with its top at `mode`; differentiable in all.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> bool(-1 <= ol.numpy.random.triangular(-1.0, 0.0, 2.0) <= 2)
+    True
+    """
+    left, mode, right = given(left, mode, right)
+    if not any_tensor(left, mode, right):
+        return draw("triangular", left, mode, right, size=size)
+    check("triangular", "mode - left", raw(mode) - raw(left))
+    check("triangular", "right - mode", raw(right) - raw(mode))
+    check("triangular", "right - left", raw(right) - raw(left), positive=True)
+    drawn = Draw("triangular", size, left, mode, right)
+    return rules.triangular(left, mode, right, drawn.key, drawn.shape, drawn.dtype)
+
+
+def vonmises(mu: Any, kappa: Any, size: Size = None) -> Any:
+    """Draw angles from [-pi, pi] around `mu`; differentiable in `mu`, not in `kappa`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> bool(abs(ol.numpy.random.vonmises(0.0, 1.0)) <= 3.15)
+    True
+    """
+    mu, kappa = given(mu, kappa)
+    if not any_tensor(mu, kappa):
+        return draw("vonmises", mu, kappa, size=size)
+    refuse_gradient("vonmises", "kappa", kappa, NO_FORM)
+    check("vonmises", "kappa", kappa)
+    around = Draw("vonmises", size, mu, kappa).times(1.0, "vonmises", 0.0, frozen(kappa))
+    around = np.remainder(mu + around + math.pi, 2 * math.pi) - math.pi
+    return around if isinstance(around, Tensor) else Tensor(around)
+
+
+def wald(mean: Any, scale: Any, size: Size = None) -> Any:
+    """Draw from the inverse Gaussian distribution; no parameter has a derivative.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> bool(ol.numpy.random.wald(1.0, 2.0) > 0)
+    True
+    """
+    return draw_without_gradient("wald", NO_FORM, size, {"mean": mean, "scale": scale})
+
+
+def multivariate_normal(
+    mean: Any, cov: Any, size: Size = None, check_valid: str = "warn", tol: float = 1e-8
+) -> Any:
+    """Draw vectors from the normal distribution of the given mean and covariance matrix.
+
+    Differentiable in both. A `cov` that is a Tensor is factored by Cholesky, so it must be positive
+    definite, and the numbers differ from those for an array, which NumPy factors by singular
+    values.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.numpy.random.multivariate_normal([1.0, 2.0], [[1.0, 0.5], [0.5, 1.0]], size=4).shape
+    (4, 2)
+    """
+    mean, cov = given(mean, cov)
+    options: dict[str, Any] = {"check_valid": check_valid, "tol": tol}
+    if not any_tensor(mean, cov):
+        return draw("multivariate_normal", mean, cov, size=size, **options)
+    if np.ndim(mean) != 1 or np.shape(cov) != 2 * np.shape(mean):
+        raise ValueError(
+            "multivariate_normal takes a mean of shape [d] and a cov of shape [d, d]; got "
+            f"{np.shape(mean)} and {np.shape(cov)}."
+        )
+    if not isinstance(cov, Tensor):
+        drawn = draw("multivariate_normal", np.zeros(len(mean)), cov, size=size, **options)
+        return mean + drawn.astype(mean.dtype if mean.dtype.kind == "f" else drawn.dtype)
+    factor = np.linalg.cholesky(cov)
+    drawn = mean + rules.correlated_noise(factor, next_key(), read_size(size) or ())
+    return drawn if isinstance(drawn, Tensor) else Tensor(drawn)

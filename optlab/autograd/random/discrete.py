@@ -1,0 +1,159 @@
+"""Distributions of whole numbers, with NumPy's names and signatures.
+
+Where a parameter is a Tensor, a Tensor of integers is drawn. A parameter that needs a gradient is
+refused: a whole number does not move when a parameter moves a little.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.random.parameters import SCORE_FUNCTION, Size, draw_without_gradient
+
+
+def _whole(law: str, size: Size, **parameters: Any) -> Any:
+    return draw_without_gradient(law, SCORE_FUNCTION, size, parameters)
+
+
+def randint(low: Any, high: Any = None, size: Size = None, dtype: Any = int) -> Any:
+    """Draw whole numbers from `low` (0 if only one bound is given) below `high`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.seed(0)
+    >>> ol.numpy.random.randint(10, size=5)
+    array([0, 1, 4, 2, 5])
+    """
+    return integers(low, high, size, dtype)
+
+
+def integers(
+    low: Any, high: Any = None, size: Size = None, dtype: Any = np.int64, endpoint: bool = False
+) -> Any:
+    """Draw whole numbers from `low` below `high`, or up to it with ``endpoint=True``.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> bool(1 <= ol.numpy.random.integers(1, 6, endpoint=True) <= 6)
+    True
+    """
+    bounds = {"low": low} if high is None else {"low": low, "high": high}
+    options = {"dtype": dtype, "endpoint": endpoint}
+    return draw_without_gradient("integers", SCORE_FUNCTION, size, bounds, **options)
+
+
+def binomial(n: Any, p: Any, size: Size = None) -> Any:
+    """Draw how many of `n` trials succeed, each with probability `p`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.numpy.random.binomial(10, 1.0)
+    10
+    """
+    return _whole("binomial", size, n=n, p=p)
+
+
+def negative_binomial(n: Any, p: Any, size: Size = None) -> Any:
+    """Draw how many trials fail before the n-th success.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.numpy.random.negative_binomial(3, 1.0)
+    0
+    """
+    return _whole("negative_binomial", size, n=n, p=p)
+
+
+def geometric(p: Any, size: Size = None) -> Any:
+    """Draw how many trials it takes until the first success.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.numpy.random.geometric(1.0)
+    1
+    """
+    return _whole("geometric", size, p=p)
+
+
+def hypergeometric(ngood: Any, nbad: Any, nsample: Any, size: Size = None) -> Any:
+    """Draw how many of `nsample` taken without replacement are among the good ones.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.numpy.random.hypergeometric(5, 0, 3)
+    3
+    """
+    return _whole("hypergeometric", size, ngood=ngood, nbad=nbad, nsample=nsample)
+
+
+def poisson(lam: Any = 1.0, size: Size = None) -> Any:
+    """Draw from the Poisson distribution of mean `lam`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.numpy.random.poisson(0.0)
+    0
+    """
+    return _whole("poisson", size, lam=lam)
+
+
+def zipf(a: Any, size: Size = None) -> Any:
+    """Draw from the Zipf distribution, where k has a probability proportional to k**-a.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> bool(ol.numpy.random.zipf(2.0) >= 1)
+    True
+    """
+    return _whole("zipf", size, a=a)
+
+
+def logseries(p: Any, size: Size = None) -> Any:
+    """Draw from the logarithmic series, where k has a probability proportional to p**k / k.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> bool(ol.numpy.random.logseries(0.5) >= 1)
+    True
+    """
+    return _whole("logseries", size, p=p)
+
+
+def multinomial(n: Any, pvals: Any, size: Size = None) -> Any:
+    """Draw how often each of several outcomes comes up in `n` trials.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.numpy.random.multinomial(4, [0.0, 1.0])
+    array([0, 4])
+    """
+    return _whole("multinomial", size, n=n, pvals=pvals)
+
+
+def multivariate_hypergeometric(
+    colors: Any, nsample: Any, size: Size = None, method: str = "marginals"
+) -> Any:
+    """Draw how many of each colour are among `nsample` taken without replacement.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.numpy.random.multivariate_hypergeometric([2, 3], 5)
+    array([2, 3])
+    """
+    parameters = {"colors": colors, "nsample": nsample}
+    return draw_without_gradient(
+        "multivariate_hypergeometric", SCORE_FUNCTION, size, parameters, method=method
+    )

@@ -1,0 +1,161 @@
+"""What all distributions share: reading their parameters, and drawing from the next key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.mode import recording
+from optlab.autograd.rules import random as rules
+from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.backend.arrays import Shape
+from optlab.backend.random import next_key
+
+Size = int | Sequence[int] | None
+
+#: What to do instead of differentiating through a draw of whole numbers.
+SCORE_FUNCTION = (
+    "A whole number does not move when a parameter moves a little, so its draw has no gradient. "
+    "The mean of a loss has one: (loss.detach() * log_probability).mean().backward(), where "
+    "log_probability is that of the numbers drawn (the score function); draw with "
+    "{parameter}.detach()."
+)
+#: The same, for continuous distributions whose inverse distribution function has no simple form.
+NO_FORM = (
+    "How its draws move with it is not known here. Use {parameter}.detach(), and the score "
+    "function: (loss.detach() * log_density).mean().backward()."
+)
+
+
+def given(*parameters: Any) -> list[Any]:
+    """Make arrays of lists, and a Tensor of a list that holds Tensors; others as they are."""
+    return [_joined(x) if isinstance(x, (list, tuple)) else x for x in parameters]
+
+
+def _joined(x: Any) -> Any:
+    if not isinstance(x, (list, tuple)):
+        return x
+    parts = [_joined(part) for part in x]
+    if any(isinstance(part, Tensor) for part in parts):
+        return np.stack(parts)
+    return np.asarray(x)
+
+
+def any_tensor(*parameters: Any) -> bool:
+    """Say whether a Tensor is among the parameters."""
+    return any(isinstance(x, Tensor) for x in parameters)
+
+
+def frozen(x: Any) -> Any:
+    """Give the values of a parameter that the tape will read later: a copy of an array."""
+    x = raw(x)
+    return x.copy() if isinstance(x, np.ndarray) else x
+
+
+def read_size(size: Any) -> Shape | None:
+    """Give a size as a tuple, or None."""
+    if size is None:
+        return None
+    return tuple(size) if np.ndim(size) else (int(size.__index__()),)
+
+
+def draw(law: str, *parameters: Any, size: Any = None, **options: Any) -> Any:
+    """Draw by a method of NumPy's generators from the next key."""
+    return getattr(next_key().generator(), law)(*parameters, size=size, **options)
+
+
+def draw_without_gradient(
+    law: str, hint: str, size: Any, parameters: dict[str, Any], **options: Any
+) -> Any:
+    """Draw from what has no derivative: a Tensor where a parameter is one, else an array.
+
+    Raises
+    ------
+    TypeError
+        If a parameter needs a gradient.
+    """
+    values = given(*parameters.values())
+    for name, x in zip(parameters, values, strict=True):
+        refuse_gradient(law, name, x, hint)
+    drawn = draw(law, *[raw(x) for x in values], size=size, **options)
+    if not any_tensor(*values):
+        return drawn
+    drawn = np.asarray(drawn)
+    return Tensor(drawn.astype(_dtype(values), copy=False) if drawn.dtype.kind == "f" else drawn)
+
+
+def refuse_gradient(law: str, parameter: str, x: Any, hint: str) -> None:
+    """Refuse a parameter that needs a gradient, if one is being recorded."""
+    if isinstance(x, Tensor) and x.node is not None and recording.on:
+        raise TypeError(
+            f"random.{law} has no derivative with respect to {parameter!r}. "
+            + hint.format(parameter=parameter)
+        )
+
+
+def check(law: str, parameter: str, x: Any, *, positive: bool = False) -> None:
+    """Make sure that a parameter is not negative (or positive), as NumPy does.
+
+    Raises
+    ------
+    ValueError
+        If it is.
+    """
+    x = raw(x)
+    if isinstance(x, (np.ndarray, np.generic, int, float)):
+        wrong = np.any(np.asarray(x) <= 0) if positive else np.any(np.asarray(x) < 0)
+        if wrong:
+            wanted = "positive" if positive else "0 or more"
+            raise ValueError(f"random.{law} takes a {parameter} that is {wanted}; got {x!r}.")
+
+
+def _dtype(parameters: Sequence[Any]) -> Any:
+    """Give the dtype of what is drawn: that of Tensors and arrays; Python numbers do not count."""
+    kinds = [raw(x).dtype for x in parameters if hasattr(raw(x), "dtype")]
+    dtype = np.result_type(*kinds) if kinds else np.dtype(np.float64)
+    return dtype if dtype.kind == "f" else np.dtype(np.float64)
+
+
+def _common_shape(law: str, size: Shape | None, shapes: list[Shape]) -> Shape:
+    """Give the shape to draw: `size`, to which the parameters stretch, or their common shape."""
+    wanted = [] if size is None else [size]
+    with suppress(ValueError):
+        shape = np.broadcast_shapes(*shapes, *wanted)
+        if size in (None, shape):
+            return shape
+    raise ValueError(
+        f"random.{law} got parameters of shape {', '.join(map(str, shapes))}, which do not fit "
+        + ("together." if size is None else f"into size={size}.")
+    )
+
+
+class Draw:
+    """One draw with Tensors among its parameters: its key, its shape and its dtype."""
+
+    def __init__(self, law: str, size: Any, *parameters: Any) -> None:
+        self.shape = _common_shape(law, read_size(size), [np.shape(x) for x in parameters])
+        self.dtype = _dtype(parameters)
+        self.key = next_key()
+
+    def times(self, scale: Any, *law: Any) -> Any:
+        """Give `scale` times noise from `law`."""
+        return rules.scaled_noise(scale, law, self.key, self.shape, self.dtype)
+
+    def gamma(self, a: Any, part: str | None = None) -> Any:
+        """Give a draw of the standard gamma distribution of shape `a`, differentiable in it."""
+        key = self.key if part is None else self.key.fold(part)
+        a = a if hasattr(a, "dtype") else self.dtype.type(a)
+        static = {"key": key, "shape": self.shape, "dtype": self.dtype}
+        return apply(rules.STANDARD_GAMMA, (a,), static)
+
+    def log_gamma(self, a: Any, part: str) -> Any:
+        """Give the logarithm of such a draw, which does not underflow where `a` is small.
+
+        A draw of shape a is one of shape a + 1 times u**(1/a).
+        """
+        key = self.key.fold(part, "power")
+        power = rules.scaled_noise(1 / a, ("log of uniform",), key, self.shape, self.dtype)
+        return np.log(self.gamma(a + 1, part)) + power

@@ -1,0 +1,221 @@
+"""Derivative rules of random operations.
+
+What is drawn is a function of a key and of the parameters, ``y = f(parameters, noise(key))``, and
+its derivative is taken at fixed noise (reparameterisation: Kingma and Welling 2014). The node keeps
+the key, never the noise: whoever needs the noise again draws it again from the key, and so does the
+rule of the rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.operation import Operation, rule
+from optlab.autograd.rules.gamma import slope_of_gamma
+from optlab.backend.arrays import Shape, beside, on_host
+from optlab.backend.random import Key
+
+#: A method of NumPy's generators, or a name from `LOGARITHMS`, and its parameters.
+Law = tuple[Any, ...]
+
+#: Logarithms of standard draws, for what is a power of a draw: z**(1/a) is exp(log(z) / a).
+LOGARITHMS: dict[str, Callable[[Any, Shape], Any]] = {
+    "log of exponential": lambda draws, shape: np.log(draws.standard_exponential(shape)),
+    "log of uniform": lambda draws, shape: -draws.standard_exponential(shape),
+    "log of power": lambda draws, shape: np.log(-np.expm1(-draws.standard_exponential(shape))),
+}
+
+
+def noise(law: Law, key: Key, shape: Shape, dtype: Any = np.float64, like: Any = None) -> Any:
+    """Draw from `law`, the same numbers for the same key, on the device of `like`."""
+    name, *parameters = law
+    draws = key.generator()
+    if name in LOGARITHMS:
+        z = LOGARITHMS[name](draws, shape)
+    else:
+        z = getattr(draws, name)(*map(on_host, parameters), size=shape)
+    z = np.asarray(z).astype(dtype, copy=False)
+    if name == "random" and z.dtype != np.float64:
+        z = np.minimum(z, np.nextafter(z.dtype.type(1), z.dtype.type(0)))  # [0, 1): 1 is excluded
+    return beside(like, z)
+
+
+def _run(operation: Operation, *inputs: Any, **static: Any) -> Any:
+    """Run an operation: on the tape if a Tensor is among the inputs, else on the arrays."""
+    from optlab.autograd.tensor import Tensor, apply
+
+    if any(isinstance(x, Tensor) for x in inputs):
+        return apply(operation, inputs, static)
+    return operation.forward(*inputs, **static)
+
+
+# Noise with a scale: normal, uniform, exponential, laplace, logistic, gumbel and many more.
+
+
+def scaled_noise(x: Any, law: Law, key: Key, shape: Shape, dtype: Any) -> Any:
+    """Give x * z, where z is drawn from `law` in the given shape, to which x is stretched."""
+    return _run(SCALED_NOISE, x, law=law, key=key, shape=shape, dtype=dtype)
+
+
+SCALED_NOISE = rule(
+    scaled_noise,
+    lambda g, law, key: scaled_noise(g, law, key, g.shape, g.dtype),
+    static="law key shape dtype",
+    forward=lambda x, law, key, shape, dtype: x * noise(law, key, shape, dtype, like=x),
+)
+
+
+# Dropout: the mask is noise, too.
+
+
+def dropout(x: Any, rate: float, key: Key, shape: Shape | None = None, upscale: bool = True) -> Any:
+    """Set elements to 0, each with probability `rate`, and divide the others by 1 - rate.
+
+    Parameters
+    ----------
+    x : Tensor or array
+    rate : float
+        From 0 to 1.
+    key : Key
+        Where the mask comes from.
+    shape : tuple of int, optional
+        The shape of the mask, with 1 for axes whose elements stay or go together.
+    upscale : bool
+        Whether to divide what stays by 1 - rate, which keeps the mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from optlab.backend.random import Key
+    >>> dropout(np.ones(8), 0.5, Key(1))
+    array([2., 2., 2., 2., 2., 2., 0., 0.])
+    """
+    return _run(DROPOUT, x, rate=rate, key=key, shape=shape, upscale=upscale)
+
+
+def _dropped(x: Any, rate: float, key: Key, shape: Shape | None, upscale: bool) -> Any:
+    kept = key.generator().random(x.shape if shape is None else shape, np.float32) >= rate
+    factor = 1 / (1 - rate) if upscale and rate < 1 else 1.0
+    return x * beside(x, np.multiply(kept, factor, dtype=x.dtype))
+
+
+DROPOUT = rule(
+    dropout,
+    lambda g, rate, key, shape, upscale: dropout(g, rate, key, shape, upscale),
+    static="rate key shape upscale",
+    forward=_dropped,
+)
+
+
+# The normal distribution in several dimensions: y = z L', with independent z and a factor L of the
+# covariance. Each of the two operations is the other's derivative.
+
+
+def correlated_noise(factor: Any, key: Key, shape: Shape) -> Any:
+    """Give z @ factor.T for standard normal z of shape [*shape, d]."""
+    return _run(CORRELATED_NOISE, factor, key=key, shape=shape)
+
+
+def products_with_noise(y: Any, key: Key) -> Any:
+    """Give the sum over all draws of the outer products of y and z, a matrix [d, d]."""
+    return _run(PRODUCTS_WITH_NOISE, y, key=key)
+
+
+def _correlated(factor: Any, key: Key, shape: Shape) -> Any:
+    z = noise(("standard_normal",), key, (*shape, factor.shape[-1]), factor.dtype, like=factor)
+    return z @ np.swapaxes(factor, -1, -2)
+
+
+def _products(y: Any, key: Key) -> Any:
+    d = y.shape[-1]
+    z = noise(("standard_normal",), key, y.shape, y.dtype, like=y)
+    return np.reshape(y, (-1, d)).T @ np.reshape(z, (-1, d))
+
+
+CORRELATED_NOISE = rule(
+    correlated_noise,
+    lambda g, key: products_with_noise(g, key),
+    inputs="factor",
+    static="key shape",
+    forward=_correlated,
+)
+PRODUCTS_WITH_NOISE = rule(
+    products_with_noise,
+    lambda g, x_shape, key: correlated_noise(g, key, x_shape[:-1]),
+    static="key",
+    forward=_products,
+)
+
+
+# The triangular distribution: its inverse distribution function has a corner at the mode.
+
+
+def triangular(left: Any, mode: Any, right: Any, key: Key, shape: Shape, dtype: Any) -> Any:
+    """Give the point below which the triangle from left over mode to right holds a share u."""
+    return _run(TRIANGULAR, left, mode, right, key=key, shape=shape, dtype=dtype)
+
+
+def _triangular(left: Any, mode: Any, right: Any, key: Key, shape: Shape, dtype: Any) -> Any:
+    u = noise(("random",), key, shape, dtype, like=left)
+    base = right - left
+    rising = left + np.sqrt(u * ((mode - left) * base))
+    falling = right - np.sqrt((1 - u) * ((right - mode) * base))
+    return np.where(u <= (mode - left) / base, rising, falling)
+
+
+def _corner(y: Any, left: Any, mode: Any, right: Any) -> tuple[Any, Any, Any]:
+    """Say where y lies left of the mode, and give the halves of (y - left) and (right - y).
+
+    Each is divided by the width of its own side of the triangle, and 0 on the other side.
+    """
+    rises = (y <= mode) & (mode > left)
+    falls = (y > mode) | (mode <= left)
+    return (
+        rises,
+        np.where(rises, y - left, 0.0) / np.where(rises, 2 * (mode - left), 1.0),
+        np.where(falls, right - y, 0.0) / np.where(falls, 2 * (right - mode), 1.0),
+    )
+
+
+def _triangular_by_left(g: Any, left: Any, mode: Any, right: Any, y: Any) -> Any:
+    rises, rising, _ = _corner(y, left, mode, right)
+    half = np.where(rises, y - left, right - y) / (2 * (right - left))
+    return g * np.where(rises, 1 - half - rising, half)
+
+
+def _triangular_by_mode(g: Any, left: Any, mode: Any, right: Any, y: Any) -> Any:
+    _, rising, falling = _corner(y, left, mode, right)
+    return g * (rising + falling)
+
+
+def _triangular_by_right(g: Any, left: Any, mode: Any, right: Any, y: Any) -> Any:
+    rises, _, falling = _corner(y, left, mode, right)
+    half = np.where(rises, y - left, right - y) / (2 * (right - left))
+    return g * np.where(rises, half, 1 - half - falling)
+
+
+TRIANGULAR = rule(
+    triangular,
+    _triangular_by_left,
+    _triangular_by_mode,
+    _triangular_by_right,
+    inputs="left mode right",
+    static="key shape dtype",
+    forward=_triangular,
+)
+
+
+# The gamma distribution is drawn by rejection, which is no smooth function of its shape. Its
+# derivative is that of the inverse distribution function at the drawn point (Figurnov et al. 2018,
+# "Implicit reparameterization gradients"); finite differences at a fixed key do not show it.
+
+STANDARD_GAMMA = Operation(
+    "standard_gamma",
+    lambda a, key, shape, dtype: noise(("standard_gamma", a), key, shape, dtype, like=a),
+    [lambda g, a, y: g * slope_of_gamma(y, a)],
+    ["a"],
+    ["key", "shape", "dtype"],
+)
