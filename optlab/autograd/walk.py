@@ -173,6 +173,10 @@ class Graph:
         """Bytes that the graph keeps for backward, each piece of memory counted once."""
         return sum(kept.added for node in self.nodes for kept in node.kept or ())
 
+    def seed(self, grad: Any = None) -> Any:
+        """Give the gradient that the walk starts from: ones, or `grad` in the right dtype."""
+        return _seed(self._tensor, grad)
+
     def back(self, grad: Any = None) -> Iterator[Stage]:
         """Walk back, one operation at a time, the latest first.
 
@@ -198,7 +202,7 @@ class Graph:
         2 1.0 [1.0]
         1 1.0 [3.0, 3.0]
         """
-        pending = {self._tensor.node: _seed(self._tensor, grad)}
+        pending = {self._tensor.node: self.seed(grad)}
         for node in tape.ancestors(self._tensor.node):
             if node not in pending or not node.order:
                 continue

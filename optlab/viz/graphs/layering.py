@@ -127,7 +127,7 @@ def _lattice(
     """Add lanes where edges pass layers; all edges from one node share theirs."""
     found = _Lattice(list(layer), list(widths))
     lanes: dict[tuple[int, int], int] = {}
-    strong = set(target for _, target in edges)  # operations hang together more than inputs do
+    strong = {target for _, target in edges}  # operations hang together more than inputs do
     for source, target in edges:
         way = [source]
         for at in range(layer[source] - 1, layer[target], -1):
@@ -160,14 +160,13 @@ def _ordered(lattice: _Lattice) -> list[list[int]]:
     for sweep in range(_SWEEPS):
         upwards = sweep % 2 == 0
         place = _positions(rows, len(lattice.layer))
+        beside = below if upwards else above
         for row in rows[1:] if upwards else rows[-2::-1]:
-            beside = below if upwards else above
-
-            def centre(i: int, beside: list[list[tuple[int, float]]] = beside) -> float:
-                near = beside[i]
-                return float(np.mean([place[j] for j, _ in near])) if near else float(place[i])
-
-            row.sort(key=centre)
+            centre = {
+                i: float(np.mean([place[j] for j, _ in beside[i]])) if beside[i] else place[i]
+                for i in row
+            }
+            row.sort(key=lambda i, centre=centre: centre[i])  # type: ignore[misc]
             for at, i in enumerate(row):
                 place[i] = at
         now = _crossings(rows, lattice)
@@ -220,7 +219,69 @@ def _places(lattice: _Lattice, rows: list[list[int]]) -> Floats:
                 wanted.append(sum(x[j] * weight for j, weight in near) / total if near else x[i])
                 weights.append(total or 1.0)
             x[row] = _apart(np.array(wanted), np.array(weights), _steps(lattice, row))
+    _straighten(lattice, rows, x, above, below)
     return x
+
+
+def _straighten(
+    lattice: _Lattice,
+    rows: list[list[int]],
+    x: Floats,
+    above: list[list[tuple[int, float]]],
+    below: list[list[tuple[int, float]]],
+) -> None:
+    """Put what hangs together most on one vertical line, as far as its neighbours leave room."""
+    beside: dict[int, tuple[int | None, int | None]] = {}
+    for row in rows:
+        for at, i in enumerate(row):
+            after = row[at + 1] if at + 1 < len(row) else None
+            beside[i] = (row[at - 1] if at else None, after)
+
+    def free(i: int) -> tuple[float, float]:
+        left, right = beside[i]
+        low, high = -np.inf, np.inf
+        if left is not None:
+            low = x[left] + (lattice.width[left] + lattice.width[i]) / 2 + GAP_X
+        if right is not None:
+            high = x[right] - (lattice.width[right] + lattice.width[i]) / 2 - GAP_X
+        return low, high
+
+    for chain in _chains(above, below):
+        run: list[int] = []
+        low, high = -np.inf, np.inf
+        last: list[int | None] = [None]
+        for i in chain + last:
+            least, most = free(i) if i is not None else (np.inf, -np.inf)
+            if run and max(low, least) > min(high, most):
+                x[run] = min(max(float(np.median(x[run])), low), high)
+                run, low, high = [], -np.inf, np.inf
+            if i is not None:
+                run.append(i)
+                low, high = max(low, least), min(high, most)
+
+
+def _chains(
+    above: list[list[tuple[int, float]]], below: list[list[tuple[int, float]]]
+) -> list[list[int]]:
+    """Give the ways from above to below along which each hangs most on the next, longest first."""
+
+    def most(near: list[tuple[int, float]]) -> int | None:
+        best = max((weight for _, weight in near), default=0.0)
+        found = {j for j, weight in near if weight == best}
+        return found.pop() if len(found) == 1 else None
+
+    follows = {}
+    for i in range(len(above)):
+        lower = most(below[i])
+        if lower is not None and most(above[lower]) == i:
+            follows[i] = lower
+    chains = []
+    for start in sorted(set(follows) - set(follows.values())):
+        chain = [start]
+        while chain[-1] in follows:
+            chain.append(follows[chain[-1]])
+        chains.append(chain)
+    return sorted(chains, key=len, reverse=True)
 
 
 def _steps(lattice: _Lattice, row: list[int]) -> Floats:
