@@ -1,7 +1,11 @@
-"""A graph as a plain plotly figure: its stages are frames, so it steps without a kernel."""
+"""A graph as a plain plotly figure: a slider holds its stages, so it steps without a kernel.
+
+No frames: plotly bends one outline into the next, and plays them unasked where a page opens.
+"""
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
@@ -15,14 +19,14 @@ from optlab.viz.graphs.picture import fitted
 from optlab.viz.graphs.view import NODE_HEIGHT, EdgeView, GraphView, NodeView
 from optlab.viz.plotly_parts import _FONT, CONFIG
 
-_MARGIN, _TOP, _BOTTOM, _PANEL = 18.0, 84.0, 84.0, 350.0
+_MARGIN, _PAD, _TOP, _BOTTOM, _PANEL = 20.0, 6.0, 84.0, 84.0, 350.0
 _PANEL_LETTERS = 46
 _COLORS = PALETTE["light"]
 _MONO = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 
 
 def figure(view: GraphView, stage: int) -> go.Figure:
-    """Draw a graph, with a slider and a button for its stages.
+    """Draw a graph, with a slider for its stages.
 
     Parameters
     ----------
@@ -36,19 +40,21 @@ def figure(view: GraphView, stage: int) -> go.Figure:
     """
     panel = _PANEL if view.last else 0.0
     inside = max(view.width, 300.0)
-    width = inside + 2 * _MARGIN + panel
+    width = inside + panel + 2 * _MARGIN
     tall = max(view.height, 460.0 if view.last else 0.0)
+    bottom = _BOTTOM if view.last else _MARGIN
+    still = _still(view, inside)
     drawn = go.Figure(
-        data=_still(view, inside) + _moving(view, inside, stage),
+        data=still + _moving(view, inside, stage) + _labels(view, _left(view, inside)),
         layout={
             "template": "none",
             "width": round(width),
-            "height": round(tall + _TOP + _BOTTOM * bool(view.last) + 20),
+            "height": round(tall + _TOP + bottom),
             "margin": {
-                "l": _MARGIN,
-                "r": _MARGIN,
-                "t": _TOP,
-                "b": 20 + _BOTTOM * bool(view.last),
+                "l": _MARGIN - _PAD,
+                "r": _MARGIN - _PAD,
+                "t": _TOP - _PAD,
+                "b": bottom - _PAD,
                 "pad": 0,
             },
             "paper_bgcolor": theme.PAPER,
@@ -60,7 +66,7 @@ def figure(view: GraphView, stage: int) -> go.Figure:
                 "font": {"size": theme.FONT_TITLE},
                 "x": _MARGIN / width,
                 "xanchor": "left",
-                "y": 1 - 22 / (tall + _TOP + _BOTTOM),
+                "y": 1 - 18 / (tall + _TOP + bottom),
                 "yanchor": "top",
             },
             "showlegend": False,
@@ -72,18 +78,12 @@ def figure(view: GraphView, stage: int) -> go.Figure:
                 "activecolor": theme.INK,
                 "bgcolor": theme.with_opacity(theme.PAPER, 0),
             },
-            "xaxis": {"visible": False, "range": [0, inside + panel], "fixedrange": False},
-            "yaxis": {"visible": False, "range": [tall, 0], "scaleanchor": "x"},
+            "xaxis": {"visible": False, "range": [-_PAD, inside + panel + _PAD]},
+            "yaxis": {"visible": False, "range": [tall + _PAD, -_PAD], "scaleanchor": "x"},
         },
     )
     if view.last:
-        first = len(drawn.data) - len(_moving(view, inside, 0))
-        places = list(range(first, len(drawn.data)))
-        drawn.frames = [
-            go.Frame(name=str(at), data=_moving(view, inside, at), traces=places)
-            for at in range(view.last + 1)
-        ]
-        drawn.update_layout(updatemenus=[_play()], sliders=[_slider(view, stage)])
+        drawn.update_layout(sliders=[_slider(view, inside, stage, len(still))])
     return drawn
 
 
@@ -91,17 +91,20 @@ def _safe(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _outline(node: NodeView, left: float, grow: float = 0.0) -> tuple[list[Any], list[Any]]:
+def _outline(node: NodeView, left: float) -> tuple[list[Any], list[Any]]:
     """Give the outline of a node: round for a leaf, square for data, rounded for an operation."""
-    w, h = node.width / 2 + grow, NODE_HEIGHT / 2 + grow
-    r = {"leaf": h, "data": 0.0}.get(node.kind, 8.0)
-    bend = 0.2929 * r
-    x0, x1, y0, y1 = node.x + left - w, node.x + left + w, node.y - h, node.y + h
-    xs = [x0 + r, x1 - r, x1 - bend, x1, x1, x1 - bend, x1 - r, x0 + r, x0 + bend, x0, x0,
-          x0 + bend, x0 + r]  # fmt: skip
-    ys = [y0, y0, y0 + bend, y0 + r, y1 - r, y1 - bend, y1, y1, y1 - bend, y1 - r, y0 + r,
-          y0 + bend, y0]  # fmt: skip
-    return [round(x, 1) for x in xs], [round(y, 1) for y in ys]
+    w, h = node.width / 2, NODE_HEIGHT / 2
+    radius, points = _CORNERS.get(node.kind, (8.0, 3))
+    xs, ys = [], []
+    for corner, (right, down) in enumerate(((1, -1), (1, 1), (-1, 1), (-1, -1))):
+        for turn in range(points):
+            angle = math.pi / 2 * (corner - 1 + (turn / (points - 1) if points > 1 else 0.5))
+            xs.append(round(node.x + left + right * (w - radius) + radius * math.cos(angle), 1))
+            ys.append(round(node.y + down * (h - radius) + radius * math.sin(angle), 1))
+    return [*xs, xs[0]], [*ys, ys[0]]
+
+
+_CORNERS = {"leaf": (NODE_HEIGHT / 2, 7), "data": (0.0, 1)}
 
 
 def _boxes(nodes: Sequence[NodeView], left: float, face: str, edge: str, **line: Any) -> go.Scatter:
@@ -118,6 +121,9 @@ def _boxes(nodes: Sequence[NodeView], left: float, face: str, edge: str, **line:
     )  # fmt: skip
 
 
+_CURVE = tuple(i / 7 for i in range(8))
+
+
 def _lines(edges: Sequence[EdgeView], left: float, color: str, width: float) -> go.Scatter:
     """Give one trace for all edges that look alike."""
     xs: list[Any] = []
@@ -125,7 +131,7 @@ def _lines(edges: Sequence[EdgeView], left: float, color: str, width: float) -> 
     for edge in edges:
         points = edge.points
         for (x, y), (u, v) in pairwise(points):
-            for t in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0) if x != u else (0.0, 1.0):
+            for t in _CURVE if x != u else (0.0, 1.0):
                 turn = t * t * (3 - 2 * t)
                 xs.append(round(x + (u - x) * turn + left, 1))
                 ys.append(round(y + (v - y) * t, 1))
@@ -138,10 +144,10 @@ def _lines(edges: Sequence[EdgeView], left: float, color: str, width: float) -> 
 
 
 def _text(
-    nodes: Sequence[NodeView], left: float, shift: float, texts: list[str], **font: Any
+    nodes: Sequence[NodeView], left: float, down: list[float], texts: list[str], **font: Any
 ) -> go.Scatter:
     return go.Scatter(
-        x=[node.x + left for node in nodes], y=[node.y + shift for node in nodes], mode="text",
+        x=[node.x + left for node in nodes], y=[node.y + shift for node, shift in zip(nodes, down, strict=True)], mode="text",
         text=texts, textposition="middle center", textfont=font, hoverinfo="skip",
     )  # fmt: skip
 
@@ -157,6 +163,27 @@ def _still(view: GraphView, inside: float) -> list[go.Scatter]:
     return [
         _lines(view.edges, left, "contour", 1.3),
         *(_boxes(kinds[kind], left, *_LOOKS[kind][:2], **_LOOKS[kind][2]) for kind in _LOOKS),
+    ]
+
+
+def _labels(view: GraphView, left: float) -> list[go.Scatter]:
+    """Give the names and values, and what the pointer reads."""
+    titles = [f"<b>{_safe(fitted(n.title, n.width - 12, 7.1))}</b>" for n in view.nodes]
+    lines = [_safe(fitted(n.line, n.width - 10, 5.9)) for n in view.nodes]
+    up = [0.0 if any(piece.short for piece in node.pieces) else 7.0 for node in view.nodes]
+    return [
+        _text(
+            view.nodes,
+            left,
+            [-15 + y for y in up],
+            titles,
+            size=theme.FONT_HEADING,
+            color=theme.INK,
+        ),
+        _text(
+            view.nodes, left, [1 + y for y in up], lines, size=theme.FONT_SMALL, color=theme.QUIET
+        ),
+        _hover(view, left),
     ]
 
 
@@ -184,17 +211,12 @@ def _moving(view: GraphView, inside: float, stage: int) -> list[go.Scatter]:
     now = [edge for edge in view.edges if edge.stage is not None and edge.stage == stage]
     pieces = [node.piece(stage) for node in view.nodes]
     gradients = [
-        f"<b>{fitted(_safe(piece.short), node.width - 8, 5.9)}</b>" if piece and piece.short else ""
+        f"<b>{fitted(_safe(piece.short), node.width - 8, 5.9)}</b>"
+        if piece and piece.short
+        else "\N{NO-BREAK SPACE}"  # plotly forgets points whose text is empty
         for node, piece in zip(view.nodes, pieces, strict=True)
     ]
-    shift = [0.0 if text else 7.0 for text in gradients]
-    titles = [f"<b>{_safe(fitted(n.title, n.width - 12, 7.1))}</b>" for n in view.nodes]
-    lines = [_safe(fitted(n.line, n.width - 10, 5.9)) for n in view.nodes]
-    ink, quiet, small = theme.INK, theme.QUIET, theme.FONT_SMALL
-    title = _text(view.nodes, left, -15, titles, size=theme.FONT_HEADING, color=ink)
-    line = _text(view.nodes, left, 1, lines, size=small, color=quiet)
-    title.y = [y + up for y, up in zip(title.y, shift, strict=True)]
-    line.y = [y + up for y, up in zip(line.y, shift, strict=True)]
+    ink, small = theme.INK, theme.FONT_SMALL
     found = [
         _lines(passed, left, "gradient-soft", 1.3),
         _lines(now, left, "gradient", 2.6),
@@ -203,10 +225,14 @@ def _moving(view: GraphView, inside: float, stage: int) -> list[go.Scatter]:
         _boxes(those("arrived", leaf=False), left, "paper", "gradient"),
         _boxes(those("passed"), left, "paper", "gradient-soft"),
         _boxes(those("current"), left, "gradient-tint", "gradient", width=3),
-        title,
-        line,
-        _text(view.nodes, left, 16, gradients, size=small, color=_COLORS["gradient"]),
-        _hover(view, left, stage),
+        _text(
+            view.nodes,
+            left,
+            [16.0] * len(view.nodes),
+            gradients,
+            size=small,
+            color=_COLORS["gradient"],
+        ),
     ]
     if view.last:
         found.append(
@@ -224,15 +250,12 @@ def _moving(view: GraphView, inside: float, stage: int) -> list[go.Scatter]:
     return found
 
 
-def _hover(view: GraphView, left: float, stage: int) -> go.Scatter:
+def _hover(view: GraphView, left: float) -> go.Scatter:
     """Give an unseen point in each node, which tells what is known of it."""
     told = []
     for node in view.nodes:
-        piece = node.piece(stage)
         lines = [f"<b>{_safe(node.title)}</b>, {node.what}"]
         lines += [f"{label}: {'; '.join(_safe(text).splitlines())}" for label, text in node.facts]
-        if piece is not None and piece.full:
-            lines.append(f"gradient: {_safe(piece.full)}")
         told.append("<br>".join("<br>".join(textwrap.wrap(line, 70)) for line in lines))
     return go.Scatter(
         x=[node.x + left for node in view.nodes], y=[node.y for node in view.nodes],
@@ -246,7 +269,7 @@ def panel_text(view: GraphView, stage: int) -> str:
     if not stage:
         root = view.nodes[-1]
         return "<br>".join([_heading("Before backward"), *_wrapped(
-            f"{root.title}: {root.line}. Move the slider, or press play, to walk back."
+            f"{root.title}: {root.line}. Move the slider to walk back."
         )])  # fmt: skip
     if stage == view.last:
         parts = [_heading("The leaves"), *_wrapped("backward() adds these to their grad:")]
@@ -286,33 +309,19 @@ def _wrapped(text: str, color: str = "ink", mono: bool = False) -> list[str]:
     ]
 
 
-def _still_frame() -> dict[str, Any]:
-    return {
-        "mode": "immediate",
-        "frame": {"duration": 0, "redraw": True},
-        "transition": {"duration": 0},
-    }
-
-
-def _play() -> dict[str, Any]:
-    going = {**_still_frame(), "frame": {"duration": 1100, "redraw": True}, "fromcurrent": True}
-    return {
-        "type": "buttons",
-        "direction": "left",
-        "showactive": False,
-        "x": 0,
-        "xanchor": "left",
-        "y": 0,
-        "yanchor": "top",
-        "pad": {"t": 34, "l": 0},
-        "buttons": [
-            {"label": "▶", "method": "animate", "args": [None, going]},
-            {"label": "❚❚", "method": "animate", "args": [[None], _still_frame()]},
-        ],
-    }
-
-
-def _slider(view: GraphView, stage: int) -> dict[str, Any]:
+def _slider(view: GraphView, inside: float, stage: int, first: int) -> dict[str, Any]:
+    """Give the slider; each step holds what its stage draws, so it works wherever plotly does."""
+    steps = []
+    for at, words in enumerate(view.stages):
+        moving = [trace.to_plotly_json() for trace in _moving(view, inside, at)]
+        changed = {name: [trace.get(name) for trace in moving] for name in ("x", "y", "text")}
+        steps.append(
+            {
+                "label": f"{at} / {view.last}  {_safe(words)}",
+                "method": "restyle",
+                "args": [changed, [first + place for place in range(len(moving))]],
+            }
+        )
     return {
         "active": stage,
         "x": 0,
@@ -320,7 +329,7 @@ def _slider(view: GraphView, stage: int) -> dict[str, Any]:
         "len": 1,
         "y": 0,
         "yanchor": "top",
-        "pad": {"t": 22, "l": 96, "r": 10},
+        "pad": {"t": 22, "l": 6, "r": 6},
         "ticklen": 0,
         "minorticklen": 0,
         "bgcolor": theme.RULE,
@@ -331,12 +340,5 @@ def _slider(view: GraphView, stage: int) -> dict[str, Any]:
             "font": {"size": theme.FONT_TEXT, "color": theme.INK},
         },
         "font": {"size": 1, "color": theme.PAPER},
-        "steps": [
-            {
-                "label": f"{at} / {view.last}  {_safe(words)}",
-                "method": "animate",
-                "args": [[str(at)], _still_frame()],
-            }
-            for at, words in enumerate(view.stages)
-        ],
+        "steps": steps,
     }

@@ -249,15 +249,14 @@ def _straighten(
     for chain in _chains(above, below):
         run: list[int] = []
         low, high = -np.inf, np.inf
-        last: list[int | None] = [None]
-        for i in chain + last:
-            least, most = free(i) if i is not None else (np.inf, -np.inf)
+        for i in chain:
+            least, most = free(i)
             if run and max(low, least) > min(high, most):
                 x[run] = min(max(float(np.median(x[run])), low), high)
                 run, low, high = [], -np.inf, np.inf
-            if i is not None:
-                run.append(i)
-                low, high = max(low, least), min(high, most)
+            run.append(i)
+            low, high = max(low, least), min(high, most)
+        x[run] = min(max(float(np.median(x[run])), low), high)
 
 
 def _chains(

@@ -32,6 +32,6 @@ LEGEND: Final = (
     ("operation", "an operation, with what it gives"),
     ("leaf", "a leaf, where a gradient collects"),
     ("data", "data without gradient"),
-    ("arrived", "g: the gradient that has arrived; dashed: a part of it"),
+    ("arrived", "g: the gradient that has arrived, |g| its norm; dashed: a part of it"),
 )
 """What the shapes mean, in words."""

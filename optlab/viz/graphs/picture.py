@@ -42,7 +42,9 @@ def svg(view: GraphView, stage: int) -> bytes:
 
 def draw(view: GraphView, stage: int) -> Figure:
     """Draw a stage on a figure whose unit is the pixel, with the origin in the upper left."""
-    entries = [(kind, text, 40 + text_width(text, theme.FONT_SMALL)) for kind, text in LEGEND]
+    entries = [
+        (kind, text, 34 + 0.92 * text_width(text, theme.FONT_SMALL)) for kind, text in LEGEND
+    ]
     if not view.last:
         entries = entries[:-1]
     said = max(

@@ -109,9 +109,9 @@ class GraphPicture:
 
     def __repr__(self) -> str:
         rows = self._table
-        if len(rows) > _MOST_ROWS:
+        if len(rows) > _MOST_ROWS + 2:
             half = _MOST_ROWS // 2
-            left_out = f"… {len(rows) - 2 * half:,} rows left out"
+            left_out = f"… {len(rows) - 1 - 2 * half:,} rows left out"
             rows = [*rows[: half + 1], ("", left_out, *[""] * (len(rows[0]) - 2)), *rows[-half:]]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         numbers = {0, len(widths) - 1, len(widths) - 2}

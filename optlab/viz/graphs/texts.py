@@ -126,15 +126,15 @@ def short_gradient(g: Any) -> str:
     Examples
     --------
     >>> short_gradient(np.float32(-1.5)), short_gradient(np.array([3.0, 4.0]))
-    ('g = −1.5', '‖g‖ = 5')
+    ('g = −1.5', '|g| = 5')
     """
     if isinstance(g, Parts):
         total = float(np.sqrt(sum(_norm(raw(part)) ** 2 for part in g.arrived.values())))
-        return f"‖g‖ = {number(total)}"
+        return f"|g| = {number(total)}"
     array = raw(g)
     if np.ndim(array) == 0:
         return f"g = {number(float(array), 4)}"
-    return f"‖g‖ = {number(_norm(array))}"
+    return f"|g| = {number(_norm(array))}"
 
 
 def _norm(array: Any) -> float:
