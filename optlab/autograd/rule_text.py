@@ -30,9 +30,12 @@ def rule_text(rule: Any) -> str:
     while isinstance(rule, partial):
         rule = rule.func
     code = getattr(rule, "__code__", None)
-    if code is None:
-        return ""
-    lines = linecache.getlines(code.co_filename, getattr(rule, "__globals__", None))
+    return "" if code is None else _text_of(code)
+
+
+@lru_cache(maxsize=1024)
+def _text_of(code: CodeType) -> str:
+    lines = linecache.getlines(code.co_filename)
     source = "".join(lines)
     found = _written_at(source, code) if source else None
     if isinstance(found, ast.Lambda):

@@ -19,8 +19,10 @@ from optlab.viz.graphs.picture import fitted
 from optlab.viz.graphs.view import NODE_HEIGHT, EdgeView, GraphView, NodeView
 from optlab.viz.plotly_parts import _FONT, CONFIG
 
-_MARGIN, _PAD, _TOP, _BOTTOM, _PANEL = 20.0, 6.0, 84.0, 84.0, 350.0
+_MARGIN, _PAD, _TOP, _BOTTOM, _PANEL = 20.0, 6.0, 100.0, 84.0, 350.0
 _PANEL_LETTERS = 46
+_MOST_TRAIL = 4000
+"""Nodes times stages: in a larger graph what was passed is not coloured, which would weigh much."""
 _COLORS = PALETTE["light"]
 _MONO = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 
@@ -62,7 +64,7 @@ def figure(view: GraphView, stage: int) -> go.Figure:
             "font": {"family": _FONT, "size": theme.FONT_TEXT, "color": theme.INK},
             "title": {
                 "text": f"<b>{_safe(view.title)}</b><br><span style='font-size:"
-                f"{theme.FONT_TEXT}px;color:{theme.QUIET}'>{_safe(view.headline)}</span>",
+                f"{theme.FONT_TEXT}px;color:{theme.QUIET}'>{_safe(view.headline)}<br>{_key(view)}</span>",
                 "font": {"size": theme.FONT_TITLE},
                 "x": _MARGIN / width,
                 "xanchor": "left",
@@ -87,6 +89,14 @@ def figure(view: GraphView, stage: int) -> go.Figure:
     return drawn
 
 
+def _key(view: GraphView) -> str:
+    """Say what shapes and colours mean."""
+    gradient = " Orange: the gradient g, |g| its norm; dashed: a part of it." if view.last else ""
+    return (
+        f"Round and blue: leaves, where gradients collect. Dotted: data without gradient.{gradient}"
+    )
+
+
 def _safe(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
@@ -107,7 +117,9 @@ def _outline(node: NodeView, left: float) -> tuple[list[Any], list[Any]]:
 _CORNERS = {"leaf": (NODE_HEIGHT / 2, 7), "data": (0.0, 1)}
 
 
-def _boxes(nodes: Sequence[NodeView], left: float, face: str, edge: str, **line: Any) -> go.Scatter:
+def _boxes(
+    nodes: Sequence[NodeView], left: float, face: str, edge: str, **line: Any
+) -> dict[str, Any]:
     """Give one trace for all nodes that look alike."""
     xs: list[Any] = []
     ys: list[Any] = []
@@ -115,16 +127,22 @@ def _boxes(nodes: Sequence[NodeView], left: float, face: str, edge: str, **line:
         x, y = _outline(node, left)
         xs += [*x, None]
         ys += [*y, None]
-    return go.Scatter(
-        x=xs or [None], y=ys or [None], mode="lines", fill="toself", fillcolor=_COLORS[face],
-        line={"color": _COLORS[edge], "width": 1.3, **line}, hoverinfo="skip",
-    )  # fmt: skip
+    return {
+        "type": "scatter",
+        "x": xs or [None],
+        "y": ys or [None],
+        "mode": "lines",
+        "fill": "toself",
+        "fillcolor": _COLORS[face],
+        "line": {"color": _COLORS[edge], "width": 1.3, **line},
+        "hoverinfo": "skip",
+    }
 
 
 _CURVE = tuple(i / 7 for i in range(8))
 
 
-def _lines(edges: Sequence[EdgeView], left: float, color: str, width: float) -> go.Scatter:
+def _lines(edges: Sequence[EdgeView], left: float, color: str, width: float) -> dict[str, Any]:
     """Give one trace for all edges that look alike."""
     xs: list[Any] = []
     ys: list[Any] = []
@@ -137,26 +155,36 @@ def _lines(edges: Sequence[EdgeView], left: float, color: str, width: float) -> 
                 ys.append(round(y + (v - y) * t, 1))
         xs.append(None)
         ys.append(None)
-    return go.Scatter(
-        x=xs or [None], y=ys or [None], mode="lines", hoverinfo="skip",
-        line={"color": _COLORS[color], "width": width},
-    )  # fmt: skip
+    return {
+        "type": "scatter",
+        "x": xs or [None],
+        "y": ys or [None],
+        "mode": "lines",
+        "hoverinfo": "skip",
+        "line": {"color": _COLORS[color], "width": width},
+    }
 
 
 def _text(
     nodes: Sequence[NodeView], left: float, down: list[float], texts: list[str], **font: Any
-) -> go.Scatter:
-    return go.Scatter(
-        x=[node.x + left for node in nodes], y=[node.y + shift for node, shift in zip(nodes, down, strict=True)], mode="text",
-        text=texts, textposition="middle center", textfont=font, hoverinfo="skip",
-    )  # fmt: skip
+) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "x": [node.x + left for node in nodes],
+        "y": [node.y + shift for node, shift in zip(nodes, down, strict=True)],
+        "mode": "text",
+        "text": texts,
+        "textposition": "middle center",
+        "textfont": font,
+        "hoverinfo": "skip",
+    }
 
 
 def _left(view: GraphView, inside: float) -> float:
     return (inside - view.width) / 2
 
 
-def _still(view: GraphView, inside: float) -> list[go.Scatter]:
+def _still(view: GraphView, inside: float) -> list[dict[str, Any]]:
     """Give what no stage changes: edges, and boxes below those that a stage colours."""
     left = _left(view, inside)
     kinds = {kind: [node for node in view.nodes if node.kind == kind] for kind in _LOOKS}
@@ -166,7 +194,7 @@ def _still(view: GraphView, inside: float) -> list[go.Scatter]:
     ]
 
 
-def _labels(view: GraphView, left: float) -> list[go.Scatter]:
+def _labels(view: GraphView, left: float) -> list[dict[str, Any]]:
     """Give the names and values, and what the pointer reads."""
     titles = [f"<b>{_safe(fitted(n.title, n.width - 12, 7.1))}</b>" for n in view.nodes]
     lines = [_safe(fitted(n.line, n.width - 10, 5.9)) for n in view.nodes]
@@ -195,7 +223,7 @@ _LOOKS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 
-def _moving(view: GraphView, inside: float, stage: int) -> list[go.Scatter]:
+def _moving(view: GraphView, inside: float, stage: int) -> list[dict[str, Any]]:
     """Give what a stage changes: always as many traces, in the same order."""
     left = _left(view, inside)
     states = [node.state(stage) for node in view.nodes]
@@ -207,7 +235,8 @@ def _moving(view: GraphView, inside: float, stage: int) -> list[go.Scatter]:
             if its == state and leaf in (None, node.kind == "leaf")
         ]
 
-    passed = [edge for edge in view.edges if edge.stage is not None and edge.stage < stage]
+    trail = len(view.nodes) * len(view.stages) <= _MOST_TRAIL
+    passed = [e for e in view.edges if trail and e.stage is not None and e.stage < stage]
     now = [edge for edge in view.edges if edge.stage is not None and edge.stage == stage]
     pieces = [node.piece(stage) for node in view.nodes]
     gradients = [
@@ -223,7 +252,7 @@ def _moving(view: GraphView, inside: float, stage: int) -> list[go.Scatter]:
         _boxes(those("part"), left, "leaf-tint", "gradient", dash="5px,3px"),
         _boxes(those("arrived", leaf=True), left, "leaf-tint", "gradient"),
         _boxes(those("arrived", leaf=False), left, "paper", "gradient"),
-        _boxes(those("passed"), left, "paper", "gradient-soft"),
+        _boxes(those("passed") if trail else [], left, "paper", "gradient-soft"),
         _boxes(those("current"), left, "gradient-tint", "gradient", width=3),
         _text(
             view.nodes,
@@ -236,31 +265,37 @@ def _moving(view: GraphView, inside: float, stage: int) -> list[go.Scatter]:
     ]
     if view.last:
         found.append(
-            go.Scatter(
-                x=[inside + 24],
-                y=[0],
-                mode="text",
-                text=[panel_text(view, stage)],
-                textposition="bottom right",
-                hoverinfo="skip",
-                cliponaxis=False,
-                textfont={"size": theme.FONT_TEXT, "color": ink},
-            )
+            {
+                "type": "scatter",
+                "x": [inside + 24],
+                "y": [0],
+                "mode": "text",
+                "text": [panel_text(view, stage)],
+                "textposition": "bottom right",
+                "hoverinfo": "skip",
+                "cliponaxis": False,
+                "textfont": {"size": theme.FONT_TEXT, "color": ink},
+            }
         )
     return found
 
 
-def _hover(view: GraphView, left: float) -> go.Scatter:
+def _hover(view: GraphView, left: float) -> dict[str, Any]:
     """Give an unseen point in each node, which tells what is known of it."""
     told = []
     for node in view.nodes:
         lines = [f"<b>{_safe(node.title)}</b>, {node.what}"]
         lines += [f"{label}: {'; '.join(_safe(text).splitlines())}" for label, text in node.facts]
         told.append("<br>".join("<br>".join(textwrap.wrap(line, 70)) for line in lines))
-    return go.Scatter(
-        x=[node.x + left for node in view.nodes], y=[node.y for node in view.nodes],
-        mode="markers", marker={"size": 36, "opacity": 0}, hovertext=told, hoverinfo="text",
-    )  # fmt: skip
+    return {
+        "type": "scatter",
+        "x": [node.x + left for node in view.nodes],
+        "y": [node.y for node in view.nodes],
+        "mode": "markers",
+        "marker": {"size": 36, "opacity": 0},
+        "hovertext": told,
+        "hoverinfo": "text",
+    }
 
 
 def panel_text(view: GraphView, stage: int) -> str:
@@ -313,7 +348,7 @@ def _slider(view: GraphView, inside: float, stage: int, first: int) -> dict[str,
     """Give the slider; each step holds what its stage draws, so it works wherever plotly does."""
     steps = []
     for at, words in enumerate(view.stages):
-        moving = [trace.to_plotly_json() for trace in _moving(view, inside, at)]
+        moving = _moving(view, inside, at)
         changed = {name: [trace.get(name) for trace in moving] for name in ("x", "y", "text")}
         steps.append(
             {

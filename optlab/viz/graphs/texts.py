@@ -41,9 +41,9 @@ def one_shape(lengths: tuple[int, ...]) -> str:
     Examples
     --------
     >>> one_shape((32, 10)), one_shape((3,)), one_shape(())
-    ('32 × 10', '3', 'one number')
+    ('(32, 10)', '(3,)', 'one number')
     """
-    return " × ".join(map(str, lengths)) if lengths else "one number"
+    return str(tuple(lengths)) if lengths else "one number"
 
 
 def title(node: GraphNode) -> str:
@@ -60,7 +60,7 @@ def argument(value: Any) -> str:
     Examples
     --------
     >>> argument((slice(None), slice(0, 3))), argument(np.zeros(4, int)), argument(-1)
-    ('[:, 0:3]', 'int64, 4', '-1')
+    ('[:, 0:3]', 'int64 (4,)', '-1')
     """
     if isinstance(value, slice):
         start = "" if value.start is None else value.start
@@ -70,7 +70,7 @@ def argument(value: Any) -> str:
         return "[" + ", ".join("…" if part is ... else argument(part) for part in value) + "]"
     value = raw(value)
     if getattr(value, "shape", ()):
-        return f"{value.dtype}, {one_shape(value.shape)}"
+        return f"{value.dtype} {one_shape(value.shape)}"
     text = str(value) if isinstance(value, (np.generic, np.ndarray)) else repr(value)
     return text if len(text) <= 40 else text[:39] + "…"
 

@@ -176,7 +176,8 @@ def view_of(graph: Graph, *, grad: Any = None, most: int = 200) -> GraphView:
     nodes = [_rest(rest) if index < 0 else _node(graph, graph.nodes[index]) for index in shown]
     edges = _edges(graph, place, folded)
     view = GraphView(nodes, edges, [], [], 0, 0, _title(graph), _headline(graph))
-    _walk(graph, view, place, folded, grad)
+    with np.errstate(all="ignore"):  # what is not finite is written as such
+        _walk(graph, view, place, folded, grad)
     for node in nodes:
         widest = max(
             text_width(node.title, theme.FONT_HEADING) * 1.06,
@@ -231,6 +232,8 @@ def _edges(graph: Graph, place: dict[int, int], rest: int | None) -> list[EdgeVi
 
 def _title(graph: Graph) -> str:
     root = graph.nodes[graph.root]
+    if root.kind == "leaf":
+        return f"{texts.title(root)}: a leaf, computed from nothing"
     return f"How {root.variable or texts.title(root)} was computed"
 
 
@@ -313,7 +316,7 @@ def _keeping(graph: Graph, node: GraphNode) -> str:
         return "nothing any more: freed by backward"
     lines = []
     for kept in node.kept:
-        said = f"{kept.what}, {texts.size(kept.bytes)}" if kept.bytes else kept.what
+        said = f"{kept.what}, {texts.size(kept.bytes)}" if kept.bytes else f"{kept.what}, a number"
         if kept.bytes and not kept.added:
             owner = None if kept.of is None else graph.nodes[kept.of]
             leaf = owner is not None and owner.kind == "leaf"
@@ -340,6 +343,9 @@ def _walk(
     for stage in found:
         for _, target, _ in stage.sent:
             expected[target] += 1
+    coming: list[list[EdgeView]] = [[] for _ in view.nodes]
+    for edge in view.edges:
+        coming[edge.target].append(edge)
     sums: dict[int, Any] = {}
     came = [0] * len(graph.nodes)
     if not found:  # a leaf alone
@@ -372,8 +378,9 @@ def _walk(
                 )  # fmt: skip
             elif at != folded:
                 view.nodes[place[target]].pieces.append(Piece(turn, "", "", True))
-        for edge in view.edges:
-            if edge.target == at and edge.source in {place[target] for _, target, _ in stage.sent}:
+        reached = {place[target] for _, target, _ in stage.sent}
+        for edge in coming[at]:
+            if edge.source in reached:
                 edge.stage = turn
     leaves = [
         at for at, node in enumerate(view.nodes) if node.kind == "leaf" and node.pieces
