@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from optlab.viz.graphs.palette import LEGEND, PALETTE
+from optlab.viz.graphs.palette import PALETTE, legend
 from optlab.viz.graphs.view import NODE_HEIGHT, GraphView
 
 _STATIC = Path(__file__).parent / "static"
@@ -26,9 +26,13 @@ def style_sheet() -> str:
     return (_STATIC / "graph.css").read_text(encoding="utf-8")
 
 
-def options() -> dict[str, Any]:
+def options(view: GraphView) -> dict[str, Any]:
     """Give what the browser has to know besides the graph."""
-    return {"palette": PALETTE, "legend": LEGEND, "height": NODE_HEIGHT}
+    return {
+        "palette": PALETTE,
+        "legend": legend({node.kind for node in view.nodes}, view.last > 0),
+        "height": NODE_HEIGHT,
+    }
 
 
 _SHIM = """
@@ -42,7 +46,7 @@ render({ model, el: document.getElementById("optlab-graph") });
 
 def page(view: GraphView, stage: int, words: str) -> str:
     """Give one HTML page with everything in it; it asks no server for anything."""
-    stored = {"view": view.to_dict(), "options": options(), "stage": stage}
+    stored = {"view": view.to_dict(), "options": options(view), "stage": stage}
     data = json.dumps(stored, ensure_ascii=False).replace("<", "\\u003c")
     return f"""<!doctype html>
 <html lang="en">

@@ -46,16 +46,18 @@ def figure(view: GraphView, stage: int) -> go.Figure:
     tall = max(view.height, 460.0 if view.last else 0.0)
     bottom = _BOTTOM if view.last else _MARGIN
     still = _still(view, inside)
+    said = [_safe(line) for line in textwrap.wrap(view.problem or _key(view), int(width / 6.4))]
+    top = _TOP + 21.0 * (len(said) - 1)
     drawn = go.Figure(
         data=still + _moving(view, inside, stage) + _labels(view, _left(view, inside)),
         layout={
             "template": "none",
             "width": round(width),
-            "height": round(tall + _TOP + bottom),
+            "height": round(tall + top + bottom),
             "margin": {
                 "l": _MARGIN - _PAD,
                 "r": _MARGIN - _PAD,
-                "t": _TOP - _PAD,
+                "t": top - _PAD,
                 "b": bottom - _PAD,
                 "pad": 0,
             },
@@ -64,11 +66,11 @@ def figure(view: GraphView, stage: int) -> go.Figure:
             "font": {"family": _FONT, "size": theme.FONT_TEXT, "color": theme.INK},
             "title": {
                 "text": f"<b>{_safe(view.title)}</b><br><span style='font-size:"
-                f"{theme.FONT_TEXT}px;color:{theme.QUIET}'>{_safe(view.headline)}<br>{_key(view)}</span>",
+                f"{theme.FONT_TEXT}px;color:{theme.QUIET}'>{_safe(view.headline)}<br>{'<br>'.join(said)}</span>",
                 "font": {"size": theme.FONT_TITLE},
                 "x": _MARGIN / width,
                 "xanchor": "left",
-                "y": 1 - 18 / (tall + _TOP + bottom),
+                "y": 1 - 18 / (tall + top + bottom),
                 "yanchor": "top",
             },
             "showlegend": False,
@@ -91,10 +93,12 @@ def figure(view: GraphView, stage: int) -> go.Figure:
 
 def _key(view: GraphView) -> str:
     """Say what shapes and colours mean."""
-    gradient = " Orange: the gradient g, |g| its norm; dashed: a part of it." if view.last else ""
-    return (
-        f"Round and blue: leaves, where gradients collect. Dotted: data without gradient.{gradient}"
-    )
+    said = "Round and blue: leaves, where gradients collect."
+    if any(node.kind == "data" for node in view.nodes):
+        said += " Dotted: data without gradient."
+    if view.last:
+        said += " Orange: the gradient g, |g| its norm; dashed: a part of it."
+    return said
 
 
 def _safe(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from optlab.viz import theme
@@ -28,10 +29,22 @@ PALETTE: Final = {
     },
 }
 
-LEGEND: Final = (
+_LEGEND: Final = (
     ("operation", "an operation, with what it gives"),
     ("leaf", "a leaf, where a gradient collects"),
     ("data", "data without gradient"),
     ("arrived", "g: the gradient that has arrived, |g| its norm; dashed: a part of it"),
 )
-"""What the shapes mean, in words."""
+
+
+def legend(kinds: Collection[str], stages: bool) -> list[tuple[str, str]]:
+    """Say in words what the shapes mean that are there.
+
+    Examples
+    --------
+    >>> [shape for shape, _ in legend({"leaf", "operation"}, stages=False)]
+    ['operation', 'leaf']
+    """
+    return [
+        (kind, text) for kind, text in _LEGEND if kind in kinds or (stages and kind == "arrived")
+    ]

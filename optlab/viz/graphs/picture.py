@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from io import BytesIO
 from itertools import pairwise
 from typing import Any
@@ -13,7 +14,7 @@ from matplotlib.patches import FancyBboxPatch, PathPatch
 from matplotlib.path import Path as Curve
 
 from optlab.viz import theme
-from optlab.viz.graphs.palette import LEGEND, PALETTE
+from optlab.viz.graphs.palette import PALETTE, legend
 from optlab.viz.graphs.view import NODE_HEIGHT, EdgeView, GraphView, NodeView
 from optlab.viz.layout import text_width
 from optlab.viz.matplotlib_parts import DOTS_PER_INCH, PIXEL, font
@@ -42,11 +43,10 @@ def svg(view: GraphView, stage: int) -> bytes:
 
 def draw(view: GraphView, stage: int) -> Figure:
     """Draw a stage on a figure whose unit is the pixel, with the origin in the upper left."""
+    shapes = legend({node.kind for node in view.nodes}, view.last > 0)
     entries = [
-        (kind, text, 34 + 0.92 * text_width(text, theme.FONT_SMALL)) for kind, text in LEGEND
+        (kind, text, 34 + 0.92 * text_width(text, theme.FONT_SMALL)) for kind, text in shapes
     ]
-    if not view.last:
-        entries = entries[:-1]
     said = max(
         text_width(view.headline, theme.FONT_TEXT), text_width(view.title, theme.FONT_TITLE)
     )  # fmt: skip
@@ -56,19 +56,23 @@ def draw(view: GraphView, stage: int) -> Figure:
         if rows[-1] and sum(one[2] for one in rows[-1]) + entry[2] > room:
             rows.append([])
         rows[-1].append(entry)
-    height = _TOP + view.height + _MARGIN + _LEGEND_LINE * len(rows) + 10
+    problem = textwrap.wrap(view.problem, int(room / (0.52 * theme.FONT_TEXT)))
+    top = _TOP + 17.0 * len(problem)
+    height = top + view.height + _MARGIN + _LEGEND_LINE * len(rows) + 10
     figure = Figure(figsize=(width / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
     figure.set_facecolor(theme.PAPER)
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, width), ylim=(height, 0))
     axes.set_axis_off()
-    pen = _Pen(axes, (width - view.width) / 2, _TOP)
+    pen = _Pen(axes, (width - view.width) / 2, top)
     pen.write(_MARGIN, 24, view.title, theme.FONT_TITLE, weight="bold", at=False)
     under = view.headline if not stage else f"{view.headline} {_stage_words(view, stage)}"
     if text_width(under, theme.FONT_TEXT) > room:
         under = view.headline
     pen.write(_MARGIN, 46, under, theme.FONT_TEXT, _COLORS["quiet"], at=False)
+    for at, line in enumerate(problem):
+        pen.write(_MARGIN, 63 + 17 * at, line, theme.FONT_TEXT, at=False)
     for edge in sorted(view.edges, key=lambda edge: (edge.stage or stage + 1) <= stage):
         pen.edge(edge, stage)
     for node in view.nodes:

@@ -23,7 +23,7 @@ class GraphStepper(anywidget.AnyWidget):
     stage = traitlets.Int(0).tag(sync=True)
 
     def __init__(self, view: GraphView, stage: int) -> None:
-        super().__init__(view=view.to_dict(), options=export.options(), stage=stage)
+        super().__init__(view=view.to_dict(), options=export.options(view), stage=stage)
         earlier: Any = self
         _close_earlier(earlier)
 
