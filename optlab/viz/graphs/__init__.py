@@ -12,9 +12,9 @@ from optlab.autograd import Tensor
 from optlab.autograd.read_tape import graph_of
 from optlab.autograd.walk import Graph, GraphNode
 from optlab.viz.graphs import texts
+from optlab.viz.graphs.build import view_of
 from optlab.viz.graphs.names import names_in
 from optlab.viz.graphs.result import GraphPicture
-from optlab.viz.graphs.view import view_of
 
 __all__ = ["GraphPicture", "graph"]
 

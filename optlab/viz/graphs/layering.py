@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Point = tuple[float, float]
 GAP_X, GAP_Y = 18.0, 34.0
-_LANE = 14.0  # the width that an edge takes where it passes a layer
+_LANE = 8.0  # the width that an edge takes where it passes a layer
 _SWEEPS = 12
 
 
@@ -39,6 +40,11 @@ class _Lattice:
     width: list[float]
     links: list[tuple[int, int, float]] = field(default_factory=list)  # upper, lower, weight
     ways: list[list[int]] = field(default_factory=list)  # for each edge, what it passes through
+
+    def apart(self, left: int, right: int) -> float:
+        """How far two neighbours in a layer are from each other at least; edges may be close."""
+        narrow = (self.width[left] == _LANE) + (self.width[right] == _LANE)
+        return (self.width[left] + self.width[right]) / 2 + GAP_X / (1 + narrow**2)
 
     def above(self) -> list[list[tuple[int, float]]]:
         """For each place, what it hangs on, and how strongly."""
@@ -241,9 +247,9 @@ def _straighten(
         left, right = beside[i]
         low, high = -np.inf, np.inf
         if left is not None:
-            low = x[left] + (lattice.width[left] + lattice.width[i]) / 2 + GAP_X
+            low = x[left] + lattice.apart(left, i)
         if right is not None:
-            high = x[right] - (lattice.width[right] + lattice.width[i]) / 2 - GAP_X
+            high = x[right] - lattice.apart(i, right)
         return low, high
 
     for chain in _chains(above, below):
@@ -285,8 +291,8 @@ def _chains(
 
 def _steps(lattice: _Lattice, row: list[int]) -> Floats:
     """Give how far each place of a row is from its first at least."""
-    width = np.array([lattice.width[i] for i in row])
-    return np.concatenate([[0.0], np.cumsum((width[1:] + width[:-1]) / 2 + GAP_X)])
+    steps = [0.0, *(lattice.apart(left, right) for left, right in pairwise(row))]
+    return np.cumsum(steps, dtype=np.float64)
 
 
 def _apart(wanted: Floats, weights: Floats, steps: Floats) -> Floats:
