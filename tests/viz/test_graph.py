@@ -341,3 +341,24 @@ def test_a_picture_holds_nothing_of_the_run():
     gc.collect()
     assert seen() is None
     assert picture.stages
+
+
+def test_a_rule_that_raises_leaves_a_graph_that_is_drawn():
+    from optlab.autograd.operation import TABLE, rule
+    from optlab.autograd.tensor import apply
+
+    def strange(x):
+        return x * 1.0
+
+    def broken(g):
+        raise ZeroDivisionError("no slope here")
+
+    try:
+        x = ol.to_tensor([1.0], requires_grad=True)
+        picture = ol.viz.graph(np.sum(apply(rule(strange, broken), (x,))))
+    finally:
+        del TABLE[strange]
+    assert picture.view.problem == "The walk back cannot be shown. ZeroDivisionError: no slope here"
+    assert len(picture.stages) == 1
+    assert titles(picture) == ["x", "strange", "sum"]
+    assert not any(node.pieces for node in picture.view.nodes)

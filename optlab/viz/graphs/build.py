@@ -201,71 +201,71 @@ def _walk(
     graph: Graph, view: GraphView, place: dict[int, int], folded: int | None, grad: Any
 ) -> None:
     """Write down every stage of the walk back."""
+    seed = graph.seed(grad)
     view.stages, view.current = ["Before backward: the values"], [[]]
     if graph.freed:
         view.problem = FREED
         return
-    found: list[Stage] = []
-    try:
-        found.extend(graph.back(grad))
-    except RuntimeError as error:
-        view.problem = f"The walk back cannot be shown. {error}"
-        return
-    expected = [0] * len(graph.nodes)
-    for stage in found:
-        for _, target, _ in stage.sent:
-            expected[target] += 1
-    coming: list[list[EdgeView]] = [[] for _ in view.nodes]
-    for edge in view.edges:
-        coming[edge.target].append(edge)
+    root = view.nodes[place[graph.root]]
+    root.pieces.append(Piece(1, texts.short_gradient(seed), texts.gradient(seed)))
     sums: dict[int, Any] = {}
-    came = [0] * len(graph.nodes)
-    if not found:  # a leaf alone
-        seed = graph.seed(grad)
-        view.nodes[0].pieces.append(
-            Piece(1, texts.short_gradient(seed), texts.gradient(seed), True)
-        )
-    for stage in found:
-        at = place[stage.node]
-        turn = view.nodes[at].turn
-        if at != folded or turn is None:
-            view.stages.append("")
-            view.current.append([at])
-            turn = view.nodes[at].turn = len(view.stages) - 1
-            view.stages[turn] = f"Back through {view.nodes[at].title}"
-        arrived = sums.pop(stage.node, None)
-        if arrived is None:  # where the walk starts
-            pieces = view.nodes[at].pieces
-            short, full = texts.short_gradient(stage.arrived), texts.gradient(stage.arrived)
-            pieces.append(Piece(turn, short, full, True))
-        for position, target, part in stage.sent:
-            sums[target] = sums[target] + part if target in sums else part
-            came[target] += 1
-            if at != folded:
-                _note_sent(graph.nodes[stage.node], view.nodes[at], position, place[target], part)
-            if place[target] != folded:
-                _note_piece(
-                    view.nodes[place[target]], turn, sums[target],
-                    came[target] == expected[target],
-                )  # fmt: skip
-            elif at != folded:
-                view.nodes[place[target]].pieces.append(Piece(turn, "", "", True))
-        reached = {place[target] for _, target, _ in stage.sent}
-        for edge in coming[at]:
-            if edge.source in reached:
-                edge.stage = turn
-    leaves = [
-        at for at, node in enumerate(view.nodes) if node.kind == "leaf" and node.pieces
-    ]  # fmt: skip
+    try:
+        for stage in graph.back(grad):
+            _write_stage(graph, view, place, folded, stage, sums)
+            sums.pop(stage.node, None)
+    except Exception as error:  # noqa: BLE001 - a rule may raise anything; the graph is drawn anyway
+        known = isinstance(error, RuntimeError)  # the tape's own sentences say enough
+        said = str(error) if known else f"{type(error).__name__}: {error}"
+        view.problem = f"The walk back cannot be shown. {said}"
+        del view.stages[1:], view.current[1:]
+        for node in view.nodes:
+            node.turn, node.pieces, node.rules = None, [], []
+        for edge in view.edges:
+            edge.stage = None
+        return
+    for node in view.nodes:
+        for piece in node.pieces[:-1]:
+            piece.short += " so far" if piece.short else ""
+        for piece in node.pieces[-1:]:
+            piece.complete = True
+    leaves = [at for at, node in enumerate(view.nodes) if node.kind == "leaf" and node.pieces]
     view.stages.append("The leaves: backward() adds these to their grad")
     view.current.append(leaves)
     for at in leaves:
         view.nodes[at].turn = len(view.stages) - 1
 
 
-def _note_piece(node: NodeView, stage: int, total: Any, complete: bool) -> None:
-    short = texts.short_gradient(total) + ("" if complete else " so far")
-    piece = Piece(stage, short, texts.gradient(total), complete)
+def _write_stage(
+    graph: Graph,
+    view: GraphView,
+    place: dict[int, int],
+    folded: int | None,
+    stage: Stage,
+    sums: dict[int, Any],
+) -> None:
+    """Write down one stage; `sums` holds the gradients that are on their way."""
+    at = place[stage.node]
+    shown = view.nodes[at]
+    if shown.turn is None:  # what is drawn as one node has one turn
+        view.stages.append(f"Back through {shown.title}")
+        view.current.append([at])
+        shown.turn = len(view.stages) - 1
+    for position, target, part in stage.sent:
+        sums[target] = sums[target] + part if target in sums else part
+        if at != folded:
+            _note_sent(graph.nodes[stage.node], shown, position, place[target], part)
+        if place[target] != folded:
+            _note_piece(view.nodes[place[target]], shown.turn, sums[target])
+        elif at != folded:
+            view.nodes[place[target]].pieces.append(Piece(shown.turn, "", ""))
+    reached = {place[target] for _, target, _ in stage.sent}
+    for edge in view.edges:
+        if edge.target == at and edge.source in reached:
+            edge.stage = shown.turn
+
+
+def _note_piece(node: NodeView, stage: int, total: Any) -> None:
+    piece = Piece(stage, texts.short_gradient(total), texts.gradient(total))
     if node.pieces and node.pieces[-1].stage == stage:
         node.pieces[-1] = piece
     else:

@@ -106,7 +106,7 @@ class GraphStepper {
     const round = { leaf: height / 2, data: 0 }[node.kind] ?? 8;
     const box = (grow, kind) => make("rect", { class: kind, x: x - grow, y: y - grow, width: width + 2 * grow, height: height + 2 * grow, rx: round + (round ? grow : 0) });
     const text = (kind, line, content) => make("text", { class: kind, x: node.x + MARGIN, y: y + line, text: content });
-    const group = make("g", { on: { click: () => this.choose(i) } }, make("title", { text: `${node.title}, ${node.what}` }), box(0, "box"), box(4, "ring"), make("g", { class: "words" }, text("title", 18, fitted(node.title, width - 14, 7.1)), text("line", 33, fitted(node.line, width - 12, 5.8)), text("g", 48, "")));
+    const group = make("g", { on: { click: () => this.choose(i) } }, make("title", { text: [`${node.title}, ${node.what}`, ...node.facts.map(([label, text]) => `${label}: ${text.replaceAll("\n", "; ")}`)].join("\n") }), box(0, "box"), box(4, "ring"), make("g", { class: "words" }, text("title", 18, fitted(node.title, width - 14, 7.1)), text("line", 33, fitted(node.line, width - 12, 5.8)), text("g", 48, "")));
     return group;
   }
 
