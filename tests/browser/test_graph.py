@@ -104,7 +104,7 @@ def test_the_saved_page_lives_without_a_kernel(chromium, tmp_path, width):
     root.get_by_label("play", exact=True).click()
     wait_for_stage(root, 4)
     root.get_by_label("play", exact=True).wait_for()
-    root.locator(".node", has_text="tanh").click()
+    root.locator("text.title", has_text="tanh").click()
     assert "gradient that arrives" in root.locator(".panel").inner_text()
     overflowing = root.evaluate(
         """root => Array.from(root.querySelectorAll(".node")).filter((node) => {
