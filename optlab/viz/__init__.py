@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
+    "graph": "graphs",
     "race": "figures",
     "surface_map": "figures",
     "loss_curves": "figures",
@@ -17,7 +18,7 @@ _HOMES = {
     "summary": "words",
 }
 
-__all__ = ["loss_curves", "race", "race_png", "summary", "surface_map"]
+__all__ = ["graph", "loss_curves", "race", "race_png", "summary", "surface_map"]
 
 
 def __getattr__(name: str) -> Any:

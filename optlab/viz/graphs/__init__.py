@@ -1,0 +1,108 @@
+"""A graph that can be looked at: operations, shapes and bytes, and the walk back step by step."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd import Tensor
+from optlab.autograd.read_tape import graph_of
+from optlab.autograd.walk import Graph, GraphNode
+from optlab.viz.graphs import texts
+from optlab.viz.graphs.build import view_of
+from optlab.viz.graphs.names import names_in
+from optlab.viz.graphs.result import GraphPicture
+
+__all__ = ["GraphPicture", "graph"]
+
+
+def graph(
+    tensor: Tensor,
+    *,
+    grad: Any = None,
+    names: Mapping[str, Any] | None = None,
+    max_nodes: int = 200,
+) -> GraphPicture:
+    """Show the graph of operations behind a Tensor, and step through backward.
+
+    Each operation shows what it gives, in shape and bytes (a single number in full). Stepping back,
+    each in turn shows its derivative rule, the gradient that arrives, and what it sends on.
+
+    Call it before ``loss.backward()``, which frees the values that the rules read (or keep them
+    with ``retain_graph=True``); afterwards the graph is drawn without gradients. Looking changes
+    nothing: no ``grad`` is touched, nothing is freed, and hooks do not run, so what a hook would
+    change is not in the gradients shown.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        What was computed, such as a loss.
+    grad : array, optional
+        The gradient to start from, of the shape of the Tensor. Ones by default.
+    names : mapping of str to Tensor, optional
+        What to call Tensors. By default, what your variables are called.
+    max_nodes : int
+        Of a larger graph the latest operations are drawn, and the earlier ones as one node.
+
+    Returns
+    -------
+    GraphPicture
+        In a notebook it shows itself; ``print`` gives a table; ``.figure()`` a plotly figure;
+        ``.save(path)`` writes HTML, PNG, SVG or JSON.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no Tensor, or one without a graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> x = ol.to_tensor(0.5, requires_grad=True)
+    >>> y = np.tanh(x * x)
+    >>> print(ol.viz.graph(y))
+    How y was computed: 2 operations, 1 leaf; 4 B kept for backward besides the leaves' own memory.
+    #  name      what       reads  gives                bytes  kept
+    0  x         leaf              one number, float32    4 B
+    1  multiply  operation  x, x   one number, float32    4 B   0 B
+    2  tanh      operation  1      one number, float32    4 B   4 B
+    """
+    if isinstance(max_nodes, bool) or not isinstance(max_nodes, int) or max_nodes < 2:
+        raise ValueError(f"max_nodes must be a whole number of at least 2; got {max_nodes!r}.")
+    called = names_in(sys._getframe(1)) if names is None else dict(names)
+    found = graph_of(tensor, called)
+    return GraphPicture(view_of(found, grad=grad, most=max_nodes), _table(found))
+
+
+def _table(graph: Graph) -> list[tuple[str, ...]]:
+    """Give the graph as rows of text."""
+    rows: list[tuple[str, ...]] = [("#", "name", "what", "reads", "gives", "bytes", "kept")]
+    for node in graph.nodes:
+        kept = ""
+        if node.kind == "operation":
+            added = sum(one.added for one in node.kept or ())
+            kept = "freed" if node.kept is None else texts.size(added)
+        what = "parameter" if node.kind == "leaf" and node.name else node.kind
+        rows.append(
+            (
+                str(node.index),
+                texts.title(node),
+                what,
+                ", ".join(_short(graph.nodes[i]) for i in node.sources),
+                f"{texts.shape(node)}, {np.dtype(node.dtype).name}",
+                texts.size(node.bytes),
+                kept,
+            )
+        )
+    return rows
+
+
+def _short(node: GraphNode) -> str:
+    """Name what is read: a leaf by its name, anything else by its row."""
+    return texts.title(node) if node.kind == "leaf" and (node.name or node.variable) else (
+        str(node.index)
+    )  # fmt: skip

@@ -1,0 +1,277 @@
+"""From a graph on the tape to its view: which nodes are drawn, their words, and the walk back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.walk import Graph, GraphNode, Input, Stage
+from optlab.viz import theme
+from optlab.viz.graphs import layering, texts
+from optlab.viz.graphs.view import (
+    NARROWEST,
+    NODE_HEIGHT,
+    EdgeView,
+    GraphView,
+    NodeView,
+    Piece,
+    RuleView,
+)
+from optlab.viz.layout import text_width
+
+_WIDEST, _PADDING = 190.0, 22.0
+FREED = (
+    "The gradients cannot be shown: backward() has been through this graph already and freed the "
+    "values that it had kept. Call ol.viz.graph(loss) before loss.backward(), or keep them with "
+    "loss.backward(retain_graph=True)."
+)
+
+
+def view_of(graph: Graph, *, grad: Any = None, most: int = 200) -> GraphView:
+    """Prepare a graph for drawing.
+
+    Parameters
+    ----------
+    graph : Graph
+    grad : array, optional
+        The gradient to start from.
+    most : int
+        More nodes than these are not drawn: the earliest operations become one node.
+    """
+    shown = _shown(graph, most)
+    rest = [node for node in graph.nodes if node.index not in shown]
+    place = {index: at for at, index in enumerate(shown) if index >= 0}
+    folded = shown.index(-1) if rest else None
+    place |= {node.index: shown.index(-1) for node in rest}
+    nodes = [_rest(rest) if index < 0 else _node(graph, graph.nodes[index]) for index in shown]
+    edges = _edges(graph, place, folded)
+    view = GraphView(nodes, edges, [], [], 0, 0, _title(graph), _headline(graph))
+    with np.errstate(all="ignore"):  # what is not finite is written as such
+        _walk(graph, view, place, folded, grad)
+    for node in nodes:
+        widest = max(
+            text_width(node.title, theme.FONT_HEADING) * 1.06,
+            text_width(node.line, theme.FONT_SMALL),
+            *(text_width(piece.short, theme.FONT_SMALL) for piece in node.pieces),
+        )
+        node.width = float(np.ceil(min(_WIDEST, max(NARROWEST, widest + _PADDING))))
+    placed = layering.place(
+        [node.width for node in nodes], NODE_HEIGHT, [(e.source, e.target) for e in edges]
+    )
+    for node, x, y in zip(nodes, placed.x, placed.y, strict=True):
+        node.x, node.y = round(float(x), 1), round(float(y), 1)
+    for edge, route in zip(edges, placed.routes, strict=True):
+        edge.points = [(round(x, 1), round(y, 1)) for x, y in route]
+    view.width, view.height = placed.width, placed.height
+    return view
+
+
+def _shown(graph: Graph, most: int) -> list[int]:
+    """Choose the nodes to draw, in an order in which each stands after what it reads; -1: the rest.
+
+    The latest operations are drawn, with what they read.
+    """
+    if len(graph.nodes) <= most:
+        return [node.index for node in graph.nodes]
+    chosen: set[int] = set()
+    for node in reversed(graph.nodes):
+        if node.kind != "operation":
+            continue
+        more = {node.index} | {i for i in node.sources if graph.nodes[i].kind != "operation"}
+        if len(chosen | more) > most - 1 and chosen:
+            break
+        chosen |= more
+    plain = [i for i in sorted(chosen) if graph.nodes[i].kind != "operation"]
+    operations = [i for i in sorted(chosen) if graph.nodes[i].kind == "operation"]
+    return [*plain, -1, *operations]
+
+
+def _edges(graph: Graph, place: dict[int, int], rest: int | None) -> list[EdgeView]:
+    found: list[EdgeView] = []
+    seen: set[tuple[int, int]] = set()
+    for node in graph.nodes:
+        for source in node.sources:
+            ends = (place[source], place[node.index])
+            if rest is not None and rest in ends:  # drawn once, and not from itself to itself
+                if ends in seen or ends[0] == ends[1]:
+                    continue
+                seen.add(ends)
+            found.append(EdgeView(*ends, []))
+    return found
+
+
+def _title(graph: Graph) -> str:
+    root = graph.nodes[graph.root]
+    if root.kind == "leaf":
+        return f"{texts.title(root)}: a leaf, computed from nothing"
+    return f"How {root.variable or texts.title(root)} was computed"
+
+
+def _headline(graph: Graph) -> str:
+    operations = graph.operations
+    leaves = sum(node.kind == "leaf" for node in graph.nodes)
+    said = f"{operations:,} operation{'s' * (operations != 1)}, "
+    said += f"{leaves:,} lea{'ves' if leaves != 1 else 'f'}"
+    if graph.freed:
+        return f"{said}; what was kept for backward has been freed."
+    if operations:
+        said += f"; {texts.size(graph.kept_bytes)} kept for backward"
+        said += " besides the leaves' own memory"
+    return said + "."
+
+
+def _rest(nodes: Sequence[GraphNode]) -> NodeView:
+    count = sum(node.kind == "operation" for node in nodes)
+    freed = any(node.kept is None for node in nodes)
+    kept = sum(kept.added for node in nodes for kept in node.kept or ())
+    named = [texts.title(node) for node in nodes if node.kind == "leaf"]
+    found = NodeView(
+        "rest",
+        f"{count:,} earlier operation{'s' * (count != 1)}",
+        "freed" if freed else f"keep {texts.size(kept)}",
+        "not drawn one by one; give max_nodes= to see more",
+    )
+    if named:
+        more = f" and {len(named) - 12:,} more" if len(named) > 12 else ""
+        found.facts.append(("leaves inside", ", ".join(named[:12]) + more))
+    return found
+
+
+def _node(graph: Graph, node: GraphNode) -> NodeView:
+    single = not node.shapes and not node.shape
+    if single and node.value is not None:
+        line = f"{node.variable} = " if node.kind == "operation" and node.variable else "= "
+        line += texts.value(node.value)
+    else:
+        known = node.variable if node.kind == "operation" else ""
+        line = f"{known}: " if known else ""
+        line += f"{texts.shape(node)} · {texts.size(node.bytes)}"
+    what = {"operation": "operation", "data": "data: needs no gradient"}.get(node.kind, "")
+    found = NodeView(node.kind, texts.title(node), line, what)
+    if node.kind == "leaf":
+        found.what = "parameter: gradients collect here" if node.name else "gradients collect here"
+    giving = f"{texts.shape(node)}, {np.dtype(node.dtype).name}, {texts.size(node.bytes)}"
+    giving += ", may lie in the memory of its input" * node.view
+    found.facts.append(("gives" if node.kind == "operation" else "is", giving))
+    if node.value is not None and np.size(node.value) <= 6:
+        found.facts.append(("value", texts.value(node.value)))
+    elif node.value is None and single and not node.shapes:
+        found.facts.append(("value", "not known: no rule reads it, so it was not kept"))
+    if node.kind == "operation":
+        reads = [_reading(graph, one) for one in node.inputs]
+        found.facts.append(("reads", "\n".join(reads)))
+        for name, value in node.static.items():
+            found.facts.append((name, texts.argument(value)))
+        found.facts.append(("keeps", _keeping(graph, node)))
+    if node.collected is not None:
+        found.facts.append(("grad so far", texts.value(node.collected)))
+    if node.hooks:
+        said = "1 hook is" if node.hooks == 1 else f"{node.hooks} hooks are"
+        found.facts.append(("hook", f"{said} registered; not run here, so not in these gradients"))
+    return found
+
+
+def _reading(graph: Graph, one: Input) -> str:
+    if one.source is not None:
+        source = graph.nodes[one.source]
+        said = f"{one.name}: {texts.title(source)}"
+        return said + f" ({source.variable})" * bool(source.variable and source.kind == "operation")
+    if one.value is not None:
+        return f"{one.name}: {texts.value(one.value)}"
+    return f"{one.name}: a constant, not kept"
+
+
+def _keeping(graph: Graph, node: GraphNode) -> str:
+    if node.kept is None:
+        return "nothing any more: freed by backward"
+    lines = []
+    for kept in node.kept:
+        said = f"{kept.what}, {texts.size(kept.bytes)}" if kept.bytes else f"{kept.what}, a number"
+        if kept.bytes and not kept.added:
+            owner = None if kept.of is None else graph.nodes[kept.of]
+            leaf = owner is not None and owner.kind == "leaf"
+            said += " (the leaf's own memory)" if leaf else " (kept already)"
+        lines.append(said)
+    return "\n".join(lines) or "nothing"
+
+
+def _walk(
+    graph: Graph, view: GraphView, place: dict[int, int], folded: int | None, grad: Any
+) -> None:
+    """Write down every stage of the walk back."""
+    seed = graph.seed(grad)
+    view.stages, view.current = ["Before backward: the values"], [[]]
+    if graph.freed:
+        view.problem = FREED
+        return
+    root = view.nodes[place[graph.root]]
+    root.pieces.append(Piece(1, texts.short_gradient(seed), texts.gradient(seed)))
+    sums: dict[int, Any] = {}
+    try:
+        for stage in graph.back(grad):
+            _write_stage(graph, view, place, folded, stage, sums)
+            sums.pop(stage.node, None)
+    except Exception as error:  # noqa: BLE001 - a rule may raise anything; the graph is drawn anyway
+        known = isinstance(error, RuntimeError)  # the tape's own sentences say enough
+        said = str(error) if known else f"{type(error).__name__}: {error}"
+        view.problem = f"The walk back cannot be shown. {said}"
+        del view.stages[1:], view.current[1:]
+        for node in view.nodes:
+            node.turn, node.pieces, node.rules = None, [], []
+        for edge in view.edges:
+            edge.stage = None
+        return
+    for node in view.nodes:
+        for piece in node.pieces[:-1]:
+            piece.short += " so far" if piece.short else ""
+        for piece in node.pieces[-1:]:
+            piece.complete = True
+    leaves = [at for at, node in enumerate(view.nodes) if node.kind == "leaf" and node.pieces]
+    view.stages.append("The leaves: backward() adds these to their grad")
+    view.current.append(leaves)
+    for at in leaves:
+        view.nodes[at].turn = len(view.stages) - 1
+
+
+def _write_stage(
+    graph: Graph,
+    view: GraphView,
+    place: dict[int, int],
+    folded: int | None,
+    stage: Stage,
+    sums: dict[int, Any],
+) -> None:
+    """Write down one stage; `sums` holds the gradients that are on their way."""
+    at = place[stage.node]
+    shown = view.nodes[at]
+    if shown.turn is None:  # what is drawn as one node has one turn
+        view.stages.append(f"Back through {shown.title}")
+        view.current.append([at])
+        shown.turn = len(view.stages) - 1
+    for position, target, part in stage.sent:
+        sums[target] = sums[target] + part if target in sums else part
+        if at != folded:
+            _note_sent(graph.nodes[stage.node], shown, position, place[target], part)
+        if place[target] != folded:
+            _note_piece(view.nodes[place[target]], shown.turn, sums[target])
+        elif at != folded:
+            view.nodes[place[target]].pieces.append(Piece(shown.turn, "", ""))
+    reached = {place[target] for _, target, _ in stage.sent}
+    for edge in view.edges:
+        if edge.target == at and edge.source in reached:
+            edge.stage = shown.turn
+
+
+def _note_piece(node: NodeView, stage: int, total: Any) -> None:
+    piece = Piece(stage, texts.short_gradient(total), texts.gradient(total))
+    if node.pieces and node.pieces[-1].stage == stage:
+        node.pieces[-1] = piece
+    else:
+        node.pieces.append(piece)
+
+
+def _note_sent(node: GraphNode, shown: NodeView, position: int, target: int, part: Any) -> None:
+    one = node.inputs[position]
+    shown.rules.append(RuleView(one.name, target, one.rule, texts.gradient(part)))

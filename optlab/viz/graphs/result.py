@@ -1,0 +1,140 @@
+"""What `optlab.viz.graph` gives: it shows itself, draws itself, and prints as a table."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+from optlab.viz.graphs.view import GraphView
+
+_MOST_ROWS = 60
+_KINDS = (".html", ".png", ".svg", ".json")
+
+
+class GraphPicture:
+    """A graph of operations, and the walk back through it.
+
+    On the last line of a cell it shows itself: step with the buttons, the slider or the arrow keys.
+    It is a snapshot that keeps no array: what happens to the Tensors later does not change it.
+
+    Attributes
+    ----------
+    view : GraphView
+        What it shows, as text and places.
+    """
+
+    def __init__(self, view: GraphView, table: list[tuple[str, ...]]) -> None:
+        self.view = view
+        self._table = table
+        self._stage = 0
+        self._widget: Any = None
+
+    @property
+    def stages(self) -> list[str]:
+        """What happens in each stage of the walk back; stage 0 is before it."""
+        return list(self.view.stages)
+
+    @property
+    def stage(self) -> int:
+        """The stage that is shown; set it to step."""
+        return self._stage if self._widget is None else int(self._widget.stage)
+
+    @stage.setter
+    def stage(self, stage: int) -> None:
+        self._stage = self._checked(stage)
+        if self._widget is not None:
+            self._widget.stage = self._stage
+
+    def _checked(self, stage: int | None) -> int:
+        if stage is None:
+            return self.view.last
+        if isinstance(stage, bool) or not isinstance(stage, int) or not (
+            0 <= stage <= self.view.last
+        ):  # fmt: skip
+            raise ValueError(
+                f"the stages are 0 (before backward) to {self.view.last}; got {stage!r}."
+            )
+        return stage
+
+    def figure(self, stage: int = 0) -> Any:
+        """Draw it as a plotly figure, with a slider for the stages.
+
+        Parameters
+        ----------
+        stage : int
+            The stage that it opens on.
+        """
+        from optlab.viz.graphs.figure import figure
+
+        return figure(self.view, self._checked(stage))
+
+    def save(self, path: str | Path, stage: int | None = None) -> Path:
+        """Write it to a file.
+
+        Parameters
+        ----------
+        path : path
+            Ends in ``.html`` (a page that is stepped through without a kernel), ``.png`` or
+            ``.svg`` (one stage), or ``.json`` (all that is shown, as data).
+        stage : int, optional
+            The stage of a picture, by default the last, where every gradient has arrived; the
+            stage on which a page opens, by default the first.
+
+        Raises
+        ------
+        ValueError
+            If the name ends in something else, or there is no such stage.
+        """
+        target = Path(path)
+        if target.suffix not in _KINDS:
+            raise ValueError(f"the name must end in {', '.join(_KINDS)}; got {target.name!r}.")
+        if target.suffix == ".html":
+            from optlab.viz.graphs.export import page
+
+            opens = self._checked(0 if stage is None else stage)
+            target.write_text(page(self.view, opens, repr(self)), encoding="utf-8")
+        elif target.suffix == ".json":
+            text = json.dumps(self.view.to_dict(), ensure_ascii=False)
+            target.write_text(text, encoding="utf-8")
+        else:
+            from optlab.viz.graphs import picture
+
+            at = self._checked(stage)
+            png = target.suffix == ".png"
+            content = picture.png(self.view, at, 2.0) if png else picture.svg(self.view, at)
+            target.write_bytes(content)
+        return target
+
+    def __repr__(self) -> str:
+        rows = self._table
+        if len(rows) > _MOST_ROWS + 2:
+            half = _MOST_ROWS // 2
+            left_out = f"… {len(rows) - 1 - 2 * half:,} rows left out"
+            rows = [*rows[: half + 1], ("", left_out, *[""] * (len(rows[0]) - 2)), *rows[-half:]]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        numbers = {0, len(widths) - 1, len(widths) - 2}
+        lines = [
+            "  ".join(
+                text.rjust(width) if i in numbers else text.ljust(width)
+                for i, (text, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        ]
+        said = [f"{self.view.title}: {self.view.headline}", *lines]
+        if self.view.problem:
+            said.append(self.view.problem)
+        return "\n".join(said)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+        from optlab.viz.graphs.picture import png
+        from optlab.viz.graphs.widget import GraphStepper
+
+        if self._widget is None or self._widget.comm is None:
+            self._widget = GraphStepper(self.view, self.stage)
+        shown = self._widget._repr_mimebundle_()
+        data, metadata = shown if isinstance(shown, tuple) else (shown or {}, {})
+        data["text/plain"] = repr(self)
+        data["image/png"] = base64.b64encode(png(self.view, self.view.last)).decode("ascii")
+        return data, metadata

@@ -1,0 +1,312 @@
+// A graph of operations that is stepped through backwards. All words and places come from Python;
+// here they are drawn, and the stage and the chosen node change.
+
+const SVG = "http://www.w3.org/2000/svg";
+const MARGIN = 14;
+const SMALLEST = 0.85; // below this scale text is too small: the picture scrolls instead
+
+function make(tag, options = {}, ...children) {
+  const svg = ["svg", "g", "rect", "text", "path", "marker", "defs", "title"].includes(tag);
+  const element = svg ? document.createElementNS(SVG, tag) : document.createElement(tag);
+  for (const [name, value] of Object.entries(options)) {
+    if (name === "text") element.textContent = value;
+    else if (name === "on") for (const [event, run] of Object.entries(value)) element.addEventListener(event, run);
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value === true ? "" : value);
+  }
+  // JupyterLab takes keys from widgets unless the focused element itself says that it must not.
+  if (["BUTTON", "INPUT"].includes(element.tagName) || "tabindex" in options) element.setAttribute("data-lm-suppress-shortcuts", "true");
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+// How a node stands after a stage; Python says the same: optlab.viz.graphs.view.NodeView.state.
+function pieceAt(node, stage) {
+  let found = null;
+  for (const piece of node.pieces) if (piece.stage <= stage) found = piece;
+  return found;
+}
+
+function stateAt(node, stage) {
+  const piece = pieceAt(node, stage);
+  if (!piece) return "waiting";
+  if (node.turn === stage) return "current";
+  if (node.turn !== null && node.turn < stage) return "passed";
+  return piece.complete ? "arrived" : "part";
+}
+
+class GraphStepper {
+  constructor(model, element) {
+    this.model = model;
+    this.view = model.get("view");
+    this.options = model.get("options");
+    this.last = this.view.stages.length - 1;
+    this.stage = Math.min(model.get("stage"), this.last);
+    this.chosen = null;
+    this.cleanup = [];
+    this.build(element);
+    this.listen();
+    this.chooseTheme();
+    this.fit();
+    this.update();
+  }
+
+  build(element) {
+    const { view } = this;
+    const button = (text, label, click, kind = "round") => make("button", { type: "button", class: kind, text, "aria-label": label, title: label, on: { click } });
+    this.play = button("▶\uFE0E", "play", () => this.toggle(), "round main");
+    this.scrub = make("input", { type: "range", min: "0", max: this.last, step: "1", "aria-label": "stage of the walk back", on: { input: () => this.go(Number(this.scrub.value)) } });
+    this.label = make("span", { class: "stage" });
+    const transport = make(
+      "div", { class: "transport", hidden: this.last < 1 },
+      button("❙◀\uFE0E", "before backward", () => this.go(0)),
+      button("◀\uFE0E", "one stage back", () => this.go(this.stage - 1), "round small"),
+      this.play,
+      button("▶\uFE0E", "one stage on", () => this.go(this.stage + 1), "round small"),
+      button("▶\uFE0E❙", "the end", () => this.go(this.last)),
+      this.scrub, this.label,
+    );
+    this.svg = make("svg", { role: "img", "aria-label": `${view.title}. ${view.headline}` });
+    this.edges = view.edges.map((edge) => this.drawEdge(edge));
+    this.nodes = view.nodes.map((node, i) => this.drawNode(node, i));
+    this.lines = make("g");
+    this.svg.append(this.lines, ...this.nodes);
+    this.scroller = make("div", { class: "scroller", tabindex: "0", role: "group", "aria-label": "the graph: left and right arrows step, up and down choose a node" }, this.svg);
+    this.panel = make("div", { class: "panel", tabindex: "0", role: "region", "aria-label": "the chosen node" });
+    this.live = make("div", { class: "hidden", "aria-live": "polite" });
+    const legend = make("div", { class: "legend" }, ...this.options.legend.map(([kind, text]) => make("span", {}, make("i", { class: kind }), text)));
+    this.root = make(
+      "div", { class: "optlab-graph", role: "group", "aria-label": view.title },
+      make("h3", { text: view.title }), make("p", { class: "headline", text: view.headline }),
+      make("p", { class: "problem", text: view.problem, hidden: !view.problem }),
+      transport, make("div", { class: "columns" }, this.scroller, this.panel), legend, this.live,
+    );
+    this.root.stepper = this;
+    element.append(this.root);
+  }
+
+  drawEdge(edge) {
+    return make("path", { class: "edge", d: this.curve(edge.points), "data-stage": edge.stage });
+  }
+
+  // A smooth way down; the vertical pieces beside other nodes stay straight.
+  curve(points) {
+    const at = ([x, y]) => `${x + MARGIN} ${y + MARGIN}`;
+    let d = `M${at(points[0])}`;
+    for (let i = 1; i < points.length; i++) {
+      const [x, y] = points[i - 1], [u, v] = points[i];
+      if (x === u) d += `L${at(points[i])}`;
+      else d += `C${at([x, (y + v) / 2])} ${at([u, (y + v) / 2])} ${at([u, v])}`;
+    }
+    return d;
+  }
+
+  drawNode(node, i) {
+    const { width } = node, height = this.options.height;
+    const x = node.x + MARGIN - width / 2, y = node.y + MARGIN - height / 2;
+    const round = { leaf: height / 2, data: 0 }[node.kind] ?? 8;
+    const box = (grow, kind) => make("rect", { class: kind, x: x - grow, y: y - grow, width: width + 2 * grow, height: height + 2 * grow, rx: round + (round ? grow : 0) });
+    const text = (kind, line, content) => make("text", { class: kind, x: node.x + MARGIN, y: y + line, text: content });
+    const group = make("g", { on: { click: () => this.choose(i) } }, make("title", { text: [`${node.title}, ${node.what}`, ...node.facts.map(([label, text]) => `${label}: ${text.replaceAll("\n", "; ")}`)].join("\n") }), box(0, "box"), box(4, "ring"), make("g", { class: "words" }, text("title", 18, fitted(node.title, width - 14, 7.1)), text("line", 33, fitted(node.line, width - 12, 5.8)), text("g", 48, "")));
+    return group;
+  }
+
+  listen() {
+    const on = (target, event, listener) => {
+      target.addEventListener(event, listener);
+      this.cleanup.push(() => target.removeEventListener(event, listener));
+    };
+    on(this.root, "keydown", (event) => this.onKey(event));
+    const resize = new ResizeObserver(() => this.fit());
+    resize.observe(this.root);
+    const theme = () => this.chooseTheme();
+    const watcher = new MutationObserver(theme);
+    watcher.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"] });
+    on(window.matchMedia("(prefers-color-scheme: dark)"), "change", theme);
+    const asked = () => this.go(this.model.get("stage"));
+    this.model.on("change:stage", asked);
+    this.cleanup.push(() => resize.disconnect(), () => watcher.disconnect(), () => this.model.off("change:stage", asked));
+  }
+
+  chooseTheme() {
+    let dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
+    const lab = document.body.dataset.jpThemeLight;
+    if (lab !== undefined) dark = lab === "false";
+    const name = dark ? "dark" : "light";
+    for (const [part, color] of Object.entries(this.options.palette[name])) this.root.style.setProperty(`--${part}`, color);
+    this.root.style.colorScheme = name;
+  }
+
+  fit() {
+    const width = this.root.clientWidth;
+    if (!width || width === this.seenWidth) return;
+    this.seenWidth = width;
+    this.root.classList.toggle("narrow", width < 780);
+    const whole = this.view.width + 2 * MARGIN, tall = this.view.height + 2 * MARGIN;
+    const room = this.scroller.clientWidth;
+    this.scale = Math.max(SMALLEST, Math.min(1, room / whole));
+    this.svg.setAttribute("viewBox", `0 0 ${whole} ${tall}`);
+    this.svg.setAttribute("width", whole * this.scale);
+    this.svg.setAttribute("height", tall * this.scale);
+    this.show(this.shown());
+  }
+
+  // The node that the panel tells of: the chosen one, else the one whose turn it is.
+  shown() {
+    if (this.chosen !== null) return this.chosen;
+    const turn = this.view.current[this.stage];
+    return turn.length ? turn[0] : this.view.nodes.length - 1;
+  }
+
+  choose(i) {
+    this.chosen = i;
+    this.update();
+  }
+
+  go(stage) {
+    const to = Math.max(0, Math.min(this.last, stage));
+    if (to === this.stage) return;
+    this.stage = to;
+    this.chosen = null;
+    this.update();
+    if (this.model.get("stage") !== to) {
+      this.model.set("stage", to);
+      this.model.save_changes();
+    }
+  }
+
+  update() {
+    const { view, stage } = this;
+    const shown = this.shown();
+    view.nodes.forEach((node, i) => {
+      const piece = pieceAt(node, stage);
+      this.nodes[i].setAttribute("class", `node ${node.kind} ${stateAt(node, stage)}${i === this.chosen ? " chosen" : ""}`);
+      put(this.nodes[i].querySelector(".g"), piece ? fitted(piece.short, node.width - 10, 5.9) : "");
+      this.nodes[i].querySelector(".words").setAttribute("transform", piece && piece.short ? "" : "translate(0 7)");
+    });
+    view.edges.forEach((edge, i) => {
+      const passed = edge.stage !== null && edge.stage <= stage;
+      this.edges[i].setAttribute("class", `edge ${!passed ? "" : edge.stage === stage ? "now" : "passed"}`);
+    });
+    const late = (edge) => this.view.edges[this.edges.indexOf(edge)].stage ?? Infinity;
+    const rank = (edge) => (late(edge) > stage ? -1 : late(edge));
+    this.lines.append(...[...this.edges].sort((a, b) => rank(a) - rank(b)));
+    this.scrub.value = stage;
+    this.scrub.style.setProperty("--share", `${(100 * stage) / Math.max(1, this.last)}%`);
+    this.scrub.setAttribute("aria-valuetext", view.stages[stage]);
+    this.label.textContent = "";
+    this.label.append(make("span", { class: "quiet", text: `${stage} / ${this.last}` }), view.stages[stage]);
+    this.tell(shown);
+    this.show(shown);
+    const piece = pieceAt(view.nodes[shown], stage);
+    put(this.live, `${view.stages[stage]}. ${view.nodes[shown].title}${piece && piece.full ? `: gradient ${piece.full}` : ""}`);
+  }
+
+  // Bring a node into view, within the picture only: the page stays where it is.
+  show(i) {
+    if (!this.scale) return;
+    const node = this.view.nodes[i], box = this.scroller;
+    const x = (node.x + MARGIN) * this.scale, y = (node.y + MARGIN) * this.scale;
+    const near = 70 * this.scale;
+    if (y - near < box.scrollTop || y + near > box.scrollTop + box.clientHeight) box.scrollTop = y - box.clientHeight / 2;
+    if (x - near < box.scrollLeft || x + near > box.scrollLeft + box.clientWidth) box.scrollLeft = x - box.clientWidth / 2;
+  }
+
+  tell(i) {
+    const { view, stage } = this;
+    const node = view.nodes[i];
+    const piece = pieceAt(node, stage);
+    const parts = [];
+    const leaves = view.current[stage].length > 1 || (stage === this.last && this.last > 0);
+    if (leaves && this.chosen === null) {
+      parts.push(make("h4", { text: "The leaves" }), make("p", { class: "quiet", text: "The walk is over. What arrived here is what backward() adds to each leaf's grad." }));
+      for (const at of view.current[stage]) parts.push(make("h5", { text: view.nodes[at].title }), make("div", { class: "numbers", text: pieceAt(view.nodes[at], stage).full }));
+    } else {
+      parts.push(make("h4", { text: node.title }), make("p", { class: "quiet", text: node.what }));
+      if (piece && piece.full) parts.push(make("h5", { text: piece.complete ? "gradient that arrives, g" : "gradient so far (more is to come)" }), make("div", { class: "numbers", text: piece.full }));
+      this.tellRules(node, parts);
+      const table = make("table", { class: "facts" });
+      for (const [label, text] of node.facts) table.append(make("tr", {}, make("th", { scope: "row", text: label }), make("td", { text })));
+      if (node.rules.length || piece) parts.push(make("h5", { text: node.kind === "operation" ? "what ran" : "what it is" }));
+      parts.push(table);
+    }
+    this.panel.replaceChildren(...parts);
+    this.panel.scrollTop = 0;
+  }
+
+  tellRules(node, parts) {
+    const reached = node.turn !== null && node.turn <= this.stage;
+    for (const rule of node.rules) {
+      parts.push(make("h5", {}, reached ? "sends to " : "rule for ", rule.to, make("span", { class: "quiet", text: named(rule, this.view.nodes) })));
+      if (rule.code) parts.push(make("pre", { text: rule.code }));
+      if (reached) parts.push(make("div", { class: "numbers", text: rule.sent }));
+    }
+  }
+
+  onKey(event) {
+    event.stopPropagation(); // no key of ours may reach the notebook's commands
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    const { tagName } = event.target;
+    if (event.key === " " && tagName !== "BUTTON") this.toggle();
+    else if (tagName === "INPUT" || event.target === this.panel) return;
+    else if (event.key === "ArrowRight") this.go(this.stage + 1);
+    else if (event.key === "ArrowLeft") this.go(this.stage - 1);
+    else if (event.key === "Home") this.go(0);
+    else if (event.key === "End") this.go(this.last);
+    else if (event.key === "ArrowUp") this.choose(Math.max(0, this.shown() - 1));
+    else if (event.key === "ArrowDown") this.choose(Math.min(this.view.nodes.length - 1, this.shown() + 1));
+    else if (event.key === "Escape") this.choose(null);
+    else return;
+    event.preventDefault();
+  }
+
+  toggle() {
+    if (this.timer) this.pause();
+    else {
+      if (this.stage >= this.last) this.go(0);
+      this.timer = setInterval(() => {
+        this.go(this.stage + 1);
+        if (this.stage >= this.last) this.pause();
+      }, 1100);
+      this.showPlaying();
+    }
+  }
+
+  pause() {
+    clearInterval(this.timer);
+    this.timer = 0;
+    this.showPlaying();
+  }
+
+  showPlaying() {
+    this.play.textContent = this.timer ? "❚❚" : "▶\uFE0E";
+    this.play.setAttribute("aria-label", this.timer ? "pause" : "play");
+  }
+
+  destroy() {
+    this.pause();
+    for (const undo of this.cleanup) undo();
+    this.root.remove();
+    delete this.root.stepper;
+    this.view = this.model = null;
+  }
+}
+
+function named(rule, nodes) {
+  const { title } = nodes[rule.target];
+  return title === rule.to ? "" : `: ${title}`;
+}
+
+function put(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+// Text that fits; what is cut off stands in the panel.
+function fitted(text, room, letter) {
+  const most = Math.floor(room / letter);
+  return text.length <= most ? text : `${text.slice(0, Math.max(1, most - 1))}…`;
+}
+
+function render({ model, el }) {
+  const stepper = new GraphStepper(model, el);
+  return () => stepper.destroy();
+}
