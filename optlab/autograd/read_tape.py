@@ -199,7 +199,7 @@ class _Reader:
 
 def _saved(node: Any) -> list[tuple[int, Any]]:
     """Give what a node keeps, each with its place among inputs, output and shapes."""
-    if not node.order or node.saved is None:
+    if not node.order or node.saved.__class__ is not tuple:  # freed, or kept by the user's hooks
         return []
     return list(zip(node.recipe.sources, node.saved, strict=True))
 

@@ -223,7 +223,6 @@ def _run_alone(node: Any, g: Any) -> Iterator[tuple[int, Any, Any]]:
     alone.edges = tuple(
         None if edge is None else tape.Leaf(edge.shape, edge.dtype) for edge in node.edges
     )
-    alone.version = 0
     wanted = [i for i, edge in enumerate(node.edges) if edge is not None]
     parts = tape.backpropagate(
         alone, g, targets=[alone.edges[i] for i in wanted], retain_graph=True
