@@ -34,7 +34,9 @@ def _settings(name: str, given: dict[str, Any]) -> dict[str, Any]:
     for argument, value in given.items():
         if value is NOT_GIVEN or (argument == "dtype" and value is None):
             continue
-        if argument == "out":
+        if argument in ("axis", "keepdims"):
+            static[argument] = tuple(value) if isinstance(value, list) else value
+        elif argument == "out":
             if value is not None:
                 raise TypeError(
                     f"np.{name}(..., out=) writes into an existing array, which would lose the "
@@ -52,26 +54,19 @@ def _settings(name: str, given: dict[str, Any]) -> dict[str, Any]:
             if given.get("ddof", 0) != 0:
                 raise ValueError("ddof and correction are two names of one number; give one.")
             static["ddof"] = constant(value, f"{name} with correction=")
-        elif argument == "axis" and isinstance(value, list):
-            static["axis"] = tuple(value)
         else:
             static[argument] = constant(value, f"{name} with {argument}=")
     return static
 
 
 def _read(name: str, order: tuple[str, ...], args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Sort the arguments after the array by name."""
-    if len(args) > len(order):
-        raise TypeError(f"np.{name} takes at most {len(order)} arguments after the array.")
-    given = dict(zip(order, args, strict=False))
-    for argument, value in kwargs.items():
-        if argument not in order or argument in given:
-            again = "twice" if argument in given else "which it does not know"
-            raise TypeError(
-                f"np.{name} on Tensors got {argument}={value!r} {again}; it takes "
-                f"{', '.join(order)}."
-            )
-        given[argument] = value
+    """Sort the arguments after the array by name; that none comes twice, NumPy has seen to."""
+    given = dict(zip(order, args, strict=False)) | kwargs
+    unknown = [argument for argument in kwargs if argument not in order]
+    if unknown:
+        raise TypeError(
+            f"np.{name} on Tensors does not know {unknown[0]}=; it takes {', '.join(order)}."
+        )
     return given
 
 
@@ -86,6 +81,8 @@ def _taking(function: Any, order: tuple[str, ...], operation: Operation) -> Call
     name = function.__name__
 
     def called(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs:
+            return apply(operation, args)
         if not args:
             args = (kwargs.pop("a"),)
         return apply(operation, args[:1], _settings(name, _read(name, order, args[1:], kwargs)))
@@ -130,8 +127,8 @@ def _spread_of(function: Any) -> None:
             return apply(TABLE[function], args[:1], static)
         if function in (np.nanvar, np.nanstd):
             raise not_covered(f"{name} with mean=")
-        variance = apply(rules.VAR_ABOUT, (args[0], mean), static)
-        return variance if function is np.var else np.sqrt(variance)
+        about = rules.VAR_ABOUT if function is np.var else rules.STD_ABOUT
+        return apply(about, (args[0], mean), static)
 
 
 for spread_of in (np.var, np.std, np.nanvar, np.nanstd):
@@ -142,11 +139,6 @@ for spread_of in (np.var, np.std, np.nanvar, np.nanstd):
 def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN) -> Any:
     options = _settings("ptp", {"axis": axis, "out": out, "keepdims": keepdims})
     return np.subtract(np.max(a, **options), np.min(a, **options))
-
-
-@composed(rules.variance_about)
-def _variance_about(x: Any, mean: Any, **options: Any) -> Any:
-    return apply(rules.VAR_ABOUT, (x, mean), _settings("var", options))
 
 
 @composed(cumulative.add_reduceat)

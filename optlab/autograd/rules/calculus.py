@@ -9,8 +9,6 @@ import numpy as np
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.folding import Shape
 from optlab.autograd.rules.indexing import _scattered
-from optlab.autograd.rules.recurrence import raw
-from optlab.backend.arrays import zeros_beside
 
 # Convolution --------------------------------------------------------------------------------------
 
@@ -21,9 +19,7 @@ def _in_full(g: Any, n: int, m: int, mode: Any) -> Any:
     if mode in ("full", 2):
         return g
     before = shorter - 1 if mode in ("valid", 0) else (shorter - 1) // 2
-    after = n + m - 1 - g.shape[0] - before
-    zeros = [zeros_beside(raw(g), (length,)) for length in (before, after)]
-    return np.concatenate([zeros[0], g, zeros[1]])
+    return _scattered(g, slice(before, before + g.shape[0]), (n + m - 1,))
 
 
 def _other(g: Any, shape: Shape, other: Any, mode: Any) -> Any:
@@ -46,6 +42,11 @@ CONVOLVE = rule(
 # Interpolation ------------------------------------------------------------------------------------
 
 
+def _at(x: Any, index: Any) -> Any:
+    """Give ``x[index]``; an array of NumPy's own cannot be indexed by what stands for an array."""
+    return np.take(x, index) if isinstance(x, np.ndarray) else x[index]
+
+
 def _interp(
     g: Any, x: Any, xp: Any, fp: Any, needs: tuple[bool, ...], left: Any = None, right: Any = None
 ) -> tuple[Any, Any, Any]:
@@ -58,9 +59,9 @@ def _interp(
     low = np.clip(np.searchsorted(xp, x, side="right") - 1, 0, max(n - 2, 0))
     high = np.minimum(low + 1, n - 1)
     before, after = x < xp[0], x > xp[-1]
-    width = xp[high] - xp[low] if n > 1 else 1.0
-    share = np.where(before, 0.0, np.where(after, 1.0, (x - xp[low]) / width))
-    at_x = np.where(before | after, 0.0, g * ((fp[high] - fp[low]) / width))
+    width = _at(xp, high) - _at(xp, low) if n > 1 else 1.0
+    share = np.where(before, 0.0, np.where(after, 1.0, (x - _at(xp, low)) / width))
+    at_x = np.where(before | after, 0.0, g * ((_at(fp, high) - _at(fp, low)) / width))
     at_xp = at_fp = None
     if needs[1]:
         at_low, at_high = at_x * (share - 1.0), at_x * -share

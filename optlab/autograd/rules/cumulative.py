@@ -7,17 +7,15 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.folding import Shape, masked, numbers
+from optlab.autograd.rules.folding import Shape, beside, masked, numbers
 from optlab.autograd.rules.indexing import _scattered
 from optlab.autograd.rules.recurrence import (
     from_last,
     last,
-    linear_recurrence,
-    raw,
+    recurrence,
     reversed_recurrence,
 )
 from optlab.autograd.rules.reductions import below_infinity
-from optlab.backend.arrays import constants_beside, zeros_beside
 
 
 def _cumsum(g: Any, shape: Shape, axis: int | None) -> Any:
@@ -77,7 +75,7 @@ def _running_extreme(g: Any, x: Any, y: Any, axis: int) -> Any:
     g, x, y = last(g, axis), last(x, axis), last(y, axis)
     reaching = (x == y) | np.isnan(x)
     stays = ((y[..., 1:] == y[..., :-1]) | np.isnan(y[..., :-1])).astype(g.dtype)
-    reached_by = linear_recurrence(stays, reaching.astype(g.dtype))
+    reached_by = recurrence(stays, reaching.astype(g.dtype))
     return from_last(masked(reversed_recurrence(stays, g / reached_by), reaching), axis)
 
 
@@ -122,12 +120,12 @@ def _segments(g: Any, shape: Shape, indices: Any, axis: int) -> Any:
     following = np.append(start[1:], n)
     length = np.where(following > start, following - start, 1)
     of_segment = np.repeat(np.arange(start.size), length)
-    given = g[..., constants_beside(raw(g), of_segment)]
+    given = g[..., beside(g, of_segment)]
     if np.all(start[1:] > start[:-1]):  # each element is in one sum, but for those before them all
-        in_none = zeros_beside(raw(g), (*g.shape[:-1], int(start[0])))
-        return from_last(np.concatenate([in_none, given], axis=-1), axis)
+        at: Any = (..., slice(int(start[0]), None))
+        return from_last(_scattered(given, at, (*g.shape[:-1], n)), axis)
     place = np.arange(of_segment.size) + np.repeat(start - np.cumsum(length) + length, length)
-    at = (..., constants_beside(raw(g), place))
+    at = (..., beside(g, place))
     return from_last(_scattered(given, at, (*g.shape[:-1], n)), axis)
 
 

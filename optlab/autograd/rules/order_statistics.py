@@ -39,7 +39,7 @@ def _to_neighbours(g: Any, x: Any, axis: Axis, position: Any) -> Any:
     low = np.floor(position)
     share = position - low
     first_of_row = np.arange(math.prod(order.shape[:-1])).reshape((*order.shape[:-1], 1)) * n
-    total = 0.0
+    total: Any = 0.0
     for rank, part in ((low, 1.0 - share), (np.minimum(low + 1, n - 1), share)):
         ranks = np.broadcast_to(rank.astype(np.intp), g.shape)
         standing_there = np.take_along_axis(order, constants_beside(order, ranks), axis=-1)

@@ -10,6 +10,7 @@ from optlab.autograd.operation import rule
 from optlab.autograd.rules.folding import (
     Axis,
     aligned,
+    beside,
     cast_to,
     filled,
     folded_last,
@@ -17,12 +18,15 @@ from optlab.autograd.rules.folding import (
     numbers,
     unfolded,
 )
+from optlab.autograd.rules.indexing import _scattered
 from optlab.autograd.rules.recurrence import from_last, last, reversed_recurrence
 
 
 def _one_later(y: Any) -> Any:
     """Shift by one along the last axis, a 1 in front."""
-    return np.concatenate([np.ones_like(y[..., :1]), y[..., :-1]], axis=-1)
+    shifted = _scattered(y[..., :-1], (..., slice(1, None)), y.shape)
+    in_front = beside(y, np.arange(y.shape[-1]) == 0)
+    return np.where(in_front, 1.0, shifted)
 
 
 def _cumprod(g: Any, x: Any, y: Any, axis: int | None, dtype: Any) -> Any:
@@ -52,6 +56,8 @@ def _product_of_others(x: Any) -> Any:
 
     Products from both sides: O(n), without a division, and right where some elements are 0.
     """
+    if x.shape[-1] == 1:
+        return np.ones_like(x)
     before = np.cumprod(_one_later(x), axis=-1)
     after = np.flip(np.cumprod(_one_later(np.flip(x, -1)), axis=-1), -1)
     return before * after

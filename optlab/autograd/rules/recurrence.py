@@ -6,15 +6,8 @@ from typing import Any
 
 import numpy as np
 
-# The rules run operations on Tensors, and Tensors are made of the rules: the two modules import
-# each other, and meet when a rule runs.
-import optlab.autograd.tensor as engine
 from optlab.autograd.operation import rule
-
-
-def raw(x: Any) -> Any:
-    """Give the array inside a Tensor; anything else as it is."""
-    return engine.raw(x)
+from optlab.backend.arrays import array_module
 
 
 def last(x: Any, axis: int) -> Any:
@@ -51,9 +44,10 @@ def linear_recurrence(a: Any, b: Any) -> Any:
 
 
 def recurrence(a: Any, b: Any) -> Any:
-    """Give `linear_recurrence` of arrays or Tensors."""
-    if isinstance(a, engine.Tensor) or isinstance(b, engine.Tensor):
-        return engine.apply(RECURRENCE, (a, b))
+    """Give `linear_recurrence` of arrays, or of what stands for them (Tensors), in its own way."""
+    for x in (a, b):
+        if not isinstance(x, (np.ndarray, np.generic)) and array_module(x) is np:
+            return x.__array_function__(linear_recurrence, (type(x),), (a, b), {})
     return linear_recurrence(a, b)
 
 

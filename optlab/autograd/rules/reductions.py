@@ -200,15 +200,37 @@ def variance_about(x: Any, mean: Any, **options: Any) -> Any:
     return np.var(x, mean=mean, **options)
 
 
-def _var_about(g: Any, x: Any, mean: Any, axis: Axis, ddof: Any, where: Any) -> Any:
-    slope = 2 * aligned(g, x.shape, axis) / _freedom(x, axis, ddof, where)
+def deviation_about(x: Any, mean: Any, **options: Any) -> Any:
+    """Give ``np.std(x, mean=mean)``: the root of `variance_about`.
+
+    Examples
+    --------
+    >>> float(deviation_about(np.array([3.0, -3.0]), np.array([0.0])))
+    3.0
+    """
+    return np.std(x, mean=mean, **options)
+
+
+def _about(g: Any, x: Any, mean: Any, axis: Axis, ddof: Any, where: Any) -> Any:
+    slope = aligned(g, x.shape, axis) / _freedom(x, axis, ddof, where)
     return masked(slope * filled(x - mean, where, 0.0), where)
 
 
 VAR_ABOUT = rule(
     variance_about,
-    lambda g, x, mean, axis=None, ddof=0, where=True: _var_about(g, x, mean, axis, ddof, where),
-    lambda g, x, mean, axis=None, ddof=0, where=True: -_var_about(g, x, mean, axis, ddof, where),
+    lambda g, x, mean, axis=None, ddof=0, where=True: _about(2 * g, x, mean, axis, ddof, where),
+    lambda g, x, mean, axis=None, ddof=0, where=True: _about(-2 * g, x, mean, axis, ddof, where),
+    inputs="x mean",
+    static="axis ddof keepdims dtype where",
+)
+STD_ABOUT = rule(
+    deviation_about,
+    lambda g, x, mean, y, axis=None, ddof=0, where=True: _about(
+        _over_root(g, y), x, mean, axis, ddof, where
+    ),
+    lambda g, x, mean, y, axis=None, ddof=0, where=True: (
+        -_about(_over_root(g, y), x, mean, axis, ddof, where)
+    ),
     inputs="x mean",
     static="axis ddof keepdims dtype where",
 )

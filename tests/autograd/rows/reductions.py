@@ -104,21 +104,15 @@ for function in (np.var, np.std):
     put(function, "correction", f, distinct((2, 3)))
     f = with_static(function, axis=1, ddof=1, where=MASK)
     put(function, "where and ddof", f, distinct((3, 4)))
-put(
-    np.std,
-    "about a given mean",
-    lambda x, m: np.std(x, axis=1, mean=m),
-    distinct((2, 3)),
-    numbers((2, 1)),
-)
-for static in ({}, {"ddof": 1}, {"where": MASK}, {"keepdims": True}):
-    put(
-        rules.variance_about,
-        f"{sorted(static)}",
-        lambda x, m, static=static: np.var(x, axis=1, mean=m, **static),
-        distinct((3, 4)),
-        numbers((3, 1)),
-    )
+for function, ours in ((np.var, rules.variance_about), (np.std, rules.deviation_about)):
+    for static in ({}, {"ddof": 1}, {"where": MASK}, {"keepdims": True}):
+        put(
+            ours,
+            f"{sorted(static)}",
+            lambda x, m, f=function, static=static: f(x, axis=1, mean=m, **static),
+            distinct((3, 4)),
+            numbers((3, 1)),
+        )
 
 # With zeros among the factors ---------------------------------------------------------------------
 
