@@ -43,8 +43,10 @@ CONVOLVE = rule(
 
 
 def _at(x: Any, index: Any) -> Any:
-    """Give ``x[index]``; an array of NumPy's own cannot be indexed by what stands for an array."""
-    return np.take(x, index) if isinstance(x, np.ndarray) else x[index]
+    """Give ``x[index]``; NumPy's own arrays ask what stands for an array in this call only."""
+    if not isinstance(x, np.ndarray):
+        return x[index]
+    return np.take_along_axis(x, index.reshape((-1,)), axis=0).reshape(index.shape)
 
 
 def _interp(
