@@ -9,12 +9,14 @@ import numpy as np
 from optlab.autograd.composed.reductions import NOT_GIVEN, constant
 from optlab.autograd.composed.table import composed, not_covered
 from optlab.autograd.rules import calculus as rules
+from optlab.autograd.rules.folding import axes_of
 from optlab.autograd.tensor import apply, raw
-from optlab.backend.arrays import zeros_beside
+from optlab.backend.arrays import constants_beside, zeros_beside
 
 
-def _as_array(x: Any) -> Any:
-    return x if hasattr(x, "shape") else np.asarray(x)
+def _as_array(x: Any, beside: Any = None) -> Any:
+    """Give an array of numbers or lists, on the device of `beside`; anything else as it is."""
+    return x if hasattr(x, "shape") else constants_beside(raw(beside), np.asarray(x))
 
 
 def _part(x: Any, axis: int, index: Any) -> Any:
@@ -23,7 +25,6 @@ def _part(x: Any, axis: int, index: Any) -> Any:
 
 
 def _as_float(x: Any) -> Any:
-    x = _as_array(x)
     return x if x.dtype == np.float64 else x.astype(np.float64)
 
 
@@ -43,14 +44,13 @@ def _diff(
         raise ValueError("diff takes an array of at least one axis; got a single number.")
     place = axis % len(a.shape)
     across = tuple(1 if i == place else length for i, length in enumerate(a.shape))
-    ends = [
-        x if x is NOT_GIVEN or np.ndim(x) else np.broadcast_to(x, across) for x in (prepend, append)
-    ]
-    joined = [x for x in (ends[0], a, ends[1]) if x is not NOT_GIVEN]
+    joined = [_as_array(x, beside=a) for x in (prepend, a, append) if x is not NOT_GIVEN]
+    joined = [np.broadcast_to(x, across) if len(x.shape) == 0 else x for x in joined]
     if len(joined) > 1:
         a = np.concatenate(joined, axis)
+    subtract = np.not_equal if a.dtype == bool else np.subtract
     for _ in range(n):
-        a = _part(a, axis, slice(1, None)) - _part(a, axis, slice(None, -1))
+        a = subtract(_part(a, axis, slice(1, None)), _part(a, axis, slice(None, -1)))
     return a
 
 
@@ -61,7 +61,7 @@ def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     for name, end in (("to_begin", to_begin), ("to_end", to_end)):
         if end is None:
             continue
-        end = np.reshape(end, (-1,))
+        end = np.reshape(_as_array(end, beside=ary), (-1,))
         if not np.can_cast(end.dtype, ary.dtype, casting="same_kind"):
             raise TypeError(f"{name} of dtype {end.dtype} does not fit an array of {ary.dtype}.")
         ends.append((name, end if end.dtype == ary.dtype else end.astype(ary.dtype)))
@@ -78,7 +78,7 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> A
     f = _as_array(f)
     if f.dtype.kind in "iub":
         f = f.astype(np.float64)
-    axes = range(len(f.shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = axes_of(len(f.shape), tuple(axis) if isinstance(axis, list) else axis)
     if edge_order not in (1, 2):
         raise ValueError(f"edge_order is 1 or 2; got {edge_order}.")
     if len(varargs) == 1 and np.ndim(varargs[0]) == 0:
@@ -96,17 +96,17 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> A
                 f"a gradient with edge_order={edge_order} takes at least {edge_order + 1} "
                 f"elements along its axis; got {length}."
             )
-        step = _steps(varargs[i], length) if varargs else 1.0
+        step = _steps(varargs[i], f, length) if varargs else 1.0
         slope = _slope(f, along, step, edge_order)
         found.append(slope if slope.dtype == f.dtype else slope.astype(f.dtype))
     return found[0] if len(found) == 1 else tuple(found)
 
 
-def _steps(spacing: Any, length: int) -> Any:
+def _steps(spacing: Any, f: Any, length: int) -> Any:
     """Give the distances between neighbours: one number if they are all the same."""
     if np.ndim(spacing) == 0:
         return spacing
-    spacing = _as_array(spacing)
+    spacing = _as_array(spacing, beside=f)
     if spacing.shape != (length,):
         raise ValueError(
             f"the coordinates along an axis of length {length} have shape ({length},); got "
@@ -160,13 +160,13 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     y = _as_array(y)
     if x is None:
         width = dx
-    elif np.ndim(x) == 1:
-        width = np.diff(x)
-        shape = [1] * len(y.shape)
-        shape[axis] = width.shape[0]
-        width = width.reshape(tuple(shape))
     else:
-        width = np.diff(x, axis=axis)
+        x = _as_array(x, beside=y)
+        width = np.diff(x, axis=axis if len(x.shape) > 1 else -1)
+        if len(x.shape) == 1:
+            shape = [1] * len(y.shape)
+            shape[axis] = width.shape[0]
+            width = width.reshape(tuple(shape))
     pairs = _part(y, axis, slice(1, None)) + _part(y, axis, slice(None, -1))
     return np.sum(width * pairs / 2.0, axis=axis)
 
@@ -178,7 +178,7 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 def _polyval(p: Any, x: Any) -> Any:
     if isinstance(p, np.poly1d) or isinstance(x, np.poly1d):
         raise not_covered("polyval with a poly1d")
-    p, x = _as_array(p), _as_array(x)
+    p, x = _as_array(p), _as_array(x, beside=p)
     value: Any = np.zeros_like(x)
     for coefficient in p:
         value = value * x + coefficient
@@ -211,13 +211,14 @@ def _mode(mode: Any) -> Any:
 
 @composed(np.convolve)
 def _convolve(a: Any, v: Any, mode: Any = "full") -> Any:
-    a, v = (_as_array(x) if np.ndim(x) else np.reshape(x, (1,)) for x in (a, v))
+    a, v = _as_array(a, beside=v), _as_array(v, beside=a)
+    a, v = (np.reshape(x, (1,)) if len(x.shape) == 0 else x for x in (a, v))
     return apply(rules.CONVOLVE, (a, v), {"mode": _mode(mode)})
 
 
 @composed(np.correlate)
 def _correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
-    a, v = _as_array(a), _as_array(v)
+    a, v = _as_array(a, beside=v), _as_array(v, beside=a)
     if a.shape[0] < v.shape[0]:  # NumPy slides the shorter along the longer
         return np.flip(_convolve(v, np.flip(a, 0), mode), 0)
     return _convolve(a, np.flip(v, 0), mode)
@@ -227,6 +228,10 @@ def _correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
 def _interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:
+    one = next((part for part in (fp, x, xp) if hasattr(part, "shape")), None)
+    x, xp, fp = (_as_array(part, beside=one) for part in (x, xp, fp))
+    if fp.dtype.kind == "c":
+        raise not_covered("interp with complex fp")
     x, xp, fp = _as_float(x), _as_float(xp), _as_float(fp)
     if len(xp.shape) != 1 or xp.shape != fp.shape:
         raise ValueError(

@@ -86,7 +86,9 @@ def _cov(
 ) -> Any:
     given = [_as_array(x) for x in (m, y) if x is not None]
     dtype = np.dtype(dtype or np.result_type(*(x.dtype for x in given), np.float64))
-    variables = [_rows(x, rowvar, dtype) for x in given]
+    variables = [_rows(given[0], rowvar, dtype)]
+    # A second set that is one row is one variable, whatever rowvar says of the first.
+    variables += [_rows(x, rowvar or x.shape[:1] == (1,), dtype) for x in given[1:]]
     rows = variables[0] if y is None else np.concatenate(variables, axis=0)
     samples = rows.shape[1]
     if ddof is None:

@@ -80,12 +80,24 @@ def _quantile(g: Any, x: Any, q: Any, axis: Axis, method: str) -> Any:
     return _to_neighbours(g, x, axis, position)
 
 
+def _of_array(quantile: Any) -> Any:
+    """Let a quantile take several `q`, which then must lie where the array lies."""
+
+    def forward(x: Any, q: Any, **options: Any) -> Any:
+        return quantile(x, q if isinstance(q, (int, float)) else constants_beside(x, q), **options)
+
+    return forward
+
+
+_nanquantiles = _of_array(np.nanquantile)
+
+
 def _nanquantile(g: Any, x: Any, q: Any, axis: Axis, method: str) -> Any:
     g = _one_row_each(g, x.shape, axis, q)
     n = _counts(x, axis)
-    ramp = np.arange(float(folded_last(x, axis).shape[-1]))
+    ramp = constants_beside(n, np.arange(float(folded_last(x, axis).shape[-1])))
     rows = np.where(ramp < n, ramp, np.nan)
-    position = np.nanquantile(rows, np.ravel(q), axis=-1, method=method)  # type: ignore[call-overload]
+    position = _nanquantiles(rows, np.ravel(q), axis=-1, method=method)
     found = _to_neighbours(g, x, axis, np.moveaxis(position, 0, -1))
     return masked(found, numbers(x))
 
@@ -96,11 +108,13 @@ rule(
     np.quantile,
     lambda g, x, q, axis=None, method="linear": _quantile(g, x, q, axis, method),
     static="q axis method keepdims",
+    forward=_of_array(np.quantile),
 )
 rule(
     np.nanquantile,
     lambda g, x, q, axis=None, method="linear": _nanquantile(g, x, q, axis, method),
     static="q axis method keepdims",
+    forward=_nanquantiles,
 )
 rule(
     np.percentile,
@@ -108,6 +122,7 @@ rule(
         g, x, np.true_divide(q, 100), axis, method
     ),
     static="q axis method keepdims",
+    forward=_of_array(np.percentile),
 )
 rule(
     np.nanpercentile,
@@ -115,4 +130,5 @@ rule(
         g, x, np.true_divide(q, 100), axis, method
     ),
     static="q axis method keepdims",
+    forward=_of_array(np.nanpercentile),
 )

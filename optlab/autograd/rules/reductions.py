@@ -102,8 +102,8 @@ def hypot_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any
 
     Examples
     --------
-    >>> float(hypot_reduce(np.array([3e200, 4e200])))
-    5e+200
+    >>> float(hypot_reduce(np.array([0.0, 1e200])))
+    1e+200
     """
     return np.hypot.reduce(x, axis=axis, keepdims=keepdims, **options)
 

@@ -264,6 +264,13 @@ for function in (np.cov, np.corrcoef):
         numbers((5, 2)),
         numbers((5, 1), seed=2),
     )
+put(
+    np.cov,
+    "columns and one row",
+    lambda x, y: np.cov(x, y, rowvar=False),
+    numbers((5, 2)),
+    numbers((1, 5), seed=2),
+)
 put(np.cov, "one row", np.cov, numbers((5,)))
 for static in (
     {"bias": True}, {"ddof": 2}, {"dtype": np.float64}, {"fweights": [1, 2, 1, 3, 1]},
