@@ -13,6 +13,7 @@ import numpy as np
 
 from optlab.autograd.composed import COMPOSED, not_covered
 from optlab.autograd.operation import TABLE
+from optlab.autograd.rules import cumulative, reductions
 from optlab.autograd.tensor import Tensor, apply, raw
 
 #: Functions without a derivative: they see the values and give plain arrays.
@@ -33,12 +34,27 @@ PLAIN: set[Any] = {
 #: Functions that write into their first argument.
 IN_PLACE: set[Any] = {np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal}
 
-#: Ufuncs whose ``reduce`` is a function of its own.
-REDUCTIONS: dict[Any, Any] = {
-    np.add: np.sum,
-    np.multiply: np.prod,
-    np.maximum: np.max,
-    np.minimum: np.min,
+#: Ufuncs whose ``reduce``, ``accumulate`` or ``reduceat`` is a function of its own.
+REDUCTIONS: dict[str, dict[Any, Any]] = {
+    "reduce": {
+        np.add: np.sum,
+        np.multiply: np.prod,
+        np.maximum: np.max,
+        np.minimum: np.min,
+        np.fmax: reductions.fmax_reduce,
+        np.fmin: reductions.fmin_reduce,
+        np.logaddexp: reductions.logaddexp_reduce,
+        np.logaddexp2: reductions.logaddexp2_reduce,
+        np.hypot: reductions.hypot_reduce,
+    },
+    "accumulate": {
+        np.add: np.cumsum,
+        np.multiply: np.cumprod,
+        np.maximum: cumulative.maximum_accumulate,
+        np.minimum: cumulative.minimum_accumulate,
+        np.logaddexp: cumulative.logaddexp_accumulate,
+    },
+    "reduceat": {np.add: cumulative.add_reduceat},
 }
 
 
@@ -69,12 +85,13 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
             if kwargs:
                 operation.bind(inputs, kwargs)
             return apply(operation, inputs)
-    elif method == "reduce" and ufunc in REDUCTIONS:
-        kwargs.setdefault("axis", 0)
-        return array_function(REDUCTIONS[ufunc], inputs, kwargs)
-    elif method == "accumulate" and ufunc is np.add:
-        kwargs.setdefault("axis", 0)
-        return array_function(np.cumsum, inputs, kwargs)
+    elif method in REDUCTIONS:
+        function = REDUCTIONS[method].get(ufunc)
+        if function is not None:
+            kwargs.setdefault("axis", 0)
+            return array_function(function, inputs, kwargs)
+        if ufunc in PLAIN or not _needs_grad(inputs):
+            return getattr(ufunc, method)(*[raw(x) for x in inputs], **kwargs)
     elif method == "at":
         raise TypeError(
             f"np.{ufunc.__name__}.at writes in place, which would lose the gradient of a Tensor. "

@@ -23,6 +23,12 @@ def _in_place(name: str) -> TypeError:
     )
 
 
+def _called(function: Any, *args: Any, **options: Any) -> Tensor:
+    """Call a function of NumPy on a Tensor, which gives a Tensor."""
+    result: Tensor = function(*args, **options)
+    return result
+
+
 class ArrayMethods:
     """``t.sum()``, ``t.reshape(...)`` and the like: each is one operation of the table."""
 
@@ -31,49 +37,119 @@ class ArrayMethods:
     data: Any
     node: Any
 
-    def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+    def sum(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = np._NoValue,
+        where: Any = True,
+    ) -> Tensor:
         """Add up elements over `axis` (all of them by default)."""
-        return engine.apply(reductions.SUM, (self,), {"axis": axis, "keepdims": keepdims})
+        if dtype is out is None and initial is np._NoValue and where is True:
+            return engine.apply(reductions.SUM, (self,), {"axis": axis, "keepdims": keepdims})
+        return _called(np.sum, self, axis, dtype, out, keepdims, initial, where)
 
-    def mean(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+    def mean(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        *,
+        where: Any = True,
+    ) -> Tensor:
         """Average elements over `axis`."""
-        return engine.apply(reductions.MEAN, (self,), {"axis": axis, "keepdims": keepdims})
+        if dtype is out is None and where is True:
+            return engine.apply(reductions.MEAN, (self,), {"axis": axis, "keepdims": keepdims})
+        return _called(np.mean, self, axis, dtype, out, keepdims, where=where)
 
-    def max(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+    def max(
+        self,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = np._NoValue,
+        where: Any = True,
+    ) -> Tensor:
         """Give the largest element over `axis`; where several tie they share its gradient."""
-        return engine.apply(reductions.MAX, (self,), {"axis": axis, "keepdims": keepdims})
+        if out is None and initial is np._NoValue and where is True:
+            return engine.apply(reductions.MAX, (self,), {"axis": axis, "keepdims": keepdims})
+        return _called(np.max, self, axis, out, keepdims, initial, where)
 
-    def min(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+    def min(
+        self,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = np._NoValue,
+        where: Any = True,
+    ) -> Tensor:
         """Give the smallest element over `axis`; where several tie they share its gradient."""
-        return engine.apply(reductions.MIN, (self,), {"axis": axis, "keepdims": keepdims})
+        if out is None and initial is np._NoValue and where is True:
+            return engine.apply(reductions.MIN, (self,), {"axis": axis, "keepdims": keepdims})
+        return _called(np.min, self, axis, out, keepdims, initial, where)
 
-    def prod(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+    def prod(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = np._NoValue,
+        where: Any = True,
+    ) -> Tensor:
         """Multiply elements over `axis`."""
-        return engine.apply(reductions.PROD, (self,), {"axis": axis, "keepdims": keepdims})
+        return _called(np.prod, self, axis, dtype, out, keepdims, initial, where)
 
-    def var(self, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-        """Give the variance over `axis`."""
-        return engine.apply(
-            reductions.VAR, (self,), {"axis": axis, "ddof": ddof, "keepdims": keepdims}
-        )
+    def var(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        **options: Any,
+    ) -> Tensor:
+        """Give the variance over `axis`; more options as ``np.var`` has them."""
+        return _called(np.var, self, axis, dtype, out, ddof, keepdims, **options)
 
-    def std(self, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-        """Give the standard deviation over `axis`."""
-        return engine.apply(
-            reductions.STD, (self,), {"axis": axis, "ddof": ddof, "keepdims": keepdims}
-        )
+    def std(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        **options: Any,
+    ) -> Tensor:
+        """Give the standard deviation over `axis`; more options as ``np.std`` has them."""
+        return _called(np.std, self, axis, dtype, out, ddof, keepdims, **options)
 
-    def cumsum(self, axis: Any = None) -> Tensor:
+    def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
         """Give running sums along `axis`."""
-        return engine.apply(reductions.CUMSUM, (self,), {"axis": axis})
+        return _called(np.cumsum, self, axis, dtype, out)
 
-    def argmax(self, axis: Any = None) -> Any:
+    def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
+        """Give running products along `axis`."""
+        return _called(np.cumprod, self, axis, dtype, out)
+
+    def argmax(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
         """Give the position of the largest element, a plain array of integers."""
-        return self.data.argmax(axis=axis)
+        return np.argmax(self.data, axis, out, keepdims=keepdims)
 
-    def argmin(self, axis: Any = None) -> Any:
+    def argmin(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
         """Give the position of the smallest element, a plain array of integers."""
-        return self.data.argmin(axis=axis)
+        return np.argmin(self.data, axis, out, keepdims=keepdims)
+
+    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False, **where: Any) -> Any:
+        """Say whether all elements (over `axis`) are other than 0, in plain booleans."""
+        return np.all(self.data, axis, out, keepdims, **where)
+
+    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False, **where: Any) -> Any:
+        """Say whether some element (over `axis`) is other than 0, in plain booleans."""
+        return np.any(self.data, axis, out, keepdims, **where)
 
     def dot(self, other: Any) -> Tensor:
         """Give ``np.dot(self, other)``."""
@@ -178,17 +254,6 @@ class ArrayMethods:
     def searchsorted(self, v: Any, side: Any = "left", sorter: Any = None) -> Any:
         """Give the positions at which `v` would go into this sorted Tensor, a plain array."""
         return self.data.searchsorted(engine.raw(v), side, engine.raw(sorter))
-
-    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False, **where: Any) -> Any:
-        """Say whether no element is 0: a plain array, or one truth value."""
-        return np.all(self.data, axis, out, keepdims, **where)
-
-    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False, **where: Any) -> Any:
-        """Say whether some element is not 0: a plain array, or one truth value."""
-        return np.any(self.data, axis, out, keepdims, **where)
-
-    # What NumPy's arrays do to themselves. Tensors give something new, so the names are refused
-    # before somebody takes an unsorted Tensor for a sorted one.
 
     def sort(self, *args: Any, **kwargs: Any) -> Any:
         """Refused: arrays sort themselves in place; ``np.sort(t)`` gives a sorted Tensor."""

@@ -44,6 +44,18 @@ def zeros_beside(array: Any, shape: Shape) -> Any:
     return array_module(array).zeros(shape, array.dtype)
 
 
+def constants_beside(array: Any, values: Any) -> Any:
+    """Give an array that was computed from shapes alone on the device of `array`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> constants_beside(np.float32(1), [2, 0])
+    array([2, 0])
+    """
+    return array_module(array).asarray(values)
+
+
 def as_float(value: Any, name: str) -> float:
     """Read one number (float, int, NumPy scalar, one-element array or Tensor) as a Python float.
 

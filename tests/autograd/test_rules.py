@@ -176,15 +176,12 @@ def test_a_list_is_as_good_as_an_array(name: str) -> None:
 
 def _refused() -> Iterator[Any]:
     t = ol.to_tensor([[1.0, 2.0]], requires_grad=True)
-    yield pytest.param(lambda: np.sum(t, dtype="float64"), "dtype", id="sum dtype")
-    yield pytest.param(lambda: np.sum(t, where=t > 1), "where", id="sum where")
-    yield pytest.param(lambda: np.max(t, initial=3.0), "initial", id="max initial")
     yield pytest.param(lambda: np.exp(t, where=t > 1), "where", id="exp where")
     yield pytest.param(lambda: np.exp(t, dtype="float32"), "dtype", id="exp dtype")
     yield pytest.param(lambda: np.roots(t), "roots", id="no rule")
     yield pytest.param(lambda: np.gcd(t, t), "gcd", id="no rule, a ufunc")
-    yield pytest.param(lambda: np.multiply.accumulate(t), "multiply.accumulate", id="accumulate")
-    yield pytest.param(lambda: np.add.reduceat(t, [0]), "add.reduceat", id="reduceat")
+    yield pytest.param(lambda: np.divide.accumulate(t), "divide.accumulate", id="accumulate")
+    yield pytest.param(lambda: np.multiply.reduceat(t, [0]), "multiply.reduceat", id="reduceat")
 
 
 @pytest.mark.parametrize(("call", "named"), list(_refused()))

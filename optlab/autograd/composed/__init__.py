@@ -1,6 +1,7 @@
 """Functions of NumPy written with other functions, so that they need no rule of their own."""
 
 from optlab.autograd.composed import (
+    calculus,
     decompositions,
     einsum,
     elementwise,
@@ -14,11 +15,12 @@ from optlab.autograd.composed import (
     shapes,
     sorting,
     spacing,
+    statistics,
 )
 from optlab.autograd.composed.table import COMPOSED, composed, not_covered
 
 __all__ = [
-    "COMPOSED", "composed", "decompositions", "einsum", "elementwise", "indexing", "joining",
-    "linear_algebra", "norms", "not_covered", "padding", "piecewise", "reductions", "shapes",
-    "sorting", "spacing",
+    "COMPOSED", "calculus", "composed", "decompositions", "einsum", "elementwise", "indexing",
+    "joining", "linear_algebra", "norms", "not_covered", "padding", "piecewise", "reductions",
+    "shapes", "sorting", "spacing", "statistics",
 ]  # fmt: skip

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.composed.table import composed
+from optlab.autograd.rules.folding import count
 from optlab.autograd.rules.norms import NORM, NUCLEAR_NORM, NUMBER_OF_NONZEROS, POWER_NORM
-from optlab.autograd.rules.reductions import count
 from optlab.autograd.tensor import apply
 
 Axes = tuple[int, ...]

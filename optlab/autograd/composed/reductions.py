@@ -1,19 +1,182 @@
-"""Functions of NumPy that fold axes away, written with other functions."""
+"""Functions of NumPy that fold axes away: their arguments, and those written with other functions.
+
+The rules stand in `optlab.autograd.rules`; here every argument that NumPy takes is read, and one
+that is not covered is refused by name.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from optlab.autograd.composed.table import composed
+from optlab.autograd.composed.table import COMPOSED, composed, not_covered
+from optlab.autograd.operation import TABLE, Operation
+from optlab.autograd.rules import cumulative
+from optlab.autograd.rules import reductions as rules
+from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.backend.arrays import zeros_beside
+
+NOT_GIVEN = np._NoValue
 
 
-@composed(np.amax)
-def _amax(a: Any, *args: Any, **kwargs: Any) -> Any:
-    return np.max(a, *args, **kwargs)
+def constant(x: Any, name: str) -> Any:
+    """Give the value of an argument through which no gradient passes."""
+    if isinstance(x, Tensor) and x.node is not None:
+        raise not_covered(f"{name} given as a Tensor that needs a gradient")
+    return raw(x)
 
 
-@composed(np.amin)
-def _amin(a: Any, *args: Any, **kwargs: Any) -> Any:
-    return np.min(a, *args, **kwargs)
+def _settings(name: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Keep the arguments that say something, in the names that rules read."""
+    static: dict[str, Any] = {}
+    for argument, value in given.items():
+        if value is NOT_GIVEN or (argument == "dtype" and value is None):
+            continue
+        if argument in ("axis", "keepdims"):
+            static[argument] = tuple(value) if isinstance(value, list) else value
+        elif argument == "out":
+            if value is not None:
+                raise TypeError(
+                    f"np.{name}(..., out=) writes into an existing array, which would lose the "
+                    "gradient of a Tensor. Use the value that it returns."
+                )
+        elif argument in ("overwrite_input", "weights"):
+            if value is not None and value is not False:
+                raise not_covered(f"{name} with {argument}=")
+        elif argument == "where":
+            if value is not True:
+                static["where"] = (
+                    np.asarray(value) if isinstance(value, (list, tuple)) else raw(value)
+                )
+        elif argument == "correction":
+            if given.get("ddof", 0) != 0:
+                raise ValueError("ddof and correction are two names of one number; give one.")
+            static["ddof"] = constant(value, f"{name} with correction=")
+        else:
+            static[argument] = constant(value, f"{name} with {argument}=")
+    return static
+
+
+def _read(name: str, order: tuple[str, ...], args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Sort the arguments after the array by name; that none comes twice, NumPy has seen to."""
+    given = dict(zip(order, args, strict=False)) | kwargs
+    unknown = [argument for argument in kwargs if argument not in order]
+    if unknown:
+        raise TypeError(
+            f"np.{name} on Tensors does not know {unknown[0]}=; it takes {', '.join(order)}."
+        )
+    return given
+
+
+def _takes(functions: Any, arguments: str, operation: Operation | None = None) -> None:
+    """Let functions with a rule take all of NumPy's arguments, in NumPy's order."""
+    order = tuple(arguments.split())
+    for function in functions:
+        COMPOSED[function] = _taking(function, order, operation or TABLE[function])
+
+
+def _taking(function: Any, order: tuple[str, ...], operation: Operation) -> Callable[..., Any]:
+    name = function.__name__
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs:
+            return apply(operation, args)
+        if not args:
+            args = (kwargs.pop("a"),)
+        return apply(operation, args[:1], _settings(name, _read(name, order, args[1:], kwargs)))
+
+    return called
+
+
+_FOLDING = "axis dtype out keepdims initial where"
+_takes((np.sum, np.prod, np.nansum, np.nanprod), _FOLDING)
+_takes((rules.logaddexp_reduce, rules.logaddexp2_reduce, rules.hypot_reduce), _FOLDING)
+_takes((rules.fmax_reduce, rules.fmin_reduce), _FOLDING)
+_takes((np.mean, np.nanmean), "axis dtype out keepdims where")
+_takes((np.max, np.min, np.nanmax, np.nanmin), "axis out keepdims initial where")
+_takes((np.amax,), "axis out keepdims initial where", TABLE[np.max])
+_takes((np.amin,), "axis out keepdims initial where", TABLE[np.min])
+_takes((np.cumsum, np.cumprod, np.nancumsum, np.nancumprod), "axis dtype out")
+_takes(
+    (cumulative.maximum_accumulate, cumulative.minimum_accumulate, cumulative.logaddexp_accumulate),
+    "axis dtype out",
+)
+_takes((np.median, np.nanmedian), "axis out overwrite_input keepdims")
+_takes(
+    (np.quantile, np.percentile, np.nanquantile, np.nanpercentile),
+    "q axis out overwrite_input method keepdims weights",
+)
+
+_SPREADS = tuple("axis dtype out ddof keepdims where mean correction".split())
+
+
+def _spread_of(function: Any) -> None:
+    """Let a variance or standard deviation take NumPy's arguments, a given mean among them."""
+    name = function.__name__
+
+    @composed(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if not args:
+            args = (kwargs.pop("a"),)
+        given = _read(name, _SPREADS, args[1:], kwargs)
+        mean = given.pop("mean", NOT_GIVEN)
+        static = _settings(name, given)
+        if mean is NOT_GIVEN:
+            return apply(TABLE[function], args[:1], static)
+        if function in (np.nanvar, np.nanstd):
+            raise not_covered(f"{name} with mean=")
+        about = rules.VAR_ABOUT if function is np.var else rules.STD_ABOUT
+        return apply(about, (args[0], mean), static)
+
+
+for spread_of in (np.var, np.std, np.nanvar, np.nanstd):
+    _spread_of(spread_of)
+
+
+@composed(np.ptp)
+def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN) -> Any:
+    options = _settings("ptp", {"axis": axis, "out": out, "keepdims": keepdims})
+    return np.subtract(np.max(a, **options), np.min(a, **options))
+
+
+@composed(cumulative.add_reduceat)
+def _add_reduceat(x: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+    options = _settings("add.reduceat", {"axis": axis, "dtype": dtype, "out": out})
+    indices = constant(indices, "add.reduceat with its indices")
+    return apply(TABLE[cumulative.add_reduceat], (x,), {"indices": indices, **options})
+
+
+def _running(function: Any, first: float) -> Callable[..., Any]:
+    """Write a function of the array API with the older one."""
+
+    def called(
+        x: Any,
+        /,
+        *,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        include_initial: bool = False,
+    ) -> Any:
+        if axis is None:
+            if np.ndim(x) > 1:
+                raise ValueError(
+                    f"an array of {np.ndim(x)} axes needs axis=: say along which to accumulate."
+                )
+            axis = 0
+        running = function(x, axis=axis, dtype=dtype, out=out)
+        if not include_initial:
+            return running
+        shape = list(running.shape)
+        shape[axis] = 1
+        initial = zeros_beside(raw(running), tuple(shape)) + running.dtype.type(first)
+        return np.concatenate([initial, running], axis=axis)
+
+    return called
+
+
+if hasattr(np, "cumulative_sum"):  # NumPy 2.1
+    composed(np.cumulative_sum)(_running(np.cumsum, 0.0))
+    composed(np.cumulative_prod)(_running(np.cumprod, 1.0))

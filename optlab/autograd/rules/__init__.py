@@ -5,6 +5,8 @@ arrays moves it to the GPU. How to read a row stands in `optlab.autograd.operati
 """
 
 from optlab.autograd.rules import (
+    calculus,
+    cumulative,
     decompositions,
     determinants,
     einsum,
@@ -14,8 +16,11 @@ from optlab.autograd.rules import (
     joining,
     linear_algebra,
     norms,
+    order_statistics,
     padding,
+    products,
     random,
+    recurrence,
     reductions,
     shapes,
     sorting,
@@ -23,7 +28,7 @@ from optlab.autograd.rules import (
 )
 
 __all__ = [
-    "decompositions", "determinants", "einsum", "elementwise", "gamma", "indexing", "joining",
-    "linear_algebra", "norms", "padding", "random", "reductions", "shapes", "sorting",
-    "spacing",
+    "calculus", "cumulative", "decompositions", "determinants", "einsum", "elementwise",
+    "gamma", "indexing", "joining", "linear_algebra", "norms", "order_statistics", "padding",
+    "products", "random", "recurrence", "reductions", "shapes", "sorting", "spacing",
 ]  # fmt: skip

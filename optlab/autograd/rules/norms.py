@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
+from optlab.autograd.rules.folding import spread
 from optlab.autograd.rules.matrices import (
     column,
     not_zero,
@@ -21,7 +22,6 @@ from optlab.autograd.rules.matrices import (
     run,
     transposed,
 )
-from optlab.autograd.rules.reductions import spread
 
 
 def euclidean_norm(x: Any, axis: Any = None, keepdims: Any = False) -> Any:

@@ -1,147 +1,329 @@
-"""Derivative rules of functions that fold an axis away, and of running sums."""
+"""Derivative rules of functions that fold an axis away.
+
+Every rule takes NumPy's own options. ``where`` is the mask of the elements that take part (True for
+all of them); the others have gradient 0 whatever stands there, NaN and infinity included. The
+functions that skip NaN have the same rules, with the NaN masked.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from optlab.autograd.operation import rule
-
-Axis = int | tuple[int, ...] | None
-Shape = tuple[int, ...]
-
-
-def kept(shape: Shape, axis: Axis) -> Shape:
-    """Give the shape that a reduction with ``keepdims=True`` has.
-
-    Examples
-    --------
-    >>> kept((2, 3, 4), (0, -1))
-    (1, 3, 1)
-    """
-    if axis is None:
-        return (1,) * len(shape)
-    folded = (
-        {a % len(shape) for a in (axis if isinstance(axis, tuple) else (axis,))} if shape else ()
-    )
-    return tuple(1 if i in folded else length for i, length in enumerate(shape))
+from optlab.autograd.rules.folding import (
+    Axis,
+    Shape,
+    aligned,
+    at_least_1,
+    cast_to,
+    count,
+    filled,
+    masked,
+    members,
+    numbers,
+    spread,
+)
 
 
-def count(shape: Shape, axis: Axis) -> int:
-    """Give the number of elements that fold into one.
+def _fold(ufunc: np.ufunc) -> Callable[..., Any]:
+    """Give the reduction by `ufunc`, over all axes unless told otherwise."""
 
-    Examples
-    --------
-    >>> count((2, 3, 4), (0, -1))
-    8
-    """
-    if axis is None:
-        return math.prod(shape)
-    return math.prod(shape[a] for a in (axis if isinstance(axis, tuple) else (axis,)))
+    def forward(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+        return ufunc.reduce(x, axis=axis, keepdims=keepdims, **options)
+
+    return forward
 
 
-def spread(g: Any, shape: Shape, axis: Axis) -> Any:
-    """Give every element of the original shape the gradient of the result it went into."""
-    return np.broadcast_to(g.reshape(kept(shape, axis)), shape)
+# Sums and means -----------------------------------------------------------------------------------
 
 
-def _shared_among_ties(g: Any, x: Any, y: Any, axis: Axis) -> Any:
-    """Give the gradient of a maximum or minimum, shared equally where several elements reach it."""
-    reached = x == y.reshape(kept(x.shape, axis))
-    share = reached / np.sum(reached, axis=axis, keepdims=True).astype(x.dtype)
-    return spread(g, x.shape, axis) * share
-
-
-def _others(x: Any, axis: int) -> Any:
-    """Give, for each element, the product of the others along `axis`, also where some are 0."""
-    n = x.shape[axis]
-    last = np.moveaxis(x, axis, -1)
-    table = np.where(np.eye(n, dtype=bool), 1.0, np.expand_dims(last, -2))
-    return np.moveaxis(np.prod(table, axis=-1), -1, axis)
-
-
-def _prod(g: Any, x: Any, y: Any, axis: Axis) -> Any:
-    if axis is None:
-        return (
-            (g * _others(np.reshape(x, (-1,)), 0)).reshape(x.shape) if _has_zero(x) else g * y / x
-        )
-    if not _has_zero(x):
-        return spread(g * y, x.shape, axis) / x
-    if isinstance(axis, tuple):
-        axes = tuple(sorted(a % x.ndim for a in axis))
-        rest = tuple(i for i in range(x.ndim) if i not in axes)
-        order = rest + axes
-        flat = np.transpose(x, order).reshape((*(x.shape[i] for i in rest), -1))
-        back = tuple(order.index(i) for i in range(x.ndim))
-        others = np.transpose(_others(flat, -1).reshape(tuple(x.shape[i] for i in order)), back)
-    else:
-        others = _others(x, axis)
-    return spread(g, x.shape, axis) * others
-
-
-def _has_zero(x: Any) -> bool:
-    try:
-        return bool(np.any(x == 0))
-    except TypeError as error:  # arrays that have no values of their own, in a capture
-        raise type(error)(f"the derivative of prod looks for zeros; {error}") from None
-
-
-def _sum(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    return np.add.reduce(x, axis=axis, keepdims=keepdims)
-
-
-def _mean(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    if x.dtype.itemsize < 4:  # NumPy adds up float16 in float32
-        return np.mean(x, axis=axis, keepdims=keepdims)
+def _mean_forward(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+    if x.dtype.itemsize < 4 or options:  # NumPy adds up float16 in float32
+        return np.mean(x, axis=axis, keepdims=keepdims, **options)
     return np.add.reduce(x, axis=axis, keepdims=keepdims) / count(x.shape, axis)
+
+
+def _sum(g: Any, shape: Shape, axis: Axis, where: Any) -> Any:
+    return masked(spread(g, shape, axis), where)
+
+
+def _mean(g: Any, shape: Shape, axis: Axis, where: Any) -> Any:
+    if where is True:
+        return spread(g / count(shape, axis), shape, axis)
+    n = at_least_1(members(shape, axis, where, g.dtype))
+    return masked(aligned(g, shape, axis) / n, np.broadcast_to(where, shape))
 
 
 SUM = rule(
     np.sum,
-    lambda g, x_shape, axis=None: spread(g, x_shape, axis),
-    static="axis keepdims",
-    forward=_sum,
+    lambda g, x_shape, axis=None, where=True: _sum(g, x_shape, axis, where),
+    static="axis keepdims dtype initial where",
+    forward=_fold(np.add),
+)
+NANSUM = rule(
+    np.nansum,
+    lambda g, x, axis=None, where=True: _sum(g, x.shape, axis, numbers(x, where)),
+    static="axis keepdims dtype initial where",
 )
 MEAN = rule(
     np.mean,
-    lambda g, x_shape, axis=None: spread(g / count(x_shape, axis), x_shape, axis),
-    static="axis keepdims",
-    forward=_mean,
+    lambda g, x_shape, axis=None, where=True: _mean(g, x_shape, axis, where),
+    static="axis keepdims dtype where",
+    forward=_mean_forward,
 )
-MAX = rule(
-    np.max,
-    lambda g, x, y, axis=None: _shared_among_ties(g, x, y, axis),
-    static="axis keepdims",
+NANMEAN = rule(
+    np.nanmean,
+    lambda g, x, axis=None, where=True: _mean(g, x.shape, axis, numbers(x, where)),
+    static="axis keepdims dtype where",
 )
-MIN = rule(
-    np.min,
-    lambda g, x, y, axis=None: _shared_among_ties(g, x, y, axis),
-    static="axis keepdims",
+
+
+# Roots of sums of squares -------------------------------------------------------------------------
+
+
+def hypot_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+    """Give what ``np.hypot.reduce`` gives: the root of the sum of squares, safe from overflow.
+
+    Examples
+    --------
+    >>> float(hypot_reduce(np.array([0.0, 1e200])))
+    1e+200
+    """
+    return np.hypot.reduce(x, axis=axis, keepdims=keepdims, **options)
+
+
+def _over_root(g: Any, y: Any) -> Any:
+    """Give g / y, and 0 where y is 0: there every direction is as steep, and 0 is their middle."""
+    at_0 = y == 0
+    return np.where(at_0, 0.0, g / np.where(at_0, 1.0, y))
+
+
+HYPOT_REDUCE = rule(
+    hypot_reduce,
+    lambda g, x, y, axis=None, where=True: (
+        spread(_over_root(g, y), x.shape, axis) * filled(x, where, 0.0)
+    ),
+    static="axis keepdims dtype initial where",
 )
-PROD = rule(np.prod, lambda g, x, y, axis=None: _prod(g, x, y, axis), static="axis keepdims")
+
+
+# Variances ----------------------------------------------------------------------------------------
+
+
+def _deviations(x: Any, axis: Axis, where: Any) -> Any:
+    """Give how far each element is from the mean, 0 for those that take no part."""
+    if where is True:
+        return x - np.mean(x, axis=axis, keepdims=True)
+    total = np.sum(filled(x, where, 0.0), axis=axis, keepdims=True)
+    return masked(x - total / at_least_1(members(x.shape, axis, where, x.dtype)), where)
+
+
+def _freedom(x: Any, axis: Axis, ddof: Any, where: Any) -> Any:
+    """Give what the sum of squares is divided by."""
+    n = members(x.shape, axis, where, x.dtype) - ddof
+    return max(n, 0) if where is True else np.maximum(n, 0)
+
+
+def _var(g: Any, x: Any, axis: Axis, ddof: Any, dtype: Any, where: Any) -> Any:
+    x = cast_to(x, dtype)
+    slope = 2 * aligned(g, x.shape, axis) / _freedom(x, axis, ddof, where)
+    return masked(slope * _deviations(x, axis, where), where)
+
+
+def _std(g: Any, x: Any, y: Any, axis: Axis, ddof: Any, dtype: Any, where: Any) -> Any:
+    """Give the gradient of a standard deviation: 0 where all numbers are equal, a kink.
+
+    The deviations are centred twice, since the mean of equal numbers may be off by a rounding.
+    """
+    x = cast_to(x, dtype)
+    slope = aligned(_over_root(g, y), x.shape, axis) / _freedom(x, axis, ddof, where)
+    return masked(slope * _deviations(_deviations(x, axis, where), axis, where), where)
+
+
 VAR = rule(
     np.var,
-    lambda g, x, axis=None, ddof=0: (
-        spread(2 * g / (count(x.shape, axis) - ddof), x.shape, axis)
-        * (x - np.mean(x, axis=axis, keepdims=True))
+    lambda g, x, axis=None, ddof=0, dtype=None, where=True: _var(g, x, axis, ddof, dtype, where),
+    static="axis ddof keepdims dtype where",
+)
+NANVAR = rule(
+    np.nanvar,
+    lambda g, x, axis=None, ddof=0, dtype=None, where=True: _var(
+        g, x, axis, ddof, dtype, numbers(x, where)
     ),
-    static="axis ddof keepdims",
+    static="axis ddof keepdims dtype where",
 )
 STD = rule(
     np.std,
-    lambda g, x, y, axis=None, ddof=0: (
-        spread(g / (y * (count(x.shape, axis) - ddof)), x.shape, axis)
-        * (x - np.mean(x, axis=axis, keepdims=True))
+    lambda g, x, y, axis=None, ddof=0, dtype=None, where=True: _std(
+        g, x, y, axis, ddof, dtype, where
     ),
-    static="axis ddof keepdims",
+    static="axis ddof keepdims dtype where",
 )
-CUMSUM = rule(
-    np.cumsum,
-    lambda g, x_shape, axis=None: np.flip(
-        np.cumsum(np.flip(g, 0 if axis is None else axis), 0 if axis is None else axis),
-        0 if axis is None else axis,
-    ).reshape(x_shape),
-    static="axis",
+NANSTD = rule(
+    np.nanstd,
+    lambda g, x, y, axis=None, ddof=0, dtype=None, where=True: _std(
+        g, x, y, axis, ddof, dtype, numbers(x, where)
+    ),
+    static="axis ddof keepdims dtype where",
+)
+
+
+def variance_about(x: Any, mean: Any, **options: Any) -> Any:
+    """Give ``np.var(x, mean=mean)``: the mean of the squared distances from a given mean.
+
+    Examples
+    --------
+    >>> float(variance_about(np.array([1.0, 3.0]), np.array([0.0])))
+    5.0
+    """
+    return np.var(x, mean=mean, **options)
+
+
+def deviation_about(x: Any, mean: Any, **options: Any) -> Any:
+    """Give ``np.std(x, mean=mean)``: the root of `variance_about`.
+
+    Examples
+    --------
+    >>> float(deviation_about(np.array([3.0, -3.0]), np.array([0.0])))
+    3.0
+    """
+    return np.std(x, mean=mean, **options)
+
+
+def _about(g: Any, x: Any, mean: Any, axis: Axis, ddof: Any, where: Any) -> Any:
+    slope = aligned(g, x.shape, axis) / _freedom(x, axis, ddof, where)
+    return masked(slope * filled(x - mean, where, 0.0), where)
+
+
+VAR_ABOUT = rule(
+    variance_about,
+    lambda g, x, mean, axis=None, ddof=0, where=True: _about(2 * g, x, mean, axis, ddof, where),
+    lambda g, x, mean, axis=None, ddof=0, where=True: _about(-2 * g, x, mean, axis, ddof, where),
+    inputs="x mean",
+    static="axis ddof keepdims dtype where",
+)
+STD_ABOUT = rule(
+    deviation_about,
+    lambda g, x, mean, y, axis=None, ddof=0, where=True: _about(
+        _over_root(g, y), x, mean, axis, ddof, where
+    ),
+    lambda g, x, mean, y, axis=None, ddof=0, where=True: (
+        -_about(_over_root(g, y), x, mean, axis, ddof, where)
+    ),
+    inputs="x mean",
+    static="axis ddof keepdims dtype where",
+)
+
+
+# The largest and the smallest ---------------------------------------------------------------------
+
+
+def _reached(g: Any, x: Any, y: Any, axis: Axis, where: Any, initial: Any) -> Any:
+    """Give the gradient to the elements that reach the result, shared equally where they tie.
+
+    A NaN makes the result NaN, so it counts as reaching it. `initial` is one element more: it
+    takes its share, which goes nowhere.
+    """
+    y = aligned(y, x.shape, axis)
+    reaching = (x == y) | np.isnan(x)
+    if where is not True:
+        reaching = np.logical_and(reaching, where)
+    n = np.add.reduce(reaching, axis=axis, keepdims=True)
+    if initial is not None:
+        n = n + ((y == initial) | np.isnan(initial))
+    return masked(aligned(g, x.shape, axis) / at_least_1(n).astype(g.dtype), reaching)
+
+
+def fmax_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+    """Give what ``np.fmax.reduce`` gives: the largest element that is not NaN.
+
+    Examples
+    --------
+    >>> float(fmax_reduce(np.array([3.0, np.nan])))
+    3.0
+    """
+    return np.fmax.reduce(x, axis=axis, keepdims=keepdims, **options)
+
+
+def fmin_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+    """Give what ``np.fmin.reduce`` gives: the smallest element that is not NaN.
+
+    Examples
+    --------
+    >>> float(fmin_reduce(np.array([3.0, np.nan])))
+    3.0
+    """
+    return np.fmin.reduce(x, axis=axis, keepdims=keepdims, **options)
+
+
+MAX = rule(
+    np.max,
+    lambda g, x, y, axis=None, where=True, initial=None: _reached(g, x, y, axis, where, initial),
+    static="axis keepdims initial where",
+    forward=_fold(np.maximum),
+)
+MIN = rule(
+    np.min,
+    lambda g, x, y, axis=None, where=True, initial=None: _reached(g, x, y, axis, where, initial),
+    static="axis keepdims initial where",
+    forward=_fold(np.minimum),
+)
+for skipping_nan in (np.nanmax, np.nanmin, fmax_reduce, fmin_reduce):
+    rule(
+        skipping_nan,
+        lambda g, x, y, axis=None, where=True, initial=None: _reached(
+            g, x, y, axis, numbers(x, where), initial
+        ),
+        static="axis keepdims dtype initial where",
+    )
+
+
+# Logarithms of sums of exponentials ---------------------------------------------------------------
+
+
+def logaddexp_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+    """Give what ``np.logaddexp.reduce`` gives: the logarithm of the sum of exponentials.
+
+    Examples
+    --------
+    >>> float(logaddexp_reduce(np.log(np.array([1.0, 2.0, 5.0]))).round(6)) == round(math.log(8), 6)
+    True
+    """
+    return np.logaddexp.reduce(x, axis=axis, keepdims=keepdims, **options)
+
+
+def logaddexp2_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
+    """Give what ``np.logaddexp2.reduce`` gives: the same, of base 2.
+
+    Examples
+    --------
+    >>> float(logaddexp2_reduce(np.array([2.0, 2.0])))
+    3.0
+    """
+    return np.logaddexp2.reduce(x, axis=axis, keepdims=keepdims, **options)
+
+
+def below_infinity(y: Any) -> Any:
+    """Give `y`, with 0 for -inf: where all terms vanish each has gradient 0, not NaN."""
+    return np.where(y == -math.inf, 0.0, y)
+
+
+def _logaddexp(base: Any, g: Any, x: Any, y: Any, axis: Axis, where: Any) -> Any:
+    y = aligned(below_infinity(y), x.shape, axis)
+    return masked(aligned(g, x.shape, axis) * base(filled(x, where, 0.0) - y), where)
+
+
+rule(
+    logaddexp_reduce,
+    lambda g, x, y, axis=None, where=True: _logaddexp(np.exp, g, x, y, axis, where),
+    static="axis keepdims dtype initial where",
+)
+rule(
+    logaddexp2_reduce,
+    lambda g, x, y, axis=None, where=True: _logaddexp(np.exp2, g, x, y, axis, where),
+    static="axis keepdims dtype initial where",
 )

@@ -5,6 +5,7 @@ kinks. `tests/autograd/test_rules.py` fails when a function of the engine has no
 """
 
 from tests.autograd.rows import (
+    calculus,
     decompositions,
     einsum,
     elementwise,
@@ -22,7 +23,7 @@ from tests.autograd.rows.elementwise import BINARY, UNARY
 from tests.autograd.rows.table import ROWS, Case, distinct, numbers
 
 __all__ = [
-    "BINARY", "ROWS", "UNARY", "Case", "decompositions", "distinct", "einsum", "elementwise",
-    "indexing", "joining", "linear_algebra", "norms", "numbers", "padding", "random",
-    "reductions", "shapes", "sorting",
+    "BINARY", "ROWS", "UNARY", "Case", "calculus", "decompositions", "distinct", "einsum",
+    "elementwise", "indexing", "joining", "linear_algebra", "norms", "numbers", "padding",
+    "random", "reductions", "shapes", "sorting",
 ]  # fmt: skip

@@ -1,0 +1,136 @@
+"""Derivative rules of running sums, extremes and logarithms, and of sums of segments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.operation import rule
+from optlab.autograd.rules.folding import Shape, beside, masked, numbers
+from optlab.autograd.rules.indexing import scattered
+from optlab.autograd.rules.recurrence import (
+    from_last,
+    last,
+    recurrence,
+    reversed_recurrence,
+)
+from optlab.autograd.rules.reductions import below_infinity
+
+
+def _cumsum(g: Any, shape: Shape, axis: int | None) -> Any:
+    axis = 0 if axis is None else axis
+    return np.flip(np.cumsum(np.flip(g, axis), axis), axis).reshape(shape)
+
+
+CUMSUM = rule(
+    np.cumsum,
+    lambda g, x_shape, axis=None: _cumsum(g, x_shape, axis),
+    static="axis dtype",
+)
+NANCUMSUM = rule(
+    np.nancumsum,
+    lambda g, x, axis=None: masked(_cumsum(g, x.shape, axis), numbers(x)),
+    static="axis dtype",
+)
+
+# Running extremes and logarithms ------------------------------------------------------------------
+
+
+def maximum_accumulate(x: Any, axis: int = 0, dtype: Any = None) -> Any:
+    """Give what ``np.maximum.accumulate`` gives: the largest element so far.
+
+    Examples
+    --------
+    >>> maximum_accumulate(np.array([1.0, 3.0, 2.0]))
+    array([1., 3., 3.])
+    """
+    return np.maximum.accumulate(x, axis, dtype)
+
+
+def minimum_accumulate(x: Any, axis: int = 0, dtype: Any = None) -> Any:
+    """Give what ``np.minimum.accumulate`` gives: the smallest element so far.
+
+    Examples
+    --------
+    >>> minimum_accumulate(np.array([2.0, 3.0, 1.0]))
+    array([2., 2., 1.])
+    """
+    return np.minimum.accumulate(x, axis, dtype)
+
+
+def logaddexp_accumulate(x: Any, axis: int = 0, dtype: Any = None) -> Any:
+    """Give what ``np.logaddexp.accumulate`` gives: logarithms of running sums of exponentials.
+
+    Examples
+    --------
+    >>> np.exp(logaddexp_accumulate(np.log(np.array([1.0, 2.0, 5.0])))).round(6)
+    array([1., 3., 8.])
+    """
+    return np.logaddexp.accumulate(x, axis, dtype)
+
+
+def _running_extreme(g: Any, x: Any, y: Any, axis: int) -> Any:
+    """Give the gradient of each result to the elements so far that reach it, in equal shares."""
+    g, x, y = last(g, axis), last(x, axis), last(y, axis)
+    reaching = (x == y) | np.isnan(x)
+    stays = ((y[..., 1:] == y[..., :-1]) | np.isnan(y[..., :-1])).astype(g.dtype)
+    reached_by = recurrence(stays, reaching.astype(g.dtype))
+    return from_last(masked(reversed_recurrence(stays, g / reached_by), reaching), axis)
+
+
+def _running_logaddexp(g: Any, x: Any, y: Any, axis: int) -> Any:
+    """Give the sum of ``g[j] * exp(x[i] - y[j])`` over j >= i, in factors that are at most 1."""
+    g, x, y = last(g, axis), last(x, axis), below_infinity(last(y, axis))
+    later = reversed_recurrence(np.exp(y[..., :-1] - y[..., 1:]), g)
+    return from_last(np.exp(x - y) * later, axis)
+
+
+for running_extreme in (maximum_accumulate, minimum_accumulate):
+    rule(
+        running_extreme,
+        lambda g, x, y, axis=0: _running_extreme(g, x, y, axis),
+        static="axis dtype",
+    )
+rule(
+    logaddexp_accumulate,
+    lambda g, x, y, axis=0: _running_logaddexp(g, x, y, axis),
+    static="axis dtype",
+)
+
+
+# Sums of segments ---------------------------------------------------------------------------------
+
+
+def add_reduceat(x: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
+    """Give what ``np.add.reduceat`` gives: sums from each index up to the next.
+
+    Examples
+    --------
+    >>> add_reduceat(np.arange(4.0), [0, 3])
+    array([3., 3.])
+    """
+    return np.add.reduceat(x, indices, axis, dtype)
+
+
+def _segments(g: Any, shape: Shape, indices: Any, axis: int) -> Any:
+    """Give every element the gradients of the sums that it is in."""
+    n, g = shape[axis], last(g, axis)
+    start = np.asarray(indices)
+    following = np.append(start[1:], n)
+    length = np.where(following > start, following - start, 1)
+    of_segment = np.repeat(np.arange(start.size), length)
+    given = g[..., beside(g, of_segment)]
+    if np.all(start[1:] > start[:-1]):  # each element is in one sum, but for those before them all
+        at: Any = (..., slice(int(start[0]), None))
+        return from_last(scattered(given, at, (*g.shape[:-1], n)), axis)
+    place = np.arange(of_segment.size) + np.repeat(start - np.cumsum(length) + length, length)
+    at = (..., beside(g, place))
+    return from_last(scattered(given, at, (*g.shape[:-1], n)), axis)
+
+
+rule(
+    add_reduceat,
+    lambda g, x_shape, indices, axis=0: _segments(g, x_shape, indices, axis),
+    static="indices axis dtype",
+)
