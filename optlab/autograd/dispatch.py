@@ -14,6 +14,7 @@ import numpy as np
 from optlab.autograd.composed import COMPOSED, not_covered
 from optlab.autograd.operation import TABLE
 from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.autograd.universal import with_options
 
 #: Functions without a derivative: they see the values and give plain arrays.
 PLAIN: set[Any] = {
@@ -22,9 +23,16 @@ PLAIN: set[Any] = {
     np.isnan, np.isinf, np.isfinite, np.signbit,
     np.argmax, np.argmin, np.argsort, np.nanargmax, np.nanargmin, np.searchsorted,
     np.count_nonzero, np.nonzero, np.flatnonzero, np.argwhere, np.all, np.any,
-    np.allclose, np.isclose, np.array_equal, np.array_equiv, np.isreal, np.iscomplexobj,
+    np.allclose, np.isclose, np.array_equal, np.array_equiv, np.isreal, np.iscomplex,
+    np.isrealobj, np.iscomplexobj, np.isposinf, np.isneginf, np.common_type,
     np.shape, np.ndim, np.size, np.result_type, np.can_cast, np.shares_memory, np.may_share_memory,
     np.zeros_like, np.ones_like, np.empty_like, np.array_repr, np.array_str, np.array2string,
+}  # fmt: skip
+
+#: Ufuncs of whole numbers.
+WHOLE_NUMBERS: set[Any] = {
+    np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.left_shift, np.right_shift,
+    np.bitwise_count, np.gcd, np.lcm,
 }  # fmt: skip
 
 #: Functions that write into their first argument.
@@ -42,6 +50,11 @@ REDUCTIONS: dict[Any, Any] = {
 def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
     """Answer a call of a ufunc, or of its methods."""
     out = kwargs.pop("out", None)
+    if method == "at" and (isinstance(inputs[0], Tensor) or _needs_grad(inputs)):
+        raise TypeError(
+            f"np.{ufunc.__name__}.at writes in place, which would lose the gradient of a Tensor. "
+            "Build the sum with np.where, or by indexing and addition."
+        )
     if not _needs_grad(inputs) and not (out and any(isinstance(x, Tensor) for x in out)):
         known = ufunc in TABLE or ufunc in COMPOSED or method != "__call__"
         if not known or out is not None:
@@ -55,7 +68,13 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
         )
     if method == "__call__":
         if ufunc in PLAIN:
-            return ufunc(*[raw(x) for x in inputs], **kwargs)
+            return ufunc(*[raw(x) for x in inputs], **_raw_everywhere(kwargs))
+        if ufunc in WHOLE_NUMBERS:
+            raise TypeError(
+                f"np.{ufunc.__name__} is for whole numbers and truth values; a Tensor that needs a "
+                "gradient holds floating numbers."
+            )
+        inputs = with_options(ufunc.__name__, inputs, kwargs)
         composed = COMPOSED.get(ufunc)
         if composed is not None:
             return composed(*inputs, **kwargs)
@@ -70,16 +89,15 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
     elif method == "accumulate" and ufunc is np.add:
         kwargs.setdefault("axis", 0)
         return array_function(np.cumsum, inputs, kwargs)
-    elif method == "at":
-        raise TypeError(
-            f"np.{ufunc.__name__}.at writes in place, which would lose the gradient of a Tensor. "
-            "Build the sum with np.where, or by indexing and addition."
-        )
     elif method == "outer":
+        if ufunc.nin != 2 or ufunc.signature is not None:
+            raise TypeError(
+                f"np.{ufunc.__name__}.outer: an outer product is of an elementwise function of two "
+                "arguments."
+            )
         a, b = inputs
-        return universal_function(
-            ufunc, "__call__", (np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b), kwargs
-        )
+        a = np.reshape(a, np.shape(a) + (1,) * np.ndim(b))
+        return universal_function(ufunc, "__call__", (a, b), kwargs)
     raise not_covered(ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}")
 
 

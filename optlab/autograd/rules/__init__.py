@@ -4,6 +4,16 @@ Because a rule is plain NumPy, giving it Tensors makes it differentiable again, 
 arrays moves it to the GPU. How to read a row stands in `optlab.autograd.operation`.
 """
 
-from optlab.autograd.rules import elementwise, indexing, linear_algebra, reductions, shapes
+from optlab.autograd.rules import (
+    elementwise,
+    guarded,
+    indexing,
+    linear_algebra,
+    reductions,
+    shapes,
+    special,
+)
 
-__all__ = ["elementwise", "indexing", "linear_algebra", "reductions", "shapes"]
+__all__ = [
+    "elementwise", "guarded", "indexing", "linear_algebra", "reductions", "shapes", "special",
+]  # fmt: skip
