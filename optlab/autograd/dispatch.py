@@ -90,11 +90,6 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
         kwargs.setdefault("axis", 0)
         return array_function(np.cumsum, inputs, kwargs)
     elif method == "outer":
-        if ufunc.nin != 2 or ufunc.signature is not None:
-            raise TypeError(
-                f"np.{ufunc.__name__}.outer: an outer product is of an elementwise function of two "
-                "arguments."
-            )
         a, b = inputs
         a = np.reshape(a, np.shape(a) + (1,) * np.ndim(b))
         return universal_function(ufunc, "__call__", (a, b), kwargs)

@@ -59,7 +59,7 @@ DIVIDE = rule(
 )
 NEGATIVE = rule(np.negative, lambda g: -g, forward=operator.neg)
 POSITIVE = rule(np.positive, lambda g: g)
-RECIPROCAL = rule(np.reciprocal, lambda g, y: -product(g, y * y))
+RECIPROCAL = rule(np.reciprocal, lambda g, x: -quotient(g, x * x))
 
 # Whole quotients and what remains of them.
 FLOOR_DIVIDE = rule(np.floor_divide, lambda g: nothing(g), lambda g: nothing(g))
@@ -128,7 +128,7 @@ def _number_power(g: Any, x: Any, exponent: float) -> Any:
 
 def _power_by_base(g: Any, a: Any, b: Any) -> Any:
     """Give g * b * a**(b - 1), with 0 where b is 0 (also at a = 0, where a**-1 is infinite)."""
-    return product(g, b * np.power(np.where((a == 0) & (b == 0), 1.0, a), b - 1))
+    return product(g, product(b, np.power(np.where((a == 0) & (b == 0), 1.0, a), b - 1)))
 
 
 def _power_by_exponent(g: Any, a: Any, y: Any) -> Any:

@@ -56,7 +56,7 @@ def _modified_bessel(x: Any, order: int) -> Any:
     tail: Any = 1.0
     for k in range(30, 0, -1):
         tail = 1 - tail * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k * far)
-    growth = np.exp(far / 2)  # in two factors: the function itself overflows later than exp
+    growth = np.exp(np.where(near, 0.0, size) / 2)  # in two factors: exp overflows before I_n
     value = np.where(
         near,
         series * half**order / math.factorial(order),
