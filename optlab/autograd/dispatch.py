@@ -15,6 +15,7 @@ from optlab.autograd.composed import COMPOSED, not_covered
 from optlab.autograd.operation import TABLE
 from optlab.autograd.rules import cumulative, reductions
 from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.autograd.universal import with_options
 
 #: Functions without a derivative: they see the values and give plain arrays.
 PLAIN: set[Any] = {
@@ -23,12 +24,19 @@ PLAIN: set[Any] = {
     np.isnan, np.isinf, np.isfinite, np.signbit,
     np.argmax, np.argmin, np.argsort, np.nanargmax, np.nanargmin, np.searchsorted,
     np.count_nonzero, np.nonzero, np.flatnonzero, np.argwhere, np.all, np.any,
-    np.allclose, np.isclose, np.array_equal, np.array_equiv, np.isreal, np.iscomplexobj,
+    np.allclose, np.isclose, np.array_equal, np.array_equiv, np.isreal, np.iscomplex,
+    np.isrealobj, np.iscomplexobj, np.isposinf, np.isneginf, np.common_type,
     np.shape, np.ndim, np.size, np.result_type, np.can_cast, np.shares_memory, np.may_share_memory,
     np.linalg.matrix_rank,
     np.zeros_like, np.ones_like, np.empty_like, np.array_repr, np.array_str, np.array2string,
     np.argpartition, np.lexsort, np.digitize, np.isin, np.ix_, np.tril_indices_from,
     np.triu_indices_from, np.diag_indices_from, np.ravel_multi_index, np.unravel_index,
+}  # fmt: skip
+
+#: Ufuncs of whole numbers.
+WHOLE_NUMBERS: set[Any] = {
+    np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.left_shift, np.right_shift,
+    np.bitwise_count, np.gcd, np.lcm,
 }  # fmt: skip
 
 #: Functions that write into their first argument.
@@ -63,6 +71,11 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
     if method == "__call__" and not kwargs and ufunc in TABLE and ufunc not in COMPOSED:
         return apply(TABLE[ufunc], inputs)  # what nearly every call is, without further questions
     out = kwargs.pop("out", None)
+    if method == "at" and (isinstance(inputs[0], Tensor) or _needs_grad(inputs)):
+        raise TypeError(
+            f"np.{ufunc.__name__}.at writes in place, which would lose the gradient of a Tensor. "
+            "Build the sum with np.where, or by indexing and addition."
+        )
     if not _needs_grad(inputs) and not (out and any(isinstance(x, Tensor) for x in out)):
         known = ufunc in TABLE or ufunc in COMPOSED or method != "__call__"
         if not known or out is not None:
@@ -76,7 +89,13 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
         )
     if method == "__call__":
         if ufunc in PLAIN:
-            return ufunc(*[raw(x) for x in inputs], **kwargs)
+            return ufunc(*[raw(x) for x in inputs], **_raw_everywhere(kwargs))
+        if ufunc in WHOLE_NUMBERS:
+            raise TypeError(
+                f"np.{ufunc.__name__} is for whole numbers and truth values; a Tensor that needs a "
+                "gradient holds floating numbers."
+            )
+        inputs = with_options(ufunc.__name__, inputs, kwargs)
         composed = COMPOSED.get(ufunc)
         if composed is not None:
             return composed(*inputs, **kwargs)
@@ -92,16 +111,10 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
             return array_function(function, inputs, kwargs)
         if ufunc in PLAIN or not _needs_grad(inputs):
             return getattr(ufunc, method)(*[raw(x) for x in inputs], **kwargs)
-    elif method == "at":
-        raise TypeError(
-            f"np.{ufunc.__name__}.at writes in place, which would lose the gradient of a Tensor. "
-            "Build the sum with np.where, or by indexing and addition."
-        )
     elif method == "outer":
         a, b = inputs
-        return universal_function(
-            ufunc, "__call__", (np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b), kwargs
-        )
+        a = np.reshape(a, np.shape(a) + (1,) * np.ndim(b))
+        return universal_function(ufunc, "__call__", (a, b), kwargs)
     raise not_covered(ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}")
 
 

@@ -185,7 +185,8 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
     run = Run(f, args, range(len(args)), {})
     run.watched |= recording.on and any(getattr(v, "node", None) is not None for v in directions)
     run.gives_tensors |= any(isinstance(v, Tensor) for v in directions)
-    u = Tensor(np.zeros_like(run.value.data))
+    # Linear in u, so that any u will do; but a rule may ask where nothing arrives.
+    u = Tensor(np.ones_like(run.value.data))
     found = None
     if run.value.node is not None:
         u.node = tape.Entry(u.shape, u.dtype)

@@ -9,7 +9,6 @@ import numpy as np
 # Tensors are made of these methods, and the methods run operations on Tensors: the two modules
 # import each other, and meet when a method is called.
 import optlab.autograd.tensor as engine
-from optlab.autograd.operation import TABLE
 from optlab.autograd.rules import elementwise, indexing, reductions, shapes
 
 if TYPE_CHECKING:
@@ -155,9 +154,29 @@ class ArrayMethods:
         """Give ``np.dot(self, other)``."""
         return np.dot(self, other)  # type: ignore[no-any-return, call-overload]
 
-    def clip(self, low: Any = None, high: Any = None) -> Tensor:
-        """Limit elements to the interval from `low` to `high`."""
-        return engine.apply(TABLE[np.clip], (self, low, high))
+    def clip(self, min: Any = None, max: Any = None, out: None = None, **options: Any) -> Tensor:
+        """Limit elements to the interval from `min` to `max`."""
+        return np.clip(self, min, max, out=out, **options)  # type: ignore[no-any-return, call-overload]
+
+    def round(self, decimals: int = 0, out: None = None) -> Tensor:
+        """Round to a number of decimals; its derivative is 0."""
+        return np.round(self, decimals, out=out)  # type: ignore[no-any-return, call-overload]
+
+    def conj(self) -> Tensor:
+        """Give the complex conjugates: of real numbers, the numbers themselves."""
+        return engine.apply(elementwise.CONJUGATE, (self,))
+
+    conjugate = conj
+
+    @property
+    def real(self) -> Tensor:
+        """The real part: this Tensor."""
+        return self  # type: ignore[return-value]
+
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary part: zeros."""
+        return engine.apply(elementwise.IMAGINARY, (self,))
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Tensor:
         """Give the same elements in another shape: ``reshape(2, 3)`` or ``reshape([2, 3])``."""
@@ -274,13 +293,30 @@ class ArrayMethods:
             "t.astype(dtype) for other numbers, t.reshape(shape) for another shape, or t[...]."
         )
 
-    def astype(self, dtype: Any) -> Tensor:
+    def astype(
+        self,
+        dtype: Any,
+        order: str = "K",
+        casting: Any = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+    ) -> Tensor:
         """Give the values in another dtype; the gradient comes back in this one."""
         wanted = np.dtype(dtype)
+        if order != "K" or not subok:
+            option = f"order={order!r}" if order != "K" else "subok=False"
+            raise TypeError(f"astype(..., {option}) is not covered on Tensors.")
+        if not np.can_cast(self.data.dtype, wanted, casting):
+            raise TypeError(
+                f"astype cannot cast {self.data.dtype} to {wanted} with casting={casting!r}; "
+                "casting='same_kind' or 'unsafe' allows more."
+            )
         if wanted.kind != "f" and self.node is not None:
             raise engine.refusal(
                 self, f"casting it to {wanted}", ".detach() first if that is wanted"
             )
+        if not copy and wanted == self.data.dtype:
+            return self  # type: ignore[return-value]
         return engine.apply(shapes.CAST, (self,), {"dtype": wanted})
 
     def sqrt(self) -> Tensor:

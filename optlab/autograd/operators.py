@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 # Tensors are made of these operators, and the operators run operations on Tensors: the two modules
 # import each other, and meet when an operator is used.
 import optlab.autograd.tensor as engine
@@ -13,10 +15,12 @@ from optlab.autograd.rules.elementwise import (
     ABSOLUTE,
     ADD,
     DIVIDE,
+    DIVMOD,
     FLOOR_DIVIDE,
     INTEGER_POWER,
     MULTIPLY,
     NEGATIVE,
+    NUMBER_POWER,
     POSITIVE,
     POWER,
     REMAINDER,
@@ -30,6 +34,8 @@ from optlab.autograd.rules.linear_algebra import MATMUL
 
 if TYPE_CHECKING:
     from optlab.autograd.tensor import Tensor
+
+_numpy: Any = np  # its type stubs do not know Tensors
 
 
 class Operators:
@@ -75,6 +81,12 @@ class Operators:
 
     def __rfloordiv__(self, other: Any) -> Any:
         return engine.apply(FLOOR_DIVIDE, (other, self))
+
+    def __divmod__(self, other: Any) -> Any:
+        return engine.apply_several(DIVMOD, (self, other))
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return engine.apply_several(DIVMOD, (other, self))
 
     def __pow__(self, other: Any) -> Tensor:
         return power(self, other)
@@ -123,6 +135,41 @@ class Operators:
     def __imatmul__(self, other: Any) -> Any:
         return in_place.combine(self, "@", other)  # type: ignore[arg-type]
 
+    # Bits are of whole numbers: plain arrays for those, refused by name where a gradient is wanted.
+
+    def __invert__(self) -> Any:
+        return _numpy.invert(self)
+
+    def __and__(self, other: Any) -> Any:
+        return _numpy.bitwise_and(self, other)
+
+    def __or__(self, other: Any) -> Any:
+        return _numpy.bitwise_or(self, other)
+
+    def __xor__(self, other: Any) -> Any:
+        return _numpy.bitwise_xor(self, other)
+
+    def __lshift__(self, other: Any) -> Any:
+        return _numpy.left_shift(self, other)
+
+    def __rshift__(self, other: Any) -> Any:
+        return _numpy.right_shift(self, other)
+
+    def __rand__(self, other: Any) -> Any:
+        return _numpy.bitwise_and(other, self)
+
+    def __ror__(self, other: Any) -> Any:
+        return _numpy.bitwise_or(other, self)
+
+    def __rxor__(self, other: Any) -> Any:
+        return _numpy.bitwise_xor(other, self)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return _numpy.left_shift(other, self)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return _numpy.right_shift(other, self)
+
     # Comparisons have no derivative: they give plain arrays.
 
     def __eq__(self, other: Any) -> Any:
@@ -170,14 +217,21 @@ def _plain(index: Any) -> Any:
 
 def power(base: Any, exponent: Any) -> Tensor:
     """Give ``base ** exponent``; a small whole exponent becomes products."""
-    if type(exponent) in (int, float):
+    if isinstance(exponent, np.generic) and exponent.dtype.kind in "fiu":
+        # A NumPy scalar brings its type along, a Python number does not.
+        dtype = engine.raw(base).dtype
+        wanted = np.result_type(dtype, exponent)
+        if wanted.kind == "f":
+            base = base if wanted == dtype else base.astype(wanted)
+            exponent = exponent.item()
+    if type(exponent) in (int, float) and engine.raw(base).dtype.kind == "f":
         if exponent == 2:
             return engine.apply(SQUARE, (base,))
         if exponent == 1:
             return engine.apply(POSITIVE, (base,))
         if exponent == 0.5:
             return engine.apply(SQRT, (base,))
-        whole = int(exponent) if exponent == exponent // 1 else 0
-        if whole and abs(whole) <= 64 and engine.raw(base).dtype.kind == "f":
-            return engine.apply(INTEGER_POWER, (base,), {"exponent": whole})
+        if exponent and -64 <= exponent <= 64 and exponent % 1 == 0:
+            return engine.apply(INTEGER_POWER, (base,), {"exponent": int(exponent)})
+        return engine.apply(NUMBER_POWER, (base,), {"exponent": exponent})
     return engine.apply(POWER, (base, exponent))

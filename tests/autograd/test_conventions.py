@@ -24,9 +24,33 @@ def test_abs_has_slope_0_at_0(function: Any) -> None:
     assert slopes(function, [-2.0, 0.0, -0.0, 3.0]) == [[-1.0, 0.0, 0.0, 1.0]]
 
 
-@pytest.mark.parametrize("function", [np.sign, np.floor, np.ceil, np.trunc, np.rint])
+@pytest.mark.parametrize(
+    "function", [np.sign, np.floor, np.ceil, np.trunc, np.rint, np.fix, np.round, np.angle]
+)
 def test_steps_are_flat_also_where_they_jump(function: Any) -> None:
     assert slopes(function, [-1.0, -0.5, 0.0, 0.5, 1.0]) == [[0.0] * 5]
+
+
+def test_copysign_has_slope_0_at_0_and_for_the_sign() -> None:
+    size, sign = slopes(np.copysign, [-2.0, 0.0, -0.0, 3.0, 3.0], [5.0, -5.0, 5.0, -5.0, 0.0])
+    assert size == [-1.0, 0.0, 0.0, -1.0, 1.0]
+    assert sign == [0.0] * 5
+
+
+def test_heaviside_gives_its_gradient_at_0_to_the_value_there() -> None:
+    x, value = slopes(np.heaviside, [-1.0, 0.0, 1.0], [0.3, 0.4, 0.5])
+    assert (x, value) == ([0.0, 0.0, 0.0], [0.0, 1.0, 0.0])
+
+
+def test_remainders_jump_at_multiples_and_have_the_slopes_beside_them() -> None:
+    assert slopes(np.remainder, [6.0, -6.0, 7.0], [3.0, 3.0, -3.0]) == [[1.0] * 3, [-2, 2, 3]]
+    assert slopes(np.fmod, [6.0, -6.0, 7.0], [3.0, 3.0, -3.0]) == [[1.0] * 3, [-2, 2, 2]]
+    # 1.0 / 0.1 is 10 after rounding, but NumPy finds 0.1 in 1.0 nine times.
+    assert slopes(np.remainder, [1.0], [0.1]) == [[1.0], [-9.0]]
+
+
+def test_numbers_put_in_by_nan_to_num_have_slope_0() -> None:
+    assert slopes(np.nan_to_num, [np.nan, np.inf, -np.inf, 2.0]) == [[0.0, 0.0, 0.0, 1.0]]
 
 
 # Ties.
@@ -52,6 +76,30 @@ def test_nan_gives_its_gradient_to_the_number_beside_it(function: Any, other: fl
     assert (first[0], second[1]) == (0.0, 0.0)
 
 
+@pytest.mark.parametrize("function", [np.fmax, np.fmin])
+def test_two_nans_tie(function: Any) -> None:
+    assert slopes(function, [np.nan], [np.nan]) == [[0.5], [0.5]]
+
+
+@pytest.mark.parametrize("function", [np.logaddexp, np.logaddexp2])
+def test_logaddexp_at_infinities(function: Any) -> None:
+    inf = np.inf
+    with np.errstate(invalid="ignore"):  # of the sum over infinities
+        a, b = slopes(function, [-inf, inf, inf, 1.0, -inf, inf], [-inf, inf, 1.0, inf, 1.0, -inf])
+    np.testing.assert_allclose(a, [0.5, 0.5, 1.0, 0.0, 0.0, 1.0], rtol=1e-15)
+    np.testing.assert_allclose(b, [0.5, 0.5, 0.0, 1.0, 1.0, 0.0], rtol=1e-15)
+
+
+@pytest.mark.parametrize("function", [np.logaddexp, np.logaddexp2])
+def test_logaddexp_of_unlike_numbers(function: Any) -> None:
+    a, b = slopes(function, [-1e4, 1e4, -40.0], [1e4, -1e4, 0.0])
+    np.testing.assert_allclose(a[:2], [0.0, 1.0])
+    np.testing.assert_allclose(b[:2], [1.0, 0.0])
+    base = np.e if function is np.logaddexp else 2.0
+    np.testing.assert_allclose(a[2], 1 / (1 + base**40.0), rtol=1e-13)
+    ol.check_grad(function, np.array([1.0, -3.0]), np.array([1.0, -3.0]))
+
+
 @pytest.mark.parametrize("function", [np.max, np.min])
 def test_elements_that_tie_share_the_gradient_equally(function: Any) -> None:
     sign = 1.0 if function is np.max else -1.0
@@ -71,15 +119,7 @@ def test_the_shares_of_a_tie_add_up_to_the_gradient(function: Any) -> None:
     np.testing.assert_allclose(found, np.full((2, 3), 7 / 6))
 
 
-# Choices between values.
-
-
-def test_where_with_a_guarded_argument_keeps_the_gradient_finite() -> None:
-    def f(x: Any) -> Any:
-        positive = x > 0
-        return np.where(positive, np.log(np.where(positive, x, 1.0)), 0.0)
-
-    assert slopes(f, [-1.0, 0.0, 2.0]) == [[0.0, 0.0, 0.5]]
+# Choices between values (what reaches the branch not taken stands in test_guards.py).
 
 
 def test_the_branch_not_taken_gets_nothing() -> None:
@@ -138,6 +178,27 @@ def test_mixed_derivatives_of_powers_at_exponent_zero(function: Any) -> None:
     np.testing.assert_allclose(mixed, [[0.0, 1 / 3], [1 / 3, np.log(3.0) ** 2]], atol=1e-15)
 
 
+def test_the_slope_of_a_power_at_base_zero() -> None:
+    with np.errstate(divide="ignore"):
+        base, exponent = slopes(np.power, [0.0] * 6, [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0])
+        assert slopes(lambda x: x**0.3, [0.0]) == [[np.inf]]
+    assert base == [-np.inf, 0.0, np.inf, 1.0, 0.0, 0.0]
+    assert exponent == [0.0] * 6
+
+
+def test_the_slope_of_a_power_at_a_negative_base() -> None:
+    with np.errstate(invalid="ignore"):
+        base, exponent = slopes(np.power, [-2.0, -2.0], [3.0, -1.0])
+    np.testing.assert_allclose(base, [12.0, -0.25])
+    assert np.isnan(exponent).all()
+
+
+def test_a_square_given_as_an_array_has_its_second_derivative_at_zero() -> None:
+    two = np.array([2.0, 2.0])
+    found = ol.hessian(lambda x: np.sum(np.power(x, two)))(np.array([0.0, -3.0]))
+    np.testing.assert_allclose(found, [[2.0, 0.0], [0.0, 2.0]])
+
+
 # Products.
 
 
@@ -182,6 +243,15 @@ def test_std_of_unlike_numbers_has_a_second_derivative() -> None:
 
 def test_var_of_equal_numbers_is_flat() -> None:
     assert slopes(np.var, [2.0, 2.0]) == [[0.0, 0.0]]
+
+
+@pytest.mark.parametrize("function", [np.hypot, np.arctan2])
+def test_lengths_and_angles_are_flat_at_the_origin(function: Any) -> None:
+    assert slopes(function, [0.0], [0.0]) == [[0.0], [0.0]]
+    found = ol.hessian(lambda v: function(v[0], v[1]))(np.zeros(2))
+    np.testing.assert_array_equal(found, np.zeros((2, 2)))
+    for point in ([0.0, 2.0], [2.0, 0.0], [-2.0, 0.0]):
+        ol.check_grad(function, *np.array(point))
 
 
 def test_broadcast_and_repeated_reads_add_up() -> None:

@@ -38,7 +38,7 @@ def test_backward_names_the_operation_and_the_line_of_its_forward() -> None:
         with pytest.raises(AnomalyError) as caught:
             y.backward()
     message = str(caught.value)
-    assert "derivative of 'power' for a is inf at element [1]" in message
+    assert "derivative of 'number_power' for x is inf at element [1]" in message
     assert "line" in message
     assert "y = np.sum(x**0.3)" in message
 

@@ -12,6 +12,7 @@ from optlab.autograd.rules import (
     einsum,
     elementwise,
     gamma,
+    guarded,
     indexing,
     joining,
     linear_algebra,
@@ -25,10 +26,12 @@ from optlab.autograd.rules import (
     shapes,
     sorting,
     spacing,
+    special,
 )
 
 __all__ = [
     "calculus", "cumulative", "decompositions", "determinants", "einsum", "elementwise",
-    "gamma", "indexing", "joining", "linear_algebra", "norms", "order_statistics", "padding",
-    "products", "random", "recurrence", "reductions", "shapes", "sorting", "spacing",
+    "gamma", "guarded", "indexing", "joining", "linear_algebra", "norms", "order_statistics",
+    "padding", "products", "random", "recurrence", "reductions", "shapes", "sorting", "spacing",
+    "special",
 ]  # fmt: skip

@@ -1,4 +1,37 @@
-"""Derivative rules of elementwise functions."""
+"""Derivative rules of elementwise functions, and what they give where there is no derivative.
+
+=============================================  =====================================================
+where there is no derivative                   what the rule gives
+=============================================  =====================================================
+``abs(x)`` and ``fabs`` at 0                   0
+``copysign(a, b)`` at a = 0                    0 for a; b has the slope 0 everywhere
+``sign``, ``floor``, ``ceil``, ``trunc``,      0, also where they jump
+``fix``, ``rint``, ``round``, ``//``,
+``heaviside``, ``spacing``, ``angle``
+``maximum(a, b)``, ``minimum``, ``fmax``,      half to each where a = b; ``fmax`` and ``fmin`` give
+``fmin``                                       all to the number where the other is NaN
+``clip(x, low, high)`` at a bound              all to x
+``remainder(a, b)``, ``fmod`` at a multiple    1 for a, minus the whole quotient for b
+``sqrt``, ``cbrt``, ``log``, ``x**0.5`` at 0,  the one-sided slope: infinite
+``arcsin``, ``arccos`` at -1 and 1
+``hypot(a, b)``, ``arctan2(a, b)`` at (0, 0)   0 for both
+``a**b`` at a = 0                              for a: 0 where b = 0, else b * 0**(b - 1), which is
+                                               infinite for b < 1; for b: 0
+``a**b`` at a < 0                              for a: as ever where b is whole; for b: NaN
+``logaddexp(a, b)`` at infinities              half to each where a = b, else all to the larger
+``nan_to_num(x)``                              0 where a number was put in
+=============================================  =====================================================
+
+**A gradient of 0 stays 0 through an infinite slope**, so that a branch which ``np.where`` did not
+take cannot spoil the rest: ``np.where(x > 0, np.sqrt(x), 0.0)`` has the gradient 0 at x = 0. This
+holds for division, roots, powers, logarithms, exponentials (whose slope overflows), and the inverse
+trigonometric and hyperbolic functions: all whose slope can be infinite or undefined at a finite
+argument. It does not hold for a factor of a product: where x itself is infinite or NaN, so is the
+gradient that ``x * y`` has for y. Its price is that ``np.sqrt(x)**2`` at x = 0 has the gradient 0.
+
+A flat side is flat for an infinite gradient too: ``np.sqrt(np.maximum(x, 0.0))`` has the gradient 0
+at x = -1, although the root's slope at 0 is infinite. How both is done stands in `guarded`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +42,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
+from optlab.autograd.rules.guarded import kept, nothing, product, quotient
 
 LOG_2 = math.log(2.0)
 LOG_10 = math.log(10.0)
@@ -17,13 +51,30 @@ LOG_10 = math.log(10.0)
 ADD = rule(np.add, lambda g: g, lambda g: g, forward=operator.add)
 SUBTRACT = rule(np.subtract, lambda g: g, lambda g: -g, forward=operator.sub)
 MULTIPLY = rule(np.multiply, lambda g, b: g * b, lambda g, a: g * a, forward=operator.mul)
-DIVIDE = rule(np.divide, lambda g, b: g / b, lambda g, b, y: -g * y / b, forward=operator.truediv)
+DIVIDE = rule(
+    np.divide,
+    lambda g, b: quotient(g, b),
+    lambda g, b, y: -quotient(product(g, y), b),
+    forward=operator.truediv,
+)
 NEGATIVE = rule(np.negative, lambda g: -g, forward=operator.neg)
 POSITIVE = rule(np.positive, lambda g: g)
-REMAINDER = rule(np.remainder, lambda g: g, lambda g, a, b: -g * np.floor(a / b))
-rule(np.fmod, lambda g: g, lambda g, a, b: -g * np.trunc(a / b))
-FLOOR_DIVIDE = rule(np.floor_divide, lambda g: g * 0, lambda g: g * 0)
-RECIPROCAL = rule(np.reciprocal, lambda g, y: -g * y * y)
+RECIPROCAL = rule(np.reciprocal, lambda g, x: -quotient(g, x * x))
+
+# Whole quotients and what remains of them.
+FLOOR_DIVIDE = rule(np.floor_divide, lambda g: nothing(g), lambda g: nothing(g))
+
+
+def _whole_quotient(a: Any, b: Any, y: Any) -> Any:
+    """Give the number q in a = q b + y: as NumPy rounded it, and quicker than ``a // b``."""
+    return np.rint((a - y) / b)
+
+
+REMAINDER = rule(
+    np.remainder, lambda g: g, lambda g, a, b, y: -product(g, _whole_quotient(a, b, y))
+)
+rule(np.fmod, lambda g: g, lambda g, a, b, y: -product(g, _whole_quotient(a, b, y)))
+DIVMOD = rule(np.divmod, lambda g: g[1], lambda g, y: -product(g[1], y[0]), several=True)
 
 
 # Powers. Small integer powers are products: `np.power(x, 3)` costs ten times as much.
@@ -50,120 +101,172 @@ def integer_power(x: Any, exponent: int) -> Any:
     return result
 
 
+def _integer_power(g: Any, x: Any, exponent: int) -> Any:
+    if exponent < 0:
+        return exponent * quotient(g, integer_power(x, 1 - exponent))
+    return g * (exponent * integer_power(x, exponent - 1))
+
+
+def number_power(x: Any, exponent: float) -> Any:
+    """Raise to a power that is a Python number.
+
+    Examples
+    --------
+    >>> number_power(4.0, 1.5)
+    8.0
+    """
+    return x**exponent
+
+
+def _number_power(g: Any, x: Any, exponent: float) -> Any:
+    if exponent == 0:
+        return nothing(g)
+    if exponent < 1:  # as a quotient, so that nothing is divided by 0 where nothing arrives
+        return exponent * quotient(g, x ** (1 - exponent))
+    return product(g, exponent * x ** (exponent - 1))
+
+
 def _power_by_base(g: Any, a: Any, b: Any) -> Any:
     """Give g * b * a**(b - 1), with 0 where b is 0 (also at a = 0, where a**-1 is infinite)."""
-    return g * b * np.power(np.where((a == 0) & (b == 0), 1.0, a), b - 1)
+    return product(g, product(b, np.power(np.where((a == 0) & (b == 0), 1.0, a), b - 1)))
 
 
 def _power_by_exponent(g: Any, a: Any, y: Any) -> Any:
     """Give g * y * log(a), with 0 at a = 0 (the limit for positive exponents)."""
-    return g * y * np.log(np.where(a == 0, 1.0, a))
+    if isinstance(a, (int, float)) and a > 0:
+        return product(g, math.log(a) * y)
+    return product(g, product(np.log(np.where(a == 0, 1.0, a)), y))
 
 
+INTEGER_POWER = rule(integer_power, _integer_power, static="exponent")
+NUMBER_POWER = rule(number_power, _number_power, static="exponent")
 POWER = rule(np.power, _power_by_base, _power_by_exponent)
 rule(np.float_power, _power_by_base, _power_by_exponent)
-INTEGER_POWER = rule(
-    integer_power,
-    lambda g, x, exponent: g * (exponent * integer_power(x, exponent - 1)),
-    static="exponent",
-)
 SQUARE = rule(np.square, lambda g, x: g * (2 * x), forward=lambda x: x * x)
-SQRT = rule(np.sqrt, lambda g, y: 0.5 * g / y)
-rule(np.cbrt, lambda g, y: g / (3 * y * y))
+SQRT = rule(np.sqrt, lambda g, y: quotient(0.5 * g, y))
+rule(np.cbrt, lambda g, y: quotient(g, 3 * y * y))
+rule(np.hypot, lambda g, a, y: g * quotient(a, y), lambda g, b, y: g * quotient(b, y))
 
 # Exponentials and logarithms.
-EXP = rule(np.exp, lambda g, y: g * y)
-rule(np.exp2, lambda g, y: g * y * LOG_2)
-rule(np.expm1, lambda g, y: g * (y + 1))
-LOG = rule(np.log, lambda g, x: g / x)
-rule(np.log2, lambda g, x: g / (x * LOG_2))
-rule(np.log10, lambda g, x: g / (x * LOG_10))
-rule(np.log1p, lambda g, x: g / (x + 1))
-rule(np.logaddexp, lambda g, a, y: g * np.exp(a - y), lambda g, b, y: g * np.exp(b - y))
-rule(np.logaddexp2, lambda g, a, y: g * np.exp2(a - y), lambda g, b, y: g * np.exp2(b - y))
+EXP = rule(np.exp, lambda g, y: product(g, y))
+rule(np.exp2, lambda g, y: LOG_2 * product(g, y))
+rule(np.expm1, lambda g, y: product(g, y + 1))
+LOG = rule(np.log, lambda g, x: quotient(g, x))
+rule(np.log2, lambda g, x: quotient(g, x * LOG_2))
+rule(np.log10, lambda g, x: quotient(g, x * LOG_10))
+rule(np.log1p, lambda g, x: quotient(g, x + 1))
+
+
+def _above(a: Any, b: Any, y: Any, half: float) -> Any:
+    """Give a - y for y = logaddexp(a, b), where inf - inf is 0, or `half` if b is as large."""
+    infinite = np.isinf(y) & (a == y)
+    return np.where(infinite, 0.0, a) - np.where(infinite, np.where(a == b, half, 0.0), y)
+
+
+rule(
+    np.logaddexp,
+    lambda g, a, b, y: g * np.exp(_above(a, b, y, LOG_2)),
+    lambda g, a, b, y: g * np.exp(_above(b, a, y, LOG_2)),
+)
+rule(
+    np.logaddexp2,
+    lambda g, a, b, y: g * np.exp2(_above(a, b, y, 1.0)),
+    lambda g, a, b, y: g * np.exp2(_above(b, a, y, 1.0)),
+)
 
 # Trigonometric and hyperbolic functions.
 SIN = rule(np.sin, lambda g, x: g * np.cos(x))
 COS = rule(np.cos, lambda g, x: -g * np.sin(x))
 rule(np.tan, lambda g, y: g * (1 + y * y))
-rule(np.arcsin, lambda g, x: g / np.sqrt(1 - x * x))
-rule(np.arccos, lambda g, x: -g / np.sqrt(1 - x * x))
+rule(np.arcsin, lambda g, x: quotient(g, np.sqrt((1 - x) * (1 + x))))
+rule(np.arccos, lambda g, x: -quotient(g, np.sqrt((1 - x) * (1 + x))))
 rule(np.arctan, lambda g, x: g / (1 + x * x))
 rule(
     np.arctan2,
-    lambda g, a, b: g * b / (a * a + b * b),
-    lambda g, a, b: -g * a / (a * a + b * b),
+    lambda g, a, b: g * quotient(b, a * a + b * b),
+    lambda g, a, b: -g * quotient(a, a * a + b * b),
 )
-rule(np.hypot, lambda g, a, y: g * a / y, lambda g, b, y: g * b / y)
-rule(np.sinh, lambda g, x: g * np.cosh(x))
-rule(np.cosh, lambda g, x: g * np.sinh(x))
+rule(np.sinh, lambda g, x: product(g, np.cosh(x)))
+rule(np.cosh, lambda g, x: product(g, np.sinh(x)))
 TANH = rule(np.tanh, lambda g, y: g * (1 - y * y))
 rule(np.arcsinh, lambda g, x: g / np.sqrt(x * x + 1))
-rule(np.arccosh, lambda g, x: g / np.sqrt((x - 1) * (x + 1)))
-rule(np.arctanh, lambda g, x: g / (1 - x * x))
+rule(np.arccosh, lambda g, x: quotient(g, np.sqrt((x - 1) * (x + 1))))
+rule(np.arctanh, lambda g, x: quotient(g, (1 - x) * (1 + x)))
 for to_radians in (np.radians, np.deg2rad):
     rule(to_radians, lambda g: g * (math.pi / 180))
 for to_degrees in (np.degrees, np.rad2deg):
     rule(to_degrees, lambda g: g * (180 / math.pi))
 
-# Kinks. At 0 the derivative of abs is 0; where two values tie, maximum and minimum share.
-ABSOLUTE = rule(np.absolute, lambda g, x: g * np.sign(x))
-rule(np.fabs, lambda g, x: g * np.sign(x))
-rule(np.copysign, lambda g, a, b: g * np.sign(a) * np.copysign(1.0, b), lambda g, b: g * (b * 0))
+# Signs.
+ABSOLUTE = rule(np.absolute, lambda g, x: product(np.sign(x), g))
+rule(np.fabs, lambda g, x: product(np.sign(x), g))
+rule(np.copysign, lambda g, a, y: product(np.sign(a) * np.sign(y), g), lambda g: nothing(g))
 
 
-def _share_of_larger(a: Any, b: Any) -> Any:
-    """Give 1 where a > b, 0 where a < b and 1/2 where they tie (NaN counts for neither)."""
-    return 0.5 * (a >= b) + 0.5 * (a > b)
+# The larger and the smaller of two.
+def _shared(g: Any, a_wins: Any, b_wins: Any, needs: tuple[bool, bool]) -> tuple[Any, Any]:
+    """Give `g` to whoever wins, half to each where both do."""
+    share = np.where(a_wins & b_wins, 0.5 * g, g)
+    return (kept(share, a_wins) if needs[0] else None, kept(share, b_wins) if needs[1] else None)
 
 
 MAXIMUM = rule(
-    np.maximum,
-    lambda g, a, b: g * _share_of_larger(a, b),
-    lambda g, a, b: g * _share_of_larger(b, a),
+    np.maximum, joint=lambda g, a, b, needs: _shared(g, a >= b, b >= a, needs), inputs="a b"
 )
 MINIMUM = rule(
-    np.minimum,
-    lambda g, a, b: g * _share_of_larger(b, a),
-    lambda g, a, b: g * _share_of_larger(a, b),
+    np.minimum, joint=lambda g, a, b, needs: _shared(g, a <= b, b <= a, needs), inputs="a b"
 )
 rule(
     np.fmax,
-    lambda g, a, b: g * np.where(np.isnan(b), 1.0, _share_of_larger(a, b)),
-    lambda g, a, b: g * np.where(np.isnan(a), 1.0, _share_of_larger(b, a)),
+    joint=lambda g, a, b, needs: _shared(g, (a >= b) | (b != b), (b >= a) | (a != a), needs),
+    inputs="a b",
 )
 rule(
     np.fmin,
-    lambda g, a, b: g * np.where(np.isnan(b), 1.0, _share_of_larger(b, a)),
-    lambda g, a, b: g * np.where(np.isnan(a), 1.0, _share_of_larger(a, b)),
+    joint=lambda g, a, b, needs: _shared(g, (a <= b) | (b != b), (b <= a) | (a != a), needs),
+    inputs="a b",
 )
 rule(
     np.clip,
-    lambda g, x, low, high: g * _inside(x, low, high),
-    lambda g, x, low, high: g * (x < low) * (True if high is None else low <= high),
-    lambda g, x, low, high: g * ((x if low is None else np.maximum(x, low)) > high),
+    lambda g, x, low, high: kept(g, _inside(x, low, high)),
+    lambda g, x, low, high: kept(g, (x < low) & (True if high is None else low <= high)),
+    lambda g, x, low, high: kept(g, (x if low is None else np.maximum(x, low)) > high),
     inputs="x low high",
 )
 
 
 def _inside(x: Any, low: Any, high: Any) -> Any:
-    """Give 1 where clip leaves x as it is, its bounds included."""
-    inside: Any = True
-    if low is not None:
-        inside = inside & (x >= low)
-    if high is not None:
-        inside = inside & (x <= high)
-    return inside
+    """Give True where clip leaves x as it is, its bounds included."""
+    if low is None:
+        return True if high is None else x <= high
+    return x >= low if high is None else (x >= low) & (x <= high)
 
 
+# Choices.
 WHERE = rule(
     np.where,
     None,
-    lambda g, condition: np.where(condition, g, 0.0),
-    lambda g, condition: np.where(condition, 0.0, g),
+    lambda g, condition: kept(g, condition),
+    lambda g, condition: kept(g, np.logical_not(condition)),
     inputs="condition a b",
+)
+NAN_TO_NUM = rule(
+    np.nan_to_num, lambda g, x: kept(g, np.isfinite(x)), static="copy nan posinf neginf"
 )
 
 # Steps: flat almost everywhere, so their derivative is zero.
-for step_function in (np.sign, np.floor, np.ceil, np.trunc, np.rint):
-    rule(step_function, lambda g: g * 0)
+for step_function in (np.sign, np.floor, np.ceil, np.trunc, np.fix, np.rint, np.spacing):
+    rule(step_function, lambda g: nothing(g))
+ROUND = rule(np.round, lambda g: nothing(g), static="decimals")
+rule(np.heaviside, lambda g: nothing(g), lambda g, a: kept(g, a == 0))
+rule(np.nextafter, lambda g: g, lambda g: nothing(g))
+
+# The parts of a float. Exponents are whole numbers, and have no derivative.
+rule(np.modf, lambda g: g[0], several=True)
+rule(np.frexp, lambda g, y: np.ldexp(g[0], -y[1]), several=True)
+rule(np.ldexp, lambda g, b: np.ldexp(g, b), None)
+
+# Complex parts of real numbers.
+CONJUGATE = rule(np.conjugate, lambda g: g)
+IMAGINARY = rule(np.imag, lambda g: nothing(g))
+rule(np.angle, lambda g: nothing(g), static="deg")

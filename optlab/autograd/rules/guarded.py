@@ -1,0 +1,132 @@
+"""Products and quotients for derivative rules, in which nothing times infinity is nothing.
+
+``np.where(x > 0, np.sqrt(x), 0.0)`` sends a gradient of exactly 0 to the roots that it did not
+take. At x = 0 the slope of the root is infinite, and 0 times infinity is NaN: one element that
+nobody uses would spoil the whole gradient. So rules whose slope can be infinite or undefined at a
+finite argument multiply with `product` and divide with `quotient`: where the first factor is 0 the
+result is 0. Where it is not 0, both are plain arithmetic, and an infinite slope shows.
+
+The other way round, a function with a kink *selects*: what lies on its flat side gets 0 even from a
+gradient that is infinite (`kept`, and `product` with the slope first).
+
+Both are operations of their own, with rules of their own: a guard written with ``np.where(g == 0)``
+would be wrong in the second derivative wherever g is 0 by chance.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.operation import Operation, rule
+
+#: What is surely no Tensor.
+_PLAIN = (np.ndarray, np.generic, int, float)
+
+#: From this size on, one more look at an array costs less than a choice for every element.
+LARGE = 1000
+
+
+def run(operation: Operation, *inputs: Any, **static: Any) -> Any:
+    """Compute an operation that only rules use; put it on the tape where they are given Tensors."""
+    for x in inputs:
+        if not isinstance(x, _PLAIN):
+            break
+    else:
+        return operation.forward(*inputs, **static)
+    from optlab.autograd.tensor import Tensor, apply
+
+    if any(isinstance(x, Tensor) for x in inputs):
+        return apply(operation, inputs, static)
+    return operation.forward(*inputs, **static)
+
+
+def product(a: Any, b: Any) -> Any:
+    """Give ``a * b``, but 0 wherever `a` is 0, also where `b` is infinite or NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> product(np.array([0.0, 2.0]), np.array([np.inf, 3.0]))
+    array([0., 6.])
+    """
+    return run(PRODUCT, a, b)
+
+
+def quotient(a: Any, b: Any) -> Any:
+    """Give ``a / b``, but 0 wherever `a` is 0, also where `b` is 0 or NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> quotient(np.array([0.0, 6.0]), np.array([0.0, 3.0]))
+    array([0., 2.])
+    """
+    return run(QUOTIENT, a, b)
+
+
+def kept(g: Any, mask: Any) -> Any:
+    """Give `g` where `mask` holds and 0 elsewhere, also where `g` is infinite or NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kept(np.array([np.inf, 2.0]), np.array([False, True]))
+    array([0., 2.])
+    """
+    if _are_large(g, mask) and mask.dtype == bool and np.isfinite(g).all():
+        # For masks without a pattern, ten times as fast as a choice. 0.0 takes the sign from -0.0.
+        return g * mask + 0.0
+    return np.where(mask, g, 0.0)
+
+
+def nothing(g: Any) -> Any:
+    """Give zeros in the shape of `g`: the derivative of a step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> nothing(np.array([np.inf, 2.0]))
+    array([0., 0.])
+    """
+    return np.zeros(g.shape, g.dtype) if type(g) is np.ndarray else np.where(False, g, 0.0)
+
+
+def _product(a: Any, b: Any) -> Any:
+    if _has_no_zero(a) or (_are_large(a, b) and np.isfinite(b).all()):
+        return a * b
+    return a * np.where(a, b, 0.0)
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    if _has_no_zero(a) or (_are_large(a, b) and (np.abs(b) > 0).all()):
+        return a / b
+    return a / np.where(a, b, 1.0)
+
+
+def _has_no_zero(a: Any) -> bool:
+    """Say whether `a` is surely without zeros; only NumPy's own arrays are looked into."""
+    if type(a) is np.ndarray:
+        return np.count_nonzero(a) == a.size if a.size < LARGE else bool(a.all())
+    return isinstance(a, np.generic) and bool(a)
+
+
+def _are_large(a: Any, b: Any) -> bool:
+    return type(a) is np.ndarray and type(b) is np.ndarray and a.size >= LARGE
+
+
+# Where a is 0 and b infinite, the slope for a would be infinite again: it counts as 0, so that an
+# element that nobody uses has second derivatives of 0 as well.
+PRODUCT = rule(
+    product,
+    lambda g, a, b: product(g, np.where((a == 0) & ~np.isfinite(b), 0.0, b)),
+    lambda g, a: product(g, a),
+    forward=_product,
+)
+QUOTIENT = rule(
+    quotient,
+    lambda g, a, b: quotient(g, np.where((a == 0) & ~(np.abs(b) > 0), np.inf, b)),
+    lambda g, b, y: -quotient(product(g, y), b),
+    forward=_quotient,
+)
