@@ -17,6 +17,7 @@ from optlab.autograd import tape
 from optlab.autograd.mode import grad_mode, recording
 from optlab.autograd.rules.elementwise import POSITIVE
 from optlab.autograd.tensor import Tensor, _leaf, apply, raw
+from optlab.backend.arrays import as_array, beside, zeros_beside
 
 Argnums = int | Sequence[int]
 
@@ -57,7 +58,7 @@ class _Run:
                 f"{_name(f)} returned a {type(value).__name__}; a function to differentiate "
                 "returns one array. Join its parts with optlab.numpy.stack or np.concatenate."
             )
-        self.value = value if isinstance(value, Tensor) else Tensor(np.asarray(value))
+        self.value = value if isinstance(value, Tensor) else Tensor(as_array(value))
         if self.value.dtype.kind not in "fiub":
             raise TypeError(
                 f"{_name(f)} returned {value!r} of type {type(value).__name__}; a function to "
@@ -105,7 +106,7 @@ def _entry(x: Any, traced: bool) -> Tensor:
         if x.node is not None and traced:
             return apply(POSITIVE, (x,))
         x = x.data
-    array = np.asarray(x)
+    array = as_array(x)
     if array.dtype.kind in "iub":
         raise TypeError(
             f"derivatives are with respect to floating numbers; got {array.dtype} "
@@ -233,7 +234,7 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
     run = _Run(f, args, range(len(args)), {})
 
     def pullback(u: Any) -> tuple[Any, ...]:
-        u = u if isinstance(u, Tensor) else np.asarray(u, run.value.dtype)
+        u = u if isinstance(u, Tensor) else as_array(u, run.value.dtype)
         if u.shape != run.value.shape:
             raise ValueError(
                 f"the pullback takes an array of the shape of the value, {run.value.shape}; "
@@ -242,6 +243,7 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
         watched = run.watched
         try:
             run.watched |= isinstance(u, Tensor) and u.node is not None and recording.on
+            u = u if isinstance(u, Tensor) else beside(u, run.value.data)
             return tuple(run.pull(u, retain_graph=True))
         finally:
             run.watched = watched
@@ -275,7 +277,7 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
     run = _Run(f, args, range(len(args)), {})
     run.watched |= recording.on and any(getattr(v, "node", None) is not None for v in tangents)
     run.gives_tensors |= any(isinstance(v, Tensor) for v in tangents)
-    u = Tensor(np.zeros(run.value.shape, run.value.dtype))
+    u = Tensor(np.zeros_like(run.value.data))
     u.requires_grad = True
     tangent = [None]
     if run.value.node is not None:
@@ -343,7 +345,7 @@ def jacobian(f: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
         shape = run.value.shape + run.inputs[0].shape
         rows = []
         for i in range(run.value.size):
-            seed = np.zeros(run.value.size, run.value.dtype)
+            seed = zeros_beside(run.value.data, (run.value.size,))
             seed[i] = 1
             rows.append(run.pull(seed.reshape(run.value.shape), retain_graph=True)[0])
         if not rows:

@@ -18,6 +18,7 @@ from optlab.autograd.operation import Operation
 from optlab.autograd.operators import Operators
 from optlab.autograd.several import collected, outputs_of
 from optlab.backend import events
+from optlab.backend.arrays import as_array, beside, copied
 
 _NOTHING: dict[str, Any] = {}
 
@@ -129,7 +130,7 @@ class Tensor(Operators, ArrayMethods):
             )
         if value is not None:
             # A copy: the caller may go on writing to an array of his own.
-            array = np.array(raw(value), self.dtype)
+            array = copied(raw(value), self.dtype)
             if array.shape != self.shape:
                 raise ValueError(
                     f"a gradient must have the shape of its Tensor, {self.shape}; "
@@ -140,7 +141,7 @@ class Tensor(Operators, ArrayMethods):
         self.node.grad = value
 
     def __repr__(self) -> str:
-        body = np.array2string(np.asarray(self.data), separator=", ", prefix="Tensor(")
+        body = np.array2string(as_array(self.data), separator=", ", prefix="Tensor(")
         asks = ", requires_grad=True" if self.node is not None else ""
         return f"{type(self).__name__}({body}, dtype={self.dtype}{asks})"
 
@@ -395,10 +396,10 @@ def _seed(t: Tensor, grad: Any) -> Any:
     if isinstance(grad, Tensor) and grad.node is not None:
         seed: Any = grad if grad.dtype == t.dtype else grad.astype(t.dtype)
     else:
-        seed = np.array(raw(grad), t.dtype)  # a copy: the caller may go on writing to his array
+        seed = copied(raw(grad), t.dtype)  # a copy: the caller may go on writing to his array
     if seed.shape != t.shape:
         raise ValueError(
             f"the gradient to start from must have the shape of the Tensor, {t.shape}; "
             f"got {seed.shape}."
         )
-    return seed
+    return seed if isinstance(seed, Tensor) else beside(seed, t.data)

@@ -41,7 +41,48 @@ def zeros_beside(array: Any, shape: Shape) -> Any:
     >>> zeros_beside(np.float32(1), (2,)).dtype
     dtype('float32')
     """
-    return array_module(array).zeros(shape, array.dtype)
+    return np.zeros_like(array, shape=shape, order="C")
+
+
+def as_array(x: Any, dtype: Any = None) -> Any:
+    """Give `x` as an array; one of another kind than NumPy's stays of its kind.
+
+    Examples
+    --------
+    >>> as_array([1, 2], "float32")
+    array([1., 2.], dtype=float32)
+    """
+    if isinstance(x, np.ndarray) or not hasattr(x, "__array_function__"):
+        return np.asarray(x, dtype)
+    return x if dtype is None or x.dtype == dtype else x.astype(dtype)
+
+
+def copied(x: Any, dtype: Any = None) -> Any:
+    """Give a copy of `x` as an array; one of another kind than NumPy's stays of its kind.
+
+    Examples
+    --------
+    >>> copied([1, 2], "float32")
+    array([1., 2.], dtype=float32)
+    """
+    if isinstance(x, np.ndarray) or not hasattr(x, "__array_function__"):
+        return np.array(x, dtype)
+    return x.astype(x.dtype if dtype is None else dtype)
+
+
+def beside(x: Any, array: Any) -> Any:
+    """Give `x`, of the shape of `array`, as an array of the same kind as `array`.
+
+    Examples
+    --------
+    >>> beside(np.ones(2), np.zeros(2))
+    array([1., 1.])
+    """
+    if isinstance(array, (np.ndarray, np.generic)) or type(x) is type(array):
+        return x
+    out = np.empty_like(array, dtype=x.dtype)
+    out[...] = x
+    return out
 
 
 def as_float(value: Any, name: str) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
+from optlab.backend import ensemble
 from optlab.backend.arrays import Shape, array_module, zeros_beside
 
 
@@ -21,7 +22,10 @@ def _is_basic(index: Any) -> bool:
 
 def getitem(x: Any, index: Any) -> Any:
     """Give ``x[index]``."""
-    return x[index]
+    try:
+        return x[index]
+    except ensemble.EnsembleError:  # one index a member, into an array that all members share
+        return ensemble.getitem(x, index)
 
 
 def scatter(x: Any, index: Any, shape: Shape) -> Any:
