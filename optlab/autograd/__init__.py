@@ -17,9 +17,10 @@ from optlab.autograd.functional import grad, hessian, hvp, jacobian, jvp, value_
 from optlab.autograd.mode import enable_grad, is_grad_enabled, no_grad
 from optlab.autograd.operation import rule
 from optlab.autograd.tensor import Tensor
+from optlab.autograd.vmap import ensemble, members, vmap
 
 __all__ = [
-    "Tensor", "arange", "check_grad", "enable_grad", "full", "grad", "hessian", "hvp",
-    "is_grad_enabled", "jacobian", "jvp", "no_grad", "normal", "ones", "rand", "randint", "randn",
-    "rule", "to_tensor", "uniform", "value_and_grad", "vjp", "zeros",
+    "Tensor", "arange", "check_grad", "enable_grad", "ensemble", "full", "grad", "hessian",
+    "hvp", "is_grad_enabled", "jacobian", "jvp", "members", "no_grad", "normal", "ones",
+    "rand", "randint", "randn", "rule", "to_tensor", "uniform", "value_and_grad", "vjp", "vmap", "zeros",
 ]  # fmt: skip
