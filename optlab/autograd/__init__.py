@@ -20,7 +20,7 @@ from optlab.autograd.tensor import Tensor
 from optlab.autograd.vmap import ensemble, members, vmap
 
 __all__ = [
-    "Tensor", "arange", "check_grad", "enable_grad", "ensemble", "full", "grad", "hessian",
-    "hvp", "is_grad_enabled", "jacobian", "jvp", "members", "no_grad", "normal", "ones",
-    "rand", "randint", "randn", "rule", "to_tensor", "uniform", "value_and_grad", "vjp", "vmap", "zeros",
+    "Tensor", "arange", "check_grad", "enable_grad", "ensemble", "full", "grad", "hessian", "hvp",
+    "is_grad_enabled", "jacobian", "jvp", "members", "no_grad", "normal", "ones", "rand", "randint",
+    "randn", "rule", "to_tensor", "uniform", "value_and_grad", "vjp", "vmap", "zeros",
 ]  # fmt: skip

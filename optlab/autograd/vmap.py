@@ -66,7 +66,7 @@ def total(x: Any, level: int, count: int) -> Any:
 
 
 # Not in the table: no user calls them, and Tensors meet them only here.
-ENTER = Operation(
+ENTER: Operation = Operation(
     "enter",
     enter,
     [
@@ -78,7 +78,7 @@ ENTER = Operation(
     static=["axis", "level"],
     view=True,
 )
-LEAVE = Operation(
+LEAVE: Operation = Operation(
     "leave",
     leave,
     [lambda g, axis, level: _on_tape(ENTER, g, axis=axis, level=level)],
@@ -86,7 +86,7 @@ LEAVE = Operation(
     static=["axis", "level", "count"],
     view=True,
 )
-SHARE = Operation(
+SHARE: Operation = Operation(
     "share",
     share,
     [lambda g, level, count: _on_tape(TOTAL, g, level=level, count=count)],
@@ -94,7 +94,7 @@ SHARE = Operation(
     static=["level", "count"],
     view=True,
 )
-TOTAL = Operation(
+TOTAL: Operation = Operation(
     "total",
     total,
     [lambda g, level, count: _on_tape(SHARE, g, level=level, count=count)],

@@ -13,6 +13,9 @@ import optlab.backend.ensemble.batching as batching
 import optlab.backend.ensemble.indexing as indexing
 
 
+_numpy: Any = np  # NumPy's annotations know nothing of arrays that answer for themselves
+
+
 class EnsembleError(TypeError):
     """Something would need one answer where the members of an ensemble have one each."""
 
@@ -104,14 +107,14 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
         return self.members.nbytes  # type: ignore[no-any-return]
 
     @property
-    def T(self) -> EnsembleArray:
+    def T(self) -> Any:
         """The axes of each member in reverse order."""
-        return np.transpose(self)  # type: ignore[no-any-return, call-overload]
+        return _numpy.transpose(self)
 
     @property
-    def mT(self) -> EnsembleArray:
+    def mT(self) -> Any:
         """The last two axes of each member exchanged."""
-        return np.swapaxes(self, -1, -2)  # type: ignore[no-any-return, call-overload]
+        return _numpy.swapaxes(self, -1, -2)
 
     @property
     def real(self) -> EnsembleArray:
@@ -201,23 +204,23 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
         """Write one value everywhere."""
         self[...] = value
 
-    def reshape(self, *shape: Any, order: str = "C") -> EnsembleArray:
+    def reshape(self, *shape: Any, order: str = "C") -> Any:
         """Give each member another shape."""
-        return np.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)  # type: ignore[no-any-return, call-overload]
+        return _numpy.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)
 
-    def transpose(self, *axes: Any) -> EnsembleArray:
+    def transpose(self, *axes: Any) -> Any:
         """Reorder the axes of each member; without arguments, reverse them."""
         if len(axes) == 1 and not isinstance(axes[0], (int, np.integer)):
             axes = axes[0]
-        return np.transpose(self, axes or None)  # type: ignore[no-any-return, call-overload]
+        return _numpy.transpose(self, axes or None)
 
-    def flatten(self) -> EnsembleArray:
+    def flatten(self) -> Any:
         """Give the elements of each member along one axis, in memory of their own."""
-        return np.ravel(self).copy()  # type: ignore[no-any-return, call-overload]
+        return _numpy.ravel(self).copy()
 
     def sort(self, axis: int = -1, **options: Any) -> None:
         """Sort each member in place."""
-        self[...] = np.sort(self, axis, **options)  # type: ignore[call-overload]
+        self[...] = _numpy.sort(self, axis, **options)
 
     # Elements -----------------------------------------------------------------------------------
 

@@ -9,26 +9,24 @@ import numpy as np
 
 from optlab.backend.ensemble.call import Call
 from optlab.backend.ensemble.indexing import members_of
-from optlab.backend.ensemble.table import INSTEAD, batched, by_name, function_of
+from optlab.backend.ensemble.shapes import lengths
+from optlab.backend.ensemble.table import INSTEAD, batched, function_of
 
 
-def _like(path: str, array: str = "a") -> None:
+def _like(path: str) -> None:
     function = function_of(path)
 
     @batched(path)
-    def rule(call: Call, *args: Any, **kwargs: Any) -> Any:
-        given = by_name(function, args, kwargs)
-        x = given.pop(array)
-        shape = given.pop("shape", None)
-        if shape is None:
-            shape = np.shape(x)
-        shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    def rule(call: Call, a: Any, *args: Any, shape: Any = None, **kwargs: Any) -> Any:
+        # Positional: the dtype, and before it the value of full_like.
+        names = ("fill_value", "dtype") if path == "full_like" else ("dtype",)
+        given = dict(zip(names, args, strict=False)) | kwargs
         given.pop("order", None)
-        given.setdefault("dtype", getattr(x, "dtype", None))
+        given.pop("subok", None)
+        shape = np.shape(a) if shape is None else lengths(shape)
         if "fill_value" in given:
             given["fill_value"] = call.padded(given["fill_value"], len(shape))
-        beside = x.members if call.has(x) else call.stacked(x)
-        return call.wrap(function(beside, shape=(call.count, *shape), order="C", **given))
+        return call.wrap(function(call.stacked(a), shape=(call.count, *shape), order="C", **given))
 
 
 for path in ("zeros_like", "ones_like", "empty_like", "full_like"):

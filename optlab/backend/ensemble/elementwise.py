@@ -96,8 +96,11 @@ def _select(call: Call, condlist: Any, choicelist: Any, default: Any = 0) -> Any
 
 @batched("choose")
 def _choose(call: Call, a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    aligned = call.aligned([a, *choices])
-    return call.wrap(np.choose(aligned[0], aligned[1:], out=out, mode=mode))  # type: ignore[arg-type]
+    if out is not None:
+        raise kind.EnsembleError("np.choose on ensembles takes no out=; use what it returns.")
+    numbers, *arrays = call.aligned([a, *choices])
+    options: Any = {"mode": mode}
+    return call.wrap(np.choose(numbers, arrays, **options))
 
 
 @batched("copyto")

@@ -119,7 +119,7 @@ def _roll(call: Call, a: Any, shift: Any, axis: Any = None) -> Any:
 
 @batched("rot90")
 def _rot90(call: Call, m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
-    return call.wrap(np.rot90(m.members, k, shifted(tuple(axes), m.ndim)))  # type: ignore[arg-type]
+    return call.wrap(np.rot90(m.members, k, shifted(tuple(axes), m.ndim)))
 
 
 @batched("flipud")
