@@ -17,7 +17,7 @@ from optlab.autograd import tape
 from optlab.autograd.mode import grad_mode, recording
 from optlab.autograd.rules.elementwise import POSITIVE
 from optlab.autograd.tensor import Tensor, _leaf, apply, raw
-from optlab.backend.arrays import as_array, beside, zeros_beside
+from optlab.backend.arrays import as_array, spread_beside, zeros_beside
 
 Argnums = int | Sequence[int]
 
@@ -243,7 +243,7 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
         watched = run.watched
         try:
             run.watched |= isinstance(u, Tensor) and u.node is not None and recording.on
-            u = u if isinstance(u, Tensor) else beside(u, run.value.data)
+            u = u if isinstance(u, Tensor) else spread_beside(u, run.value.data)
             return tuple(run.pull(u, retain_graph=True))
         finally:
             run.watched = watched

@@ -18,7 +18,7 @@ from optlab.autograd.operation import Operation
 from optlab.autograd.operators import Operators
 from optlab.autograd.several import collected, outputs_of
 from optlab.backend import events
-from optlab.backend.arrays import as_array, beside, copied
+from optlab.backend.arrays import as_array, copied, spread_beside
 
 _NOTHING: dict[str, Any] = {}
 
@@ -402,4 +402,4 @@ def _seed(t: Tensor, grad: Any) -> Any:
             f"the gradient to start from must have the shape of the Tensor, {t.shape}; "
             f"got {seed.shape}."
         )
-    return seed if isinstance(seed, Tensor) else beside(seed, t.data)
+    return seed if isinstance(seed, Tensor) else spread_beside(seed, t.data)

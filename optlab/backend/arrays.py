@@ -70,12 +70,12 @@ def copied(x: Any, dtype: Any = None) -> Any:
     return x.astype(x.dtype if dtype is None else dtype)
 
 
-def beside(x: Any, array: Any) -> Any:
+def spread_beside(x: Any, array: Any) -> Any:
     """Give `x`, of the shape of `array`, as an array of the same kind as `array`.
 
     Examples
     --------
-    >>> beside(np.ones(2), np.zeros(2))
+    >>> spread_beside(np.ones(2), np.zeros(2))
     array([1., 1.])
     """
     if isinstance(array, (np.ndarray, np.generic)) or type(x) is type(array):

@@ -48,7 +48,7 @@ def scatter(x: Any, index: Any, shape: Shape) -> Any:
 GETITEM = rule(
     getitem, lambda g, x_shape, index: _scattered(g, index, x_shape), static="index", view=True
 )
-SCATTER = rule(scatter, lambda g, index: g[index], static="index shape")
+SCATTER = rule(scatter, lambda g, index: getitem(g, index), static="index shape")
 
 
 def _scattered(g: Any, index: Any, shape: Shape) -> Any:
