@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.backend.ensemble import EnsembleArray, EnsembleError
+from optlab.backend.ensemble import EnsembleArray
 from tests.autograd.rows import ROWS, Case
 
 CASES = [case for row in ROWS.values() for case in row]

@@ -12,7 +12,6 @@ import numpy as np
 import optlab.backend.ensemble.batching as batching
 import optlab.backend.ensemble.indexing as indexing
 
-
 _numpy: Any = np  # NumPy's annotations know nothing of arrays that answer for themselves
 
 
@@ -167,15 +166,16 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
     def __index__(self) -> int:
         raise self._refused(
             "an index into a plain array, or a number of times",
-            "Read with np.take(array, index), which takes one index a member.",
+            "Read with optlab.numpy.take(array, index), which takes one index a member.",
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         raise self._refused(
             "making one plain array of it (np.array, np.asarray, writing into a plain array, an "
             "index of a plain array)",
-            "Use .members for all members stacked along a first axis, np.stack([...]) to join "
-            "ensembles, and np.take(array, index) to read a plain array.",
+            "Use .members (ol.members of a Tensor) for all members stacked along a first axis, "
+            "np.stack([...]) to join ensembles, and optlab.numpy.take(array, index) or "
+            "ol.to_tensor(array)[index] to read a plain array.",
         )
 
     def item(self, *index: Any) -> Any:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+import optlab.backend.ensemble.array as kind
 from optlab.backend.ensemble.call import Call, shifted
+from optlab.backend.ensemble.indexing import getitem
 from optlab.backend.ensemble.table import batched, by_name, function_of, name_of, refused
 
 
@@ -175,14 +177,12 @@ def _trapezoid(call: Call, y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1)
 def _take(
     call: Call, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
 ) -> Any:
-    from optlab.backend.ensemble.indexing import getitem
-
     if out is not None:
         raise refused("np.take with out=", "Use the value that it returns.")
     if axis is None:
         a, axis = np.ravel(a), 0
     place = shifted(axis, np.ndim(a)) - 1
-    if not call.has(indices):
+    if not isinstance(indices, kind.EnsembleArray):
         return call.wrap(np.take(call.stacked(a), indices, axis=place + 1, mode=mode))  # type: ignore[call-overload]
     if mode == "clip":
         indices = np.clip(indices, 0, np.shape(a)[place] - 1)
