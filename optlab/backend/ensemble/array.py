@@ -106,6 +106,16 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
         return self.members.nbytes  # type: ignore[no-any-return]
 
     @property
+    def strides(self) -> Any:
+        """Bytes from one element to the next along each axis of a member."""
+        return self.members.strides[1:]
+
+    @property
+    def flags(self) -> Any:
+        """How one member lies in memory (all lie alike)."""
+        return self.members[0, ...].flags
+
+    @property
     def T(self) -> Any:
         """The axes of each member in reverse order."""
         return _numpy.transpose(self)

@@ -48,8 +48,6 @@ def members_of(x: Any) -> Any:
 
 def _entry(part: Any) -> Any:
     """Give one part of an index: lists as arrays, arrays of one whole number as that number."""
-    if isinstance(part, (bool, np.bool)):
-        raise kind.EnsembleError("an ensemble is not indexed with True or False; use np.where.")
     if part is None or part is Ellipsis or isinstance(part, (int, np.integer, slice)):
         return part
     if isinstance(part, list) and not part:
@@ -58,6 +56,36 @@ def _entry(part: Any) -> Any:
     if isinstance(part, np.ndarray) and not part.ndim and part.dtype.kind in "iu":
         return int(part)
     return part
+
+
+def _without_truth(x: Any, index: Any) -> tuple[Any, Any]:
+    """Read True and False in an index as a new axis of which all or nothing is taken."""
+    parts = list(index) if isinstance(index, tuple) else [index]
+    for i, part in enumerate(parts):
+        if np.ndim(part) or getattr(part, "dtype", type(part)) not in (bool, np.bool):
+            continue
+        if isinstance(part, kind.EnsembleArray):
+            raise kind.EnsembleError(
+                "a condition as an index gives each member of an ensemble a length of its own; "
+                "keep the shape with np.where."
+            )
+        before = parts[:i]
+        axis = sum(map(_axes_taken, before))
+        if any(p is Ellipsis for p in before):
+            axis = np.ndim(x) - sum(map(_axes_taken, parts[i + 1 :]))
+        parts[i] = [0] * bool(part)
+        return _without_truth(np.expand_dims(x, axis), tuple(parts))
+    return x, index
+
+
+def _axes_taken(part: Any) -> int:
+    """Count the axes that one part of an index takes."""
+    if part is None or part is Ellipsis:
+        return 0
+    mask = getattr(part, "dtype", None) == np.bool or (
+        isinstance(part, list) and as_array(part).dtype == np.bool
+    )
+    return np.ndim(part) if mask else 1
 
 
 def places(index: Any, ndim: int) -> Places:
@@ -110,6 +138,7 @@ def _member_numbers(call: Call, to: Places) -> Any:
 
 def getitem(x: Any, index: Any) -> Any:
     """Give ``x[index]`` for each member; `x` or the index, or both, are ensembles."""
+    x, index = _without_truth(x, index)
     call = Call(x, index)
     to = places(index, np.ndim(x))
     if not call.has(x):
@@ -158,6 +187,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     if call.has(index) and index.dtype == np.bool:
         _write_where(call, x, index, value)
         return
+    x, index = _without_truth(x, index)
     to = places(index, x.ndim)
     if any(_is_array(e) for e in to.entries):
         where = (_member_numbers(call, to), *_spelled_out(call, to))
@@ -182,6 +212,7 @@ def at(ufunc: Any, x: Any, index: Any, *value: Any) -> None:
     """Answer ``ufunc.at(x, index, value)``: the same place may be reached several times."""
     call = Call(x, index, value)
     _must_have_members(call, x)
+    x, index = _without_truth(x, index)
     to = places(index, x.ndim)
     where = (_member_numbers(call, to), *_spelled_out(call, to))
     ufunc.at(x.members, where, *[_laid_out(call, v, to) for v in value])

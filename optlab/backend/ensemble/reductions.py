@@ -25,6 +25,9 @@ def fold(
         else:
             where = call.padded(where, len(shape))
         options["where"] = where
+    if options.get("mean") is not None:  # that of np.var and np.std, its folded axes of length 1
+        mean = call.stacked(options["mean"])
+        options["mean"] = mean.reshape((call.count, 1)) if axis is None else mean
     if axis is None:  # all elements of a member in a row, as NumPy adds up an array in memory
         y = function(x.reshape((call.count, -1)), axis=1, **options)
         return call.wrap(y.reshape((call.count,) + (1,) * len(shape)) if keepdims else y)
@@ -67,7 +70,7 @@ def _folding(path: str) -> None:
     def rule(call: Call, *args: Any, **kwargs: Any) -> Any:
         given = by_name(function, args, kwargs)
         a, axis = given.pop("a"), given.pop("axis", None)
-        if any(call.has(value) for name, value in given.items() if name != "where"):
+        if any(call.has(value) for name, value in given.items() if name not in ("where", "mean")):
             raise refused(f"{name_of(function)} with {', '.join(given)} of each member")
         keepdims = given.pop("keepdims", False)
         if given.get("dtype", 0) is None:

@@ -23,15 +23,20 @@ def lengths(shape: Any) -> tuple[int, ...]:
 @batched("reshape")
 def _reshape(call: Call, a: Any, shape: Any = None, order: str = "C", **options: Any) -> Any:
     shape = options.pop("newshape", None) if shape is None else shape
-    if order != "C" or options:
-        raise refused(f"np.reshape with order={order!r}", "order='C' has one.")
-    return call.wrap(a.members.reshape((call.count, *lengths(shape))))
+    if options:
+        raise refused(f"np.reshape with {', '.join(options)}")
+    shape = lengths(shape)
+    if order == "F" or (order == "A" and a.flags.fnc):
+        return np.transpose(np.reshape(np.transpose(a), shape[::-1]))
+    return call.wrap(a.members.reshape((call.count, *shape)))
 
 
 @batched("ravel")
 def _ravel(call: Call, a: Any, order: str = "C") -> Any:
-    if order not in ("C", "K", "A"):
-        raise refused(f"np.ravel with order={order!r}", "order='C' has one.")
+    if order == "K":  # as the elements of a member lie in memory
+        a = np.transpose(a, sorted(range(a.ndim), key=lambda axis: -abs(a.strides[axis])))
+    elif order == "F" or (order == "A" and a.flags.fnc):
+        a = np.transpose(a)
     return call.wrap(a.members.reshape((call.count, -1)))
 
 
