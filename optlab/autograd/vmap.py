@@ -6,7 +6,6 @@ again, so from there on the gradient of what all members share is the sum over t
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -18,15 +17,6 @@ from optlab.autograd.operation import Operation
 from optlab.autograd.tensor import Tensor, apply, refusal
 from optlab.backend.arrays import as_array
 from optlab.backend.ensemble import EnsembleArray, EnsembleError
-
-
-class _Depth(threading.local):
-    """How many `vmap` are open in this thread: the level of the innermost ensembles."""
-
-    level = 0
-
-
-depth = _Depth()
 
 # Entering and leaving -----------------------------------------------------------------------------
 
@@ -235,14 +225,10 @@ def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callab
                 f"{' and '.join(map(str, sorted(lengths)))}."
             )
         count = lengths.pop()
-        opened = next(tape._clock)
-        depth.level += 1
-        level = depth.level
-        try:
-            y = f(*[_entered(x, a, level) for x, a in zip(args, axes, strict=True)], **kwargs)
-        finally:
-            depth.level -= 1
-        _share_what_came_from_outside(_tensors_in(y), opened, level, count)
+        # The place on the tape also numbers the level: an inner vmap opens later than an outer one.
+        level = next(tape._clock)
+        y = f(*[_entered(x, a, level) for x, a in zip(args, axes, strict=True)], **kwargs)
+        _share_what_came_from_outside(_tensors_in(y), level, count)
         return _left(y, out_axes, level, count)
 
     return mapped
@@ -321,15 +307,13 @@ def _tensors_in(y: Any) -> list[Tensor]:
     return [t for part in y for t in _tensors_in(part)]
 
 
-def _share_what_came_from_outside(
-    results: list[Tensor], opened: int, level: int, count: int
-) -> None:
+def _share_what_came_from_outside(results: list[Tensor], level: int, count: int) -> None:
     """Put a node between what was made inside and what was made outside.
 
     A Tensor of the outside (a weight in a closure, or an argument with in_axes=None) has one
     gradient, the sum over the members; inside, each member brings its own.
     """
-    inside = [t.node for t in results if t.node is not None and t.node.order > opened]
+    inside = [t.node for t in results if t.node is not None and t.node.order > level]
     seen = set(inside)
     shared: dict[Any, tape.Node] = {}
     for node in inside:  # grows
@@ -339,22 +323,22 @@ def _share_what_came_from_outside(
         for i, edge in enumerate(edges):
             if edge is None:
                 continue
-            if edge.order > opened:
+            if edge.order > level:
                 if edge not in seen:
                     seen.add(edge)
                     inside.append(edge)
                 continue
             if edge not in shared:
-                shared[edge] = _between(edge, opened, len(shared), level, count)
+                shared[edge] = _between(edge, len(shared), level, count)
             edges[i] = shared[edge]
         node.edges = tuple(edges)
 
 
-def _between(edge: Any, opened: int, i: int, level: int, count: int) -> tape.Node:
+def _between(edge: Any, i: int, level: int, count: int) -> tape.Node:
     """Give a node that passes `edge` on to the inside; it is younger than all outside."""
     node = tape.Node(
         SHARE, (edge,), (), SHARE.recipe(1), {"level": level, "count": count}, edge.shape,
         edge.dtype, source=edge.source,
     )  # fmt: skip
-    node.order = opened + i / 2**20  # type: ignore[assignment]
+    node.order = level + i / 2**20  # type: ignore[assignment]
     return node

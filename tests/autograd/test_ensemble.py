@@ -216,6 +216,15 @@ def test_derivatives_of_an_ensemble_are_those_of_its_members(name: str, both: bo
         np.testing.assert_allclose(got.members[k], alone, rtol=1e-11, atol=1e-13)
 
 
+def test_a_hook_sees_the_gradients_of_all_members_and_may_replace_them() -> None:
+    t = ol.to_tensor(ol.ensemble(np.ones((2, K))), requires_grad=True)
+    t.register_hook(lambda g: g * 2)
+    t.register_hook(lambda g: ol.ensemble(ol.members(g.data) + 1))
+    np.sum(t * 3).backward()
+    assert t.grad is not None
+    np.testing.assert_array_equal(ol.members(t.grad).numpy(), np.full((2, K), 7.0))
+
+
 def test_an_ensemble_enters_from_the_tape() -> None:
     x = ol.to_tensor(numbers((2, K)), requires_grad=True)
     np.sum(ol.ensemble(x, axis=1) ** 3).backward()

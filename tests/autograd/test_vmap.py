@@ -234,10 +234,12 @@ def test_axes_that_do_not_fit_are_named() -> None:
         ol.vmap(lambda x: None)(np.ones(2))
 
 
-def test_the_level_is_given_back_after_an_error() -> None:
-    with pytest.raises(EnsembleError):
-        ol.vmap(lambda x: bool(x > 0))(B)
-    np.testing.assert_array_equal(ol.vmap(lambda x: x * 2)(B), B * 2)
+def test_what_leaks_out_of_a_vmap_does_not_mix_with_the_next() -> None:
+    leaked: list[Any] = []
+    ol.vmap(lambda x: leaked.append(x) or x)(X)
+    got = ol.vmap(lambda y: y + leaked[0][0])(Y[0])  # pairs of both, not one of each
+    assert (got.shape, got.member_count) == ((3,), 3)
+    np.testing.assert_array_equal(got.members, Y[0] + X[:, :1])
 
 
 @pytest.mark.peers

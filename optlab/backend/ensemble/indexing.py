@@ -138,6 +138,8 @@ def _member_numbers(call: Call, to: Places) -> Any:
 
 def getitem(x: Any, index: Any) -> Any:
     """Give ``x[index]`` for each member; `x` or the index, or both, are ensembles."""
+    if type(index) in (int, slice) and x.ndim:  # the most common, and quick
+        return kind.EnsembleArray(x.members[:, index], x.level)
     x, index = _without_truth(x, index)
     call = Call(x, index)
     to = places(index, np.ndim(x))

@@ -217,3 +217,12 @@ def _diagflat(call: Call, v: Any, k: int = 0) -> Any:
     i = np.arange(v.shape[0])
     out[i + max(-k, 0), i + max(k, 0)] = v
     return out
+
+
+@batched("lib.stride_tricks.sliding_window_view")
+def _windows(call: Call, x: Any, window_shape: Any, axis: Any = None, **options: Any) -> Any:
+    window_shape = lengths(window_shape)
+    axes = tuple(range(x.ndim)) if axis is None else axis
+    axes = shifted(axes if isinstance(axes, tuple) else (axes,), x.ndim)
+    view = np.lib.stride_tricks.sliding_window_view
+    return call.wrap(view(x.members, window_shape, axes, **options))
