@@ -16,6 +16,7 @@ import numpy as np
 
 from optlab.autograd.mode import recording
 from optlab.backend import events
+from optlab.backend.arrays import as_array, copied
 
 if TYPE_CHECKING:
     from optlab.autograd.operation import Operation, Recipe
@@ -344,7 +345,7 @@ def _run_hooks(node: Any, g: Any) -> Any:
         if replaced is None:
             continue
         keeps_graph = isinstance(g, Tensor) and isinstance(replaced, Tensor)
-        array = replaced.data if isinstance(replaced, Tensor) else np.asarray(replaced)
+        array = replaced.data if isinstance(replaced, Tensor) else as_array(replaced)
         if array.shape != node.shape or array.dtype.kind not in "fiu":
             raise ValueError(
                 f"a hook returned {replaced!r} for the gradient of a Tensor of shape {node.shape}; "
@@ -353,6 +354,6 @@ def _run_hooks(node: Any, g: Any) -> Any:
         if keeps_graph:
             g = replaced if replaced.dtype == node.dtype else replaced.astype(node.dtype)
         else:
-            array = np.array(array, node.dtype)
+            array = copied(array, node.dtype)
             g = Tensor(array) if isinstance(g, Tensor) else array
     return g
