@@ -50,6 +50,10 @@ def _stranger(x: Any) -> bool:
 
 def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
     """Answer a call of a ufunc, or of one of its methods."""
+    if method == "__call__" and not kwargs and ufunc.signature is None and ufunc.nout == 1:
+        y = elementwise.lined_up(ufunc, inputs)
+        if y is not None:
+            return y
     out = kwargs.get("out") or ()
     if any(_stranger(x) for x in (*inputs, *out, kwargs.get("where"))):
         return NotImplemented

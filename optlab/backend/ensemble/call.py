@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,16 +10,16 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 import optlab.backend.ensemble.array as kind
 
 
-def ensembles_in(x: Any) -> Iterator[Any]:
-    """Give the ensembles in nested tuples, lists and dicts."""
+def _collect(x: Any, found: list[Any]) -> None:
+    """Add the ensembles in nested tuples, lists and dicts to `found`."""
     if isinstance(x, kind.EnsembleArray):
-        yield x
+        found.append(x)
     elif isinstance(x, (tuple, list)):
         for part in x:
-            yield from ensembles_in(part)
+            _collect(part, found)
     elif isinstance(x, dict):
         for part in x.values():
-            yield from ensembles_in(part)
+            _collect(part, found)
 
 
 class Call:
@@ -32,16 +31,23 @@ class Call:
 
     __slots__ = ("count", "level")
 
+    count: int
+    level: int
+
     def __init__(self, *arguments: Any) -> None:
-        found = list(ensembles_in(arguments))
-        self.level = max(x.level for x in found)
+        found: list[Any] = []
+        _collect(arguments, found)
+        if len(found) == 1:
+            self.level, self.count = found[0].level, len(found[0].members)
+            return
+        self.level = max([x.level for x in found])
         counts = {x.member_count for x in found if x.level == self.level}
         if len(counts) > 1:
             raise ValueError(
                 f"ensembles of {' and '.join(map(str, sorted(counts)))} members meet: they must "
                 "have equally many. (To share an array among all members, give it as it is.)"
             )
-        self.count: int = counts.pop()
+        self.count = counts.pop()
 
     def has(self, x: Any) -> bool:
         """Say whether `x` is an ensemble of this call."""

@@ -25,7 +25,7 @@ def _matmul(call: Call, a: Any, b: Any) -> Any:
     if not m or not n:
         raise ValueError("matmul takes arrays of at least one axis; multiply by numbers with *.")
     if m == n == 1:
-        return np.sum(a * b)
+        return np.add.reduce(a * b)
     if m == 1 and n == 2 and not call.has(b):
         return call.wrap(a.members @ b)  # one product for all members
     if n == 1 and m == 2 and not call.has(a):
