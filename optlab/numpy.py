@@ -34,10 +34,14 @@ _TAKE_SEQUENCES = frozenset(
 )
 
 
+#: Arrays that NumPy must not make plain arrays of.
+_KINDS = (Tensor, _EnsembleArray)
+
+
 def _holds_tensor(x: Any) -> bool:
-    """Say whether a nested list or tuple holds a Tensor."""
+    """Say whether a nested list or tuple holds a Tensor (or an ensemble)."""
     if isinstance(x, (list, tuple)):
-        return any(isinstance(part, Tensor) or _holds_tensor(part) for part in x)
+        return any(isinstance(part, _KINDS) or _holds_tensor(part) for part in x)
     return False
 
 
@@ -50,11 +54,11 @@ def _joined(x: Any) -> Any:
 
 def array(object: Any, dtype: Any = None, **kwargs: Any) -> Any:
     """Make an array, or a Tensor where Tensors are among the elements."""
-    if isinstance(object, Tensor) or _holds_tensor(object):
+    if isinstance(object, _KINDS) or _holds_tensor(object):
         refused = kwargs.keys() - {"ndmin", "copy"}
         if refused:
             raise TypeError(f"array(..., {min(refused)}=) is not covered on Tensors.")
-        joined = +object if isinstance(object, Tensor) else _joined(object)
+        joined = +object if isinstance(object, _KINDS) else _joined(object)
         missing = kwargs.get("ndmin", 0) - joined.ndim
         if missing > 0:
             joined = joined.reshape((1,) * missing + joined.shape)
@@ -64,9 +68,9 @@ def array(object: Any, dtype: Any = None, **kwargs: Any) -> Any:
 
 def asarray(a: Any, dtype: Any = None, **kwargs: Any) -> Any:
     """Give `a` itself if it is a Tensor; make an array or Tensor of anything else."""
-    if isinstance(a, Tensor) and (dtype is None or a.dtype == dtype):
+    if isinstance(a, _KINDS) and (dtype is None or a.dtype == dtype):
         return a
-    if isinstance(a, Tensor) or _holds_tensor(a):
+    if isinstance(a, _KINDS) or _holds_tensor(a):
         return array(a, dtype)
     return _numpy.asarray(a, dtype=dtype, **kwargs)
 
@@ -84,7 +88,7 @@ def take(a: Any, indices: Any, axis: Any = None, **options: Any) -> Any:
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
     """Fill a shape with one value, which may be a Tensor."""
-    if isinstance(fill_value, Tensor) or _holds_tensor(fill_value):
+    if isinstance(fill_value, _KINDS) or _holds_tensor(fill_value):
         shape = (shape,) if isinstance(shape, (int, _numpy.integer)) else tuple(shape)
         return _numpy.broadcast_to(array(fill_value, dtype), shape)
     return _numpy.full(shape, fill_value, dtype, **kwargs)
@@ -92,7 +96,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
 
 def full_like(a: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
     """Fill the shape of `a` with one value, which may be a Tensor."""
-    if isinstance(fill_value, Tensor) or _holds_tensor(fill_value):
+    if isinstance(fill_value, _KINDS) or _holds_tensor(fill_value):
         return full(_numpy.shape(a), fill_value, dtype or asarray(a).dtype)
     return _numpy.full_like(_raw(a), fill_value, dtype, **kwargs)
 

@@ -225,6 +225,21 @@ def test_a_hook_sees_the_gradients_of_all_members_and_may_replace_them() -> None
     np.testing.assert_array_equal(ol.members(t.grad).numpy(), np.full((2, K), 7.0))
 
 
+def test_lists_of_ensembles_and_filled_arrays_are_for_our_numpy() -> None:
+    onp: Any = ol.numpy
+    a, b = numbers((K,)), numbers((K,), seed=1)
+    x, y = ol.ensemble(a), ol.ensemble(b)
+    got = onp.array([[x, 2.0], [y, x * y]])
+    np.testing.assert_array_equal(
+        got.members, [[[a[k], 2.0], [b[k], a[k] * b[k]]] for k in range(K)]
+    )
+    assert onp.asarray(x) is x
+    np.testing.assert_array_equal(onp.full((2,), x).members, np.stack([a, a], 1))
+    np.testing.assert_array_equal(onp.sum([x, y]).members, a + b)
+    by_x = ol.grad(lambda x: np.sum(onp.array([x, x * y]) ** 2))(x)
+    np.testing.assert_allclose(by_x.members, 2 * a + 2 * a * b**2)
+
+
 def test_an_ensemble_enters_from_the_tape() -> None:
     x = ol.to_tensor(numbers((2, K)), requires_grad=True)
     np.sum(ol.ensemble(x, axis=1) ** 3).backward()
