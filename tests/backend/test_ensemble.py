@@ -134,6 +134,12 @@ def test_in_place_arithmetic_writes_to_the_members() -> None:
     np.testing.assert_array_equal(members, np.sort(np.where(wanted > 3, 0, wanted)))
 
 
+def test_a_matrix_product_in_place() -> None:
+    x = EnsembleArray(C.copy())
+    x @= np.eye(4)[::-1]
+    np.testing.assert_array_equal(x.members, C[..., ::-1])
+
+
 def test_put_along_axis() -> None:
     x = EnsembleArray(V.copy())
     np.put_along_axis(x, np.argmax(x, keepdims=True), 0.0, 0)

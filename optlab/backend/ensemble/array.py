@@ -41,9 +41,10 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     Notes
     -----
-    Elementwise functions, functions that move elements, sorting, and products of two matrices
-    compute for each member the bits that it has alone. Sums over several axes, products with
-    vectors, einsum and norms add up in another order, and agree within rounding.
+    Elementwise functions, functions that move elements, sorting, sums, and products of two
+    matrices compute for each member the bits that it has alone, where it lies alike in memory.
+    Sums over all elements of transposed arrays, products with vectors, `einsum`, `tensordot` and
+    norms may add up in another order, and agree within rounding.
 
     Examples
     --------
@@ -244,6 +245,10 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
         return (self[i] for i in range(len(self)))
 
     # Arithmetic: NDArrayOperatorsMixin hands the operators to the ufuncs. ----------------------
+
+    def __imatmul__(self, other: Any) -> EnsembleArray:
+        self[...] = np.matmul(self, other)
+        return self
 
     def __pow__(self, other: Any) -> Any:
         if isinstance(other, (int, float)):  # NumPy's operator is quicker, and other bits
