@@ -51,11 +51,12 @@ def value_and_gradients(case: Case, args: Any) -> tuple[Any, Any]:
 def test_an_ensemble_equals_separate_runs(case: Case) -> None:
     count = sizes_that_coincide(case.args)
     stacked = [members_near(x, count) for x in case.args]
-    if case.label.split()[0] in REFUSED:
-        with pytest.raises(EnsembleError):
-            value_and_gradients(case, [EnsembleArray(x) for x in stacked])
-        return
-    y, gradients = value_and_gradients(case, [EnsembleArray(x) for x in stacked])
+    try:
+        y, gradients = value_and_gradients(case, [EnsembleArray(x) for x in stacked])
+    except EnsembleError:
+        if case.label.split()[0] in REFUSED:
+            return
+        raise
     for k in range(count):
         wanted, wanted_gradients = value_and_gradients(case, [x[k] for x in stacked])
         pairs = [(y, wanted), *zip(gradients, wanted_gradients, strict=True)]

@@ -161,7 +161,7 @@ EXACT: dict[str, tuple[Any, ...]] = {
     "tril of a vector": (np.tril, V),
     "pad mean": (lambda a: np.pad(a, 1, "maximum", stat_length=2), A),
     "windows": (lambda c: np.lib.stride_tricks.sliding_window_view(c, (2, 2), (0, -1)), C),
-    "windows of all": (lambda v: np.lib.stride_tricks.sliding_window_view(v, 2), V),
+    "windows of all": (lambda v: np.lib.stride_tricks.sliding_window_view(v, (2, 1), (0, 0)), V),
     "diagonal": (lambda a: np.diagonal(a, 1), A),
     "diagonal last": (lambda c: np.diagonal(c, 0, 1, 2), C),
     "diag": (lambda a: np.diag(a, -1), A),

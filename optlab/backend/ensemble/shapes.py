@@ -223,6 +223,6 @@ def _diagflat(call: Call, v: Any, k: int = 0) -> Any:
 def _windows(call: Call, x: Any, window_shape: Any, axis: Any = None, **options: Any) -> Any:
     window_shape = lengths(window_shape)
     axes = tuple(range(x.ndim)) if axis is None else axis
-    axes = shifted(axes if isinstance(axes, tuple) else (axes,), x.ndim)
+    axes = tuple(shifted(a, x.ndim) for a in (axes if isinstance(axes, tuple) else (axes,)))
     view = np.lib.stride_tricks.sliding_window_view
     return call.wrap(view(x.members, window_shape, axes, **options))
