@@ -99,6 +99,7 @@ EXACT: dict[str, tuple[Any, ...]] = {
     "median": (lambda a: np.median(a, axis=0), A),
     "quantile": (lambda a: np.quantile(a, [0.2, 0.5], 1), A),
     "quantile of all": (lambda a: np.quantile(a, 0.3), A),
+    "nanquantile, a table of q": (lambda a: np.nanquantile(a, [[0.1], [0.4]], (0, 1)), A),
     "nanmax": (np.nanmax, A),
     "percentile": (lambda a: np.percentile(a, [10, 20, 30], keepdims=True), A),
     "cumsum": (np.cumsum, A),

@@ -99,8 +99,11 @@ def _quantile(path: str) -> None:
         levels = np.ndim(q)
 
         def several(x: Any, axis: Any, **options: Any) -> Any:
-            y = function(x, q, axis=axis, **options)
-            return np.moveaxis(y, levels, 0) if levels else y
+            if not levels:
+                return function(x, q, axis=axis, **options)
+            # In one row: with a table of q and several axes nanquantile mixes up its own axes.
+            y = np.moveaxis(function(x, np.ravel(q), axis=axis, **options), 0, 1)
+            return y.reshape((call.count, *np.shape(q), *y.shape[2:]))
 
         if axis is None and keepdims and levels:
             axis = tuple(range(np.ndim(a)))
