@@ -47,21 +47,42 @@ def value_and_gradients(case: Case, args: Any) -> tuple[Any, Any]:
     return y, pullback(weight(y.shape))
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_an_ensemble_equals_separate_runs(case: Case) -> None:
+def gradient_of_gradients(case: Case, args: Any) -> Any:
+    def weighted(*args: Any) -> Any:
+        gradients = value_and_gradients(case, args)[1]
+        return sum(np.sum(g * weight(g.shape)) for g in gradients)
+
+    return ol.grad(weighted, range(len(args)))(*args)
+
+
+def compare(case: Case, compute: Any) -> None:
+    """Compute on an ensemble and member by member, and compare all that comes out."""
     count = sizes_that_coincide(case.args)
     stacked = [members_near(x, count) for x in case.args]
     try:
-        y, gradients = value_and_gradients(case, [EnsembleArray(x) for x in stacked])
+        together = compute(case, [EnsembleArray(x) for x in stacked])
     except EnsembleError:
         if case.label.split()[0] in REFUSED:
             return
         raise
     for k in range(count):
-        wanted, wanted_gradients = value_and_gradients(case, [x[k] for x in stacked])
-        pairs = [(y, wanted), *zip(gradients, wanted_gradients, strict=True)]
-        for got, alone in pairs:
-            assert got.shape == alone.shape
-            assert got.dtype == alone.dtype
-            got_k = got.members[k] if isinstance(got, EnsembleArray) else got
-            np.testing.assert_allclose(got_k, alone, rtol=1e-11, atol=1e-13)
+        alone = compute(case, [x[k] for x in stacked])
+        for got, wanted in zip(together, alone, strict=True):
+            assert got.shape == wanted.shape
+            assert got.dtype == wanted.dtype
+            member = got.members[k] if isinstance(got, EnsembleArray) else got
+            np.testing.assert_allclose(member, wanted, rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_ensemble_equals_separate_runs(case: Case) -> None:
+    def value_and_all(case: Case, args: Any) -> Any:
+        y, gradients = value_and_gradients(case, args)
+        return y, *gradients
+
+    compare(case, value_and_all)
+
+
+@pytest.mark.parametrize("case", CASES[::4])
+def test_second_derivatives_of_an_ensemble_are_those_of_its_members(case: Case) -> None:
+    compare(case, gradient_of_gradients)
