@@ -41,6 +41,8 @@ def zeros_beside(array: Any, shape: Shape) -> Any:
     >>> zeros_beside(np.float32(1), (2,)).dtype
     dtype('float32')
     """
+    if isinstance(array, (np.ndarray, np.generic)):
+        return np.zeros(shape, array.dtype)
     return np.zeros_like(array, shape=shape, order="C")
 
 
