@@ -24,9 +24,7 @@ import numpy as _numpy
 
 from optlab.autograd.tensor import Tensor
 from optlab.autograd.tensor import raw as _raw
-from optlab.backend.ensemble import RULES as _RULES
 from optlab.backend.ensemble import EnsembleArray as _EnsembleArray
-from optlab.backend.ensemble.call import Call as _Call
 
 #: Functions that take a sequence of arrays as such, so that a list must stay a list.
 _TAKE_SEQUENCES = frozenset(
@@ -82,7 +80,9 @@ def take(a: Any, indices: Any, axis: Any = None, **options: Any) -> Any:
     """Read `a` at `indices`, which the members of an ensemble may each have of their own."""
     indices = _raw(indices)
     if isinstance(indices, _EnsembleArray) and not isinstance(a, Tensor):
-        return _RULES[_numpy.take](_Call(a, indices), a, indices, axis, **options)
+        return indices.__array_function__(
+            _numpy.take, (_EnsembleArray,), (a, indices, axis), options
+        )
     return _numpy.take(a, indices, axis, **options)
 
 

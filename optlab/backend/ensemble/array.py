@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-# The array asks the batching rules, and the rules make arrays: the modules import each other, and
-# meet when a function is called.
-import optlab.backend.ensemble.batching as batching
+# The array reads with indices, and reading makes arrays: the modules import each other, and meet
+# when an array is read.
 import optlab.backend.ensemble.indexing as indexing
 
 _numpy: Any = np  # NumPy's annotations know nothing of arrays that answer for themselves
@@ -258,10 +258,18 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
     # What NumPy calls when it meets an ensemble (NEP 13, NEP 18) --------------------------------
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return batching.universal_function(ufunc, method, inputs, kwargs)
+        return _rules().universal_function(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return batching.array_function(function, types, args, kwargs)
+        return _rules().array_function(function, types, args, kwargs)
+
+
+@cache
+def _rules() -> Any:
+    """Give the module that answers NumPy; it fills the table when the first ensemble is made."""
+    from optlab.backend.ensemble import batching
+
+    return batching
 
 
 def _method(name: str) -> Callable[..., Any]:
