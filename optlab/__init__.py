@@ -67,6 +67,10 @@ _NAMES = {
     "jacobian": "optlab.autograd:jacobian",
     "hessian": "optlab.autograd:hessian",
     "check_grad": "optlab.autograd:check_grad",
+    # many runs at once
+    "ensemble": "optlab.autograd:ensemble",
+    "members": "optlab.autograd:members",
+    "vmap": "optlab.autograd:vmap",
     # training, watching, comparing
     "Parameter": "optlab.nn:Parameter",
     "record": "optlab.trace:record",

@@ -17,6 +17,7 @@ from optlab.autograd import arange as arange
 from optlab.autograd import bernoulli as bernoulli
 from optlab.autograd import check_grad as check_grad
 from optlab.autograd import enable_grad as enable_grad
+from optlab.autograd import ensemble as ensemble
 from optlab.autograd import full as full
 from optlab.autograd import grad as grad
 from optlab.autograd import hessian as hessian
@@ -24,6 +25,7 @@ from optlab.autograd import hvp as hvp
 from optlab.autograd import is_grad_enabled as is_grad_enabled
 from optlab.autograd import jacobian as jacobian
 from optlab.autograd import jvp as jvp
+from optlab.autograd import members as members
 from optlab.autograd import multinomial as multinomial
 from optlab.autograd import no_grad as no_grad
 from optlab.autograd import normal as normal
@@ -38,6 +40,7 @@ from optlab.autograd import to_tensor as to_tensor
 from optlab.autograd import uniform as uniform
 from optlab.autograd import value_and_grad as value_and_grad
 from optlab.autograd import vjp as vjp
+from optlab.autograd import vmap as vmap
 from optlab.autograd import zeros as zeros
 from optlab.backend.random import scope as random_scope  # noqa: F401
 from optlab.backend.random import seed as seed

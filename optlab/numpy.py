@@ -29,6 +29,7 @@ import numpy as _numpy
 from optlab.autograd import random
 from optlab.autograd.tensor import Tensor
 from optlab.autograd.tensor import raw as _raw
+from optlab.backend.ensemble import EnsembleArray as _EnsembleArray
 
 sys.modules[f"{__name__}.random"] = random  # so that `import optlab.numpy.random` finds it
 
@@ -40,10 +41,14 @@ _TAKE_SEQUENCES = frozenset(
 _TAKE_LISTS = frozenset("block choose select piecewise ix_ histogramdd shape ndim size".split())
 
 
+#: Arrays that NumPy must not make plain arrays of.
+_KINDS = (Tensor, _EnsembleArray)
+
+
 def _holds_tensor(x: Any) -> bool:
-    """Say whether a nested list or tuple holds a Tensor."""
+    """Say whether a nested list or tuple holds a Tensor (or an ensemble)."""
     if isinstance(x, (list, tuple)):
-        return any(isinstance(part, Tensor) or _holds_tensor(part) for part in x)
+        return any(isinstance(part, _KINDS) or _holds_tensor(part) for part in x)
     return False
 
 
@@ -72,10 +77,10 @@ def array(object: Any, dtype: Any = None, **kwargs: Any) -> Any:
     >>> array([[t, 2 * t]])
     Tensor([[2., 4.]], dtype=float32, requires_grad=True)
     """
-    if isinstance(object, Tensor) or _holds_tensor(object):
+    if isinstance(object, _KINDS) or _holds_tensor(object):
         _refuse("array", kwargs, "ndmin", "copy")
         joined = _joined(object)
-        if isinstance(object, Tensor) and kwargs.get("copy", True):
+        if isinstance(object, _KINDS) and kwargs.get("copy", True):
             joined = object.copy("K")
         missing = kwargs.get("ndmin", 0) - joined.ndim
         if missing > 0:
@@ -94,7 +99,7 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, **kwargs: Any) -> Any:
     >>> asarray(t) is t
     True
     """
-    if isinstance(a, Tensor) or _holds_tensor(a):
+    if isinstance(a, _KINDS) or _holds_tensor(a):
         _refuse("asarray", {"order": order, **kwargs}, "copy")
         return array(a, dtype, copy=bool(kwargs.get("copy")))
     return _numpy.asarray(a, dtype, order, **kwargs)
@@ -144,6 +149,16 @@ def fromiter(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
     return _numpy.fromiter(elements, dtype, count, **kwargs)
 
 
+def take(a: Any, indices: Any, axis: Any = None, **options: Any) -> Any:
+    """Read `a` at `indices`, which the members of an ensemble may each have of their own."""
+    indices = _raw(indices)
+    if isinstance(indices, _EnsembleArray) and not isinstance(a, Tensor):
+        return indices.__array_function__(
+            _numpy.take, (_EnsembleArray,), (a, indices, axis), options
+        )
+    return _numpy.take(a, indices, axis, **options)
+
+
 def full(shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
     """Fill a shape with one value, which may be a Tensor.
 
@@ -153,7 +168,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
     >>> full(2, ol.to_tensor(3.0, requires_grad=True))
     Tensor([3., 3.], dtype=float32, requires_grad=True)
     """
-    if isinstance(fill_value, Tensor) or _holds_tensor(fill_value):
+    if isinstance(fill_value, _KINDS) or _holds_tensor(fill_value):
         _refuse("full", kwargs)
         shape = (shape,) if _numpy.ndim(shape) == 0 else tuple(shape)
         return _numpy.broadcast_to(array(fill_value, dtype), shape)
@@ -162,7 +177,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
 
 def full_like(a: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
     """Fill the shape of `a` with one value, which may be a Tensor."""
-    if isinstance(fill_value, Tensor) or _holds_tensor(fill_value):
+    if isinstance(fill_value, _KINDS) or _holds_tensor(fill_value):
         _refuse("full_like", kwargs, "shape")
         shape = kwargs.get("shape")
         shape = _numpy.shape(_raw(a)) if shape is None else shape

@@ -16,6 +16,9 @@ import numpy as np
 #: What CuPy lacks of NumPy's functions.
 MISSING = {np.block, np.insert, np.linalg.multi_dot, np.linalg.vector_norm}
 
+#: Functions that bring NumPy's data over, when asked for arrays ``like=`` one of ours.
+CREATING = {np.array, np.asarray}
+
 #: Functions that read no values: CuPy arrays answer them through NumPy itself.
 READ_ONLY = {np.shape, np.ndim, np.size, np.result_type, np.iscomplexobj, np.isrealobj}
 
@@ -97,9 +100,8 @@ class GuardedArray:
             return NotImplemented
         if function in MISSING:
             return NotImplemented
-        if function not in READ_ONLY and "like" not in kwargs:
+        if function not in READ_ONLY and function not in CREATING:
             _closed_to_numpy(_all_in((args, kwargs)))
-        kwargs.pop("like", None)
         result = function(*_opened(args), **_opened(kwargs))
         return result if function in READ_ONLY else _guarded(result)
 

@@ -22,11 +22,12 @@ from optlab.autograd.operation import rule
 from optlab.autograd.saving import saved_tensors_hooks
 from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tensor import Tensor
+from optlab.autograd.vmap import ensemble, members, vmap
 
 __all__ = [
     "AnomalyError", "Function", "RowSparse", "Tensor", "arange", "bernoulli", "check_grad",
-    "detect_anomaly", "enable_grad", "full", "grad", "hessian", "hvp", "is_grad_enabled",
-    "jacobian", "jvp", "multinomial", "no_grad", "normal", "ones", "poisson", "rand", "randint",
-    "randn", "randperm", "rule", "saved_tensors_hooks", "standard_normal", "to_tensor", "uniform",
-    "value_and_grad", "vjp", "zeros",
+    "detect_anomaly", "enable_grad", "ensemble", "full", "grad", "hessian", "hvp",
+    "is_grad_enabled", "jacobian", "jvp", "members", "multinomial", "no_grad", "normal", "ones",
+    "poisson", "rand", "randint", "randn", "randperm", "rule", "saved_tensors_hooks",
+    "standard_normal", "to_tensor", "uniform", "value_and_grad", "vjp", "vmap", "zeros",
 ]  # fmt: skip

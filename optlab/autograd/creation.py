@@ -11,6 +11,7 @@ import numpy as np
 from optlab.autograd.mode import recording
 from optlab.autograd.rules.shapes import BROADCAST_TO
 from optlab.autograd.tensor import Tensor, _leaf, apply, raw, refusal
+from optlab.backend.arrays import copied
 
 DEFAULT_DTYPE = np.dtype("float32")
 
@@ -51,7 +52,7 @@ def to_tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tens
         raise refusal(data, "to_tensor or Parameter", "data.detach(), if that is what you want")
     given = raw(data)
     try:
-        array = np.array(given, dtype=dtype)
+        array = copied(given, dtype)
     except ValueError as error:
         raise ValueError(
             f"to_tensor takes numbers or nested lists of them; these have rows of different "

@@ -15,6 +15,7 @@ from optlab.autograd.operation import Operation, Recipe
 from optlab.autograd.tape import Node
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend import events
+from optlab.backend.arrays import as_array
 
 
 class Context:
@@ -197,7 +198,7 @@ def _output(cls: type[Function], x: Any, args: Sequence[Any]) -> Any:
                 f"{cls.__name__}.forward returned {x!r} of type {type(x).__name__}; return a "
                 "Tensor or an array, or a tuple of them. (A missing return?)"
             )
-        array = np.asarray(array)
+        array = as_array(array)
     return array.copy() if any(array is raw(given) for given in args) else array
 
 
@@ -238,7 +239,7 @@ def _gradients(cls: type[Function], ctx: Context, g: Any, edges: Sequence[Any]) 
         if part is None or edge is None:
             checked.append(None)
             continue
-        part = part if isinstance(part, Tensor) else Tensor(np.asarray(part))
+        part = part if isinstance(part, Tensor) else Tensor(as_array(part))
         try:
             fits = np.broadcast_shapes(part.shape, edge.shape) == part.shape
         except ValueError:

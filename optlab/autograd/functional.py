@@ -18,6 +18,7 @@ from optlab.autograd import tape, trees
 from optlab.autograd.mode import grad_mode, recording
 from optlab.autograd.run import Argnums, Run, name_of, positions
 from optlab.autograd.tensor import Tensor
+from optlab.backend.arrays import as_array, spread_beside, zeros_beside
 
 
 def _one_number(run: Run, f: Callable[..., Any]) -> None:
@@ -138,7 +139,10 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
     def pullback(u: Any) -> tuple[Any, ...]:
         given = trees.matching(value, u, "what the pullback takes", "the value")
         traced = any(getattr(part, "node", None) is not None for part in given)
-        parts = [part if isinstance(part, Tensor) else _as(part, run) for part in given]
+        parts = [
+            u if isinstance(u, Tensor) else spread_beside(as_array(u, y.dtype), y.data)
+            for u, y in zip(given, run.parts, strict=True)
+        ]
         seed = (
             np.concatenate([np.reshape(part, (-1,)) for part in parts])
             if run.returns_container
@@ -152,11 +156,6 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
             run.watched = watched
 
     return value, pullback
-
-
-def _as(x: Any, run: Run) -> Any:
-    """Give an array of the dtype of the value; arrays of another library stay what they are."""
-    return x.astype(run.value.dtype) if hasattr(x, "astype") else np.asarray(x, run.value.dtype)
 
 
 def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -264,7 +263,7 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
         run = Run(f, args, places, kwargs)
         rows = []
         for i in range(run.value.size):
-            seed = np.zeros_like(run.value.data).reshape(-1)
+            seed = zeros_beside(run.value.data, (run.value.size,))
             seed[i] = 1
             rows.append(run.pull(seed.reshape(run.value.shape), retain_graph=True))
         blocks: list[list[Any]] = []
@@ -274,10 +273,10 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
             start += part.size
             blocks.append(
                 [
-                    np.reshape(np.stack([row[i] for row in mine]), part.shape + shape)
+                    np.reshape(np.stack([row[i] for row in mine]), part.shape + x.shape)
                     if mine
-                    else run.hand_out(np.zeros(part.shape + shape, dtype))
-                    for i, (shape, dtype) in enumerate(run.shapes)
+                    else run.hand_out(zeros_beside(x, part.shape + x.shape))
+                    for i, x in enumerate(run.given)
                 ]
             )
         columns = [run.built(block) for block in blocks]

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from optlab.backend.arrays import as_array, copied
+
 
 def run_hooks(node: Any, g: Any) -> Any:
     """Let the user's hooks see the gradient of a Tensor, and replace it."""
@@ -18,7 +20,7 @@ def run_hooks(node: Any, g: Any) -> Any:
         if replaced is None:
             continue
         keeps_graph = isinstance(g, Tensor) and isinstance(replaced, Tensor)
-        array = replaced.data if isinstance(replaced, Tensor) else np.asarray(replaced)
+        array = replaced.data if isinstance(replaced, Tensor) else as_array(replaced)
         if array.shape != node.shape or array.dtype.kind not in "fiu":
             raise ValueError(
                 f"a hook returned {replaced!r} for the gradient of a Tensor of shape {node.shape}; "
@@ -27,7 +29,7 @@ def run_hooks(node: Any, g: Any) -> Any:
         if keeps_graph:
             g = replaced if replaced.dtype == node.dtype else replaced.astype(node.dtype)
         else:
-            array = np.array(array, node.dtype)
+            array = copied(array, node.dtype)
             g = Tensor(array) if isinstance(g, Tensor) else array
     return g
 

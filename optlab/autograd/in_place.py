@@ -14,7 +14,7 @@ import numpy as np
 from optlab.autograd import writes
 from optlab.autograd.extras import extras
 from optlab.autograd.mode import recording
-from optlab.autograd.operation import Operation, rule
+from optlab.autograd.operation import Operation, as_one, rule
 from optlab.autograd.rules.elementwise import (
     ADD,
     DIVIDE,
@@ -57,11 +57,7 @@ def assign(x: Any, value: Any, index: Any) -> Any:
 
 def _assigned(x: Any, value: Any, index: Any) -> Any:
     """Assign on arrays and on Tensors alike."""
-    from optlab.autograd.tensor import Tensor, apply
-
-    return apply(ASSIGN, (x, value), {"index": index}) if isinstance(x, Tensor) else assign(
-        x, value, index
-    )  # fmt: skip
+    return as_one(assign, x, value, index)
 
 
 def _read_back(g: Any, x_shape: Shape, index: Any) -> Any:

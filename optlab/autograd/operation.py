@@ -218,6 +218,26 @@ class Operation:
         return f"<Operation {self.name}({', '.join(self.inputs + self.static)})>"
 
 
+def as_one(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function of ours so that what records calls records it as one operation.
+
+    NumPy's own functions ask their arguments by themselves; ours have to. Tensors and captured
+    arrays say ``records_calls``.
+
+    Examples
+    --------
+    >>> as_one(max, 2, 3)
+    3
+    """
+    types = tuple({type(x) for x in args if getattr(type(x), "records_calls", False)})
+    for x in args if types else ():
+        if type(x) in types:
+            result = x.__array_function__(function, types, args, kwargs)
+            if result is not NotImplemented:
+                return result
+    return function(*args, **kwargs)
+
+
 def rule(
     function: Callable[..., Any],
     *pullbacks: Pullback | None,

@@ -13,6 +13,7 @@ from optlab.autograd.mode import grad_mode, recording
 from optlab.autograd.rules.elementwise import POSITIVE
 from optlab.autograd.sparse import whole
 from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.backend.arrays import as_array, copied
 
 Argnums = int | Sequence[int]
 
@@ -24,7 +25,8 @@ class Run:
     ----------
     inputs : list of Tensor
         What the function was given in place of the arrays that are differentiated; all arguments
-        one after the other, containers taken apart. `nodes` are their places on the tape.
+        one after the other, containers taken apart. `nodes` are their places on the tape, `given`
+        their values.
     value : Tensor
         What it returned; if that was a container, its parts one after the other, in one vector.
     watched : bool
@@ -52,7 +54,7 @@ class Run:
             )
             # Kept apart: a function that writes to its argument in place moves it along the tape.
             self.nodes = [t.node for t in self.inputs]
-            self.shapes = [(t.shape, t.dtype) for t in self.inputs]
+            self.given = [t.data for t in self.inputs]
             try:
                 returned = f(*filled, **kwargs)
             finally:
@@ -93,8 +95,8 @@ class Run:
                 retain_graph=retain_graph or self.watched,
             )
         return [
-            self.hand_out(np.zeros(shape, dtype) if g is None else g)
-            for (shape, dtype), g in zip(self.shapes, found, strict=True)
+            self.hand_out(np.zeros_like(x) if g is None else g)
+            for x, g in zip(self.given, found, strict=True)
         ]
 
     def built(self, parts: list[Any]) -> list[Any]:
@@ -133,7 +135,7 @@ class Run:
 
 def _result(f: Callable[..., Any], value: Any) -> Tensor:
     """Give what a function returned as a Tensor."""
-    t = value if isinstance(value, Tensor) else Tensor(np.asarray(value))
+    t = value if isinstance(value, Tensor) else Tensor(as_array(value))
     if t.dtype.kind not in "fiub":
         raise TypeError(
             f"{name_of(f)} returned {value!r} of type {type(value).__name__}; a function to "
@@ -151,7 +153,7 @@ def _entry(x: Any, traced: bool) -> Tensor:
     if isinstance(x, float):
         return Tensor(np.float64(x), tape.Entry((), np.dtype(float)))
     # A copy: the function may write to its argument in place, and the caller's stays as it is.
-    array = np.array(x) if isinstance(x, (np.ndarray, np.generic)) or not _is_array(x) else x.copy()
+    array = copied(x)
     if array.dtype.kind != "f":
         hint = (
             "Write 2.0 instead of 2, or convert with .astype(float)."
@@ -164,10 +166,6 @@ def _entry(x: Any, traced: bool) -> Tensor:
             f"derivatives are with respect to floating numbers; got {array.dtype} ({x!r}). {hint}"
         )
     return Tensor(array, tape.Entry(array.shape, array.dtype))
-
-
-def _is_array(x: Any) -> bool:
-    return hasattr(x, "dtype") and hasattr(x, "copy")
 
 
 def positions(argnums: Argnums, args: tuple[Any, ...]) -> tuple[list[int], bool]:

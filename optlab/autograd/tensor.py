@@ -21,6 +21,7 @@ from optlab.autograd.operators import Operators
 from optlab.autograd.several import collected, outputs_of
 from optlab.autograd.sparse import RowSparse
 from optlab.backend import events
+from optlab.backend.arrays import as_array, copied, spread_beside
 
 _NOTHING: dict[str, Any] = {}
 
@@ -60,6 +61,11 @@ class Tensor(Operators, ArrayMethods):
     """
 
     __slots__ = ("__weakref__", "data", "node")
+
+    #: Functions of ours, too, become one operation of the tape (see `operation.as_one`).
+    records_calls = True
+    #: Where the array itself is.
+    holds = "data"
 
     data: Any
     node: Any
@@ -139,7 +145,7 @@ class Tensor(Operators, ArrayMethods):
             )
         if value is not None:
             # A copy: the caller may go on writing to an array of his own.
-            array = np.array(raw(value), self.dtype)
+            array = copied(raw(value), self.dtype)
             if array.shape != self.shape:
                 raise ValueError(
                     f"a gradient must have the shape of its Tensor, {self.shape}; "
@@ -150,7 +156,7 @@ class Tensor(Operators, ArrayMethods):
         self.node.grad = value
 
     def __repr__(self) -> str:
-        body = np.array2string(np.asarray(self.data), separator=", ", prefix="Tensor(")
+        body = np.array2string(as_array(self.data), separator=", ", prefix="Tensor(")
         asks = ", requires_grad=True" if self.node is not None else ""
         return f"{type(self).__name__}({body}, dtype={self.dtype}{asks})"
 
@@ -418,9 +424,9 @@ def _seed(t: Tensor, grad: Any) -> Any:
         # A number that NumPy made (a loss, mostly) starts from a number: quicker than an array.
         return data.dtype.type(1) if isinstance(data, np.generic) else np.ones_like(data)
     if not isinstance(grad, Tensor):
-        seed: Any = np.array(grad, data.dtype)  # a copy: the caller may go on writing to his array
+        seed: Any = copied(grad, data.dtype)  # a copy: the caller may go on writing to his array
     elif grad.node is None:
-        seed = np.array(grad.data, data.dtype)
+        seed = copied(grad.data, data.dtype)
     else:
         seed = grad if grad.dtype == t.dtype else grad.astype(t.dtype)
     if seed.shape != data.shape:
@@ -428,4 +434,4 @@ def _seed(t: Tensor, grad: Any) -> Any:
             f"the gradient to start from must have the shape of the Tensor, {t.shape}; "
             f"got {seed.shape}."
         )
-    return seed
+    return seed if isinstance(seed, Tensor) else spread_beside(seed, t.data)

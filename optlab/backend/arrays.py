@@ -41,11 +41,54 @@ def zeros_beside(array: Any, shape: Shape) -> Any:
     >>> zeros_beside(np.float32(1), (2,)).dtype
     dtype('float32')
     """
-    return array_module(array).zeros(shape, array.dtype)
+    if isinstance(array, (np.ndarray, np.generic)):
+        return np.zeros(shape, array.dtype)
+    return np.zeros_like(array, shape=shape, order="C")
+
+
+def as_array(x: Any, dtype: Any = None) -> Any:
+    """Give `x` as an array; one of another kind than NumPy's stays of its kind.
+
+    Examples
+    --------
+    >>> as_array([1, 2], "float32")
+    array([1., 2.], dtype=float32)
+    """
+    if isinstance(x, np.ndarray) or not hasattr(x, "__array_function__"):
+        return np.asarray(x, dtype)
+    return x if dtype is None or x.dtype == dtype else x.astype(dtype)
+
+
+def copied(x: Any, dtype: Any = None) -> Any:
+    """Give a copy of `x` as an array; one of another kind than NumPy's stays of its kind.
+
+    Examples
+    --------
+    >>> copied([1, 2], "float32")
+    array([1., 2.], dtype=float32)
+    """
+    if isinstance(x, np.ndarray) or not hasattr(x, "__array_function__"):
+        return np.array(x, dtype)
+    return x.astype(x.dtype if dtype is None else dtype)
+
+
+def spread_beside(x: Any, array: Any) -> Any:
+    """Give `x`, of the shape of `array`, as an array of the same kind as `array`.
+
+    Examples
+    --------
+    >>> spread_beside(np.ones(2), np.zeros(2))
+    array([1., 1.])
+    """
+    if isinstance(array, (np.ndarray, np.generic)) or type(x) is type(array):
+        return x
+    out = np.empty_like(array, dtype=x.dtype)
+    out[...] = x
+    return out
 
 
 def constants_beside(array: Any, values: Any) -> Any:
-    """Give an array that was computed from shapes alone on the device of `array`.
+    """Give an array that was computed from shapes alone, or drawn, on the device of `array`.
 
     Examples
     --------
@@ -53,7 +96,13 @@ def constants_beside(array: Any, values: Any) -> Any:
     >>> constants_beside(np.float32(1), [2, 0])
     array([2, 0])
     """
-    return array_module(array).asarray(values)
+    if hasattr(values, "__array_function__") and not isinstance(values, (np.ndarray, np.generic)):
+        return values  # it came from the device
+    while (name := getattr(type(array), "holds", None)) is not None:  # a Tensor, an ensemble
+        array = getattr(array, name)
+    if isinstance(array, (np.ndarray, np.generic)) or not hasattr(array, "__array_function__"):
+        return np.asarray(values)
+    return np.asarray(values, like=array)
 
 
 def as_float(value: Any, name: str) -> float:
@@ -83,19 +132,6 @@ def as_float(value: Any, name: str) -> float:
     )
 
 
-def beside(array: Any, values: Any) -> Any:
-    """Give the NumPy array `values` on the device of `array`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> beside(np.ones(3), np.zeros(2))
-    array([0., 0.])
-    """
-    module = array_module(array)
-    return values if module is np else module.asarray(values)
-
-
 def on_host(array: Any) -> Any:
     """Give `array` as a NumPy array where it lies on a device; anything else as it is.
 
@@ -104,5 +140,4 @@ def on_host(array: Any) -> Any:
     >>> on_host(2.5)
     2.5
     """
-    module = array_module(array)
-    return array if module is np else module.asnumpy(array)
+    return array.get() if hasattr(array, "get") and hasattr(array, "dtype") else array

@@ -10,10 +10,13 @@ import numpy as np
 from optlab.autograd.creation import DEFAULT_DTYPE
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.elementwise import MULTIPLY, TANH
+from optlab.autograd.rules.indexing import getitem
 from optlab.autograd.rules.linear_algebra import MATMUL
 from optlab.autograd.sparse import TAKE_ROWS
 from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.backend.arrays import as_array, copied
 from optlab.backend.callers import stack_level_outside
+from optlab.backend.ensemble import members_of
 from optlab.nn.random import dropout as dropout
 
 
@@ -43,6 +46,8 @@ def tanh(x: Any) -> Tensor:
 
 def _affine(x: Any, weight: Any, bias: Any) -> Any:
     y = x @ weight
+    if type(y) is not type(bias):  # a bias of each member, while all share the product
+        return y + bias
     y += bias
     return y
 
@@ -65,7 +70,7 @@ _cast_noted: set[tuple[Any, Any]] = set()
 def _meeting(x: Any, weight: Any) -> Any:
     """Give the input in the dtype of the weights, with a note the first time this narrows it."""
     if not isinstance(x, Tensor):
-        x = Tensor(np.asarray(x))
+        x = Tensor(as_array(x))
     if x.dtype != weight.dtype:
         pair = (x.dtype, weight.dtype)
         narrows = x.dtype.kind == "f" and x.dtype.itemsize > weight.dtype.itemsize
@@ -102,7 +107,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
     Tensor([[2., 2., 2.]], dtype=float32)
     """
     if not isinstance(weight, Tensor):
-        weight = Tensor(np.asarray(weight))
+        weight = Tensor(as_array(weight))
     if not isinstance(x, Tensor) or x.data.dtype != weight.data.dtype:
         x = _meeting(x, weight)
     if x.data.shape[-1:] != weight.data.shape[:1]:
@@ -144,7 +149,7 @@ def log_softmax(x: Any, axis: int = -1) -> Tensor:
 
 def _scores(x: Any) -> Tensor:
     """Give scores as a Tensor of floating numbers."""
-    scores: Tensor = x if isinstance(x, Tensor) else Tensor(np.asarray(x))
+    scores: Tensor = x if isinstance(x, Tensor) else Tensor(as_array(x))
     return scores if scores.dtype.kind == "f" else scores.astype(DEFAULT_DTYPE)
 
 
@@ -162,7 +167,7 @@ def softmax(x: Any, axis: int = -1) -> Tensor:
 
 def _picked(x: Any, labels: Any, scale: float) -> Any:
     """Give the sum of x[i, labels[i]], times `scale`."""
-    return np.add.reduce(x[np.arange(len(labels)), labels]) * scale
+    return np.add.reduce(getitem(x, (np.arange(len(labels)), labels))) * scale
 
 
 def _one_hot(g: Any, labels: Any, scale: float, shape: Any) -> Any:
@@ -216,7 +221,7 @@ def cross_entropy(input: Any, label: Any, reduction: str = "mean") -> Tensor:
 
 def _checked_labels(labels: Any, shape: tuple[int, ...]) -> Any:
     """Give the labels with shape [N], after checks that speak of the user's own shapes."""
-    labels = np.array(labels)  # a copy: the caller may go on writing to his array
+    labels = copied(labels)  # a copy: the caller may go on writing to his array
     if len(shape) != 2:
         raise ValueError(f"cross_entropy takes scores of shape [N, C]; got shape {shape}.")
     if not shape[0]:
@@ -233,10 +238,11 @@ def _checked_labels(labels: Any, shape: tuple[int, ...]) -> Any:
             f"cross_entropy got scores of shape {shape} and labels of shape {labels.shape}: "
             f"there must be one label for each of the {shape[0]} rows."
         )
-    if len(labels) and not (int(labels.min()) >= 0 and int(labels.max()) < shape[1]):
+    lowest, highest = (int(limit(members_of(labels))) for limit in (np.min, np.max))
+    if lowest < 0 or highest >= shape[1]:
         raise ValueError(
             f"labels must lie in 0 ... {shape[1] - 1} for {shape[1]} classes; "
-            f"got {labels.min()} ... {labels.max()}."
+            f"got {lowest} ... {highest}."
         )
     return labels
 
@@ -275,14 +281,14 @@ def embedding(x: Any, weight: Any, padding_idx: int | None = None, sparse: bool 
     array([[1., 1.],
            [2., 2.]], dtype=float32)
     """
-    rows = np.array(raw(x))  # a copy: the caller may go on writing to his array
+    rows = copied(raw(x))  # a copy: the caller may go on writing to his array
     count = np.shape(weight)[0]
     if rows.dtype.kind not in "iu":
         raise TypeError(f"embedding takes integers that say which rows; got dtype {rows.dtype}.")
-    if rows.size and not (int(rows.min()) >= 0 and int(rows.max()) < count):
-        raise IndexError(
-            f"embedding has rows 0 ... {count - 1}; got {int(rows.min())} ... {int(rows.max())}."
-        )
+    if rows.size:
+        lowest, highest = (int(limit(members_of(rows))) for limit in (np.min, np.max))
+        if lowest < 0 or highest >= count:
+            raise IndexError(f"embedding has rows 0 ... {count - 1}; got {lowest} ... {highest}.")
     found = apply(TAKE_ROWS, (weight,), {"rows": rows, "sparse": bool(sparse)})
     if padding_idx is None:
         return found

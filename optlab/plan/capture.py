@@ -118,6 +118,9 @@ class CaptureArray:
 
     __slots__ = ("place", "value", "writer")
 
+    #: Functions of ours, too, become one instruction (see `optlab.autograd.operation.as_one`).
+    records_calls = True
+
     def __init__(self, writer: _Writer, place: Place, value: Any) -> None:
         self.writer = writer
         self.place = place
@@ -205,6 +208,8 @@ class CaptureArray:
             return NotImplemented
         if function in (np.ones_like, np.zeros_like, np.shape, np.ndim, np.size):
             return function(*[_value(x) for x in args], **kwargs)
+        if function is np.asarray:  # a constant beside captured arrays
+            return function(*args, **kwargs)
         return self.writer.write(function.__name__, function, args, kwargs)
 
     __add__, __radd__ = _binary("add")

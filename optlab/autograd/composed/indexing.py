@@ -12,6 +12,7 @@ from optlab.autograd.composed.joining import _no_out
 from optlab.autograd.composed.table import composed
 from optlab.autograd.rules.indexing import SCATTER, diagonal_index
 from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.backend.arrays import as_array
 
 
 def _along(axis: int, index: Any) -> tuple[Any, ...]:
@@ -75,7 +76,7 @@ def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
 
 @composed(np.compress)
 def _compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Any:
-    condition = np.asarray(raw(condition))
+    condition = as_array(raw(condition))
     if condition.ndim != 1:
         raise ValueError(f"compress takes a condition with one axis; this has {condition.ndim}.")
     return _take(a, np.flatnonzero(condition), axis, out)
@@ -114,7 +115,7 @@ def _select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0
         )
     if not len(condlist):
         raise ValueError("select takes at least one condition.")
-    conditions = [np.asarray(raw(condition)) for condition in condlist]
+    conditions = [as_array(raw(condition)) for condition in condlist]
     for condition in conditions:
         if condition.dtype != bool:
             raise TypeError(f"select takes masks as conditions; got one of {condition.dtype}.")

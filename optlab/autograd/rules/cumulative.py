@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.folding import Shape, beside, masked, numbers
+from optlab.autograd.rules.folding import Shape, masked, numbers
 from optlab.autograd.rules.indexing import scattered
 from optlab.autograd.rules.recurrence import (
     from_last,
@@ -16,6 +16,7 @@ from optlab.autograd.rules.recurrence import (
     reversed_recurrence,
 )
 from optlab.autograd.rules.reductions import below_infinity
+from optlab.backend.arrays import constants_beside
 
 
 def _cumsum(g: Any, shape: Shape, axis: int | None) -> Any:
@@ -120,12 +121,12 @@ def _segments(g: Any, shape: Shape, indices: Any, axis: int) -> Any:
     following = np.append(start[1:], n)
     length = np.where(following > start, following - start, 1)
     of_segment = np.repeat(np.arange(start.size), length)
-    given = g[..., beside(g, of_segment)]
+    given = g[..., constants_beside(g, of_segment)]
     if np.all(start[1:] > start[:-1]):  # each element is in one sum, but for those before them all
         at: Any = (..., slice(int(start[0]), None))
         return from_last(scattered(given, at, (*g.shape[:-1], n)), axis)
     place = np.arange(of_segment.size) + np.repeat(start - np.cumsum(length) + length, length)
-    at = (..., beside(g, place))
+    at = (..., constants_beside(g, place))
     return from_last(scattered(given, at, (*g.shape[:-1], n)), axis)
 
 

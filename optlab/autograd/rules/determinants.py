@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.operation import rule
+from optlab.autograd.operation import as_one, rule
 from optlab.autograd.rules.matrices import (
     column,
     diagonal_part,
     identity,
     of_matrix,
     row,
-    run,
     transposed,
 )
 
@@ -85,10 +84,10 @@ def _third(g: Any, h: Any, x: Any) -> Any:
     return of_matrix(np.linalg.det(x)) * transposed(inner + a @ b @ y + b @ a @ y)
 
 
-DET = rule(np.linalg.det, lambda g, x: of_matrix(g) * run(cofactors, x))
-COFACTORS = rule(cofactors, lambda g, x: run(change_of_cofactors, g, x))
+DET = rule(np.linalg.det, lambda g, x: of_matrix(g) * as_one(cofactors, x))
+COFACTORS = rule(cofactors, lambda g, x: as_one(change_of_cofactors, g, x))
 CHANGE_OF_COFACTORS = rule(
-    change_of_cofactors, lambda g, x: run(change_of_cofactors, g, x), _third, inputs="h x"
+    change_of_cofactors, lambda g, x: as_one(change_of_cofactors, g, x), _third, inputs="h x"
 )
 
 # The sign is flat; log(abs(det)) has no derivative where det is 0, and inv says so.

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.operation import rule
-from optlab.autograd.rules.matrices import run
+from optlab.autograd.operation import as_one, rule
 from optlab.backend.arrays import Shape, zeros_beside
 
 #: From this many multiplications on, looking for products of matrices pays for itself.
@@ -88,7 +87,7 @@ def _back_to(part: Any, have: str, labels: str, shape: Shape) -> Any:
     )
     if part.shape != full:
         part = np.broadcast_to(part, full)
-    return part if wanted == labels else run(on_diagonals, part, labels=labels, shape=shape)
+    return part if wanted == labels else as_one(on_diagonals, part, labels=labels, shape=shape)
 
 
 def _by_operand(

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from optlab.backend.arrays import constants_beside
-
 Axis = int | tuple[int, ...] | None
 Shape = tuple[int, ...]
 
@@ -87,13 +85,6 @@ def unfolded(flat: Any, shape: Shape, axis: Axis) -> Any:
     order = rest + axes
     back = tuple(order.index(i) for i in range(len(shape)))
     return np.transpose(flat.reshape(tuple(shape[i] for i in order)), back)
-
-
-def beside(x: Any, values: Any) -> Any:
-    """Give an array that was computed from shapes alone where `x`, an array or Tensor, lies."""
-    from optlab.autograd.tensor import raw
-
-    return constants_beside(raw(x), values)
 
 
 # Elements that take part --------------------------------------------------------------------------

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.operation import rule
+from optlab.autograd.operation import as_one, rule
+from optlab.backend import ensemble
 from optlab.backend.arrays import Shape, array_module, zeros_beside
 
 #: From this many elements on it pays to compute where each one goes: NumPy adds much faster at a
@@ -29,7 +30,10 @@ def picks_each_once(index: Any) -> bool:
 
 def getitem(x: Any, index: Any) -> Any:
     """Give ``x[index]``."""
-    return x[index]
+    try:
+        return x[index]
+    except ensemble.EnsembleError:  # one index a member, into an array that all members share
+        return ensemble.getitem(x, index)
 
 
 def scatter(x: Any, index: Any, shape: Shape) -> Any:
@@ -86,14 +90,12 @@ def _axes_of(part: Any) -> int:
 GETITEM = rule(
     getitem, lambda g, x_shape, index: scattered(g, index, x_shape), static="index", view=True
 )
-SCATTER = rule(scatter, lambda g, index: g[index], static="index shape")
+SCATTER = rule(scatter, lambda g, index: getitem(g, index), static="index shape")
 
 
 def scattered(g: Any, index: Any, shape: Shape) -> Any:
-    """Scatter an array, or whatever stands for one (a Tensor), in its own way."""
-    if isinstance(g, (np.ndarray, np.generic)):
-        return scatter(g, index, shape)
-    return g.__array_function__(scatter, (type(g),), (g, index, shape), {})
+    """Scatter an array or a Tensor, as one operation."""
+    return as_one(scatter, g, index, shape)
 
 
 def diagonal_index(shape: Shape, offset: int) -> tuple[Any, Any]:

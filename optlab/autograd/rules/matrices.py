@@ -11,17 +11,6 @@ from typing import Any
 import numpy as np
 
 
-def run(function: Any, *inputs: Any, **static: Any) -> Any:
-    """Call a function of our own table, recorded where a Tensor is among the inputs."""
-    from optlab.autograd.operation import TABLE
-    from optlab.autograd.tensor import Tensor, apply
-
-    operation = TABLE[function]
-    if any(isinstance(x, Tensor) for x in inputs):
-        return apply(operation, inputs, static)
-    return operation.forward(*inputs, **static)
-
-
 def transposed(x: Any) -> Any:
     """Exchange the last two axes."""
     return np.swapaxes(x, -1, -2)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.operation import rule
+from optlab.autograd.operation import as_one, rule
 from optlab.autograd.rules.folding import spread
 from optlab.autograd.rules.matrices import (
     column,
@@ -19,7 +19,6 @@ from optlab.autograd.rules.matrices import (
     of_matrix,
     over,
     row,
-    run,
     transposed,
 )
 
@@ -127,5 +126,5 @@ def _polar(g: Any, x: Any) -> Any:
     return by_x
 
 
-NUCLEAR_NORM = rule(nuclear_norm, lambda g, x: of_matrix(g) * run(polar, x))
+NUCLEAR_NORM = rule(nuclear_norm, lambda g, x: of_matrix(g) * as_one(polar, x))
 POLAR = rule(polar, _polar)

@@ -10,7 +10,6 @@ from optlab.autograd.operation import rule
 from optlab.autograd.rules.folding import (
     Axis,
     aligned,
-    beside,
     cast_to,
     filled,
     folded_last,
@@ -20,12 +19,13 @@ from optlab.autograd.rules.folding import (
 )
 from optlab.autograd.rules.indexing import scattered
 from optlab.autograd.rules.recurrence import from_last, last, reversed_recurrence
+from optlab.backend.arrays import constants_beside
 
 
 def _one_later(y: Any) -> Any:
     """Shift by one along the last axis, a 1 in front."""
     shifted = scattered(y[..., :-1], (..., slice(1, None)), y.shape)
-    in_front = beside(y, np.arange(y.shape[-1]) == 0)
+    in_front = constants_beside(y, np.arange(y.shape[-1]) == 0)
     return np.where(in_front, 1.0, shifted)
 
 

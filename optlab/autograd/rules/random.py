@@ -15,7 +15,7 @@ import numpy as np
 
 from optlab.autograd.operation import Operation, rule
 from optlab.autograd.rules.gamma import slope_of_gamma
-from optlab.backend.arrays import Shape, beside, on_host
+from optlab.backend.arrays import Shape, constants_beside, on_host
 from optlab.backend.random import Key
 
 #: A method of NumPy's generators, or a name from `LOGARITHMS`, and its parameters.
@@ -40,7 +40,7 @@ def noise(law: Law, key: Key, shape: Shape, dtype: Any = np.float64, like: Any =
     z = np.asarray(z).astype(dtype, copy=False)
     if name == "random" and z.dtype != np.float64:
         z = np.minimum(z, np.nextafter(z.dtype.type(1), z.dtype.type(0)))  # [0, 1): 1 is excluded
-    return beside(like, z)
+    return constants_beside(like, z)
 
 
 def _run(operation: Operation, *inputs: Any, **static: Any) -> Any:
@@ -99,7 +99,7 @@ def dropout(x: Any, rate: float, key: Key, shape: Shape | None = None, upscale: 
 def _dropped(x: Any, rate: float, key: Key, shape: Shape | None, upscale: bool) -> Any:
     kept = key.generator().random(x.shape if shape is None else shape, np.float32) >= rate
     factor = 1 / (1 - rate) if upscale and rate < 1 else 1.0
-    return x * beside(x, np.multiply(kept, factor, dtype=x.dtype))
+    return x * constants_beside(x, np.multiply(kept, factor, dtype=x.dtype))
 
 
 DROPOUT = rule(

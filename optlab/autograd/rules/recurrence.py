@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.operation import rule
-from optlab.backend.arrays import array_module
+from optlab.autograd.operation import as_one, rule
 
 
 def last(x: Any, axis: int) -> Any:
@@ -44,11 +43,8 @@ def linear_recurrence(a: Any, b: Any) -> Any:
 
 
 def recurrence(a: Any, b: Any) -> Any:
-    """Give `linear_recurrence` of arrays, or of what stands for them (Tensors), in its own way."""
-    for x in (a, b):
-        if not isinstance(x, (np.ndarray, np.generic)) and array_module(x) is np:
-            return x.__array_function__(linear_recurrence, (type(x),), (a, b), {})
-    return linear_recurrence(a, b)
+    """Give `linear_recurrence` of arrays or Tensors, as one operation."""
+    return as_one(linear_recurrence, a, b)
 
 
 def reversed_recurrence(a: Any, b: Any) -> Any:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.operation import as_one
 from optlab.autograd.rules.einsum import einsum_of_one, einsum_of_two, on_diagonals
-from optlab.autograd.rules.matrices import run
 from tests.autograd.rows.table import Shape, numbers, put
 
 SUMS: list[tuple[str, list[Shape]]] = [
@@ -62,17 +62,17 @@ for label, f in CHOICES.items():
 put(np.einsum, "twice the same", lambda a: np.einsum("ij,kj->ik", a, a), a)
 put(np.einsum, "three times the same", lambda c: np.einsum("i,i,i", c, c, c), c)
 
-put(einsum_of_one, "ii", lambda x: run(einsum_of_one, x, labels="ii", kept=""), numbers((2, 2)))
+put(einsum_of_one, "ii", lambda x: as_one(einsum_of_one, x, labels="ii", kept=""), numbers((2, 2)))
 put(
     einsum_of_two,
     "ij,j",
-    lambda a, b: run(einsum_of_two, a, b, a_labels="ij", b_labels="j", kept="i"),
+    lambda a, b: as_one(einsum_of_two, a, b, a_labels="ij", b_labels="j", kept="i"),
     numbers((2, 3)),
     numbers((3,)),
 )
 put(
     on_diagonals,
     "iji",
-    lambda x: run(on_diagonals, x, labels="iji", shape=(2, 3, 2)),
+    lambda x: as_one(on_diagonals, x, labels="iji", shape=(2, 3, 2)),
     numbers((2, 3)),
 )

@@ -1,0 +1,344 @@
+"""Ensembles on the tape: entering, leaving, and `vmap`, which does both around a function.
+
+Inside, every gradient is that of one member. Leaving is where members become elements of one array
+again, so from there on the gradient of what all members share is the sum over the members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd import tape, writes
+from optlab.autograd.operation import Operation
+from optlab.autograd.tensor import Tensor, apply, refusal
+from optlab.backend.arrays import as_array
+from optlab.backend.ensemble import EnsembleArray, EnsembleError
+
+# Entering and leaving -----------------------------------------------------------------------------
+
+
+def _has_members(x: Any, level: int) -> bool:
+    return isinstance(x, EnsembleArray) and x.level == level
+
+
+def _on_tape(operation: Operation, x: Any, **static: Any) -> Any:
+    """Run one of the operations below, on the tape where `x` is a Tensor."""
+    return (
+        apply(operation, (x,), static) if isinstance(x, Tensor) else operation.forward(x, **static)
+    )
+
+
+def enter(x: Any, axis: int, level: int) -> Any:
+    """Give the ensemble whose members lie along `axis` of `x`."""
+    return EnsembleArray(np.moveaxis(x, axis, 0), level)
+
+
+def leave(x: Any, axis: int, level: int, count: int) -> Any:
+    """Give the members of an ensemble along `axis` of one array; what they share, repeated."""
+    if _has_members(x, level):
+        return np.moveaxis(x.members, 0, axis)
+    x = as_array(x)
+    return np.moveaxis(np.broadcast_to(x, (count, *np.shape(x))), 0, axis)
+
+
+def share(x: Any, level: int, count: int) -> Any:
+    """Give every member the same `x`: nothing to do, but its gradient comes from all of them."""
+    return x
+
+
+def total(x: Any, level: int, count: int) -> Any:
+    """Add up the members of an ensemble; what they share counts `count` times."""
+    return np.add.reduce(x.members, axis=0) if _has_members(x, level) else x * count
+
+
+# Not in the table: no user calls them, and Tensors meet them only here.
+ENTER: Operation = Operation(
+    "enter",
+    enter,
+    [
+        lambda g, x_shape, axis, level: _on_tape(
+            LEAVE, g, axis=axis, level=level, count=x_shape[axis]
+        )
+    ],
+    inputs=["x"],
+    static=["axis", "level"],
+    view=True,
+)
+LEAVE: Operation = Operation(
+    "leave",
+    leave,
+    [lambda g, axis, level: _on_tape(ENTER, g, axis=axis, level=level)],
+    inputs=["x"],
+    static=["axis", "level", "count"],
+    view=True,
+)
+SHARE: Operation = Operation(
+    "share",
+    share,
+    [lambda g, level, count: _on_tape(TOTAL, g, level=level, count=count)],
+    inputs=["x"],
+    static=["level", "count"],
+    view=True,
+)
+TOTAL: Operation = Operation(
+    "total",
+    total,
+    [lambda g, level, count: _on_tape(SHARE, g, level=level, count=count)],
+    inputs=["x"],
+    static=["level", "count"],
+)
+
+
+def ensemble(data: Any, axis: int = 0) -> Any:
+    """Make an ensemble: arrays that go through a computation together, each as if it were alone.
+
+    Parameters
+    ----------
+    data : array_like or Tensor
+        All members in one array.
+    axis : int
+        Which axis counts the members.
+
+    Returns
+    -------
+    EnsembleArray or Tensor
+        Its shape is that of one member. Everything computed from it has a value for each member,
+        gradients too; `members` gives them back in one array.
+
+    Notes
+    -----
+    Where a plain array meets an ensemble all members share it; its gradient is an ensemble, the
+    gradient that it has in the run of each member. Random numbers drawn inside are shared too;
+    draw an array with one axis more and make an ensemble of it where each member needs its own.
+
+    Examples
+    --------
+    Two straight lines through the origin, fitted at once, each with its own rate.
+
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> x, y = np.array([1.0, 2.0]), np.array([3.0, 6.0])
+    >>> slope, rate = ol.ensemble([0.0, 1.0]), ol.ensemble([0.1, 0.2])
+    >>> for _ in range(50):
+    ...     slope = slope - rate * ol.grad(lambda w: np.mean((w * x - y) ** 2))(slope)
+    >>> ol.members(slope).round(4)
+    array([3., 3.])
+    """
+    if isinstance(data, Tensor):
+        return apply(ENTER, (data,), {"axis": axis, "level": 0})
+    return enter(as_array(data), axis, 0)
+
+
+def members(x: Any, axis: int = 0) -> Any:
+    """Give the members of an ensemble in one plain array, along `axis`.
+
+    Parameters
+    ----------
+    x : EnsembleArray or Tensor
+        A Tensor that needs a gradient must be detached first: inside an ensemble each member has
+        a gradient of its own, and to differentiate a function of all members is for `vmap`.
+    axis : int
+        Where the axis of the members goes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> ol.members(ol.ensemble([1.0, 2.0]) * np.ones(3), axis=-1)
+    array([[1., 2.],
+           [1., 2.],
+           [1., 2.]])
+    """
+    data = x.data if isinstance(x, Tensor) else x
+    if not isinstance(data, EnsembleArray):
+        raise TypeError(f"members takes an ensemble; got {type(data).__name__}.")
+    if isinstance(x, Tensor) and x.node is not None:
+        raise refusal(x, "members", "ol.members(t.detach()), or run the function through ol.vmap")
+    stacked = np.moveaxis(data.members, 0, axis)
+    return Tensor(stacked) if isinstance(x, Tensor) else stacked
+
+
+# vmap ---------------------------------------------------------------------------------------------
+
+Axes = int | None | Sequence[Any]
+
+
+def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callable[..., Any]:
+    """Give a function that runs `f` for every element along an axis of its arguments, at once.
+
+    Parameters
+    ----------
+    f : callable
+        A function of arrays, written for one example.
+    in_axes : int, None, or a tuple of them
+        Which axis of each positional argument counts the examples; None for an argument that all
+        share. Keyword arguments are shared. An argument that is a tuple, list or dict of arrays
+        has one entry here for all of them, or a tuple, list or dict of its own.
+    out_axes : int, or a tuple of them
+        Where that axis goes in each result.
+
+    Returns
+    -------
+    callable
+        Arrays for arrays, Tensors for Tensors. It can be differentiated, and put in another
+        `vmap`.
+
+    Raises
+    ------
+    EnsembleError
+        If `f` needs one answer for all examples (``if x > 0``, ``float(x)``), or uses a function
+        that has no batching rule: it is named.
+
+    Notes
+    -----
+    A random draw in `f` is shared by all examples, unless it is given as an argument.
+
+    Examples
+    --------
+    The gradient of the loss of each example by itself:
+
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> def loss(w, x, y):
+    ...     return (w @ x - y) ** 2
+    >>> X, y = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([1.0, 3.0])
+    >>> ol.vmap(ol.grad(loss), in_axes=(None, 0, 0))(np.array([2.0, 2.0]), X, y)
+    array([[2., 0.],
+           [0., 4.]])
+    """
+
+    @wraps(f)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        axes = _one_for_each(in_axes, args)
+        lengths = {
+            length for x, a in zip(args, axes, strict=True) for length in _lengths(x, a, args)
+        }
+        if not lengths:
+            raise ValueError("vmap needs an argument with an axis to run along: in_axes are None.")
+        if len(lengths) > 1:
+            raise ValueError(
+                "vmap runs along axes of one length; the arguments have "
+                f"{' and '.join(map(str, sorted(lengths)))}."
+            )
+        count = lengths.pop()
+        # The place on the tape also numbers the level: an inner vmap opens later than an outer one.
+        level = next(writes.clock)
+        y = f(*[_entered(x, a, level) for x, a in zip(args, axes, strict=True)], **kwargs)
+        _share_what_came_from_outside(_tensors_in(y), level, count)
+        return _left(y, out_axes, level, count)
+
+    return mapped
+
+
+def _one_for_each(axes: Axes, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Give one entry of `in_axes` an argument."""
+    if not isinstance(axes, (tuple, list)):
+        return (axes,) * len(args)
+    if len(axes) != len(args):
+        raise ValueError(f"in_axes has {len(axes)} entries for {len(args)} arguments.")
+    return tuple(axes)
+
+
+def _paired(x: Any, axis: Any) -> list[tuple[Any, Any]] | None:
+    """Give the parts of a tuple, list or dict with their axes; None for a single array."""
+    if isinstance(x, dict):
+        return [(x[key], axis[key] if isinstance(axis, dict) else axis) for key in x]
+    if isinstance(x, (tuple, list)):
+        several = axis if isinstance(axis, (tuple, list)) else (axis,) * len(x)
+        if len(several) != len(x):
+            raise ValueError(f"{len(several)} axes were given for {len(x)} arrays.")
+        return list(zip(x, several, strict=True))
+    return None
+
+
+def _lengths(x: Any, axis: Any, args: Any) -> list[int]:
+    """Give the lengths of the axes to run along in one argument."""
+    parts = _paired(x, axis)
+    if parts is not None:
+        return [length for part, a in parts for length in _lengths(part, a, args)]
+    if axis is None:
+        return []
+    if not -np.ndim(x) <= axis < np.ndim(x):
+        raise ValueError(
+            f"vmap was to run along axis {axis} of an argument of shape {np.shape(x)}; give "
+            "in_axes=None for what all examples share."
+        )
+    return [np.shape(x)[axis]]
+
+
+def _entered(x: Any, axis: Any, level: int) -> Any:
+    parts = _paired(x, axis)
+    if parts is not None:
+        entered = [_entered(part, a, level) for part, a in parts]
+        if isinstance(x, dict):
+            return dict(zip(x, entered, strict=True))
+        return getattr(type(x), "_make", type(x))(entered)
+    if axis is None:
+        return x
+    x = x if isinstance(x, Tensor) else as_array(x)
+    return _on_tape(ENTER, x, axis=axis, level=level)
+
+
+def _left(y: Any, axis: Any, level: int, count: int) -> Any:
+    parts = _paired(y, axis)
+    if parts is not None:
+        left = [_left(part, a, level, count) for part, a in parts]
+        if isinstance(y, dict):
+            return dict(zip(y, left, strict=True))
+        return getattr(type(y), "_make", type(y))(left)
+    if y is None:
+        raise TypeError("a function given to vmap returned None. (A missing return?)")
+    if axis is None:
+        raise EnsembleError("out_axes=None would need one result; every example has its own.")
+    return _on_tape(LEAVE, y, axis=axis, level=level, count=count)
+
+
+def _tensors_in(y: Any) -> list[Tensor]:
+    if isinstance(y, Tensor):
+        return [y]
+    if isinstance(y, dict):
+        y = y.values()
+    elif not isinstance(y, (tuple, list)):
+        return []
+    return [t for part in y for t in _tensors_in(part)]
+
+
+def _share_what_came_from_outside(results: list[Tensor], level: int, count: int) -> None:
+    """Put a node between what was made inside and what was made outside.
+
+    A Tensor of the outside (a weight in a closure, or an argument with in_axes=None) has one
+    gradient, the sum over the members; inside, each member brings its own.
+    """
+    inside = [t.node for t in results if t.node is not None and t.node.order > level]
+    seen = set(inside)
+    shared: dict[Any, tape.Node] = {}
+    for node in inside:  # grows
+        if node.operation is ENTER and node.static["level"] == level:
+            continue  # its input is outside, and the rule of ENTER adds nothing up
+        edges = list(node.edges)
+        for i, edge in enumerate(edges):
+            if edge is None:
+                continue
+            if edge.order > level:
+                if edge not in seen:
+                    seen.add(edge)
+                    inside.append(edge)
+                continue
+            if edge not in shared:
+                shared[edge] = _between(edge, len(shared), level, count)
+            edges[i] = shared[edge]
+        node.edges = tuple(edges)
+
+
+def _between(edge: Any, i: int, level: int, count: int) -> tape.Node:
+    """Give a node that passes `edge` on to the inside; it is younger than all outside."""
+    node = tape.Node(
+        SHARE, (edge,), (), SHARE.recipe(1), {"level": level, "count": count}, edge.shape,
+        edge.dtype, source=edge.source,
+    )  # fmt: skip
+    node.order = level + i / 2**20  # type: ignore[assignment]
+    return node

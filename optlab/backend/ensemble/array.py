@@ -1,0 +1,297 @@
+"""EnsembleArray: one array a member, of which a function sees one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+# The array reads with indices, and reading makes arrays: the modules import each other, and meet
+# when an array is read.
+import optlab.backend.ensemble.indexing as indexing
+
+_numpy: Any = np  # NumPy's annotations know nothing of arrays that answer for themselves
+
+
+class EnsembleError(TypeError):
+    """Something would need one answer where the members of an ensemble have one each."""
+
+
+class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
+    """K arrays of one shape that go through a computation together, each as if it were alone.
+
+    Its shape, axes and indices are those of one member. A plain array beside it is shared by all
+    members, and is broadcast against one member: the axis of the members meets no axis of data,
+    whatever the sizes.
+
+    Parameters
+    ----------
+    members : array
+        The members, stacked along the first axis; not copied.
+    level : int
+        Ensembles of one level run side by side and must have equally many members. One level
+        inside another (`optlab.vmap` in `optlab.vmap`) is an ensemble of ensembles.
+
+    Attributes
+    ----------
+    members : array
+        The members, stacked along the first axis.
+
+    Notes
+    -----
+    Elementwise functions, functions that move elements, sorting, sums, and products of two
+    matrices compute for each member the bits that it has alone, where it lies alike in memory.
+    Sums over all elements of transposed arrays, products with vectors, `einsum`, `tensordot` and
+    norms may add up in another order, and agree within rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = EnsembleArray(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+    >>> x.shape, x.member_count
+    ((3,), 2)
+    >>> np.sum(x * x)
+    EnsembleArray(2 members of shape (), float64: [14. 77.])
+    """
+
+    __slots__ = ("level", "members")
+
+    #: Where the array itself is.
+    holds = "members"
+
+    def __init__(self, members: Any, level: int = 0) -> None:
+        if not hasattr(members, "__array_function__"):
+            members = np.asarray(members)
+        if not members.ndim or not members.shape[0]:
+            raise ValueError(
+                "an ensemble needs an array whose first axis counts one member or more; got "
+                f"shape {members.shape}."
+            )
+        self.members = members
+        self.level = level
+
+    # What it is ---------------------------------------------------------------------------------
+
+    @property
+    def member_count(self) -> int:
+        """How many members there are."""
+        return self.members.shape[0]  # type: ignore[no-any-return]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes of one member."""
+        return self.members.shape[1:]  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes of one member."""
+        return self.members.ndim - 1  # type: ignore[no-any-return]
+
+    @property
+    def size(self) -> int:
+        """Number of elements of one member."""
+        return self.members.size // self.member_count  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the elements."""
+        return self.members.dtype
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.members.dtype.itemsize  # type: ignore[no-any-return]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all members together."""
+        return self.members.nbytes  # type: ignore[no-any-return]
+
+    @property
+    def strides(self) -> Any:
+        """Bytes from one element to the next along each axis of a member."""
+        return self.members.strides[1:]
+
+    @property
+    def flags(self) -> Any:
+        """How one member lies in memory (all lie alike)."""
+        return self.members[0, ...].flags
+
+    @property
+    def T(self) -> Any:
+        """The axes of each member in reverse order."""
+        return _numpy.transpose(self)
+
+    @property
+    def mT(self) -> Any:
+        """The last two axes of each member exchanged."""
+        return _numpy.swapaxes(self, -1, -2)
+
+    @property
+    def real(self) -> EnsembleArray:
+        """The real parts."""
+        return self._like(self.members.real)
+
+    @property
+    def imag(self) -> EnsembleArray:
+        """The imaginary parts."""
+        return self._like(self.members.imag)
+
+    def _like(self, members: Any) -> EnsembleArray:
+        return EnsembleArray(members, self.level)
+
+    def __repr__(self) -> str:
+        values = np.array2string(self.members, separator=" ", threshold=20)
+        values = " ".join(values.split())
+        return (
+            f"EnsembleArray({self.member_count} members of shape {self.shape}, {self.dtype}: "
+            f"{values})"
+        )
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("a member of this ensemble is a single number: it has no length.")
+        return self.shape[0]
+
+    # One answer for all members -----------------------------------------------------------------
+
+    def _refused(self, call: str, instead: str) -> EnsembleError:
+        return EnsembleError(
+            f"{call} needs one answer, but the {self.member_count} members of this ensemble have "
+            f"one each. {instead}"
+        )
+
+    def __bool__(self) -> bool:
+        raise self._refused(
+            "a condition (if, while, and, or, not)", "Choose for each member with np.where(...)."
+        )
+
+    def __float__(self) -> float:
+        raise self._refused("float()", "Go on with the ensemble; .members has all values.")
+
+    def __int__(self) -> int:
+        raise self._refused("int()", "Go on with the ensemble; .members has all values.")
+
+    def __complex__(self) -> complex:
+        raise self._refused("complex()", "Go on with the ensemble; .members has all values.")
+
+    def __index__(self) -> int:
+        raise self._refused(
+            "an index into a plain array, or a number of times",
+            "Read with optlab.numpy.take(array, index), which takes one index a member.",
+        )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        raise self._refused(
+            "making one plain array of it (np.array, np.asarray, writing into a plain array, an "
+            "index of a plain array)",
+            "Use .members (ol.members of a Tensor) for all members stacked along a first axis, "
+            "np.stack([...]) to join ensembles, and optlab.numpy.take(array, index) or "
+            "ol.to_tensor(array)[index] to read a plain array.",
+        )
+
+    def item(self, *index: Any) -> Any:
+        """Refuse: there is one number a member (``.members`` has all)."""
+        raise self._refused(".item()", "Which member? .members[k] is the k-th.")
+
+    def tolist(self) -> Any:
+        """Refuse: there is one list a member (``.members`` has all)."""
+        raise self._refused(".tolist()", "Which member? .members[k] is the k-th.")
+
+    # Copies, dtypes, shapes ---------------------------------------------------------------------
+
+    def astype(self, dtype: Any, copy: bool = True) -> EnsembleArray:
+        """Give the values in another dtype."""
+        return self._like(self.members.astype(dtype, copy=copy))
+
+    def copy(self, order: Any = "C") -> EnsembleArray:
+        """Give the same values in memory of their own."""
+        return self._like(self.members.copy())
+
+    def view(self) -> EnsembleArray:
+        """Give the same memory again."""
+        return self._like(self.members.view())
+
+    def fill(self, value: Any) -> None:
+        """Write one value everywhere."""
+        self[...] = value
+
+    def reshape(self, *shape: Any, order: str = "C") -> Any:
+        """Give each member another shape."""
+        return _numpy.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)
+
+    def transpose(self, *axes: Any) -> Any:
+        """Reorder the axes of each member; without arguments, reverse them."""
+        if len(axes) == 1 and not isinstance(axes[0], (int, np.integer)):
+            axes = axes[0]
+        return _numpy.transpose(self, axes or None)
+
+    def flatten(self) -> Any:
+        """Give the elements of each member along one axis, in memory of their own."""
+        return _numpy.ravel(self).copy()
+
+    def sort(self, axis: int = -1, **options: Any) -> None:
+        """Sort each member in place."""
+        self[...] = _numpy.sort(self, axis, **options)
+
+    # Elements -----------------------------------------------------------------------------------
+
+    def __getitem__(self, index: Any) -> EnsembleArray:
+        return indexing.getitem(self, index)  # type: ignore[no-any-return]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        indexing.setitem(self, index, value)
+
+    def __iter__(self) -> Iterator[EnsembleArray]:
+        return (self[i] for i in range(len(self)))
+
+    # Arithmetic: NDArrayOperatorsMixin hands the operators to the ufuncs. ----------------------
+
+    def __imatmul__(self, other: Any) -> EnsembleArray:
+        self[...] = np.matmul(self, other)
+        return self
+
+    def __pow__(self, other: Any) -> Any:
+        if isinstance(other, (int, float)):  # NumPy's operator is quicker, and other bits
+            return self._like(self.members**other)
+        return np.power(self, other)
+
+    # What NumPy calls when it meets an ensemble (NEP 13, NEP 18) --------------------------------
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return _rules().universal_function(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return _rules().array_function(function, types, args, kwargs)
+
+
+@cache
+def _rules() -> Any:
+    """Give the module that answers NumPy; it fills the table when the first ensemble is made."""
+    from optlab.backend.ensemble import batching
+
+    return batching
+
+
+def _method(name: str) -> Callable[..., Any]:
+    function = getattr(np, name)
+
+    def method(self: EnsembleArray, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__qualname__ = f"EnsembleArray.{name}"
+    method.__doc__ = f"Give ``np.{name}(self, ...)``."
+    return method
+
+
+for name in (
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip", "conj",
+    "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min", "prod", "ptp", "ravel",
+    "repeat", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
+):  # fmt: skip
+    if not hasattr(np.ndarray, name) and name != "ptp":
+        continue
+    setattr(EnsembleArray, name, _method(name))

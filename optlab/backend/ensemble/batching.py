@@ -1,0 +1,91 @@
+"""What a call of NumPy does when it meets an ensemble: the rule of the table, or a refusal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import optlab.backend.ensemble.array as kind
+from optlab.backend.ensemble import indexing
+from optlab.backend.ensemble.call import Call
+from optlab.backend.ensemble.table import INSTEAD, RULES, name_of, refused
+
+# The files of rules fill the table.
+from optlab.backend.ensemble import (  # isort: skip
+    creation,
+    elementwise,
+    joins,
+    linear_algebra,
+    one_by_one,
+    reductions,
+    shapes,
+)
+
+__all__ = [
+    "RULES", "array_function", "covered", "creation", "elementwise", "joins", "linear_algebra",
+    "one_by_one", "reductions", "shapes", "universal_function",
+]  # fmt: skip
+
+
+def covered(function: Any) -> bool:
+    """Say whether ensembles go through a function of NumPy.
+
+    Examples
+    --------
+    >>> covered(np.tanh), covered(np.cumsum), covered(np.unique)
+    (True, True, False)
+    """
+    return function in RULES or (isinstance(function, np.ufunc) and function.signature is None)
+
+
+def _stranger(x: Any) -> bool:
+    """Say whether `x` is of a type that knows ensembles while they do not know it (a Tensor)."""
+    return (
+        not isinstance(x, (kind.EnsembleArray, np.ndarray, np.generic))
+        and hasattr(type(x), "__array_ufunc__")
+        and type(x).__module__.partition(".")[0] != "cupy"
+    )
+
+
+def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
+    """Answer a call of a ufunc, or of one of its methods."""
+    if method == "__call__" and not kwargs and ufunc.signature is None and ufunc.nout == 1:
+        y = elementwise.lined_up(ufunc, inputs)
+        if y is not None:
+            return y
+    out = kwargs.get("out") or ()
+    if any(_stranger(x) for x in (*inputs, *out, kwargs.get("where"))):
+        return NotImplemented
+    if method == "__call__":
+        call = Call(inputs, kwargs)
+        if ufunc.signature is None:
+            return elementwise.universal(call, ufunc, inputs, kwargs)
+        if ufunc in RULES and not kwargs:
+            return RULES[ufunc](call, *inputs)
+    elif method == "reduce":
+        return reductions.reduce(Call(inputs, kwargs), ufunc, *inputs, **kwargs)
+    elif method in ("accumulate", "reduceat"):
+        return reductions.accumulate(Call(inputs, kwargs), ufunc, method, *inputs, **kwargs)
+    elif method == "outer" and not kwargs:
+        a, b = inputs
+        return ufunc(np.reshape(a, np.shape(a) + (1,) * np.ndim(b)), b)
+    elif method == "at":
+        return indexing.at(ufunc, *inputs)
+    given = f" with {', '.join(kwargs)}" if kwargs else ""
+    name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+    raise refused(f"np.{name}{given}")
+
+
+def array_function(function: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Answer a call of any other function."""
+    for other in types:
+        known = other is kind.EnsembleArray or issubclass(other, np.ndarray)
+        if not known and other.__module__.partition(".")[0] != "cupy":
+            return NotImplemented
+    rule = RULES.get(function)
+    if rule is not None:
+        return rule(Call(args, kwargs), *args, **kwargs)
+    if not (getattr(function, "__module__", None) or "numpy").startswith("numpy"):
+        return function(*args, **kwargs)  # written in NumPy, and so at home with ensembles
+    raise refused(name_of(function), INSTEAD.get(function, ""))

@@ -1,0 +1,78 @@
+"""The table of batching rules, and how a rule is put in it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+Rule = Callable[..., Any]
+
+#: Every function that ensembles go through, with its batching rule: ``rule(call, *arguments)``.
+RULES: dict[Any, Rule] = {}
+
+#: Functions that give each member a result of its own shape, or one answer for all: what to do.
+INSTEAD: dict[Any, str] = {}
+
+
+def function_of(path: str) -> Any:
+    """Give the function of NumPy at a path such as ``linalg.inv``; None where NumPy lacks it."""
+    found: Any = np
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def batched(*paths: str) -> Callable[[Rule], Rule]:
+    """Put a rule in the table, for the functions at these paths (those this NumPy has)."""
+
+    def put(rule: Rule) -> Rule:
+        for path in paths:
+            function = function_of(path)
+            if function is not None:
+                RULES[function] = rule
+        return rule
+
+    return put
+
+
+def name_of(function: Any) -> str:
+    """Give the name under which a user calls a function of NumPy.
+
+    Examples
+    --------
+    >>> name_of(np.linalg.inv), name_of(np.sum)
+    ('np.linalg.inv', 'np.sum')
+    """
+    module = getattr(function, "__module__", None) or "numpy"
+    return f"{module}.{function.__name__}".replace("numpy.", "np.", 1)
+
+
+def refused(name: str, instead: str = "") -> TypeError:
+    """Give the error for a call that has no batching rule, with what to do."""
+    from optlab.backend.ensemble.array import EnsembleError
+
+    return EnsembleError(
+        f"{name} has no batching rule for ensembles. "
+        + (
+            instead
+            or "Write it with functions that have one, or run it member by member on .members."
+        )
+    )
+
+
+@cache
+def _signature(function: Any) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def by_name(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Give the arguments of a call by NumPy's names, those left at their defaults left out."""
+    bound = _signature(function).bind(*args, **kwargs).arguments
+    given = {name: value for name, value in bound.items() if value is not np._NoValue}
+    if given.pop("out", None) is not None:
+        raise refused(f"{name_of(function)} with out=", "Use the value that it returns.")
+    return given

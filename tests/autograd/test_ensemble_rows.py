@@ -1,0 +1,87 @@
+"""Every function of the gradient checks, on an ensemble and member by member."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import optlab as ol
+from optlab.backend.ensemble import EnsembleArray, EnsembleError
+from tests.autograd.rows import ROWS, Case
+
+
+def _param(function: Any, case: Case) -> Any:
+    return pytest.param(case, id=case.label)
+
+
+CASES = [_param(function, case) for function, row in ROWS.items() for case in row]
+
+#: Functions that give each member a length of its own, or ask for values: refused by name.
+REFUSED = frozenset(
+    "extract piecewise trim_zeros union1d unique unique_all unique_counts unique_inverse "
+    "unique_values".split()
+)
+
+
+def members_near(x: np.ndarray, count: int) -> np.ndarray:
+    """Give copies of `x`, each moved a little, in another way."""
+    noise = np.random.default_rng((count, *x.shape)).uniform(-1e-3, 1e-3, (count, *x.shape))
+    return np.asarray(x + noise)
+
+
+def sizes_that_coincide(args: tuple[np.ndarray, ...]) -> int:
+    """Give a number of members that some axis is as long as."""
+    lengths = [length for x in args for length in x.shape if length > 1]
+    return lengths[-1] if lengths else 2
+
+
+def weight(shape: tuple[int, ...]) -> np.ndarray:
+    return np.asarray(np.cos(np.arange(np.prod(shape, dtype=int))).reshape(shape))
+
+
+def value_and_gradients(case: Case, args: Any) -> tuple[Any, Any]:
+    y, pullback = ol.vjp(case.f, *args)
+    return y, pullback(weight(y.shape))
+
+
+def gradient_of_gradients(case: Case, args: Any) -> Any:
+    def weighted(*args: Any) -> Any:
+        gradients = value_and_gradients(case, args)[1]
+        return sum(np.sum(g * weight(g.shape)) for g in gradients)
+
+    return ol.grad(weighted, range(len(args)))(*args)
+
+
+def compare(case: Case, compute: Any) -> None:
+    """Compute on an ensemble and member by member, and compare all that comes out."""
+    count = sizes_that_coincide(case.args)
+    stacked = [members_near(x, count) for x in case.args]
+    try:
+        together = compute(case, [EnsembleArray(x) for x in stacked])
+    except EnsembleError:
+        if case.label.split()[0] in REFUSED:
+            return
+        raise
+    for k in range(count):
+        alone = compute(case, [x[k] for x in stacked])
+        for got, wanted in zip(together, alone, strict=True):
+            assert got.shape == wanted.shape
+            assert got.dtype == wanted.dtype
+            member = got.members[k] if isinstance(got, EnsembleArray) else got
+            np.testing.assert_allclose(member, wanted, rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_ensemble_equals_separate_runs(case: Case) -> None:
+    def value_and_all(case: Case, args: Any) -> Any:
+        y, gradients = value_and_gradients(case, args)
+        return y, *gradients
+
+    compare(case, value_and_all)
+
+
+@pytest.mark.parametrize("case", CASES[::4])
+def test_second_derivatives_of_an_ensemble_are_those_of_its_members(case: Case) -> None:
+    compare(case, gradient_of_gradients)
