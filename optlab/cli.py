@@ -1,4 +1,4 @@
-"""The command ``optlab``: open the laboratory, or look at what is installed."""
+"""The command ``optlab``: open the laboratory, look at what is installed, look up a rule."""
 
 from __future__ import annotations
 
@@ -63,6 +63,14 @@ def _parser() -> argparse.ArgumentParser:
         "doctor", help="say what is installed, what is missing, how to mend it"
     )
     doctor.set_defaults(run=_doctor)
+
+    rules = commands.add_parser(
+        "rules", help="show the derivative rule of a function, or the table of all"
+    )
+    rules.add_argument(
+        "names", nargs="*", metavar="name", help="a function: tanh, np.linalg.svd, getitem, '@'"
+    )
+    rules.set_defaults(run=_rules)
     return parser
 
 
@@ -78,6 +86,28 @@ def _doctor(chosen: argparse.Namespace) -> int:
     report = doctor()
     print(report)
     return 0 if report.ok else 1
+
+
+def _rules(chosen: argparse.Namespace) -> int:
+    from shutil import get_terminal_size
+
+    import optlab.nn.functional  # noqa: F401  (its operations are in the table too)
+    from optlab.autograd.reference import find, near
+    from optlab.autograd.reference_text import explain, table
+
+    if not chosen.names:
+        print(table(max(get_terminal_size((100, 40)).columns, 60)))
+    unknown = []
+    for i, name in enumerate(chosen.names):
+        entry = find(name)
+        if entry is None:
+            unknown.append(name)
+        else:
+            print("\n" * (i > 0) + explain(entry))
+    if unknown:
+        meant = [f"{name!r} ({' or '.join(near(name)) or 'nothing like it'}?)" for name in unknown]
+        raise Trouble(f"there is no function {', '.join(meant)}. `optlab rules` lists all of them")
+    return 0
 
 
 def _lab(chosen: argparse.Namespace) -> int:

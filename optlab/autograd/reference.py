@@ -1,0 +1,301 @@
+"""Finding the rule of any function: what ``optlab rules tanh`` prints, and the table of all.
+
+Nothing here is written twice: it reads the tables that the engine itself uses, and the source of
+the rules as they stand in their files.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd import random
+from optlab.autograd.composed import COMPOSED
+from optlab.autograd.dispatch import IN_PLACE, PLAIN, REDUCTIONS, WHOLE_NUMBERS
+from optlab.autograd.operation import TABLE, Operation
+from optlab.autograd.rule_text import rule_text
+from optlab.autograd.rules import elementwise
+
+#: What a function may be to a Tensor, in the order of the reference.
+KINDS = {
+    "rule": "one operation with a derivative rule",
+    "zero": "one operation, flat almost everywhere: its derivative is zero",
+    "composed": "written with other functions, so it needs no rule of its own",
+    "random": "drawn from a random key, with a derivative where the docstring says so",
+    "optlab.numpy": "NumPy asks no Tensor about it; that of optlab.numpy keeps the gradient",
+    "plain": "no derivative: it sees the values and gives plain arrays",
+    "in place": "refused: it writes into an array, which would lose the gradient",
+    "whole numbers": "refused: it is for whole numbers and truth values",
+    "no rule": "refused by name: there is no rule",
+}
+
+#: Operators and words that people look for, and the operation behind them.
+ALSO_KNOWN_AS = {
+    "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "@": "matmul", "**": "power",
+    "//": "floor_divide", "%": "remainder", "[]": "getitem", "__getitem__": "getitem",
+    "indexing": "getitem", "setitem": "assign", "__setitem__": "assign", "T": "transpose",
+    "astype": "cast", "copy": "copied",
+}  # fmt: skip
+
+#: How a user calls what NumPy has no function for.
+SPELLED = {
+    "getitem": "t[index]",
+    "assign": "t[index] = value",
+    "cast": "t.astype(dtype)",
+    "copied": "t.copy(order)",
+    "integer_power": "t ** n, for a Python int",
+    "number_power": "t ** c, for a Python float",
+}
+
+
+#: Functions of NumPy that ask no Tensor; `optlab.numpy`, above this package, has them.
+IN_OPTLAB_NUMPY = frozenset(
+    "array asarray asanyarray asarray_chkfinite ascontiguousarray asfortranarray fromiter full "
+    "r_ c_".split()
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a function is to a Tensor.
+
+    Attributes
+    ----------
+    name : str
+        As it is called: ``"np.linalg.svd"``; an operation of ours has its bare name.
+    kind : str
+        One of `KINDS`.
+    function
+        The function itself.
+    operation : Operation or None
+        Its row in the table.
+    written : callable or None
+        What reads its arguments, or is written with other functions.
+    """
+
+    name: str
+    kind: str
+    function: Any
+    operation: Operation | None = None
+    written: Any = None
+
+    @property
+    def is_of_the_engine(self) -> bool:
+        """Whether it is an operation of ours that users meet under another name."""
+        return not self.name.startswith(("np.", "ol."))
+
+    @property
+    def inputs(self) -> str:
+        """Its inputs, and after a semicolon the arguments that are not arrays."""
+        if self.operation is None:
+            return ""
+        static = ", ".join(self.operation.static)
+        return ", ".join(self.operation.inputs) + (f"; {static}" if static else "")
+
+    def rules(self) -> list[tuple[str, Any]]:
+        """Give each input (or several, joined by commas) with its rule, None for no derivative."""
+        operation = self.operation
+        if operation is None:
+            return []
+        if operation.joint is not None:
+            return [(", ".join(operation.inputs), operation.joint)]
+        return list(zip(operation.inputs, operation.pullbacks, strict=True))
+
+
+# Naming -------------------------------------------------------------------------------------------
+
+
+def name_of(function: Any) -> str:
+    """Name a function as a user calls it.
+
+    Examples
+    --------
+    >>> name_of(np.linalg.svd), name_of(np.exp)
+    ('np.linalg.svd', 'np.exp')
+    """
+    name = str(function.__name__)
+    module = getattr(function, "__module__", None) or "numpy"
+    if module.split(".")[0] == "numpy":
+        return f"np{module.removeprefix('numpy')}.{name}"
+    if module.startswith("optlab.autograd.random"):
+        return f"ol.numpy.random.{name}"
+    return name.removeprefix("_")
+
+
+def is_ours(function: Any) -> bool:
+    """Say whether a function is NumPy's or optlab's: what users and doctests add is theirs."""
+    module = getattr(function, "__module__", None) or "numpy"
+    if module.split(".")[0] == "numpy":
+        return True
+    home = sys.modules.get(module)
+    return module.startswith("optlab.") and getattr(home, function.__name__, None) is function
+
+
+def _kind(function: Any) -> str:
+    if function in TABLE:
+        texts = [rule_text(one) for one in TABLE[function].pullbacks]
+        flat = bool(texts) and all(text.endswith(": nothing(g)") for text in texts)
+        return "zero" if flat else "rule"
+    return "composed"
+
+
+@lru_cache(maxsize=1)
+def _reducing() -> dict[Any, str]:
+    """Name the reductions that NumPy writes as a method of a ufunc: ``np.hypot.reduce``."""
+    return {
+        function: f"np.{ufunc.__name__}.{method}"
+        for method, functions in REDUCTIONS.items()
+        for ufunc, function in functions.items()
+    }
+
+
+def entry_of(function: Any) -> Entry | None:
+    """Say what a function is to a Tensor; None for one that optlab knows nothing of."""
+    name = name_of(function)
+    if name[:3] != "np." and function in _reducing():
+        name = _reducing()[function]
+    if function in TABLE or function in COMPOSED:
+        written = COMPOSED.get(function)
+        operation = TABLE.get(function) or _operation_within(written)
+        kind = "rule" if operation is not None and function not in TABLE else _kind(function)
+        return Entry(name, kind, function, operation, written)
+    without = {"plain": PLAIN, "in place": IN_PLACE, "whole numbers": WHOLE_NUMBERS}
+    for kind, functions in without.items():
+        if function in functions:
+            return Entry(name, kind, function)
+    if name.startswith("ol.numpy.random.") and isinstance(function, FunctionType):
+        return Entry(name, "random", function, None, function)
+    return None
+
+
+def _operation_within(written: Any) -> Operation | None:
+    """Find the row that a function reads arguments for: np.amax has that of np.max."""
+    if not isinstance(written, FunctionType):
+        return None
+    inside = inspect.getclosurevars(written).nonlocals.values()
+    return next((one for one in inside if isinstance(one, Operation)), None)
+
+
+def entries() -> list[Entry]:
+    """Give all functions of which the engine knows something: NumPy's first, each by its name.
+
+    Examples
+    --------
+    >>> next(entry.kind for entry in entries() if entry.name == "np.floor")
+    'zero'
+    """
+    functions = [*TABLE, *COMPOSED, *PLAIN, *IN_PLACE, *WHOLE_NUMBERS]
+    functions += [getattr(random, name) for name in random.__all__]
+    found = {f: entry_of(f) for f in functions if is_ours(f)}
+    known = {entry.name: entry for entry in found.values() if entry is not None}
+    return sorted(known.values(), key=lambda entry: (entry.is_of_the_engine, entry.name))
+
+
+# Finding ------------------------------------------------------------------------------------------
+
+_PREFIX = re.compile(r"^(optlab\.numpy\.|ol\.numpy\.|optlab\.|ol\.|numpy\.|np\.|Tensor\.|t\.)")
+
+
+def find(wanted: str) -> Entry | None:
+    """Find a function by its name: ``np.tanh``, ``tanh``, ``linalg.svd``, ``svd``, ``add.reduce``.
+
+    Examples
+    --------
+    >>> find("svd").name, find("abs").name, find("[]").name, find("tanhh")
+    ('np.linalg.svd', 'np.absolute', 'getitem', None)
+    """
+    bare = _PREFIX.sub("", wanted.strip().removesuffix("()"))
+    spelled = ALSO_KNOWN_AS.get(bare, bare)
+    known = {entry.name: entry for entry in entries()}
+    for name in (
+        f"np.{spelled}",
+        spelled,
+        f"np.linalg.{spelled}",
+        f"ol.numpy.{spelled}",
+        f"ol.numpy.random.{spelled}",
+    ):
+        if name in known:
+            return known[name]
+    ufunc, _, method = bare.rpartition(".")
+    if method in REDUCTIONS and (function := REDUCTIONS[method].get(getattr(np, ufunc, None))):
+        return entry_of(function)
+    found = _of_numpy(bare) or _of_numpy(f"linalg.{bare}")
+    last = (entry for name, entry in known.items() if name.rpartition(".")[2] == bare)
+    return found or next(last, None)
+
+
+def _of_numpy(path: str) -> Entry | None:
+    """Find what NumPy has under another name (np.abs), or has and we do not cover."""
+    function: Any = np
+    for part in path.split("."):
+        function = getattr(function, part, None)
+    if path in IN_OPTLAB_NUMPY:
+        return Entry(f"np.{path}", "optlab.numpy", function)
+    if not callable(function) or isinstance(function, (type, ModuleType)):
+        return None
+    entry = entry_of(function)
+    if entry is not None:
+        return entry
+    return Entry(f"np.{path}", "no rule", function)
+
+
+def near(wanted: str) -> list[str]:
+    """Give the names that `wanted` may have been meant for.
+
+    Examples
+    --------
+    >>> near("tanhh")[0]
+    'np.tanh'
+    """
+    from difflib import get_close_matches
+
+    bare = _PREFIX.sub("", wanted).rpartition(".")[2].lower()
+    names: dict[str, str] = {}
+    for entry in entries():
+        names.setdefault(entry.name.rpartition(".")[2].lower(), entry.name)
+    return [names[name] for name in get_close_matches(bare, names, n=4, cutoff=0.65)]
+
+
+# Where there is no derivative ---------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def conventions() -> list[tuple[str, str]]:
+    """Read the table of conventions out of the docstring of `rules.elementwise`.
+
+    Examples
+    --------
+    >>> conventions()[0]
+    ('``abs(x)`` and ``fabs`` at 0', '0')
+    """
+    lines = (elementwise.__doc__ or "").split("\n")
+    borders = [i for i, line in enumerate(lines) if line.startswith("====")]
+    split = lines[borders[0]].index(" =") + 1
+    rows: list[tuple[str, str]] = []
+    for line in lines[borders[1] + 1 : borders[2]]:
+        left, right = line[:split].strip(), line[split:].strip()
+        if rows and (not left or rows[-1][0].endswith(",")):
+            rows[-1] = (f"{rows[-1][0]} {left}".strip(), f"{rows[-1][1]} {right}".strip())
+        else:
+            rows.append((left, right))
+    return rows
+
+
+def convention_of(entry: Entry) -> list[str]:
+    """Give what is said of a function in the table of conventions."""
+    names = {entry.name.removeprefix("np."), {"np.absolute": "abs"}.get(entry.name, "")}
+    names |= {"**"} if entry.name in ("np.power", "np.float_power", "number_power") else set()
+    names |= {"//"} if entry.name == "np.floor_divide" else set()
+    said = []
+    for where, what in conventions():
+        meant = {re.split(r"[(\s]", name)[0] for name in re.findall(r"``(.+?)``", where)}
+        if names & meant or ("**" in names and "**" in where):
+            said.append(f"{where}: {what}".replace("``", "`"))
+    return said

@@ -1,0 +1,328 @@
+"""The reference in words: one function explained with the source of its rules, and the table."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+from optlab.autograd.operation import TABLE, Operation
+from optlab.autograd.reference import KINDS, SPELLED, Entry, convention_of, entries, name_of
+from optlab.autograd.rule_text import rule_text
+from optlab.backend.ensemble.batching import RULES, covered
+from optlab.backend.ensemble.table import INSTEAD
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+#: What the arguments of a rule are.
+READS = {
+    "g": "the gradient that arrives",
+    "y": "the output",
+    "needs": "for each input, whether its gradient is wanted",
+}
+
+_MOST_HELPERS = 12
+
+#: What runs operations and refuses arguments: it says nothing about a derivative.
+_OF_THE_ENGINE = {"apply", "apply_several", "not_covered", "raw"}
+
+
+def place_of(function: Any) -> str:
+    """Say where a function is written, ``file:line``; from here, where that is shorter.
+
+    Examples
+    --------
+    >>> place_of(place_of).split("/")[-1].split(":")[0]
+    'reference_text.py'
+    """
+    code = _plain(function).__code__
+    path = Path(code.co_filename)
+    if path.is_relative_to(Path.cwd()):
+        path = path.relative_to(Path.cwd())
+    return f"{path.as_posix()}:{code.co_firstlineno}"
+
+
+def home_of(function: Any) -> str:
+    """Say in which file a function is written, seen from the engine: ``rules/norms.py``."""
+    path = Path(_plain(function).__code__.co_filename)
+    if not path.is_relative_to(PACKAGE):
+        return path.as_posix()
+    inside = path.relative_to(PACKAGE).as_posix()
+    return inside.removeprefix("autograd/") if inside.startswith("autograd/") else f"../{inside}"
+
+
+def _plain(function: Any) -> Any:
+    while isinstance(function, partial):
+        function = function.func
+    return function
+
+
+def explain(entry: Entry) -> str:
+    """Explain what a function is to a Tensor: its rules as they are written, and where.
+
+    Examples
+    --------
+    >>> from optlab.autograd.reference import find
+    >>> print(explain(find("np.tanh")))
+    np.tanh(x)
+      One operation with a derivative rule: ...elementwise.py:...
+    <BLANKLINE>
+          lambda g, y: g * (1 - y * y)
+    <BLANKLINE>
+      g: the gradient that arrives; y: the output
+    <BLANKLINE>
+      With vmap: elementwise, no batching rule needed
+    """
+    arguments = f"({entry.inputs})" if entry.inputs else ""
+    lines = [f"{entry.name}{arguments}"]
+    if entry.name in SPELLED:
+        lines[0] += f"    what {SPELLED[entry.name]} runs"
+    kind = _sentence(KINDS[entry.kind])
+    if entry.operation is not None:
+        rules = [one for _, one in entry.rules() if one is not None]
+        lines.append(f"  {kind}: {place_of(rules[0])}")
+        lines += _said(_docstring(entry.function) if entry.is_of_the_engine else "")
+        lines += _rules(entry)
+        lines += _legend(rules, entry.operation)
+        lines += _helpers(rules)
+    elif entry.kind in ("composed", "random"):
+        lines.append(f"  {kind}: {place_of(entry.written)}")
+        lines += _written(entry)
+    else:
+        lines += [f"  {kind}.", *_instead(entry)]
+    if said := convention_of(entry):
+        lines += ["", "  Where there is no derivative:"]
+        lines += [line for one in said for line in _wrapped(one, "    ")]
+    if entry.operation is not None and isinstance(entry.written, FunctionType):
+        lines += ["", f"  Its arguments are read in {place_of(entry.written)}"]
+    if entry.kind in ("rule", "zero", "composed") and not entry.is_of_the_engine:
+        lines += ["", *_on_ensembles(entry.function)]
+    return "\n".join(lines)
+
+
+def _on_ensembles(function: Any) -> list[str]:
+    """Say what `vmap` does with a function."""
+    if function in RULES:
+        return _wrapped(f"With vmap: a batching rule, {place_of(RULES[function])}", "  ")
+    if covered(function):
+        return ["  With vmap: elementwise, no batching rule needed"]
+    instead = INSTEAD.get(function, "")
+    return _wrapped(f"With vmap: refused by name. {instead}".strip(), "  ")
+
+
+def _rules(entry: Entry) -> list[str]:
+    """Give the source of each rule; inputs with the same rule together."""
+    texts: dict[str, list[str]] = {}
+    for inputs, rule in entry.rules():
+        texts.setdefault("" if rule is None else _source(rule), []).append(inputs)
+    lines = []
+    for text, names in texts.items():
+        lines.append("")
+        if text == "":
+            lines.append(f"    {', '.join(names)}: no derivative")
+            continue
+        if len(texts) > 1:
+            lines.append(f"    for {', '.join(names)}:")
+        lines.append(_indented(text, 6))
+    return lines
+
+
+def _source(rule: Any) -> str:
+    """Give a rule as it stands: its text, or the docstring of a longer one above it."""
+    text = rule_text(rule) or "(its source is not at hand)"
+    said = _docstring(_plain(rule))
+    return f"# {said}\n{text}" if said and "\n" in text else text
+
+
+def _legend(rules: list[Any], operation: Operation) -> list[str]:
+    """Say what the arguments are that the rules name."""
+    read = {name for rule in rules for name in _arguments(rule)}
+    said = [f"{name}: {what}" for name, what in READS.items() if name in read]
+    shapes = sorted(name for name in read if name.endswith("_shape"))
+    said += [f"{name}: the shape of {name.removesuffix('_shape')}" for name in shapes]
+    if operation.several:
+        said.append("g[i], y[i]: those of output i; `i in g`: whether one has arrived there")
+    if operation.joint is not None and len(operation.inputs) > 1:
+        said.append("one rule gives the gradients of all inputs")
+    return ["", *_wrapped("; ".join(said), "  ")] if said else []
+
+
+def _arguments(rule: Any) -> tuple[str, ...]:
+    code: CodeType = _plain(rule).__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def _helpers(functions: list[Any]) -> list[str]:
+    """Show the functions of ours that rules call: a lambda's own helper in full, others by name."""
+    seen: dict[Any, None] = {}
+    shown: list[Any] = []
+    lines: list[str] = []
+    for function in functions:
+        for helper in _called_by(function):
+            private = helper.__name__.startswith("_") and helper not in seen
+            if private and _plain(function).__name__ == "<lambda>":
+                shown.append(helper)
+                lines += ["", f"    {place_of(helper)}", _indented(_source(helper), 6)]
+            seen[helper] = None
+    for helper in shown:
+        seen |= dict.fromkeys(_called_by(helper))
+    rest = [helper for helper in seen if helper not in shown][:_MOST_HELPERS]
+    if rest:
+        lines += ["", "  It calls"]
+    for helper in rest:
+        lines += _wrapped(f"{helper.__name__}: {_docstring(helper)}", "    ")
+        lines.append(f"      {place_of(helper)}")
+    return lines
+
+
+def _called_by(function: Any) -> Iterator[FunctionType]:
+    """Find the functions of ours that a function names in its code."""
+    plain = _plain(function)
+    for name in dict.fromkeys(_names_in(plain.__code__)):
+        found = plain.__globals__.get(name)
+        if isinstance(found, FunctionType) and found.__module__.startswith("optlab."):
+            if name in _OF_THE_ENGINE:
+                continue
+            yield found
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names_in(constant)
+
+
+def _written(entry: Entry) -> list[str]:
+    """Show the body of a composed function, and the rules of ours that it uses."""
+    written = entry.written
+    lines = _said(_docstring(written)) if entry.kind == "random" else []
+    lines += ["", _indented(_source(written) if entry.kind == "composed" else _body(written), 6)]
+    closure = inspect.getclosurevars(written)
+    known = {k: v for k, v in closure.nonlocals.items() if not isinstance(v, Operation)}
+    for name, value in known.items():
+        said = name_of(value) if hasattr(value, "__name__") else repr(value)
+        lines += ["", f"    where {name} is {said}"]
+    for operation in dict.fromkeys(_operations_in([written, *_called_by(written)])):
+        if operation in TABLE.values():
+            lines += ["", f"    its operation {operation.name}: optlab rules {operation.name}"]
+        else:
+            lines += ["", f"    its operation {operation.name}:"]
+            lines += [_indented(text, 6) for text in _texts(operation)]
+    return lines + _helpers([written])
+
+
+def _operations_in(functions: list[Any]) -> Iterator[Operation]:
+    """Find the operations that functions name in their code."""
+    for function in functions:
+        for name in _names_in(function.__code__):
+            found = function.__globals__.get(name)
+            if isinstance(found, Operation):
+                yield found
+
+
+def _body(function: Any) -> str:
+    return rule_text(function) or "(its source is not at hand)"
+
+
+def _texts(operation: Operation) -> list[str]:
+    rules = operation.pullbacks if operation.joint is None else (operation.joint,)
+    return list(dict.fromkeys(_source(one) for one in rules if one is not None))
+
+
+def _instead(entry: Entry) -> list[str]:
+    """Say what to write instead of a function that is refused."""
+    name = entry.name.removeprefix("np.")
+    advice = {
+        "plain": f"{entry.name}(t) is a plain array: what is computed from it needs no gradient.",
+        "in place": "Build a new value with np.where or optlab.numpy; t[index] = value is recorded "
+        "on Tensors (optlab rules setitem).",
+        "whole numbers": "A Tensor of whole numbers needs no gradient; give the function its "
+        f"values: {entry.name}(t.numpy()).",
+        "optlab.numpy": f"Write optlab.numpy.{name}, as after `import optlab.numpy as np`.",
+        "no rule": "Write it with functions that have a rule, write an optlab.autograd.Function "
+        f"with a backward of your own, or use {entry.name}(t.detach().numpy()) where no gradient "
+        "is needed. A function that takes no arrays needs none of this.",
+    }[entry.kind]
+    return _wrapped(advice, "  ")
+
+
+# The table of all ---------------------------------------------------------------------------------
+
+
+def table(width: int = 100) -> str:
+    """Give all functions, one a line, by kind; each rule as far as the width allows.
+
+    Examples
+    --------
+    >>> "np.tanh" in table() and "lambda g, y: g * (1 - y * y)" in table()
+    True
+    """
+    every = entries()
+    lines = []
+    for kind, said in KINDS.items():
+        members = [entry for entry in every if entry.kind == kind]
+        if not members:
+            continue
+        lines += ["", _sentence(said) + f" ({len(members)})", ""]
+        if kind in ("plain", "in place", "whole numbers"):
+            lines += textwrap.wrap(
+                ", ".join(one.name for one in members), width, initial_indent="  ",
+                subsequent_indent="  ", break_long_words=False,
+            )  # fmt: skip
+            continue
+        for entry in members:
+            line = f"  {entry.name:<26} {_short(entry)}"
+            lines.append(line if len(line) <= width else line[: width - 1] + "…")
+    lines += ["", "`optlab rules NAME` shows one of them with its source."]
+    return "\n".join(lines[1:])
+
+
+def _short(entry: Entry) -> str:
+    """Say on one line what a function is: its rules, or where it is written."""
+    if entry.operation is None:
+        return home_of(entry.written)
+    texts = dict.fromkeys(
+        "no derivative" if rule is None else short_text(rule) for _, rule in entry.rules()
+    )
+    return "  |  ".join(texts)
+
+
+def short_text(rule: Any) -> str:
+    """Give a rule on one line: a lambda as it stands, of a function the name and its file."""
+    text = rule_text(rule)
+    if text and "\n" not in text and text.startswith("lambda"):
+        return text
+    return f"{_plain(rule).__name__} in {home_of(rule)}"
+
+
+# Small things -------------------------------------------------------------------------------------
+
+
+def _docstring(function: Any) -> str:
+    """Give the first paragraph of a docstring, on one line."""
+    text = inspect.getdoc(function) or ""
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def _said(text: str) -> list[str]:
+    return _wrapped(text, "  ") if text else []
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] if not text.startswith("np.") else text
+
+
+def _indented(text: str, by: int) -> str:
+    return textwrap.indent(text, " " * by)
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        text, 100, initial_indent=indent, subsequent_indent=indent + "  ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
