@@ -92,21 +92,19 @@ def _rules(chosen: argparse.Namespace) -> int:
     from shutil import get_terminal_size
 
     import optlab.nn.functional  # noqa: F401  (its operations are in the table too)
-    from optlab.autograd.reference import find, near
-    from optlab.autograd.reference_text import explain, table
+    from optlab.autograd.lookup import rule_of
+    from optlab.autograd.reference_text import table
 
     if not chosen.names:
         print(table(max(get_terminal_size((100, 40)).columns, 60)))
     unknown = []
     for i, name in enumerate(chosen.names):
-        entry = find(name)
-        if entry is None:
-            unknown.append(name)
-        else:
-            print("\n" * (i > 0) + explain(entry))
+        try:
+            print("\n" * (i > 0) + rule_of(name))
+        except LookupError as error:
+            unknown.append(str(error.args[0]))
     if unknown:
-        meant = [f"{name!r} ({' or '.join(near(name)) or 'nothing like it'}?)" for name in unknown]
-        raise Trouble(f"there is no function {', '.join(meant)}. `optlab rules` lists all of them")
+        raise Trouble("; ".join(unknown) + " (`optlab rules` lists all.)")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import linecache
 import os
 import re
 import subprocess
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import optlab
+from optlab import cli
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -169,13 +171,34 @@ def test_the_readme_s_commands_install_extras_that_exist():
     assert {"lab", "test"} == set(wanted) <= set(extras)
 
 
-def test_the_code_in_the_readme_runs(monkeypatch, tmp_path):
+def without_wraps_and_places(text):
+    """Give text on one line, without the numbers of lines in files of ours."""
+    return re.sub(r"(\.py):\d+", r"\1", " ".join(text.split()))
+
+
+def test_the_code_in_the_readme_runs_and_prints_what_stands_below_it(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     shared = {"__name__": "readme"}
-    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert blocks
-    for block in blocks:  # in order: a later one uses what an earlier one made
-        exec(compile(block, "README.md", "exec"), shared)
+    blocks = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", README, re.DOTALL)
+    assert sum(bool(printed) for _, printed in blocks) >= 4
+    for block, printed in blocks:  # in order: a later one uses what an earlier one made
+        # Messages name the line of the user's file; here it is this block.
+        lines = block.splitlines(keepends=True)
+        monkeypatch.setitem(linecache.cache, "train.py", (len(block), None, lines, "train.py"))
+        exec(compile(block, "train.py", "exec"), shared)
+        said = capsys.readouterr().out
+        if printed:
+            assert without_wraps_and_places(said) == without_wraps_and_places(printed)
+
+
+def test_the_readme_shows_what_the_command_says(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    shown = re.findall(r"optlab (rules .*?)\n```\n\n```text\n(.*?)```", README, re.DOTALL)
+    assert shown
+    for command, printed in shown:
+        assert cli.main(command.split()) == 0
+        said = capsys.readouterr().out
+        assert without_wraps_and_places(said) == without_wraps_and_places(printed)
 
 
 def test_the_files_that_the_readme_links_to_are_there():

@@ -1,4 +1,46 @@
-"""Floor 1: Tensor, tape, derivative rules, functional derivatives and the gradient check."""
+"""Floor 1: Tensor, tape, derivative rules, functional derivatives and the gradient check.
+
+To find the rule of a function: ``optlab rules tanh``, or `rule_of`; all of them are listed in
+``rules/README.md``. Which file holds what:
+
+=========================  =========================================================================
+file                       what it holds
+=========================  =========================================================================
+**a Tensor**
+``tensor.py``              `Tensor`, and `apply`: run an operation, and put it on the tape
+``operators.py``           ``a + b``, ``a @ b``, ``a < b``, ``t[i]``
+``methods.py``             ``t.sum()``, ``t.reshape(...)``: the methods of NumPy's arrays
+``creation.py``            `to_tensor`, `zeros`, `ones`, `full`, `arange`
+``in_place.py``            ``t[i] = v`` and ``t += v``; ``writes.py``: who wrote where, and when
+``dispatch.py``            what a call of a NumPy function does when it meets a Tensor
+``universal.py``           the keyword arguments of ufuncs
+**derivative rules**
+``operation.py``           `rule`, a row of the table: a function beside its derivative rules
+``rules/``                 the rows, a file a subject, in plain NumPy
+``composed/``              functions of NumPy written with other functions, so that they need no row
+``several.py``             operations with several outputs, such as ``np.linalg.eigh``
+``rule_text.py``           the text of a rule; ``reference.py``, ``reference_text.py`` and
+                           ``lookup.py``: ``optlab rules`` and `rule_of`
+**the walk back**
+``tape.py``                nodes and leaves, and the walk back along them
+``mode.py``                `no_grad`, `enable_grad`: whether operations are recorded
+``hooks.py``               the user's hooks on gradients
+``saving.py``              `saved_tensors_hooks`: what is kept for backward, packed
+``sparse.py``              `RowSparse`, the gradient of a large table of which few rows were read
+``anomaly.py``             `detect_anomaly`; ``extras.py``: whether any such extra is in use
+**derivatives of functions**
+``functional.py``          `grad`, `vjp`, `jvp`, `hvp`, `jacobian`, `hessian`
+``run.py``, ``trees.py``   one evaluation with its arguments on the tape; containers of arrays
+``vmap.py``                `vmap`, `ensemble`, `members`
+``check.py``               `check_grad`, against finite differences
+``function.py``            `Function`, a user's own operation
+**random numbers**
+``random/``                NumPy's distributions, drawn from keys (``optlab.numpy.random``)
+``drawing.py``             `rand`, `randn`, `normal` and others that make Tensors
+**the tape as data**
+``walk.py``                nodes and the walk back, one node at a time; ``read_tape.py`` reads them
+=========================  =========================================================================
+"""
 
 from optlab.autograd.anomaly import AnomalyError, detect_anomaly
 from optlab.autograd.check import check_grad
@@ -17,6 +59,7 @@ from optlab.autograd.drawing import (
 )
 from optlab.autograd.function import Function
 from optlab.autograd.functional import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from optlab.autograd.lookup import rule_of
 from optlab.autograd.mode import enable_grad, is_grad_enabled, no_grad
 from optlab.autograd.operation import rule
 from optlab.autograd.saving import saved_tensors_hooks
@@ -28,6 +71,6 @@ __all__ = [
     "AnomalyError", "Function", "RowSparse", "Tensor", "arange", "bernoulli", "check_grad",
     "detect_anomaly", "enable_grad", "ensemble", "full", "grad", "hessian", "hvp",
     "is_grad_enabled", "jacobian", "jvp", "members", "multinomial", "no_grad", "normal", "ones",
-    "poisson", "rand", "randint", "randn", "randperm", "rule", "saved_tensors_hooks",
+    "poisson", "rand", "randint", "randn", "randperm", "rule", "rule_of", "saved_tensors_hooks",
     "standard_normal", "to_tensor", "uniform", "value_and_grad", "vjp", "vmap", "zeros",
 ]  # fmt: skip

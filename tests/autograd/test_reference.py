@@ -140,6 +140,27 @@ def test_rules_that_users_add_are_theirs() -> None:
         del TABLE[mine]
 
 
+def test_a_function_itself_may_be_asked_for() -> None:
+    assert ol.autograd.rule_of(np.cos) == ol.autograd.rule_of("cos")
+    assert repr(ol.autograd.rule_of(np.cos)).startswith("np.cos(x)\n")
+    assert "no rule" in ol.autograd.rule_of(np.roots)
+    with pytest.raises(LookupError, match="linalg[.]cholesky"):
+        ol.autograd.rule_of("cholsky")
+    with pytest.raises(LookupError, match="knows nothing"):
+        ol.autograd.rule_of(test_a_function_itself_may_be_asked_for)
+
+
+def test_the_map_of_the_engine_names_every_file_and_no_other() -> None:
+    import re
+
+    said = ol.autograd.__doc__ or ""
+    folder = Path(ol.autograd.__file__).parent
+    present = {path.name for path in folder.glob("*.py")} - {"__init__.py"}
+    assert set(re.findall(r"``(\w+\.py)``", said)) == present
+    packages = {path.parent.name for path in folder.glob("*/__init__.py")}
+    assert set(re.findall(r"``(\w+)/``", said)) == packages
+
+
 # The command.
 
 

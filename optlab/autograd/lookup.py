@@ -1,0 +1,62 @@
+"""Looking up the derivative rule of a function, at a prompt or in a notebook."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class _Explanation(str):
+    """Text that shows itself as it is printed."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def rule_of(function: Any) -> str:
+    """Explain what a function is to a Tensor, with its derivative rules as they are written.
+
+    Parameters
+    ----------
+    function : str or function
+        ``"tanh"``, ``"np.linalg.svd"``, ``"getitem"``, ``"@"``, or the function itself.
+
+    Returns
+    -------
+    str
+        What ``optlab rules`` prints; at a prompt it shows itself as text.
+
+    Raises
+    ------
+    LookupError
+        If there is no such function; it suggests what may have been meant.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> ol.autograd.rule_of(np.cos)
+    np.cos(x)
+      One operation with a derivative rule: ...elementwise.py:...
+    <BLANKLINE>
+          lambda g, x: -g * np.sin(x)
+    <BLANKLINE>
+      g: the gradient that arrives
+    <BLANKLINE>
+      With vmap: elementwise, no batching rule needed
+    """
+    # Only who asks for it pays for reading the sources.
+    from optlab.autograd.reference import entry_of, find, near
+    from optlab.autograd.reference_text import explain
+
+    if isinstance(function, str):
+        entry = find(function)
+        if entry is None:
+            meant = " or ".join(near(function)) or "nothing that is spelled like it"
+            raise LookupError(f"there is no function {function!r}. Did you mean {meant}?")
+    else:
+        entry = entry_of(function) or find(getattr(function, "__name__", ""))
+        if entry is None:
+            raise LookupError(f"the engine knows nothing of {function!r}; np.tanh is an example.")
+    return _Explanation(explain(entry))
