@@ -55,7 +55,9 @@ def _parser() -> argparse.ArgumentParser:
         "--directory", type=Path, default=Path(), help="the working folder (default: this one)"
     )
     lab.add_argument(
-        "--overwrite", action="store_true", help="replace your copy of the notebook by a fresh one"
+        "--overwrite",
+        action="store_true",
+        help="replace your copies of the notebooks by fresh ones",
     )
     lab.set_defaults(run=_lab)
 
@@ -119,23 +121,34 @@ def _lab(chosen: argparse.Namespace) -> int:
         )
     notebook, remark = place_notebook(chosen.directory, overwrite=chosen.overwrite)
     print(remark)
+    for further in further_notebooks():
+        _, remark = place_notebook(chosen.directory, chosen.overwrite, further)
+        if not remark.startswith("Opening"):
+            print(remark)
     port = free_port(chosen.port)
     return _serve(notebook, port, open_browser=not chosen.no_browser and can_open_browser())
 
 
-def packaged_notebook() -> Path:
-    """Find the notebook that came with optlab: in the package, or beside it in a clone."""
+def packaged_notebook(name: str = FIRST_NOTEBOOK) -> Path:
+    """Find a notebook that came with optlab: in the package, or beside it in a clone."""
     package = Path(__file__).resolve().parent
     for folder in (package / "notebooks", package.parent / "notebooks"):
-        if (folder / FIRST_NOTEBOOK).is_file():
-            return folder / FIRST_NOTEBOOK
+        if (folder / name).is_file():
+            return folder / name
     raise Trouble(
-        f"the notebook {FIRST_NOTEBOOK} is missing from this installation ({package}); "
-        "install optlab again"
+        f"the notebook {name} is missing from this installation ({package}); install optlab again"
     )
 
 
-def place_notebook(directory: Path, overwrite: bool = False) -> tuple[Path, str]:
+def further_notebooks() -> list[str]:
+    """Name the notebooks that came with optlab, after the first."""
+    folder = packaged_notebook().parent
+    return sorted(path.name for path in folder.glob("[0-9]*.ipynb") if path.name != FIRST_NOTEBOOK)
+
+
+def place_notebook(
+    directory: Path, overwrite: bool = False, name: str = FIRST_NOTEBOOK
+) -> tuple[Path, str]:
     """Put the packaged notebook into a folder, and never over what the user wrote there.
 
     Parameters
@@ -144,15 +157,17 @@ def place_notebook(directory: Path, overwrite: bool = False) -> tuple[Path, str]
         The working folder; it is made where it does not exist.
     overwrite : bool
         Replace a notebook that is already there.
+    name : str
+        Which of the packaged notebooks; the first by default.
 
     Returns
     -------
     tuple of (Path, str)
         The notebook to open, and one sentence about what was done.
     """
-    source = packaged_notebook()
+    source = packaged_notebook(name)
     directory = directory.expanduser().absolute()
-    target = directory / FIRST_NOTEBOOK
+    target = directory / name
     try:
         directory.mkdir(parents=True, exist_ok=True)
         fresh = source.read_bytes()

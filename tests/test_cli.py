@@ -166,6 +166,18 @@ def test_the_server_opens_on_the_notebook(started, tmp_path):
     assert "--ServerApp.open_browser=False" in started
 
 
+def test_the_further_notebooks_are_put_beside_it(started, tmp_path, capsys):
+    own = tmp_path / "02-how-gradients-flow.ipynb"
+    assert cli.main(["lab", "--no-browser", "--directory", str(tmp_path)]) == 0
+    assert f"Wrote {own}" in capsys.readouterr().out
+    own.write_text("my own work")
+    assert cli.main(["lab", "--no-browser", "--directory", str(tmp_path)]) == 0
+    assert f"Keeping your own {own}" in capsys.readouterr().out
+    assert own.read_text() == "my own work"
+    cli.main(["lab", "--no-browser", "--directory", str(tmp_path), "--overwrite"])
+    assert own.read_bytes() == cli.packaged_notebook(own.name).read_bytes()
+
+
 def test_the_token_is_not_on_the_command_line(started, tmp_path):
     cli.main(["lab", "--no-browser", "--directory", str(tmp_path)])
     assert not any("a secret" in word for word in started)
