@@ -57,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     lab.add_argument(
         "--overwrite",
         action="store_true",
-        help="replace your copies of the notebooks by fresh ones",
+        help="replace your copies of notebooks by fresh ones",
     )
     lab.set_defaults(run=_lab)
 

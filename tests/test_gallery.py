@@ -39,10 +39,13 @@ def test_entry_makes_its_picture(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_runs_from_top_to_bottom(notebook: Path, tmp_path: Path) -> None:
+def test_notebook_runs_from_top_to_bottom(
+    notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import nbformat
     from nbclient import NotebookClient
 
+    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)  # this clone, not another
     node = nbformat.read(notebook, as_version=4)
     NotebookClient(node, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
     outputs = [output for cell in node.cells if cell.cell_type == "code" for output in cell.outputs]
