@@ -32,17 +32,17 @@ _OF_THE_ENGINE = {"apply", "apply_several", "not_covered", "raw"}
 
 
 def place_of(function: Any) -> str:
-    """Say where a function is written, ``file:line``; from here, where that is shorter.
+    """Say where a function is written, ``file:line``; the file as in the repository.
 
     Examples
     --------
-    >>> place_of(place_of).split("/")[-1].split(":")[0]
-    'reference_text.py'
+    >>> place_of(place_of).split(":")[0]
+    'optlab/autograd/reference_text.py'
     """
     code = _plain(function).__code__
     path = Path(code.co_filename)
-    if path.is_relative_to(Path.cwd()):
-        path = path.relative_to(Path.cwd())
+    if path.is_relative_to(PACKAGE):
+        path = path.relative_to(PACKAGE.parent)
     return f"{path.as_posix()}:{code.co_firstlineno}"
 
 

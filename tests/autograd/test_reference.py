@@ -59,7 +59,7 @@ def test_every_function_is_explained_with_the_source_of_its_rules(entry: referen
         assert one is None or rule_text(one).splitlines()[0] in said
     if entry.kind in ("rule", "zero", "composed", "random"):
         file, _, line = said.splitlines()[1].rpartition(":")
-        path = Path(file.rpartition(": ")[2].strip())
+        path = rules_page.ROOT / file.rpartition(": ")[2].strip()
         assert 0 < int(line) <= len(path.read_text(encoding="utf-8").splitlines())
 
 
