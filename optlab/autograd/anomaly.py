@@ -14,7 +14,14 @@ from optlab.backend.callers import frame_outside
 
 
 class AnomalyError(FloatingPointError):
-    """An operation, or its derivative, made a number that is NaN or infinite out of finite ones."""
+    """An operation, or its derivative, made a number that is NaN or infinite out of finite ones.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> issubclass(ol.autograd.AnomalyError, FloatingPointError)
+    True
+    """
 
 
 class _Mode(threading.local):

@@ -88,6 +88,13 @@ def read_shape(shape: ShapeLike) -> tuple[int, ...]:
 def zeros(shape: ShapeLike, dtype: Any = None) -> Tensor:
     """Make a Tensor of zeros.
 
+    Parameters
+    ----------
+    shape : int or sequence of int
+        A negative length is a ValueError.
+    dtype : str or dtype, optional
+        float32 by default.
+
     Examples
     --------
     >>> import optlab as ol
@@ -100,6 +107,13 @@ def zeros(shape: ShapeLike, dtype: Any = None) -> Tensor:
 def ones(shape: ShapeLike, dtype: Any = None) -> Tensor:
     """Make a Tensor of ones.
 
+    Parameters
+    ----------
+    shape : int or sequence of int
+        A negative length is a ValueError.
+    dtype : str or dtype, optional
+        float32 by default.
+
     Examples
     --------
     >>> import optlab as ol
@@ -111,6 +125,14 @@ def ones(shape: ShapeLike, dtype: Any = None) -> Tensor:
 
 def full(shape: ShapeLike, fill_value: Any, dtype: Any = None) -> Tensor:
     """Make a Tensor filled with one value.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+    fill_value : number or Tensor
+        A Tensor that needs a gradient collects that of every place.
+    dtype : str or dtype, optional
+        By default float32 for a Python float, else that of `fill_value`.
 
     Examples
     --------
@@ -128,6 +150,13 @@ def full(shape: ShapeLike, fill_value: Any, dtype: Any = None) -> Tensor:
 
 def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
     """Make a Tensor of evenly spaced numbers: from `start` (0 if only one is given) below `end`.
+
+    Parameters
+    ----------
+    start, end, step : number
+        ``arange(end)``, ``arange(start, end)`` or ``arange(start, end, step)``; `end` is left out.
+    dtype : str or dtype, optional
+        By default int64 for whole numbers, float32 where one of the three is a float.
 
     Examples
     --------

@@ -19,6 +19,12 @@ from optlab.backend.random import next_key
 def rand(shape: ShapeLike, dtype: Any = None) -> Tensor:
     """Draw uniformly from [0, 1).
 
+    Parameters
+    ----------
+    shape : int or sequence of int
+    dtype : str or dtype, optional
+        float32 by default.
+
     Examples
     --------
     >>> import optlab as ol
@@ -31,6 +37,14 @@ def rand(shape: ShapeLike, dtype: Any = None) -> Tensor:
 
 def uniform(shape: ShapeLike, dtype: Any = None, min: Any = -1.0, max: Any = 1.0) -> Tensor:
     """Draw uniformly from [`min`, `max`); differentiable in bounds that are Tensors.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+    dtype : str or dtype, optional
+        float32 by default.
+    min, max : number or Tensor
+        The gradient flows through ``min + (max - min) * u`` at the u that was drawn.
 
     Examples
     --------
@@ -54,6 +68,12 @@ def uniform(shape: ShapeLike, dtype: Any = None, min: Any = -1.0, max: Any = 1.0
 
 def randn(shape: ShapeLike, dtype: Any = None) -> Tensor:
     """Draw from the normal distribution of mean 0 and standard deviation 1.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+    dtype : str or dtype, optional
+        float32 by default.
 
     Examples
     --------
@@ -80,8 +100,15 @@ def standard_normal(shape: ShapeLike, dtype: Any = None) -> Tensor:
 def normal(mean: Any = 0.0, std: Any = 1.0, shape: ShapeLike = (), dtype: Any = None) -> Tensor:
     """Draw from the normal distribution of the given mean and standard deviation.
 
-    Where one of them is a Tensor, the draw is differentiable in it, and has the shape to which both
-    broadcast unless another is given.
+    Where one of them is a Tensor, the draw is differentiable in it (as ``mean + std * z`` at the z
+    that was drawn), and has the shape to which both broadcast unless another is given.
+
+    Parameters
+    ----------
+    mean, std : number or Tensor
+    shape : int or sequence of int
+    dtype : str or dtype, optional
+        float32 by default.
 
     Examples
     --------
@@ -103,6 +130,14 @@ def randint(
 ) -> Tensor:
     """Draw whole numbers from `low` (0 if only one bound is given) below `high`.
 
+    Parameters
+    ----------
+    low, high : int
+        ``randint(high)`` or ``randint(low, high)``; `high` is left out.
+    shape : int or sequence of int
+    dtype : str or dtype, optional
+        int64 by default.
+
     Examples
     --------
     >>> import optlab as ol
@@ -120,6 +155,13 @@ def randint(
 def randperm(n: int, dtype: Any = "int64") -> Tensor:
     """Draw the numbers 0 ... n - 1 in random order.
 
+    Parameters
+    ----------
+    n : int
+        How many.
+    dtype : str or dtype
+        int64 by default.
+
     Examples
     --------
     >>> import optlab as ol
@@ -131,6 +173,11 @@ def randperm(n: int, dtype: Any = "int64") -> Tensor:
 
 def bernoulli(x: Any) -> Tensor:
     """Draw 1 with probability `x`, else 0, for each element; it has no gradient.
+
+    Parameters
+    ----------
+    x : Tensor or array
+        Probabilities from 0 to 1; the draw has its shape and dtype.
 
     Raises
     ------
@@ -162,6 +209,16 @@ def _probabilities(name: str, x: Any) -> Any:
 
 def poisson(x: Any) -> Tensor:
     """Draw from the Poisson distribution of mean `x`, for each element; it has no gradient.
+
+    Parameters
+    ----------
+    x : Tensor or array
+        Means of 0 or more, in floating numbers; the draw has its shape and dtype.
+
+    Raises
+    ------
+    TypeError
+        If `x` needs a gradient, or holds whole numbers.
 
     Examples
     --------

@@ -50,6 +50,11 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[...,
     callable
         Takes what `f` takes, returns ``(value, gradient)``: arrays for arrays, Tensors for Tensors.
 
+    Raises
+    ------
+    TypeError
+        If the value of `f` is not one number, or an argument is of an integer type.
+
     Examples
     --------
     >>> import numpy as np
@@ -83,7 +88,9 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     Returns
     -------
     callable
-        Takes what `f` takes, returns the gradient. It can be differentiated again.
+        Takes what `f` takes, returns the gradient, df/dx_i for each element of the argument: in
+        its shape, and in the same containers where it is a dict, list or tuple of arrays. It can be
+        differentiated again.
 
     Raises
     ------
@@ -92,11 +99,15 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import optlab as ol
     >>> float(ol.grad(lambda x: x**3)(2.0))
     12.0
     >>> float(ol.grad(lambda x: x * ol.grad(lambda y: x * y)(1.0))(2.0))
     4.0
+    >>> point = {"a": np.array([1.0, 2.0]), "b": np.array([3.0, 4.0])}
+    >>> ol.grad(lambda p: np.sum(p["a"] * p["b"]))(point)
+    {'a': array([3., 4.]), 'b': array([1., 2.])}
     """
     both = value_and_grad(f, argnums)
 
@@ -109,6 +120,9 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
 
 def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """Give the value of `f` and its pullback, which maps u to u'J for every argument.
+
+    J is the matrix of all derivatives, dy_i/dx_j; it is never formed. One walk back gives u'J, so
+    the gradient of a number costs about as much as the number, whatever the size of x.
 
     Parameters
     ----------
@@ -124,6 +138,11 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
     pullback : callable
         Takes `u` built like the value; returns a tuple, one gradient an argument. It may be called
         any number of times.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of an integer type, or `u` is not built like the value.
 
     Examples
     --------
@@ -162,6 +181,27 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
     """Give the value of `f` and its derivative Jv along `tangents`, by two walks back.
 
     The pullback u -> u'J is linear in u, so the gradient of <u'J, v> with respect to u is Jv.
+
+    Parameters
+    ----------
+    f : callable
+        Gives one array, or a container of arrays.
+    args : sequence
+        Where to evaluate it: arrays, or containers of arrays.
+    tangents : sequence
+        The direction v: for each argument one that is built like it.
+
+    Returns
+    -------
+    value
+        ``f(*args)``.
+    tangent
+        Jv, built like the value: by how much it changes for a small step along v.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the tangents are not built like the arguments.
 
     Examples
     --------
@@ -214,6 +254,18 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
 
     Hv is the gradient of <grad f(x), v>; the Hessian itself is never formed.
 
+    Parameters
+    ----------
+    f : callable
+        Its value must be one number.
+    x, v : array, or container of arrays
+        Where, and in which direction; built alike.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the value of `f` is not one number, or `v` is not built like `x`.
+
     Examples
     --------
     >>> import numpy as np
@@ -232,7 +284,7 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
 
 
 def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """Give a function that returns the matrix of all derivatives of `f`.
+    """Give a function that returns the matrix of all derivatives of `f`: J_ij = dy_i/dx_j.
 
     Parameters
     ----------
@@ -289,7 +341,20 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
 
 
 def hessian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """Give a function that returns the matrix of second derivatives of `f`.
+    """Give a function that returns the matrix of second derivatives of `f`: d²f / dx_i dx_j.
+
+    Parameters
+    ----------
+    f : callable
+        Its value must be one number.
+    argnums : int or sequence of int
+        With respect to which positional arguments; several give a tuple of tuples of matrices.
+
+    Returns
+    -------
+    callable
+        Takes what `f` takes; returns an array of shape (shape of the argument) twice. It walks back
+        once for each element of the argument: `hvp` is cheaper where a product is all you need.
 
     Examples
     --------
