@@ -7,6 +7,7 @@ The derivative rules themselves are in `rules`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -300,14 +301,18 @@ class Tensor(Operators, ArrayMethods):
     # What NumPy calls when it meets a Tensor (NEP 13, NEP 18) -----------------------------------
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from optlab.autograd import dispatch
-
-        return dispatch.universal_function(ufunc, method, inputs, kwargs)
+        return _dispatch().universal_function(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        from optlab.autograd import dispatch
+        return _dispatch().array_function(function, args, kwargs)
 
-        return dispatch.array_function(function, args, kwargs)
+
+@cache
+def _dispatch() -> Any:
+    """Give the module that answers NumPy; it imports this one, so it is met at the first call."""
+    from optlab.autograd import dispatch
+
+    return dispatch
 
 
 def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = _NOTHING) -> Tensor:
