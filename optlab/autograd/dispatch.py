@@ -41,6 +41,8 @@ REDUCTIONS: dict[Any, Any] = {
 
 def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
     """Answer a call of a ufunc, or of its methods."""
+    if method == "__call__" and not kwargs and ufunc in TABLE and ufunc not in COMPOSED:
+        return apply(TABLE[ufunc], inputs)  # what nearly every call is, without further questions
     out = kwargs.pop("out", None)
     if not _needs_grad(inputs) and not (out and any(isinstance(x, Tensor) for x in out)):
         known = ufunc in TABLE or ufunc in COMPOSED or method != "__call__"
@@ -86,8 +88,9 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
 def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Answer a call of any other NumPy function."""
     has_rule = function in TABLE or function in COMPOSED
-    harmless = not (_needs_grad(args) or _needs_grad(kwargs) or _writes_into_tensor(function, args))
-    if harmless and not has_rule:
+    if not has_rule and not (
+        _needs_grad(args) or _needs_grad(kwargs) or _writes_into_tensor(function, args)
+    ):
         return function(*_raw_everywhere(args), **_raw_everywhere(kwargs))
     if kwargs.get("out") is not None:
         raise TypeError(
