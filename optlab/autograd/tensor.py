@@ -118,7 +118,12 @@ class Tensor(Operators, ArrayMethods):
     @property
     def grad(self) -> Tensor | None:
         """The gradient collected by backward, or None."""
-        g = self.node.gradient() if isinstance(self.node, tape.Leaf) else None
+        node = self.node
+        if not isinstance(node, tape.Leaf):
+            return None
+        g = node.grad
+        if g is tape.ZERO:
+            g = node.gradient()
         return g if g is None or isinstance(g, Tensor) else Tensor(g)
 
     @grad.setter
@@ -251,7 +256,8 @@ class Tensor(Operators, ArrayMethods):
         >>> x.grad.item()
         6.0
         """
-        if self.node is None:
+        node = self.node
+        if node is None:
             raise RuntimeError(
                 "backward() has nowhere to go: nothing that this Tensor was computed from needs a "
                 "gradient. Make the inputs with requires_grad=True, and compute outside no_grad()."
@@ -260,7 +266,7 @@ class Tensor(Operators, ArrayMethods):
         if create_graph and not isinstance(seed, Tensor):
             seed = Tensor(seed)
         tape.backpropagate(
-            self.node,
+            node,
             seed,
             value=self.data,
             create_graph=create_graph,
@@ -395,13 +401,17 @@ def _leaf(data: Any) -> tape.Leaf:
 
 def _seed(t: Tensor, grad: Any) -> Any:
     """Give the gradient that backward starts from, checked against `t`."""
+    data = t.data
     if grad is None:
-        return np.ones_like(t.data)
-    if isinstance(grad, Tensor) and grad.node is not None:
-        seed: Any = grad if grad.dtype == t.dtype else grad.astype(t.dtype)
+        # A number that NumPy made (a loss, mostly) starts from a number: quicker than an array.
+        return data.dtype.type(1) if isinstance(data, np.generic) else np.ones_like(data)
+    if not isinstance(grad, Tensor):
+        seed: Any = np.array(grad, data.dtype)  # a copy: the caller may go on writing to his array
+    elif grad.node is None:
+        seed = np.array(grad.data, data.dtype)
     else:
-        seed = np.array(raw(grad), t.dtype)  # a copy: the caller may go on writing to his array
-    if seed.shape != t.shape:
+        seed = grad if grad.dtype == t.dtype else grad.astype(t.dtype)
+    if seed.shape != data.shape:
         raise ValueError(
             f"the gradient to start from must have the shape of the Tensor, {t.shape}; "
             f"got {seed.shape}."
