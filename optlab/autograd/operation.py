@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 Pullback = Callable[..., Any]
+Selector = Callable[[Sequence[Any]], tuple[Any, ...]]
 
 #: Every function that Tensors know as one operation, filled by the files in `rules`.
 TABLE: dict[Any, Operation] = {}
@@ -40,8 +41,8 @@ class Recipe:
     sources : tuple of int
         Where each saved value comes from, in the order inputs, output, shapes of the inputs.
     pullbacks : tuple
-        For each input that needs a gradient: its position, its rule, where in the saved values
-        the rule's arguments stand, and the static arguments it names.
+        For each input that needs a gradient: its position, its rule, what picks the rule's
+        arguments out of the saved values, and the static arguments it names.
     """
 
     __slots__ = ("joint", "needs_shapes", "pullbacks", "saved_inputs", "select", "sources")
@@ -55,7 +56,7 @@ class Recipe:
         needs = tuple(bool(mask >> position & 1) for position in range(arity))
         sources: list[int] = []
 
-        def read_by(pullback: Pullback) -> tuple[Pullback, tuple[int, ...], tuple[str, ...]]:
+        def read_by(pullback: Pullback) -> tuple[Pullback, Selector, tuple[str, ...]]:
             """Find where the arguments of a rule come from, and see that they are saved."""
             reads, static = [], []
             for name in _arguments_of(pullback):
@@ -67,14 +68,16 @@ class Recipe:
                     static.append(name)
             if "needs" in _arguments_of(pullback):
                 pullback = partial(pullback, needs=needs)
-            return pullback, tuple(reads), tuple(static)
+            return pullback, _selector(tuple(reads)), tuple(static)
 
         wanted = [position for position in range(arity) if needs[position]]
         #: The rule that gives all gradients at once, if there is one, and what it reads.
         self.joint = None
         if operation.joint is not None:
             self.joint = read_by(operation.joint)
-            chosen: list[Any] = [(position, itemgetter(position), (), ()) for position in wanted]
+            chosen: list[Any] = [
+                (position, itemgetter(position), _selector(()), ()) for position in wanted
+            ]
         else:
             chosen = []
             for position in wanted:
@@ -99,7 +102,7 @@ def _arguments_of(pullback: Pullback) -> tuple[str, ...]:
     return code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
 
 
-def _selector(sources: tuple[int, ...]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+def _selector(sources: tuple[int, ...]) -> Selector:
     """Give the function that picks `sources` out of a sequence, as a tuple, as fast as can be."""
     if not sources:
         return lambda values: ()

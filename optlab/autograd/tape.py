@@ -292,19 +292,18 @@ def backpropagate(
                 saved = node.saved_as_tensors()
             edges, recipe, static = node.edges, node.recipe, node.static
             if recipe.joint is not None:
-                pullback, reads, names = recipe.joint
+                pullback, read, names = recipe.joint
                 named = {name: static[name] for name in names if name in static}
-                g = pullback(g, *[saved[i] for i in reads], **named)
-            for position, pullback, reads, names in recipe.pullbacks:
+                g = pullback(g, *read(saved), **named)
+            for position, pullback, read, names in recipe.pullbacks:
                 edge = edges[position]
                 if useful is not None and edge not in useful:
                     continue
-                arguments = [saved[i] for i in reads]
-                if names:
+                if names and static:
                     named = {name: static[name] for name in names if name in static}
-                    part = pullback(g, *arguments, **named)
+                    part = pullback(g, *read(saved), **named)
                 else:
-                    part = pullback(g, *arguments)
+                    part = pullback(g, *read(saved))
                 if part is None:
                     continue
                 if part.shape != edge.shape:
