@@ -33,7 +33,9 @@ class _Zero:
 
 ZERO: Any = _Zero()
 
+#: Numbers what happens: operations as they are recorded, and the overwriting of leaves.
 _clock = itertools.count(1)
+_last_overwriting = 0
 _newest_first = attrgetter("order")
 
 
@@ -47,12 +49,14 @@ class Leaf:
         None.
     live : bool
         Whether somebody may still ask for its gradient; a transform's own leaf dies with its run.
-    version : int
-        How often the values of the Tensor have been overwritten, by `writer` the last time.
+    overwritten_at : int
+        When the values of the Tensor were last overwritten, and by which `writer`; on the clock
+        that also gives nodes their order. 0 for never.
     """
 
     __slots__ = (
-        "__weakref__", "dtype", "grad", "hooks", "live", "name", "shape", "version", "writer",
+        "__weakref__", "dtype", "grad", "hooks", "live", "name", "overwritten_at", "shape",
+        "writer",
     )  # fmt: skip
 
     edges: tuple[Any, ...] = ()
@@ -70,13 +74,19 @@ class Leaf:
         self.grad: Any = None
         self.hooks: list[Hook] | None = None
         self.live = True
-        self.version = 0
+        self.overwritten_at = 0
         self.writer = ""
 
     def overwritten(self, writer: str) -> None:
         """Note that the values of the Tensor are no longer those that operations have saved."""
-        self.version += 1
+        global _last_overwriting
+        self.overwritten_at = _last_overwriting = next(_clock)
         self.writer = writer
+
+    def __setstate__(self, state: Any) -> None:
+        for name, value in state[1].items():
+            setattr(self, name, value)
+        self.overwritten_at = 0  # a copy has memory of its own, and another process another clock
 
     def gradient(self) -> Any:
         """Give the collected gradient, zeros where it was cleared, None where there is none."""
@@ -104,8 +114,6 @@ class Node:
         Of the output.
     source : Leaf or None
         The leaf whose memory the output is a view of, if it is one.
-    version : int
-        The sum of the versions of the leaves whose memory is saved here.
     walked : bool
         Set where backward started from this node.
     order : int
@@ -114,7 +122,7 @@ class Node:
 
     __slots__ = (
         "__weakref__", "dtype", "edges", "hooks", "operation", "order", "recipe", "saved", "shape",
-        "source", "static", "version", "walked",
+        "source", "static", "walked",
     )  # fmt: skip
 
     def __init__(
@@ -126,7 +134,6 @@ class Node:
         static: dict[str, Any],
         shape: Shape,
         dtype: Any,
-        version: int = 0,
         source: Leaf | None = None,
     ) -> None:
         self.operation = operation
@@ -136,7 +143,6 @@ class Node:
         self.static = static
         self.shape = shape
         self.dtype = dtype
-        self.version = version
         self.source = source
         self.order = next(_clock)
         self.hooks: list[Hook] | None = None
@@ -149,14 +155,10 @@ class Node:
         RuntimeError
             It names who saved a value, and who wrote over it.
         """
-        edges, version = self.edges, 0
         for i in self.recipe.saved_inputs:
-            edge = edges[i]
-            if edge is not None and edge.source is not None:
-                version += edge.source.version
-        if version != self.version:
-            leaves = [edge.source for edge in edges if edge is not None and edge.source is not None]
-            written = max(leaves, key=lambda leaf: leaf.version)
+            written = None if self.edges[i] is None else self.edges[i].source
+            if written is None or written.overwritten_at < self.order:
+                continue
             raise RuntimeError(
                 f"backward needs the value that {self.operation.name!r} saved of "
                 f"{written.name or 'a Tensor'} (shape {written.shape}), but {written.writer} has "
@@ -286,7 +288,7 @@ def backpropagate(
                     "it had saved were freed by the first. Call the first backward with "
                     "retain_graph=True, or compute the loss again."
                 )
-            if node.recipe.saved_inputs:
+            if node.order < _last_overwriting:
                 node.check_unchanged()
             if create_graph:
                 saved = node.saved_as_tensors()

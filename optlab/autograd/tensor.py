@@ -348,11 +348,6 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     values.append(y)
     if recipe.needs_shapes:
         values.extend([np.shape(value) for value in values[:-1]])
-    version = 0
-    for i in recipe.saved_inputs:
-        node = edges[i]
-        if node is not None and node.source is not None:
-            version += node.source.version
     shape, dtype = ((), y[0].dtype) if operation.several else (y.shape, y.dtype)
     if dtype.kind != "f":
         raise TypeError(
@@ -361,8 +356,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
         )
     source = edges[0].source if operation.view and edges[0] is not None else None
     node = tape.Node(
-        operation, tuple(edges), recipe.select(values), recipe, static, shape, dtype, version,
-        source,
+        operation, tuple(edges), recipe.select(values), recipe, static, shape, dtype, source
     )  # fmt: skip
     if events.operation_recorded.listeners:
         events.operation_recorded.publish(node)

@@ -192,8 +192,7 @@ def _write(update: Update, writer: str) -> None:
         arena.flat[place] = update.parameter
     arena.t[first:last] = [update.t] * (last - first)
     for p in arena.parameters[first:last]:
-        p.node.version += 1
-        p.node.writer = writer
+        p.node.overwritten(writer)
 
 
 def _clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
