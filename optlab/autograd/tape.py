@@ -294,18 +294,12 @@ def backpropagate(
                 saved = node.saved_as_tensors()
             edges, recipe, static = node.edges, node.recipe, node.static
             if recipe.joint is not None:
-                pullback, read, names = recipe.joint
-                named = {name: static[name] for name in names if name in static}
-                g = pullback(g, *read(saved), **named)
-            for position, pullback, read, names in recipe.pullbacks:
+                g = recipe.joint(g, saved, static)
+            for position, run in recipe.pullbacks:
                 edge = edges[position]
                 if useful is not None and edge not in useful:
                     continue
-                if names and static:
-                    named = {name: static[name] for name in names if name in static}
-                    part = pullback(g, *read(saved), **named)
-                else:
-                    part = pullback(g, *read(saved))
+                part = run(g, saved, static)
                 if part is None:
                     continue
                 if part.shape != edge.shape:
