@@ -268,14 +268,13 @@ def backpropagate(
         useful = _leading_to(targets, ancestors(root))
     elif root.order:
         root.walked = True
-    pending = {root: seed}
+    pending, found = {root: seed}, {}
     #: Operations whose gradient is complete come off this heap: the newest first.
-    heap = [(-root.order, root)] if root.order else []
-    found: dict[Any, Any] = {}
+    heap: list[tuple[int, Any]] = []
+    node = root if root.order else None
     was_on, recording.on = recording.on, create_graph
     try:
-        while heap:
-            node = heappop(heap)[1]
+        while node is not None:
             g = pending.pop(node)
             if node.hooks:
                 g = _run_hooks(node, g)
@@ -304,7 +303,7 @@ def backpropagate(
                     continue
                 if part.shape != edge.shape:
                     part = unbroadcast(part, edge.shape)
-                if part.dtype != edge.dtype:
+                if part.dtype is not edge.dtype and part.dtype != edge.dtype:
                     part = part.astype(edge.dtype)
                 if edge in pending:
                     pending[edge] = pending[edge] + part
@@ -314,6 +313,7 @@ def backpropagate(
                         heappush(heap, (-edge.order, edge))
             if not retain_graph:
                 node.saved = None
+            node = heappop(heap)[1] if heap else None
         # What is left has nowhere further to go: the leaves.
         for leaf, g in pending.items():
             if leaf.hooks:
