@@ -268,14 +268,15 @@ def backpropagate(
         useful = _leading_to(targets, ancestors(root))
     elif root.order:
         root.walked = True
-    pending, found = {root: seed}, {}
+    #: Gradients on their way, by what they are for; at the end those of the leaves are left.
+    pending: dict[Any, Any] = {} if root.order else {root: seed}
     #: Operations whose gradient is complete come off this heap: the newest first.
     heap: list[tuple[int, Any]] = []
-    node = root if root.order else None
+    found: dict[Any, Any] = {}
+    node, g = root, seed
     was_on, recording.on = recording.on, create_graph
     try:
-        while node is not None:
-            g = pending.pop(node)
+        while node.order:
             if node.hooks:
                 g = _run_hooks(node, g)
             if useful is not None and node in targets:  # type: ignore[operator]
@@ -313,7 +314,10 @@ def backpropagate(
                         heappush(heap, (-edge.order, edge))
             if not retain_graph:
                 node.saved = None
-            node = heappop(heap)[1] if heap else None
+            if not heap:
+                break
+            node = heappop(heap)[1]
+            g = pending.pop(node)
         # What is left has nowhere further to go: the leaves.
         for leaf, g in pending.items():
             if leaf.hooks:
