@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optlab.autograd.mode import recording
+from optlab.autograd.mode import grad_mode, recording
 from optlab.backend import events
 
 if TYPE_CHECKING:
@@ -274,7 +274,9 @@ def backpropagate(
     heap: list[tuple[int, Any]] = []
     found: dict[Any, Any] = {}
     node, g = root, seed
-    was_on, recording.on = recording.on, create_graph
+    was_on = recording.on
+    if create_graph:  # else the rules see arrays, of which nothing can be recorded
+        recording.on = True
     try:
         while node.order:
             if node.hooks:
@@ -328,7 +330,8 @@ def backpropagate(
                 before = leaf.grad
                 leaf.grad = g if before is None or before is ZERO else before + g
     finally:
-        recording.on = was_on
+        if create_graph:
+            recording.on = was_on
     if useful is None and events.backward_finished.listeners:
         events.backward_finished.publish(value, list(pending))
     return [found.get(target) for target in targets] if targets is not None else []
@@ -339,7 +342,8 @@ def _run_hooks(node: Any, g: Any) -> Any:
     from optlab.autograd.tensor import Tensor
 
     for hook in node.hooks:
-        replaced = hook(g if isinstance(g, Tensor) else Tensor(g))
+        with grad_mode(isinstance(g, Tensor)):
+            replaced = hook(g if isinstance(g, Tensor) else Tensor(g))
         if replaced is None:
             continue
         keeps_graph = isinstance(g, Tensor) and isinstance(replaced, Tensor)
