@@ -20,9 +20,9 @@ SIZES = (1, 1_000, 1_000_000)
 #: ``operation(np, x, u, condition)``; whether u takes part and needs a gradient too.
 OPERATIONS: dict[str, tuple[Callable[..., Any], bool]] = {
     "add": (lambda np, x, u, condition: x + u, True),
+    "subtract": (lambda np, x, u, condition: x - u, True),
     "multiply": (lambda np, x, u, condition: x * u, True),
     "divide": (lambda np, x, u, condition: x / u, True),
-    "negative": (lambda np, x, u, condition: -x, False),
     "power": (lambda np, x, u, condition: x**3, False),
     "exp": (lambda np, x, u, condition: np.exp(x), False),
     "log": (lambda np, x, u, condition: np.log(x), False),
