@@ -12,6 +12,9 @@ from optlab.autograd.operation import rule
 Axis = int | tuple[int, ...] | None
 Shape = tuple[int, ...]
 
+#: Up to this size to copy is quicker than `np.broadcast_to`, which takes 2 us whatever the size.
+SMALL = 10_000
+
 
 def kept(shape: Shape, axis: Axis) -> Shape:
     """Give the shape that a reduction with ``keepdims=True`` has.
@@ -44,14 +47,19 @@ def count(shape: Shape, axis: Axis) -> int:
 
 def spread(g: Any, shape: Shape, axis: Axis) -> Any:
     """Give every element of the original shape the gradient of the result it went into."""
+    if isinstance(g, (np.ndarray, np.generic)) and math.prod(shape) < SMALL:
+        filled = np.empty(shape, g.dtype)
+        filled[...] = g.reshape(kept(shape, axis)) if g.shape else g
+        return filled
     return np.broadcast_to(g.reshape(kept(shape, axis)), shape)
 
 
 def _shared_among_ties(g: Any, x: Any, y: Any, axis: Axis) -> Any:
     """Give the gradient of a maximum or minimum, shared equally where several elements reach it."""
-    reached = x == y.reshape(kept(x.shape, axis))
-    share = reached / np.sum(reached, axis=axis, keepdims=True).astype(x.dtype)
-    return spread(g, x.shape, axis) * share
+    shape = kept(x.shape, axis)
+    reached = x == y.reshape(shape)
+    ties = np.add.reduce(reached, axis, x.dtype, None, True)
+    return (g.reshape(shape) / ties) * reached
 
 
 def _others(x: Any, axis: int) -> Any:
@@ -89,13 +97,13 @@ def _has_zero(x: Any) -> bool:
 
 
 def _sum(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    return np.add.reduce(x, axis=axis, keepdims=keepdims)
+    return np.add.reduce(x, axis, None, None, keepdims)  # by position: keywords take 0.2 us more
 
 
 def _mean(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
     if x.dtype.itemsize < 4:  # NumPy adds up float16 in float32
         return np.mean(x, axis=axis, keepdims=keepdims)
-    return np.add.reduce(x, axis=axis, keepdims=keepdims) / count(x.shape, axis)
+    return np.add.reduce(x, axis, None, None, keepdims) / count(x.shape, axis)
 
 
 SUM = rule(
