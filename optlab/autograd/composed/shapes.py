@@ -11,7 +11,7 @@ import numpy as np
 from optlab.autograd.composed.table import composed
 from optlab.autograd.operation import TABLE
 from optlab.autograd.rules.shapes import concatenation, stacking
-from optlab.autograd.tensor import apply
+from optlab.autograd.tensor import Tensor, apply
 
 
 @composed(np.concatenate)
@@ -19,8 +19,9 @@ def _concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Any:
     arrays = list(arrays)
     if axis is None:
         arrays, axis = [np.ravel(x) for x in arrays], 0
-    lengths = [np.shape(x)[axis] for x in arrays]
-    bounds = tuple(np.cumsum([0, *lengths]).tolist())
+    # On a Tensor np.shape takes the long way, through NumPy's dispatch and back.
+    lengths = [(x.shape if isinstance(x, Tensor) else np.shape(x))[axis] for x in arrays]
+    bounds = tuple(itertools.accumulate(lengths, initial=0))
     return apply(concatenation(len(arrays)), arrays, {"axis": axis, "bounds": bounds})
 
 
