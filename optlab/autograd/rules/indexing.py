@@ -12,6 +12,8 @@ from optlab.backend.arrays import Shape, array_module, zeros_beside
 
 def _is_basic(index: Any) -> bool:
     """Say whether `index` picks every element at most once (no integer or boolean arrays)."""
+    if isinstance(index, (int, slice)):
+        return True
     parts = index if isinstance(index, tuple) else (index,)
     return all(
         part is None or part is Ellipsis or isinstance(part, (int, slice, np.integer))

