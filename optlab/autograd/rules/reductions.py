@@ -15,6 +15,9 @@ Shape = tuple[int, ...]
 #: Up to this size to copy is quicker than `np.broadcast_to`, which takes 2 us whatever the size.
 SMALL = 10_000
 
+#: Called with positions only: keywords take 0.2 us more. NumPy's types know it with keywords.
+_add_up: Any = np.add.reduce
+
 
 def kept(shape: Shape, axis: Axis) -> Shape:
     """Give the shape that a reduction with ``keepdims=True`` has.
@@ -58,7 +61,7 @@ def _shared_among_ties(g: Any, x: Any, y: Any, axis: Axis) -> Any:
     """Give the gradient of a maximum or minimum, shared equally where several elements reach it."""
     shape = kept(x.shape, axis)
     reached = x == y.reshape(shape)
-    ties = np.add.reduce(reached, axis, x.dtype, None, True)
+    ties = _add_up(reached, axis, x.dtype, None, True)
     return (g.reshape(shape) / ties) * reached
 
 
@@ -97,13 +100,13 @@ def _has_zero(x: Any) -> bool:
 
 
 def _sum(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    return np.add.reduce(x, axis, None, None, keepdims)  # by position: keywords take 0.2 us more
+    return _add_up(x, axis, None, None, keepdims)
 
 
 def _mean(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
     if x.dtype.itemsize < 4:  # NumPy adds up float16 in float32
         return np.mean(x, axis=axis, keepdims=keepdims)
-    return np.add.reduce(x, axis, None, None, keepdims) / count(x.shape, axis)
+    return _add_up(x, axis, None, None, keepdims) / count(x.shape, axis)
 
 
 SUM = rule(
