@@ -71,8 +71,8 @@ INTEGER_POWER = rule(
     lambda g, x, exponent: g * (float(exponent) * integer_power(x, exponent - 1)),
     static="exponent",
 )
-SQUARE = rule(np.square, lambda g, x: g * (x + x), forward=lambda x: x * x)
-SQRT = rule(np.sqrt, lambda g, y: g / (y + y))  # quicker than a product with a Python number
+SQUARE = rule(np.square, lambda g, x: g * (2 * x), forward=lambda x: x * x)
+SQRT = rule(np.sqrt, lambda g, y: 0.5 * g / y)
 rule(np.cbrt, lambda g, y: g / (3 * y * y))
 
 # Exponentials and logarithms.
