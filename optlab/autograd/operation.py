@@ -33,6 +33,9 @@ Run = Callable[[Any, Sequence[Any], dict[str, Any]], Any]
 #: Every function that Tensors know as one operation, filled by the files in `rules`.
 TABLE: dict[Any, Operation] = {}
 
+#: Functions written with other functions, filled by the files in `composed`. They come first.
+COMPOSED: dict[Any, Callable[..., Any]] = {}
+
 
 class Recipe:
     """What to keep and which rules to run when a given set of inputs needs gradients.
@@ -254,9 +257,9 @@ def as_one(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> as_one(max, 2, 3)
     3
     """
-    types = tuple({type(x) for x in args if getattr(type(x), "records_calls", False)})
-    for x in args if types else ():
-        if type(x) in types:
+    for x in args:
+        if getattr(type(x), "records_calls", False):
+            types = tuple({type(x) for x in args if getattr(type(x), "records_calls", False)})
             result = x.__array_function__(function, types, args, kwargs)
             if result is not NotImplemented:
                 return result
