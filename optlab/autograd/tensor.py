@@ -137,7 +137,7 @@ class Tensor(Operators, ArrayMethods):
             g = node.gradient()
         # What is handed out may be written to, so it must be this Tensor's alone; the array may be
         # that of another gradient too, or part of it.
-        if g.base is not None or getrefcount(g) > _ALONE:
+        if getattr(g, "base", None) is not None or getrefcount(g) > _ALONE:
             g = g.copy()
         g = node.grad = Tensor(g)
         return g
