@@ -185,7 +185,7 @@ def _refuse_leaf(t: Tensor, what: str, instead: str) -> None:
 def _own_memory(t: Tensor, new: Any = None) -> Any:
     """Give an array of `t` that may be written to: its own, or a copy that becomes its own.
 
-    Where `new`, which is to be written, has values for each member of an ensemble, the copy has too.
+    Where `new`, which is to be written, has values for each member of an ensemble, so has the copy.
     """
     data = t.data
     if isinstance(new, EnsembleArray) and not isinstance(data, EnsembleArray):
