@@ -1,7 +1,8 @@
-"""The two ways in which a contestant runs: a worker that stays warm, or a fresh interpreter a turn.
+"""The ways in which a contestant runs: a worker that stays warm, or a fresh interpreter a turn.
 
-Both have the same face: ``prepare()`` once, ``turn()`` as often as wanted (seconds for one unit),
-``close()``. What goes wrong is raised as `ContestantError`, with the text of the other process.
+All have the same face: ``prepare()`` once, ``turn()`` as often as wanted (seconds for one unit, or
+for one unit of every case of a table), ``close()``. What goes wrong is raised as
+`ContestantError`, with the text of the other process.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class WarmWorker:
         self.what = {"do": "build", "module": module, "row": row, "contestant": contestant}
         self.environment = environment(threads, search_path)
         self.turn_seconds = turn_seconds
-        self.units = 1
+        self.units: Any = 1
         self.process: subprocess.Popen[str] | None = None
         self.messages = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed in close)
 
@@ -114,10 +115,12 @@ class WarmWorker:
         self.ask(self.what)
         self.units = self.ask({"do": "calibrate", "seconds": self.turn_seconds})["units"]
 
-    def turn(self) -> float:
-        """Time one batch; return the seconds of one unit."""
-        seconds: float = self.ask({"do": "time", "units": self.units})["seconds"]
-        return seconds / self.units
+    def turn(self) -> float | dict[str, float]:
+        """Time one batch; return the seconds of one unit (for a table, of every case)."""
+        seconds: Any = self.ask({"do": "time", "units": self.units})["seconds"]
+        if isinstance(seconds, dict):
+            return {case: taken / self.units[case] for case, taken in seconds.items()}
+        return float(seconds / self.units)
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Send one request and wait for its answer."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import platform
+import statistics
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -42,21 +43,41 @@ def thread_words(threads: int | None) -> str:
 def verdict(comparison: Comparison) -> str:
     """Write the ratio of a comparison with its spread, and whether the target is met."""
     ratio, target = comparison.ratio, comparison.target
+    aim = "no target" if target.bound is None else f"target {target.sense} {target.bound:g}"
     if ratio is None:
-        return f"no ratio (target: {target.sense} {target.bound:g} {target.phrase})"
-    outcome = "met" if comparison.met else "missed"
-    narrowly = "" if comparison.clear else ", though a quartile says otherwise"
-    return (
-        f"{ratio.median:.2f} {target.phrase} ({ratio.lower:.2f} to {ratio.upper:.2f}); "
-        f"target {target.sense} {target.bound:g}: {outcome}{narrowly}"
-    )
+        return f"no ratio ({aim})"
+    outcome = {True: ": met", False: ": missed", None: ""}[comparison.met]
+    narrowly = ", though a quartile says otherwise" if comparison.clear is False else ""
+    told = f"{ratio.median:.2f} {target.phrase} ({ratio.lower:.2f} to {ratio.upper:.2f})"
+    return f"{told}; {aim}{outcome}{narrowly}"
+
+
+def table_of_cases(result: Result) -> list[str]:
+    """Write a line for every case of a table: microseconds of each side, and each ratio."""
+    if not result.ours.measured:
+        return []
+    beside = [each for each in result.comparisons if each.best is not None and each.cases]
+    names = ["optlab", *(each.peer.name for each in beside)]
+    width = max(12, *(len(name) + 2 for name in names))
+    head = "".join(f"{name:>{width}}" for name in names)
+    ratios = "".join(f"{'beside ' + each.peer.name:>{width + 20}}" for each in beside)
+    lines = [f"  {'us':<14}{head}{ratios}"]
+    for case, our_turns in result.ours.cases.items():
+        sides = [our_turns, *(each.best.cases[case] for each in beside if each.best)]
+        times = "".join(f"{statistics.median(turns) * 1e6:>{width}.4g}" for turns in sides)
+        spreads = [each.cases[case] for each in beside]
+        told = [f"{one.median:.2f} ({one.lower:.2f} to {one.upper:.2f})" for one in spreads]
+        lines.append(f"  {case:<14}{times}" + "".join(f"{one:>{width + 20}}" for one in told))
+    return lines
 
 
 def as_text(result: Result) -> str:
     """Return the lines that the terminal shows for one row."""
     row = result.row
     name = f"optlab{thread_words(result.ours.threads)}"
-    lines = [f"{row.name}: {row.title} (times of one {row.unit})"]
+    averaged = f", geometric mean of {len(result.ours.cases)}" if result.ours.cases else ""
+    lines = [f"{row.name}: {row.title} (times of one {row.unit}{averaged})"]
+    lines += table_of_cases(result)
     lines.append(f"  {name:<{NAME_WIDTH}}{measured_times(result.ours)}")
     for comparison in result.comparisons:
         for candidate in comparison.candidates:
@@ -132,6 +153,10 @@ def contestant_as_json(contestant: Contestant) -> dict[str, Any]:
         "turns": contestant.turns,
         "units_per_turn": contestant.units_per_turn,
         "problem": contestant.problem,
+        "cases": {
+            name: {"seconds": spread_as_json(Spread.of(turns)), "turns": turns}
+            for name, turns in contestant.cases.items()
+        },
     }
 
 
@@ -145,6 +170,7 @@ def comparison_as_json(comparison: Comparison) -> dict[str, Any]:
         "candidates": [contestant_as_json(candidate) for candidate in comparison.candidates],
         "best_threads": best.threads if best is not None else None,
         "ratio": spread_as_json(comparison.ratio),
+        "cases": {name: spread_as_json(ratio) for name, ratio in comparison.cases.items()},
         "target": {"sense": comparison.target.sense, "bound": comparison.target.bound},
         "met": comparison.met,
         "clear": comparison.clear,

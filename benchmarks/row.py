@@ -16,23 +16,24 @@ from typing import Any, Literal
 ROWS_PACKAGE = "benchmarks.rows"
 
 Work = Callable[[], Any]
+Built = Work | dict[str, Work] | str
 
 
 @dataclass(frozen=True)
 class Target:
-    """The ratio that a row is held to; made by `at_least` and `at_most`.
+    """The ratio that a row is held to; made by `at_least`, `at_most` and `unbounded`.
 
     Attributes
     ----------
     sense : {"at least", "at most"}
         "at least" compares how many times as fast as the peer we are (peer time over ours);
         "at most" compares how many times the peer's time we take (our time over the peer's).
-    bound : float
-        The ratio itself.
+    bound : float or None
+        The ratio itself; None where the ratio is only told.
     """
 
     sense: Literal["at least", "at most"]
-    bound: float
+    bound: float | None
 
     def ratio(self, our_seconds: float, peer_seconds: float) -> float:
         """Return the ratio of two times that this target speaks of."""
@@ -40,8 +41,10 @@ class Target:
             return peer_seconds / our_seconds
         return our_seconds / peer_seconds
 
-    def is_met_by(self, ratio: float) -> bool:
-        """Say whether a ratio keeps to the bound."""
+    def is_met_by(self, ratio: float) -> bool | None:
+        """Say whether a ratio keeps to the bound; None where there is none."""
+        if self.bound is None:
+            return None
         return ratio >= self.bound if self.sense == "at least" else ratio <= self.bound
 
     @property
@@ -58,6 +61,11 @@ def at_least(bound: float) -> Target:
 def at_most(bound: float) -> Target:
     """Target: we take at most `bound` times the peer's time."""
     return Target("at most", bound)
+
+
+def unbounded() -> Target:
+    """No target: how many times as fast as the peer we are is told, and held to nothing."""
+    return Target("at least", None)
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,7 @@ class Peer:
     """
 
     name: str
-    build: Callable[[], Work | str]
+    build: Callable[[], Built]
     needs: str
     target: Target
     threads: tuple[int, ...] = ()
@@ -103,12 +111,15 @@ class Row:
         What one unit of work is, for example ``"training step"``.
     ours : callable
         Factory: called once in its worker, it prepares everything and returns a callable that
-        does one unit of work and returns when the result is there. For the kind "process" it
-        returns statements (text) that a fresh interpreter times.
+        does one unit of work and returns when the result is there. For the kind "table" it
+        returns a dict of such callables, by the name of the case; for the kind "process"
+        statements (text) that a fresh interpreter times.
     peers : sequence of Peer
         At least one.
-    kind : {"work", "process"}
-        "work": a warm worker repeats the unit. "process": each turn starts a new interpreter.
+    kind : {"work", "table", "process"}
+        "work": a warm worker repeats the unit. "table": the same with many small units of one
+        kind, a batch of each in every turn, and their geometric mean is what is compared.
+        "process": each turn starts a new interpreter.
     default : bool
         Part of what ``python -m benchmarks`` measures when no name is given.
     module : str
@@ -118,13 +129,13 @@ class Row:
     name: str
     title: str
     unit: str
-    ours: Callable[[], Work | str]
+    ours: Callable[[], Built]
     peers: Sequence[Peer]
-    kind: Literal["work", "process"] = "work"
+    kind: Literal["work", "table", "process"] = "work"
     default: bool = True
     module: str = ""
 
-    def factory(self, contestant: str) -> Callable[[], Work | str]:
+    def factory(self, contestant: str) -> Callable[[], Built]:
         """Return the factory of ``"ours"`` or of the peer with that name."""
         if contestant == "ours":
             return self.ours

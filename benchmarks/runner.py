@@ -76,9 +76,11 @@ class Contestant:
     version : str or None
         Of the distribution that the peer needs.
     turns : list of float
-        Seconds of one unit, one number a turn.
+        Seconds of one unit, one number a turn; for a table the geometric mean over the cases.
     units_per_turn : int
-        Size of a batch.
+        Size of a batch; for a table of all batches of a turn together.
+    cases : dict
+        For a table: the same by the name of the case. Empty for other kinds.
     problem : str or None
         Why it could not be measured to the end.
     missing : bool
@@ -92,6 +94,15 @@ class Contestant:
     units_per_turn: int = 0
     problem: str | None = None
     missing: bool = False
+    cases: dict[str, list[float]] = field(default_factory=dict)
+
+    def take(self, seconds: float | dict[str, float]) -> None:
+        """Note what one turn has given."""
+        if isinstance(seconds, dict):
+            for case, taken in seconds.items():
+                self.cases.setdefault(case, []).append(taken)
+            seconds = statistics.geometric_mean(seconds.values())
+        self.turns.append(seconds)
 
     @property
     def measured(self) -> bool:
@@ -117,13 +128,17 @@ class Comparison:
     best : Contestant or None
         The fastest; None if none was measured.
     ratio : Spread or None
-        The target's ratio over paired turns; None if a side is lacking.
+        The target's ratio over paired turns; None if a side is lacking. For a table it is the
+        geometric mean of the ratios of the cases.
+    cases : dict
+        For a table: the ratio of each case by its name. Empty for other kinds.
     """
 
     peer: Peer
     candidates: list[Contestant]
     best: Contestant | None
     ratio: Spread | None
+    cases: dict[str, Spread] = field(default_factory=dict)
 
     @property
     def target(self) -> Target:
@@ -132,13 +147,13 @@ class Comparison:
 
     @property
     def met(self) -> bool | None:
-        """Whether the median keeps to the target; None if it was not measured."""
+        """Whether the median keeps to the target; None if there is none, or no measurement."""
         return None if self.ratio is None else self.target.is_met_by(self.ratio.median)
 
     @property
     def clear(self) -> bool | None:
         """Whether both quartiles say what the median says."""
-        if self.ratio is None:
+        if self.ratio is None or self.target.bound is None:
             return None
         quartiles = (self.ratio.lower, self.ratio.upper)
         return all(self.target.is_met_by(quartile) == self.met for quartile in quartiles)
@@ -203,7 +218,10 @@ def take_turns(row: Row, contestants: Sequence[Contestant], settings: Settings) 
                 process = process_of(row, contestant, settings)
                 running.append((contestant, process))
                 process.prepare()
-                contestant.units_per_turn = process.units
+                units = process.units
+                contestant.units_per_turn = (
+                    sum(units.values()) if isinstance(units, dict) else units
+                )
             except ContestantError as error:
                 contestant.problem = str(error)
         for _ in range(settings.repeats):
@@ -212,7 +230,7 @@ def take_turns(row: Row, contestants: Sequence[Contestant], settings: Settings) 
                     continue
                 sleep(settings.rest_seconds)
                 try:
-                    contestant.turns.append(process.turn())
+                    contestant.take(process.turn())
                 except ContestantError as error:
                     contestant.problem = str(error)
     finally:
@@ -226,9 +244,13 @@ def compare(ours: Contestant, peer: Peer, candidates: list[Contestant]) -> Compa
     best = min(measured, key=lambda candidate: candidate.seconds.median, default=None)
     if best is None or not ours.measured:
         return Comparison(peer, candidates, best, None)
-    pairs = zip(ours.turns, best.turns, strict=True)
-    ratio = Spread.of([peer.target.ratio(mine, theirs) for mine, theirs in pairs])
-    return Comparison(peer, candidates, best, ratio)
+
+    def paired(our_turns: list[float], peer_turns: list[float]) -> Spread:
+        pairs = zip(our_turns, peer_turns, strict=True)
+        return Spread.of([peer.target.ratio(mine, theirs) for mine, theirs in pairs])
+
+    cases = {case: paired(ours.cases[case], best.cases[case]) for case in ours.cases}
+    return Comparison(peer, candidates, best, paired(ours.turns, best.turns), cases)
 
 
 def measure(row: Row, settings: Settings) -> Result:

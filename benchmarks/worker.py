@@ -11,6 +11,8 @@ request                                answer
 ``{"do": "time", "units": n}``         ``{"seconds": s}`` for the whole batch
 =====================================  ==========================================
 
+For a table, units and seconds are objects with a number for every case.
+
 Whatever goes wrong is answered as ``{"problem": traceback}``. It ends when its input ends. What
 the libraries print goes to standard error.
 """
@@ -28,53 +30,72 @@ from typing import Any
 from benchmarks.row import Work, rows_of
 
 
-def build(module: str, row_name: str, contestant: str) -> Work:
+def build(module: str, row_name: str, contestant: str) -> Work | dict[str, Work]:
     """Find the row and call the factory of one contestant."""
     row = next(row for row in rows_of(module) if row.name == row_name)
     work = row.factory(contestant)()
-    if not callable(work):
+    if isinstance(work, str) or not (callable(work) or work):
         raise TypeError(f"{row_name}: the factory of {contestant!r} returned no callable")
     return work
 
 
-def time_batch(work: Work, units: int) -> float:
+def time_batch(work: Work, units: int, collect: bool = True) -> float:
     """Return the seconds that `units` units of work take, one after the other.
 
     The garbage collector stays on, as it is for a user; what earlier batches left is collected
     before the clock starts.
     """
-    gc.collect()
+    if collect:
+        gc.collect()
     start = perf_counter()
     for _ in range(units):
         work()
     return perf_counter() - start
 
 
-def calibrate(work: Work, seconds: float) -> int:
+def calibrate_table(cases: dict[str, Work], seconds: float) -> dict[str, int]:
+    """Return how many units of every case take about their share of `seconds`."""
+    gc.collect()
+    each = seconds / len(cases)
+    return {name: calibrate(work, each, False) for name, work in cases.items()}
+
+
+def time_table(cases: dict[str, Work], units: dict[str, int]) -> dict[str, float]:
+    """Return the seconds of a batch of every case; garbage is collected once, before the first."""
+    gc.collect()
+    return {name: time_batch(work, units[name], False) for name, work in cases.items()}
+
+
+def calibrate(work: Work, seconds: float, collect: bool = True) -> int:
     """Return how many units take about `seconds`, at least one; the search is the warm-up."""
     units = 1
-    time_batch(work, units)
-    while (elapsed := time_batch(work, units)) < seconds / 2:
+    time_batch(work, units, collect)
+    while (elapsed := time_batch(work, units, collect)) < seconds / 2:
         units = max(units + 1, min(10 * units, round(units * seconds / max(elapsed, 1e-9))))
     units = max(1, round(units * seconds / elapsed))
-    return max(1, round(units * seconds / time_batch(work, units)))
+    return max(1, round(units * seconds / time_batch(work, units, collect)))
 
 
 class Worker:
     """The state between two requests: the unit of work, once it is built."""
 
     def __init__(self) -> None:
-        self.work: Work | None = None
+        self.work: Work | dict[str, Work] | None = None
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """Do what one request asks."""
         if request["do"] == "build":
             self.work = build(request["module"], request["row"], request["contestant"])
             return {}
-        assert self.work is not None, "build comes first"
+        work = self.work
+        assert work is not None, "build comes first"
+        if isinstance(work, dict):
+            if request["do"] == "calibrate":
+                return {"units": calibrate_table(work, request["seconds"])}
+            return {"seconds": time_table(work, request["units"])}
         if request["do"] == "calibrate":
-            return {"units": calibrate(self.work, request["seconds"])}
-        return {"seconds": time_batch(self.work, request["units"])}
+            return {"units": calibrate(work, request["seconds"])}
+        return {"seconds": time_batch(work, request["units"])}
 
 
 def main() -> None:

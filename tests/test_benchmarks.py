@@ -8,19 +8,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmarks import browser
 from benchmarks.__main__ import main
 from benchmarks.processes import ROOT, FreshInterpreter
 from benchmarks.report import as_json, as_text
-from benchmarks.row import Peer, Row, all_rows, at_least, at_most, rows_of, select
+from benchmarks.row import Peer, Row, all_rows, at_least, at_most, rows_of, select, unbounded
+from benchmarks.rows import operations
 from benchmarks.runner import Comparison, Contestant, Result, Settings, Spread, compare, measure
 
 FAKE_ROWS = """
 import os
 import time
-from benchmarks.row import Peer, Row, at_least, at_most
+from benchmarks.row import Peer, Row, at_least, at_most, unbounded
 
 def nothing():
     return lambda: None
@@ -47,6 +49,9 @@ ROWS = [
         [Peer("leaves", leaves, "numpy", at_least(1.0))]),
     Row("fresh", "two fresh interpreters", "import", lambda: "import json; print('noise')",
         [Peer("nothing", lambda: "pass", "numpy", at_most(1e9))], kind="process"),
+    Row("table", "two cases on each side", "case", lambda: {"one": nothing(), "two": sleeper()},
+        [Peer("sleep", lambda: {"one": sleeper(), "two": sleeper()}, "numpy", unbounded()),
+         Peer("broken", lambda: {}, "numpy", at_least(1.0))], kind="table"),
 ]
 """
 
@@ -126,6 +131,42 @@ def test_a_process_row_starts_a_fresh_interpreter_each_turn(
     assert result.comparisons[0].met is True
 
 
+def test_a_table_measures_every_case_and_compares_geometric_means(
+    fake_rows: dict[str, Row], quickly: Settings
+) -> None:
+    result = measure(fake_rows["table"], quickly)
+    assert list(result.ours.cases) == ["one", "two"]
+    assert [len(turns) for turns in result.ours.cases.values()] == [3, 3]
+    for mean, one, two in zip(result.ours.turns, *result.ours.cases.values(), strict=True):
+        assert mean == pytest.approx((one * two) ** 0.5)
+    sleep, broken = result.comparisons
+    assert sleep.ratio is not None
+    assert set(sleep.cases) == {"one", "two"}
+    assert (sleep.met, sleep.clear) == (None, None)
+    assert "returned no callable" in (broken.candidates[0].problem or "")
+    shown = as_text(result)
+    assert "no target" in shown
+    assert "geometric mean of 2" in shown
+    assert shown.count("one") >= 1
+    assert "beside sleep" in shown
+    written = as_json([result], quickly)["rows"][0]
+    assert written["ours"]["cases"]["one"]["turns"] == result.ours.cases["one"]
+    assert set(written["peers"][0]["cases"]["two"]) == {"median", "lower", "upper"}
+
+
+def test_the_ratio_of_a_table_is_the_geometric_mean_of_the_ratios_of_its_cases() -> None:
+    peer = Peer("peer", lambda: "", "numpy", at_least(5.0))
+    ours, theirs = Contestant(None, None), Contestant(peer, None)
+    for _ in range(2):
+        ours.take({"add": 1.0, "exp": 10.0})
+        theirs.take({"add": 9.0, "exp": 40.0})
+    found = compare(ours, peer, [theirs])
+    assert found.cases == {"add": Spread(9.0, 9.0, 9.0), "exp": Spread(4.0, 4.0, 4.0)}
+    assert found.ratio is not None
+    assert found.ratio.median == pytest.approx(6.0)
+    assert found.met is True
+
+
 def test_ratio_and_verdict_are_taken_by_paired_turns() -> None:
     def beside(target: Peer, ours: list[float], peer: list[float]) -> Comparison:
         return compare(
@@ -140,6 +181,9 @@ def test_ratio_and_verdict_are_taken_by_paired_turns() -> None:
     assert (narrowly.met, narrowly.clear) == (True, False)
     ceiling = beside(Peer("peer", lambda: "", "numpy", at_most(1.5)), [2.0], [1.0])
     assert (ceiling.met, ceiling.clear) == (False, True)
+    told = beside(Peer("peer", lambda: "", "numpy", unbounded()), [2.0], [1.0])
+    assert told.ratio == Spread(0.5, 0.5, 0.5)
+    assert (told.met, told.clear) == (None, None)
 
 
 def test_json_has_the_documented_keys(fake_rows: dict[str, Row], quickly: Settings) -> None:
@@ -151,7 +195,7 @@ def test_json_has_the_documented_keys(fake_rows: dict[str, Row], quickly: Settin
     }  # fmt: skip
     assert written["machine"]["peers"]["no-such-distribution"] is None
     assert set(written["settings"]) == {"repeats", "turn_seconds", "threads"}
-    side = {"threads", "seconds", "turns", "units_per_turn", "problem"}
+    side = {"threads", "seconds", "turns", "units_per_turn", "problem", "cases"}
     for row in written["rows"]:
         assert set(row) == {"name", "title", "unit", "kind", "ours", "peers"}
         assert set(row["ours"]) == side
@@ -159,7 +203,7 @@ def test_json_has_the_documented_keys(fake_rows: dict[str, Row], quickly: Settin
         for peer in row["peers"]:
             assert set(peer) == {
                 "name", "version", "missing", "candidates", "best_threads",
-                "ratio", "target", "met", "clear",
+                "ratio", "cases", "target", "met", "clear",
             }  # fmt: skip
             assert set(peer["target"]) == {"sense", "bound"}
             assert all(set(candidate) == side for candidate in peer["candidates"])
@@ -205,7 +249,7 @@ def test_declaration_is_complete(row: Row) -> None:
         assert peer.name not in {"", "ours"}
         assert peer.needs
         assert callable(peer.build)
-        assert peer.target.bound > 0
+        assert peer.target.bound is None or peer.target.bound > 0
     assert len({peer.name for peer in row.peers}) == len(row.peers)
 
 
@@ -214,8 +258,51 @@ def test_our_side_of_every_row_runs_once(row: Row) -> None:
     work = row.ours()
     if isinstance(work, str):
         FreshInterpreter(sys.executable, work, None).turn()
+    elif isinstance(work, dict):
+        for unit in work.values():
+            unit()
     else:
         work()
+
+
+def gradients(build: Any, size: int) -> dict[str, list[np.ndarray]]:
+    """Give what the units of one side return, as arrays."""
+    return {
+        name: [np.asarray(getattr(g, "data", g)) for g in unit()]
+        for name, unit in build(size, True).items()
+    }
+
+
+@pytest.mark.parametrize("size", [1, 10])
+def test_an_operation_s_unit_gives_the_gradient_of_every_input_each_time(size: int) -> None:
+    units = operations.ours(size, True)
+    assert len(units) == 20
+    for name, unit in units.items():
+        first, second = unit(), unit()
+        assert len(first) == 1 + operations.OPERATIONS[name][1], name
+        for one, two in zip(first, second, strict=True):
+            assert one.dtype == np.float32, name
+            np.testing.assert_array_equal(one.data, two.data)  # cleared: nothing has added up
+    x, u, _ = operations.numbers("multiply", size)
+    by_x, by_u = units["multiply"]()
+    np.testing.assert_array_equal(by_x.data, u)
+    np.testing.assert_array_equal(by_u.data, x)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(
+    ("needs", "build"), [("torch", operations.pytorch), ("autograd", operations.hips_autograd)]
+)
+@pytest.mark.parametrize("size", [1, 10])
+def test_the_peers_units_give_the_same_gradients(needs: str, build: Any, size: int) -> None:
+    pytest.importorskip(needs)
+    theirs = gradients(build, size)
+    for name, ours in gradients(operations.ours, size).items():
+        for mine, other in zip(ours, theirs[name], strict=True):
+            assert mine.shape == other.shape, name
+            np.testing.assert_allclose(mine, other, rtol=1e-5, err_msg=name)
+    for forward in build(size, False).values():
+        forward()
 
 
 def numbers_of_a_browser() -> dict[str, Any]:

@@ -68,8 +68,6 @@ REDUCTIONS: dict[str, dict[Any, Any]] = {
 
 def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
     """Answer a call of a ufunc, or of its methods."""
-    if method == "__call__" and not kwargs and ufunc in TABLE and ufunc not in COMPOSED:
-        return apply(TABLE[ufunc], inputs)  # what nearly every call is, without further questions
     out = kwargs.pop("out", None)
     if method == "at" and (isinstance(inputs[0], Tensor) or _needs_grad(inputs)):
         raise TypeError(
@@ -120,7 +118,10 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
 
 def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Answer a call of any other NumPy function."""
-    has_rule = function in TABLE or function in COMPOSED
+    composed = COMPOSED.get(function)
+    if composed is not None and "out" not in kwargs:
+        return composed(*args, **kwargs)
+    has_rule = composed is not None or function in TABLE
     if not has_rule and not (
         _needs_grad(args) or _needs_grad(kwargs) or _writes_into_tensor(function, args)
     ):
@@ -130,7 +131,6 @@ def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
             f"np.{function.__name__}(..., out=) writes into an existing array, which would lose "
             "the gradient of a Tensor. Use the value that it returns."
         )
-    composed = COMPOSED.get(function)
     if composed is not None:
         return composed(*args, **kwargs)
     operation = TABLE.get(function)

@@ -218,7 +218,7 @@ def _node_of(
     recipe = Recipe(operation, sum(1 << i for i, edge in enumerate(edges) if edge is not None))
     # The context itself is what the node saves, so that it goes when backward frees the node.
     recipe.sources = (len(args) + 1,)
-    recipe.joint = (lambda g, ctx: _gradients(cls, ctx, g, edges), tuple, ())
+    recipe.joint = lambda g, saved, static: _gradients(cls, saved[0], g, edges)
     first = next((x for x in outputs if x.dtype.kind == "f"), outputs[0])
     shape = () if many else outputs[0].shape
     return Node(operation, edges, (ctx,), recipe, {}, shape, first.dtype)
@@ -227,7 +227,10 @@ def _node_of(
 def _gradients(cls: type[Function], ctx: Context, g: Any, edges: Sequence[Any]) -> list[Any]:
     """Run the user's backward, and check what it gives."""
     grads = [g[i] for i in range(len(g.shapes))] if isinstance(g, several.Parts) else [g]
-    returned = cls.backward(ctx, *[x if isinstance(x, Tensor) else Tensor(x) for x in grads])
+    # Recorded where gradients are Tensors, that is with create_graph=True, and only there.
+    recorded = any(isinstance(x, Tensor) for x in grads)
+    with grad_mode(recorded):
+        returned = cls.backward(ctx, *[x if isinstance(x, Tensor) else Tensor(x) for x in grads])
     parts = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     if len(parts) != len(edges):
         raise TypeError(
@@ -249,5 +252,5 @@ def _gradients(cls: type[Function], ctx: Context, g: Any, edges: Sequence[Any]) 
                 f"{cls.__name__}.backward returned a gradient of shape {part.shape} for argument "
                 f"{i}, which has shape {edge.shape}."
             )
-        checked.append(part if recording.on else part.data)
+        checked.append(part if recorded else part.data)
     return checked

@@ -18,7 +18,9 @@ from optlab.autograd import tape, trees
 from optlab.autograd.mode import grad_mode, recording
 from optlab.autograd.run import Argnums, Run, name_of, positions
 from optlab.autograd.tensor import Tensor
+from optlab.autograd.vmap import vmap
 from optlab.backend.arrays import as_array, spread_beside, zeros_beside
+from optlab.backend.ensemble import EnsembleError
 
 
 def _one_number(run: Run, f: Callable[..., Any]) -> None:
@@ -283,6 +285,41 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
     return grad(slope)(x)
 
 
+#: Elements that the walk back for many rows at once may have in hand, for its largest array.
+_AT_ONCE = 4_000_000
+
+
+def _rows(run: Run) -> list[Any]:
+    """Give, for each input, its gradients of all elements of the value, one after the other.
+
+    All rows come from one walk back, as an ensemble, unless some operation on the way has no
+    batching rule, or they are few.
+    """
+    n, value = run.value.size, run.value.data
+
+    def pulled(u: Any) -> list[Any]:
+        return run.pull(u, retain_graph=True)
+
+    if n >= 8 and isinstance(value, np.ndarray):
+        largest = max(n, *(int(np.size(x)) for x in run.given))
+        chunk = max(1, _AT_ONCE // largest)
+        seeds = np.eye(n, dtype=value.dtype).reshape(n, *value.shape)
+        try:
+            parts = [vmap(pulled)(seeds[i : i + chunk]) for i in range(0, n, chunk)]
+        except EnsembleError:
+            pass
+        else:
+            return [np.concatenate(rows) for rows in zip(*parts, strict=True)]
+    found = []
+    for i in range(n):
+        seed = zeros_beside(value, (n,))
+        seed[i] = 1
+        found.append(pulled(seed.reshape(value.shape)))
+    if not found:
+        return [run.hand_out(zeros_beside(x, (0, *x.shape))) for x in run.given]
+    return [np.stack(rows) for rows in zip(*found, strict=True)]
+
+
 def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """Give a function that returns the matrix of all derivatives of `f`: J_ij = dy_i/dx_j.
 
@@ -297,7 +334,7 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     -------
     callable
         Takes what `f` takes; returns an array of shape (shape of the value) + (shape of the
-        argument), one walk back for each element of the value. Where the value or the argument is
+        argument). Where the value or the argument is
         a container, so is the result: for each part of the value, for each part of the argument.
 
     Examples
@@ -313,24 +350,18 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     def matrix(*args: Any, **kwargs: Any) -> Any:
         places, single = positions(argnums, args)
         run = Run(f, args, places, kwargs)
-        rows = []
-        for i in range(run.value.size):
-            seed = zeros_beside(run.value.data, (run.value.size,))
-            seed[i] = 1
-            rows.append(run.pull(seed.reshape(run.value.shape), retain_graph=True))
+        rows = _rows(run)
         blocks: list[list[Any]] = []
         start = 0
         for part in run.parts:
-            mine = rows[start : start + part.size]
-            start += part.size
+            end = start + part.size
             blocks.append(
                 [
-                    np.reshape(np.stack([row[i] for row in mine]), part.shape + x.shape)
-                    if mine
-                    else run.hand_out(zeros_beside(x, part.shape + x.shape))
-                    for i, x in enumerate(run.given)
+                    np.reshape(row[start:end], part.shape + x.shape)
+                    for row, x in zip(rows, run.given, strict=True)
                 ]
             )
+            start = end
         columns = [run.built(block) for block in blocks]
         built = run.build_value([c[0] if single else tuple(c) for c in columns])
         if single or run.returns_container:

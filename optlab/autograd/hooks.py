@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.mode import grad_mode
 from optlab.backend.arrays import as_array, copied
 
 
@@ -16,7 +17,8 @@ def run_hooks(node: Any, g: Any) -> Any:
 
     g = whole(g)
     for hook in node.hooks:
-        replaced = hook(g if isinstance(g, Tensor) else Tensor(_read_only(g)))
+        with grad_mode(isinstance(g, Tensor)):
+            replaced = hook(g if isinstance(g, Tensor) else Tensor(_read_only(g)))
         if replaced is None:
             continue
         keeps_graph = isinstance(g, Tensor) and isinstance(replaced, Tensor)

@@ -30,6 +30,7 @@ from optlab.autograd.tape import Entry, Leaf, Node
 from optlab.backend import events
 from optlab.backend.arrays import Shape
 from optlab.backend.callers import frame_outside
+from optlab.backend.ensemble import EnsembleArray
 
 if TYPE_CHECKING:
     from optlab.autograd.tensor import Tensor
@@ -88,11 +89,11 @@ def write_item(t: Tensor, index: Any, value: Any) -> None:
     _refuse_leaf(t, "t[i] = x", "np.where, np.concatenate or optlab.numpy.stack")
     node = value.node if isinstance(value, Tensor) else None
     if not recording.on or (t.node is None and node is None):
-        data = _own_memory(t)
+        data = _own_memory(t, raw(value))
         data[index] = raw(value)
         _note_overwritten(t, _writer("item assignment"))
         return
-    data = _own_memory(t)
+    data = _own_memory(t, raw(value))
     covered = extras.on and writes.same_memory(data[index], raw(value))
     if extras.on and not covered:
         writes.check_fresh((t, value))
@@ -181,9 +182,15 @@ def _refuse_leaf(t: Tensor, what: str, instead: str) -> None:
     )
 
 
-def _own_memory(t: Tensor) -> Any:
-    """Give an array of `t` that may be written to: its own, or a copy that becomes its own."""
+def _own_memory(t: Tensor, new: Any = None) -> Any:
+    """Give an array of `t` that may be written to: its own, or a copy that becomes its own.
+
+    Where `new`, which is to be written, has values for each member of an ensemble, so has the copy.
+    """
     data = t.data
+    if isinstance(new, EnsembleArray) and not isinstance(data, EnsembleArray):
+        t.data = np.zeros_like(new, shape=data.shape, dtype=data.dtype) + data
+        return t.data
     if isinstance(data, np.generic):
         t.data = np.array(data)
     elif not getattr(getattr(data, "flags", None), "writeable", True):

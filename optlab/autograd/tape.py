@@ -16,7 +16,7 @@ import numpy as np
 from optlab.autograd import anomaly, writes
 from optlab.autograd.extras import extras
 from optlab.autograd.hooks import run_hooks
-from optlab.autograd.mode import recording
+from optlab.autograd.mode import grad_mode, recording
 from optlab.backend import events
 
 if TYPE_CHECKING:
@@ -178,6 +178,14 @@ class Node:
             "t = t + x in place of t += x, or compute the loss again."
         )
 
+    def used_up(self) -> RuntimeError:
+        """Give the error for a second walk through values that the first one freed."""
+        return RuntimeError(
+            f"backward went through {self.operation.name!r} a second time, but the values it had "
+            "saved were freed by the first. Call the first backward with retain_graph=True, or "
+            "compute the loss again."
+        )
+
     def tied(self, saved: tuple[Any, ...]) -> tuple[Any, ...]:
         """Give saved values tied to the tape, so that a rule run on them is recorded too."""
         from optlab.autograd.several import outputs_of
@@ -280,15 +288,17 @@ def backpropagate(
         useful = _leading_to(targets, ancestors(root))
     elif root.order:
         root.walked = True
-    pending = {root: seed}
+    #: Gradients on their way, by what they are for; at the end those of the leaves are left.
+    pending: dict[Any, Any] = {} if root.order else {root: seed}
     #: Operations whose gradient is complete come off this heap: the newest first.
-    heap = [(-root.order, root)] if root.order else []
+    heap: list[tuple[int, Any]] = []
     found: dict[Any, Any] = {}
-    was_on, recording.on = recording.on, create_graph
+    node, g = root, seed
+    was_on = recording.on
+    if create_graph:  # else the rules see arrays, of which nothing can be recorded
+        recording.on = True
     try:
-        while heap:
-            node = heappop(heap)[1]
-            g = pending.pop(node)
+        while node.order:
             if node.hooks:
                 g = run_hooks(node, g)
             if useful is not None and node in targets:  # type: ignore[operator]
@@ -298,35 +308,25 @@ def backpropagate(
                 node.check_unchanged()
             if saved.__class__ is not tuple:
                 if saved is None:
-                    raise RuntimeError(
-                        f"backward went through {node.operation.name!r} a second time, but the "
-                        "values it had saved were freed by the first. Call the first backward with "
-                        "retain_graph=True, or compute the loss again."
-                    )
+                    raise node.used_up()
                 saved = saved.restored()
             if create_graph:
                 saved = node.tied(saved)
             edges, recipe, static = node.edges, node.recipe, node.static
             if recipe.joint is not None:
-                pullback, read, names = recipe.joint
-                named = {name: static[name] for name in names if name in static}
-                g = pullback(g, *read(saved), **named)
-            for position, pullback, read, names in recipe.pullbacks:
+                g = recipe.joint(g, saved, static)
+            for position, run in recipe.pullbacks:
                 edge = edges[position]
                 if useful is not None and edge not in useful:
                     continue
-                if names and static:
-                    named = {name: static[name] for name in names if name in static}
-                    part = pullback(g, *read(saved), **named)
-                else:
-                    part = pullback(g, *read(saved))
+                part = run(g, saved, static)
                 if part is None:
                     continue
                 if extras.on and anomaly.mode.depth:
                     anomaly.check_backward(node, position, part, g, saved)
                 if part.shape != edge.shape:
                     part = unbroadcast(part, edge.shape)
-                if part.dtype != edge.dtype:
+                if part.dtype is not edge.dtype and part.dtype != edge.dtype:
                     part = part.astype(edge.dtype)
                 if edge in pending:
                     pending[edge] = pending[edge] + part
@@ -336,17 +336,24 @@ def backpropagate(
                         heappush(heap, (-edge.order, edge))
             if not retain_graph:
                 node.saved = None
+            if not heap:
+                break
+            node = heappop(heap)[1]
+            g = pending.pop(node)
         # What is left has nowhere further to go: the leaves.
         for leaf, g in pending.items():
             if leaf.hooks:
                 g = run_hooks(leaf, g)
             if useful is not None:
                 found[leaf] = g
+            elif leaf.grad is None or leaf.grad is ZERO:
+                leaf.grad = g
             else:
-                before = leaf.grad
-                leaf.grad = g if before is None or before is ZERO else before + g
+                with grad_mode(create_graph):
+                    leaf.grad = leaf.grad + g
     finally:
-        recording.on = was_on
+        if create_graph:
+            recording.on = was_on
     if useful is None and events.backward_finished.listeners:
         events.backward_finished.publish(value, list(pending))
     return [found.get(target) for target in targets] if targets is not None else []

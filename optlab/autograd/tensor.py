@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from optlab.autograd import anomaly, saving, tape, writes
 from optlab.autograd.extras import extras
 from optlab.autograd.methods import ArrayMethods
 from optlab.autograd.mode import recording
-from optlab.autograd.operation import Operation
+from optlab.autograd.operation import COMPOSED, TABLE, Operation
 from optlab.autograd.operators import Operators
 from optlab.autograd.several import collected, outputs_of
 from optlab.autograd.sparse import RowSparse
@@ -129,11 +130,16 @@ class Tensor(Operators, ArrayMethods):
         node = self.node
         if not isinstance(node, tape.Leaf):
             return None
-        g = node.gradient()
-        if g is not None and not isinstance(g, (Tensor, RowSparse)):
-            # The array may be that of another Tensor's gradient too; what is handed out may be
-            # written to, so it is this Tensor's alone.
-            g = node.grad = Tensor(g.copy())
+        g = node.grad
+        if g is None or isinstance(g, (Tensor, RowSparse)):
+            return g
+        if g is tape.ZERO:
+            g = node.gradient()
+        # What is handed out may be written to, so it must be this Tensor's alone; the array may be
+        # that of another gradient too, or part of it.
+        if getattr(g, "base", None) is not None or getrefcount(g) > _ALONE:
+            g = g.copy()
+        g = node.grad = Tensor(g)
         return g
 
     @grad.setter
@@ -325,6 +331,11 @@ class Tensor(Operators, ArrayMethods):
     # What NumPy calls when it meets a Tensor (NEP 13, NEP 18) -----------------------------------
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        # What nearly every call is, without further questions; COMPOSED is filled by the first.
+        if method == "__call__" and not kwargs and COMPOSED and ufunc not in COMPOSED:
+            operation = TABLE.get(ufunc)
+            if operation is not None:
+                return apply(operation, inputs)
         return _dispatch().universal_function(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -337,6 +348,17 @@ def _dispatch() -> Any:
     from optlab.autograd import dispatch
 
     return dispatch
+
+
+def _references_of_one_holder() -> int:
+    """Count what `getrefcount` says of an array that a local name and one slot refer to."""
+    leaf = tape.Leaf((), np.dtype(float))
+    leaf.grad = np.zeros(1)
+    g = leaf.grad
+    return getrefcount(g)
+
+
+_ALONE = _references_of_one_holder()
 
 
 def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = _NOTHING) -> Tensor:
@@ -423,8 +445,10 @@ def _seed(t: Tensor, grad: Any) -> Any:
     if grad is None:
         # A number that NumPy made (a loss, mostly) starts from a number: quicker than an array.
         return data.dtype.type(1) if isinstance(data, np.generic) else np.ones_like(data)
-    if not isinstance(grad, Tensor):
-        seed: Any = copied(grad, data.dtype)  # a copy: the caller may go on writing to his array
+    if type(grad) is np.ndarray and grad.dtype is data.dtype:
+        seed: Any = grad.copy()  # the caller may go on writing to his array
+    elif not isinstance(grad, Tensor):
+        seed = copied(grad, data.dtype)
     elif grad.node is None:
         seed = copied(grad.data, data.dtype)
     else:

@@ -64,6 +64,8 @@ _RECORDS: dict[int, Record] = {}
 
 def owner_of(array: Any) -> Any:
     """Give the array that owns the memory of `array`: itself, or what it is a view of."""
+    while (name := getattr(type(array), "holds", None)) is not None:  # an ensemble
+        array = getattr(array, name)
     base = getattr(array, "base", None)
     while base is not None and hasattr(base, "dtype"):
         array, base = base, getattr(base, "base", None)

@@ -271,6 +271,21 @@ def test_a_hook_sees_the_gradient_and_may_replace_it() -> None:
     assert grad_of(x) == [60.0, 120.0]
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_hook_is_recorded_only_with_the_gradient(create_graph: bool) -> None:
+    x = ol.to_tensor(2.0, requires_grad=True)
+    recorded = []
+    y = x * x
+    y.register_hook(lambda g: recorded.append(ol.is_grad_enabled()))
+    x.register_hook(lambda g: recorded.append(ol.is_grad_enabled()))
+    with ol.no_grad():
+        y.backward(create_graph=create_graph)
+        assert not ol.is_grad_enabled()
+    assert recorded == [create_graph, create_graph]
+    assert x.grad is not None
+    assert x.grad.requires_grad == create_graph
+
+
 def test_a_hook_sees_the_whole_gradient_once() -> None:
     x, seen = leaf(2.0), []
     x.register_hook(lambda g: seen.append(g.item()))

@@ -240,9 +240,8 @@ def test_rules_do_not_widen(function: Any, dtype: str) -> None:
     x = np.array([0.25, 0.75], dtype)
     t = tensor(x, dtype)
     node = function(t).node
-    (_, pullback, read, static) = node.recipe.pullbacks[0]
-    given = {name: node.static[name] for name in static if name in node.static}
-    g = pullback(np.ones(2, dtype), *read(node.saved), **given)
+    _, run = node.recipe.pullbacks[0]
+    g = run(np.ones(2, dtype), node.saved, node.static)
     assert g.dtype == dtype
 
 

@@ -361,3 +361,26 @@ def test_the_chain_rule(x: Any, word: list[str]) -> None:
     for letter in word:
         product, at = ol.jacobian(steps[letter])(at) @ product, steps[letter](at)
     np.testing.assert_allclose(ol.jacobian(composed)(x), product, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("n", [3, 8, 20])
+def test_a_jacobian_of_many_rows_needs_no_batching_rule(n: int) -> None:
+    """Rows come from one walk back where all rules can; else one by one, with the same result."""
+    from optlab.autograd.operation import Operation
+    from optlab.autograd.tensor import apply
+
+    doubled = Operation(
+        "doubled", lambda x: 2 * x, [lambda g: np.array([2 * float(v) for v in g])], ["x"]
+    )
+    x = np.linspace(0.1, 1.0, n)
+    found = ol.jacobian(lambda x: apply(doubled, (np.sin(x),)))(x)
+    np.testing.assert_allclose(found, np.diag(2 * np.cos(x)))
+
+
+def test_a_jacobian_can_be_differentiated() -> None:
+    matrix = np.linspace(-1.0, 1.0, 12).reshape(4, 3)
+
+    def f(w: Any) -> Any:
+        return np.sum(ol.jacobian(lambda w: np.tanh(matrix @ w) ** 2)(w) ** 2)
+
+    ol.check_grad(f, np.linspace(0.1, 0.9, 9).reshape(3, 3))

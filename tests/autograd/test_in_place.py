@@ -338,3 +338,33 @@ def test_nothing_is_kept_when_the_last_reference_goes() -> None:
     del y
     assert len(writes._RECORDS) == known
     assert extras.on == before
+
+
+# Many members at once ---------------------------------------------------------------------------
+
+
+def test_writes_inside_vmap_equal_those_of_separate_runs() -> None:
+    def filled(x: Any) -> Any:
+        out = ol.zeros([3], dtype="float64")
+        out[0] = x
+        out[1] = x * x
+        out[1:] += 1.0
+        return out
+
+    def slope(x: Any) -> Any:
+        y = x * 1.0
+        y[0] = 2.0 * y[1]
+        y *= x
+        return y.sum()
+
+    xs = np.arange(8.0)
+    together = ol.vmap(filled)(xs)
+    one_by_one = [filled(ol.to_tensor(x, dtype="float64")).numpy() for x in xs]
+    np.testing.assert_array_equal(np.asarray(together), one_by_one)
+    pairs = xs.reshape(4, 2) + 1.0
+    np.testing.assert_array_equal(
+        ol.vmap(ol.grad(slope))(pairs), [ol.grad(slope)(pair) for pair in pairs]
+    )
+    np.testing.assert_allclose(
+        ol.grad(lambda x: np.sum(ol.vmap(slope)(x)))(pairs), ol.vmap(ol.grad(slope))(pairs)
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 from typing import Any
 
@@ -46,6 +47,25 @@ def test_a_pickled_optimizer_trains_on() -> None:
     optimizer.step()
     other.step()
     np.testing.assert_array_equal(weight.numpy(), other_weight.numpy())
+
+
+def test_a_parameter_from_another_process_is_not_taken_for_overwritten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    weight = ol.Parameter([1.0, 2.0])
+    for _ in range(10):
+        weight.set_value([3.0, 4.0])
+    pickled = pickle.dumps(weight)
+    monkeypatch.setattr("optlab.autograd.writes.clock", itertools.count(1))
+    monkeypatch.setattr("optlab.autograd.writes.times.last_write", 0)
+    arrived, other = pickle.loads(pickled), ol.Parameter([0.0])
+    loss = (arrived * arrived).sum()
+    other.set_value([1.0])
+    loss.backward(retain_graph=True)
+    assert arrived.grad.tolist() == [6.0, 8.0]
+    arrived.set_value([5.0, 6.0])
+    with pytest.raises(RuntimeError, match=r"set_value\(\)"):
+        loss.backward()
 
 
 def test_values_taken_out_do_not_change_with_a_step() -> None:

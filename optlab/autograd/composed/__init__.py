@@ -17,7 +17,8 @@ from optlab.autograd.composed import (
     spacing,
     statistics,
 )
-from optlab.autograd.composed.table import COMPOSED, composed, not_covered
+from optlab.autograd.composed.table import composed, not_covered
+from optlab.autograd.operation import COMPOSED
 
 __all__ = [
     "COMPOSED", "calculus", "composed", "decompositions", "einsum", "elementwise", "indexing",

@@ -54,10 +54,12 @@ def _concatenate(
     arrays = _listed(arrays, dtype, casting)
     if axis is None:
         arrays, axis = [np.ravel(x) for x in arrays], 0
-    if not all(map(np.ndim, arrays)):
+    # On a Tensor np.shape takes the long way, through NumPy's dispatch and back.
+    shapes = [x.shape if isinstance(x, Tensor) else np.shape(x) for x in arrays]
+    if not all(shapes):
         raise ValueError("numbers without axes are not concatenated; np.stack gives them one.")
-    axis = normalize_axis_index(axis, np.ndim(arrays[0]))
-    lengths = [np.shape(x)[axis] for x in arrays]
+    axis = normalize_axis_index(axis, len(shapes[0])) if shapes else axis
+    lengths = [shape[axis] for shape in shapes]
     bounds = tuple(itertools.accumulate(lengths, initial=0))
     return apply(concatenation(len(arrays)), arrays, {"axis": axis, "bounds": bounds})
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.composed.table import COMPOSED, composed, not_covered
-from optlab.autograd.operation import TABLE, Operation
+from optlab.autograd.composed.table import composed, not_covered
+from optlab.autograd.operation import COMPOSED, TABLE, Operation
 from optlab.autograd.rules import cumulative
 from optlab.autograd.rules import reductions as rules
 from optlab.autograd.tensor import Tensor, apply, raw

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-#: Functions written with other functions, filled by the files beside this one.
-COMPOSED: dict[Any, Callable[..., Any]] = {}
+from optlab.autograd.operation import COMPOSED
 
 
 def composed(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

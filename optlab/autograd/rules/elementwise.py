@@ -206,7 +206,9 @@ rule(np.copysign, lambda g, a, y: product(np.sign(a) * np.sign(y), g), lambda g:
 # The larger and the smaller of two.
 def _shared(g: Any, a_wins: Any, b_wins: Any, needs: tuple[bool, bool]) -> tuple[Any, Any]:
     """Give `g` to whoever wins, half to each where both do."""
-    share = np.where(a_wins & b_wins, 0.5 * g, g)
+    both = a_wins & b_wins
+    none_tie = type(both) is np.ndarray and not np.count_nonzero(both)
+    share = g if none_tie else np.where(both, 0.5 * g, g)
     return (kept(share, a_wins) if needs[0] else None, kept(share, b_wins) if needs[1] else None)
 
 

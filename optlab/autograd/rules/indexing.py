@@ -18,6 +18,8 @@ _MANY = 2000
 
 def picks_each_once(index: Any) -> bool:
     """Say whether `index` cannot pick an element twice: only arrays of whole numbers can."""
+    if isinstance(index, (int, slice)):
+        return True
     parts = index if isinstance(index, tuple) else (index,)
     return all(
         part is None

@@ -25,17 +25,14 @@ _JOINS: dict[tuple[str, int], Operation] = {}
 
 def concatenation(n: int) -> Operation:
     """Give the operation that concatenates `n` inputs; `bounds` says where each one lies."""
-
-    def cut(i: int) -> Any:
-        return lambda g, axis, bounds: _cut(g, axis, bounds[i], bounds[i + 1])
-
     if ("concatenate", n) not in _JOINS:
         _JOINS["concatenate", n] = Operation(
             "concatenate",
             lambda *arrays, axis, bounds: np.concatenate(arrays, axis),
-            [cut(i) for i in range(n)],
+            [],
             [f"x{i}" for i in range(n)],
             ["axis", "bounds"],
+            joint=lambda g, axis, bounds: [_cut(g, axis, a, b) for a, b in pairwise(bounds)],
         )
     return _JOINS["concatenate", n]
 

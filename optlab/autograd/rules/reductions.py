@@ -31,9 +31,12 @@ from optlab.autograd.rules.folding import (
 
 def _fold(ufunc: np.ufunc) -> Callable[..., Any]:
     """Give the reduction by `ufunc`, over all axes unless told otherwise."""
+    reduce: Any = ufunc.reduce  # by position: keywords take 0.2 us more
 
     def forward(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-        return ufunc.reduce(x, axis=axis, keepdims=keepdims, **options)
+        if options:
+            return reduce(x, axis=axis, keepdims=keepdims, **options)
+        return reduce(x, axis, None, None, keepdims)
 
     return forward
 
@@ -235,7 +238,9 @@ def _reached(g: Any, x: Any, y: Any, axis: Axis, where: Any, initial: Any) -> An
     n = np.add.reduce(reaching, axis=axis, keepdims=True)
     if initial is not None:
         n = n + ((y == initial) | np.isnan(initial))
-    return masked(aligned(g, x.shape, axis) / at_least_1(n).astype(g.dtype), reaching)
+    if where is not True:
+        n = at_least_1(n)
+    return masked(aligned(g, x.shape, axis) / n.astype(g.dtype), reaching)
 
 
 def fmax_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:

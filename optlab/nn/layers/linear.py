@@ -1,4 +1,4 @@
-"""The layers: Linear, activations and losses."""
+"""Linear layers."""
 
 from __future__ import annotations
 
@@ -68,59 +68,3 @@ class Linear(Layer):
         return f"{self.in_features}, {self.out_features}" + (
             "" if self.bias is not None else ", bias_attr=False"
         )
-
-
-class ReLU(Layer):
-    """Give max(x, 0).
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> ol.nn.ReLU()(ol.to_tensor([-1.0, 2.0]))
-    Tensor([0., 2.], dtype=float32)
-    """
-
-    def forward(self, x: Any) -> Tensor:
-        """Give max(x, 0)."""
-        return functional.relu(x)
-
-
-class Tanh(Layer):
-    """Give the hyperbolic tangent.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> ol.nn.Tanh()(ol.to_tensor([0.0]))
-    Tensor([0.], dtype=float32)
-    """
-
-    def forward(self, x: Any) -> Tensor:
-        """Give tanh(x)."""
-        return functional.tanh(x)
-
-
-class CrossEntropyLoss(Layer):
-    """Give the cross entropy of softmax(input) against integer labels.
-
-    Parameters
-    ----------
-    reduction : {'mean', 'sum', 'none'}
-        What to do with the values of the rows.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> loss = ol.nn.CrossEntropyLoss()
-    >>> round(loss(ol.zeros([2, 10]), ol.to_tensor([3, 7])).item(), 4)
-    2.3026
-    """
-
-    def __init__(self, reduction: str = "mean") -> None:
-        if reduction not in ("mean", "sum", "none"):
-            raise ValueError(f"reduction must be 'mean', 'sum' or 'none'; got {reduction!r}.")
-        self.reduction = reduction
-
-    def forward(self, input: Any, label: Any) -> Tensor:
-        """Give the loss of `input` (scores, [N, C]) against `label` (integers, [N])."""
-        return functional.cross_entropy(input, label, self.reduction)

@@ -1,0 +1,145 @@
+"""The affine function x W + b, and the lookup of rows."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.operation import rule
+from optlab.autograd.rules.elementwise import MULTIPLY
+from optlab.autograd.rules.linear_algebra import MATMUL
+from optlab.autograd.sparse import TAKE_ROWS
+from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.backend.arrays import as_array, copied
+from optlab.backend.callers import stack_level_outside
+from optlab.backend.ensemble import members_of
+
+
+def _affine(x: Any, weight: Any, bias: Any) -> Any:
+    y = x @ weight
+    if type(y) is not type(bias):  # a bias of each member, while all share the product
+        return y + bias
+    y += bias
+    return y
+
+
+def _rows(x: Any) -> Any:
+    return x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
+
+
+AFFINE = rule(
+    _affine,
+    lambda g, weight: g @ weight.T,
+    lambda g, x: _rows(x).T @ _rows(g),
+    lambda g: np.add.reduce(g, axis=tuple(range(g.ndim - 1))),
+    inputs="x weight bias",
+)
+
+_cast_noted: set[tuple[Any, Any]] = set()
+
+
+def _meeting(x: Any, weight: Any) -> Any:
+    """Give the input in the dtype of the weights, with a note the first time this narrows it."""
+    if not isinstance(x, Tensor):
+        x = Tensor(as_array(x))
+    if x.dtype != weight.dtype:
+        pair = (x.dtype, weight.dtype)
+        narrows = x.dtype.kind == "f" and x.dtype.itemsize > weight.dtype.itemsize
+        if narrows and pair not in _cast_noted:
+            _cast_noted.add(pair)
+            warnings.warn(
+                f"{x.dtype} data meets {weight.dtype} weights and is cast to {weight.dtype}. "
+                f"Cast it once yourself with .astype('{weight.dtype}') (this note is given once).",
+                stacklevel=stack_level_outside("optlab"),
+            )
+        x = x.astype(weight.dtype)
+    return x
+
+
+def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
+    r"""Give x W + b.
+
+    Parameters
+    ----------
+    x : Tensor or array of shape [..., in]
+        Data of another dtype is cast to that of the weights, with a note the first time.
+    weight : Tensor of shape [in, out]
+    bias : Tensor of shape [out], optional
+
+    Raises
+    ------
+    ValueError
+        If the last axis of `x` is not as long as the first of `weight`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.linear(ol.ones([1, 2]), ol.ones([2, 3]), ol.zeros([3]))
+    Tensor([[2., 2., 2.]], dtype=float32)
+    """
+    if not isinstance(weight, Tensor):
+        weight = Tensor(as_array(weight))
+    if not isinstance(x, Tensor) or x.data.dtype != weight.data.dtype:
+        x = _meeting(x, weight)
+    if x.data.shape[-1:] != weight.data.shape[:1]:
+        raise ValueError(
+            f"linear got x of shape {x.shape} and weight of shape {weight.shape}: the last axis of "
+            f"x must be {weight.shape[0]} long. Reshape x, or make the layer "
+            f"Linear({x.shape[-1] if x.ndim else 1}, {weight.shape[-1]})."
+        )
+    if bias is None:
+        return apply(MATMUL, (x, weight))
+    return apply(AFFINE, (x, weight, bias))
+
+
+def embedding(x: Any, weight: Any, padding_idx: int | None = None, sparse: bool = False) -> Tensor:
+    """Look up rows of a table: ``weight[x]``.
+
+    Parameters
+    ----------
+    x : array or Tensor of integers
+        Which rows, of any shape.
+    weight : Tensor, shape (rows, width)
+    padding_idx : int, optional
+        A row that stands for nothing: its places are zero and give it no gradient.
+    sparse : bool
+        Whether the gradient of `weight` is kept as the rows that were read (`RowSparse`).
+
+    Returns
+    -------
+    Tensor
+        Of shape ``x.shape + (width,)``.
+
+    Raises
+    ------
+    TypeError, IndexError
+        If `x` holds no integers, or one that is no row.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> table = ol.to_tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> ol.nn.functional.embedding(ol.to_tensor([1, 0, 1]), table, sparse=True).sum().backward()
+    >>> table.grad
+    <RowSparse gradient: 3 rows of (2, 2), float32>
+    >>> table.grad.numpy()
+    array([[1., 1.],
+           [2., 2.]], dtype=float32)
+    """
+    rows = copied(raw(x))  # a copy: the caller may go on writing to his array
+    count = np.shape(weight)[0]
+    if rows.dtype.kind not in "iu":
+        raise TypeError(f"embedding takes integers that say which rows; got dtype {rows.dtype}.")
+    if rows.size:
+        lowest, highest = (int(limit(members_of(rows))) for limit in (np.min, np.max))
+        if lowest < 0 or highest >= count:
+            raise IndexError(f"embedding has rows 0 ... {count - 1}; got {lowest} ... {highest}.")
+    found = apply(TAKE_ROWS, (weight,), {"rows": rows, "sparse": bool(sparse)})
+    if padding_idx is None:
+        return found
+    if not -count <= padding_idx < count:
+        raise IndexError(f"padding_idx must be one of the {count} rows; got {padding_idx}.")
+    present = (rows != padding_idx % count)[..., None]
+    return apply(MULTIPLY, (found, present.astype(found.dtype)))
