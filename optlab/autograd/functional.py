@@ -334,8 +334,8 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     -------
     callable
         Takes what `f` takes; returns an array of shape (shape of the value) + (shape of the
-        argument). Where the value or the argument is
-        a container, so is the result: for each part of the value, for each part of the argument.
+        argument). Where the value or the argument is a container, so is the result: for each
+        part of the value, for each part of the argument.
 
     Examples
     --------
@@ -384,8 +384,8 @@ def hessian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     Returns
     -------
     callable
-        Takes what `f` takes; returns an array of shape (shape of the argument) twice. It walks back
-        once for each element of the argument: `hvp` is cheaper where a product is all you need.
+        Takes what `f` takes; returns an array of shape (shape of the argument) twice. `hvp` is
+        cheaper where a product with a vector is all you need.
 
     Examples
     --------
