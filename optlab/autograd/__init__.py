@@ -29,7 +29,8 @@ file                       what it holds
 ``sparse.py``              `RowSparse`, the gradient of a large table of which few rows were read
 ``anomaly.py``             `detect_anomaly`; ``extras.py``: whether any such extra is in use
 **derivatives of functions**
-``functional.py``          `grad`, `vjp`, `jvp`, `hvp`, `jacobian`, `hessian`
+``functional.py``          `grad`, `vjp`, `jvp`, `hvp`
+``derivative_matrices.py`` `jacobian`, `hessian`
 ``run.py``, ``trees.py``   one evaluation with its arguments on the tape; containers of arrays
 ``vmap.py``                `vmap`, `ensemble`, `members`
 ``check.py``               `check_grad`, against finite differences
@@ -45,6 +46,7 @@ file                       what it holds
 from optlab.autograd.anomaly import AnomalyError, detect_anomaly
 from optlab.autograd.check import check_grad
 from optlab.autograd.creation import arange, full, ones, to_tensor, zeros
+from optlab.autograd.derivative_matrices import hessian, jacobian
 from optlab.autograd.drawing import (
     bernoulli,
     multinomial,
@@ -58,7 +60,7 @@ from optlab.autograd.drawing import (
     uniform,
 )
 from optlab.autograd.function import Function
-from optlab.autograd.functional import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from optlab.autograd.functional import grad, hvp, jvp, value_and_grad, vjp
 from optlab.autograd.lookup import rule_of
 from optlab.autograd.mode import enable_grad, is_grad_enabled, no_grad
 from optlab.autograd.operation import rule

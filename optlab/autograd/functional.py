@@ -1,4 +1,4 @@
-"""Derivatives of functions: grad, vjp, jvp, jacobian, hessian, hvp, all built on one walk back.
+"""Derivatives of functions: grad, vjp, jvp, hvp, all built on one walk back.
 
 The functions here give arrays for arrays and Tensors for Tensors, and containers (dicts, lists,
 tuples) of them for containers. A result that something outside still differentiates (an enclosing
@@ -17,10 +17,8 @@ import numpy as np
 from optlab.autograd import tape, trees
 from optlab.autograd.mode import grad_mode, recording
 from optlab.autograd.run import Argnums, Run, name_of, positions
-from optlab.autograd.tensor import Tensor
-from optlab.autograd.vmap import vmap
-from optlab.backend.arrays import as_array, spread_beside, zeros_beside
-from optlab.backend.ensemble import EnsembleError
+from optlab.autograd.tensor import Tensor, _seed
+from optlab.backend.arrays import as_array, spread_beside
 
 
 def _one_number(run: Run, f: Callable[..., Any]) -> None:
@@ -71,7 +69,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[...,
         places, single = positions(argnums, args)
         run = Run(f, args, places, kwargs)
         _one_number(run, f)
-        gradients = run.built(run.pull(np.ones_like(run.value.data)))
+        gradients = run.built(run.pull(_seed(run.value, None)))
         return run.result(), gradients[0] if single else tuple(gradients)
 
     return differentiated
@@ -283,116 +281,3 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
         return sum(np.sum(g * v) for g, v in zip(parts, directions, strict=True))
 
     return grad(slope)(x)
-
-
-#: Elements that the walk back for many rows at once may have in hand, for its largest array.
-_AT_ONCE = 4_000_000
-
-
-def _rows(run: Run) -> list[Any]:
-    """Give, for each input, its gradients of all elements of the value, one after the other.
-
-    All rows come from one walk back, as an ensemble, unless some operation on the way has no
-    batching rule, or they are few.
-    """
-    n, value = run.value.size, run.value.data
-
-    def pulled(u: Any) -> list[Any]:
-        return run.pull(u, retain_graph=True)
-
-    if n >= 8 and isinstance(value, np.ndarray):
-        largest = max(n, *(int(np.size(x)) for x in run.given))
-        chunk = max(1, _AT_ONCE // largest)
-        seeds = np.eye(n, dtype=value.dtype).reshape(n, *value.shape)
-        try:
-            parts = [vmap(pulled)(seeds[i : i + chunk]) for i in range(0, n, chunk)]
-        except EnsembleError:
-            pass
-        else:
-            return [np.concatenate(rows) for rows in zip(*parts, strict=True)]
-    found = []
-    for i in range(n):
-        seed = zeros_beside(value, (n,))
-        seed[i] = 1
-        found.append(pulled(seed.reshape(value.shape)))
-    if not found:
-        return [run.hand_out(zeros_beside(x, (0, *x.shape))) for x in run.given]
-    return [np.stack(rows) for rows in zip(*found, strict=True)]
-
-
-def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """Give a function that returns the matrix of all derivatives of `f`: J_ij = dy_i/dx_j.
-
-    Parameters
-    ----------
-    f : callable
-        Gives one array, or a container of arrays.
-    argnums : int or sequence of int
-        With respect to which positional arguments; several give a tuple of matrices.
-
-    Returns
-    -------
-    callable
-        Takes what `f` takes; returns an array of shape (shape of the value) + (shape of the
-        argument). Where the value or the argument is a container, so is the result: for each
-        part of the value, for each part of the argument.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import optlab as ol
-    >>> ol.jacobian(lambda x: x**2)(np.array([1.0, 2.0]))
-    array([[2., 0.],
-           [0., 4.]])
-    """
-
-    @wraps(f)
-    def matrix(*args: Any, **kwargs: Any) -> Any:
-        places, single = positions(argnums, args)
-        run = Run(f, args, places, kwargs)
-        rows = _rows(run)
-        blocks: list[list[Any]] = []
-        start = 0
-        for part in run.parts:
-            end = start + part.size
-            blocks.append(
-                [
-                    np.reshape(row[start:end], part.shape + x.shape)
-                    for row, x in zip(rows, run.given, strict=True)
-                ]
-            )
-            start = end
-        columns = [run.built(block) for block in blocks]
-        built = run.build_value([c[0] if single else tuple(c) for c in columns])
-        if single or run.returns_container:
-            return built
-        return tuple(built)
-
-    return matrix
-
-
-def hessian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """Give a function that returns the matrix of second derivatives of `f`: d²f / dx_i dx_j.
-
-    Parameters
-    ----------
-    f : callable
-        Its value must be one number.
-    argnums : int or sequence of int
-        With respect to which positional arguments; several give a tuple of tuples of matrices.
-
-    Returns
-    -------
-    callable
-        Takes what `f` takes; returns an array of shape (shape of the argument) twice. `hvp` is
-        cheaper where a product with a vector is all you need.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import optlab as ol
-    >>> ol.hessian(lambda x: np.sum(x**3))(np.array([1.0, 2.0]))
-    array([[ 6.,  0.],
-           [ 0., 12.]])
-    """
-    return jacobian(grad(f, argnums), argnums)

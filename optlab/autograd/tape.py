@@ -174,8 +174,8 @@ class Node:
         """Give the error for a saved value that `writer` has written over."""
         return RuntimeError(
             f"backward needs the value that {self.operation.name!r} saved of {what} (shape "
-            f"{shape}), but {writer} has written over it since. Run backward before that, write "
-            "t = t + x in place of t += x, or compute the loss again."
+            f"{shape}), but {writer} has written over it since. Run backward before that, make "
+            "a new value in place of writing (t = t + x, np.where(...)), or compute the loss again."
         )
 
     def used_up(self) -> RuntimeError:

@@ -72,13 +72,6 @@ def _ravel(a: Any, order: str = "C") -> Any:
     return apply(TABLE[np.ravel], (a,))
 
 
-@composed(np.matrix_transpose)
-def _matrix_transpose(x: Any, /) -> Any:
-    if np.ndim(x) < 2:
-        raise ValueError(f"a matrix has at least two axes; this array has {np.ndim(x)}.")
-    return np.swapaxes(x, -1, -2)
-
-
 @composed(np.rollaxis)
 def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     n = np.ndim(a)
