@@ -100,6 +100,8 @@ class GuardedArray:
             return NotImplemented
         if function in MISSING:
             return NotImplemented
+        if function is np.where and not hasattr(args[0], "dtype"):
+            raise MixedArraysError("on a device the condition of np.where is an array")
         if function not in READ_ONLY and function not in CREATING:
             _closed_to_numpy(_all_in((args, kwargs)))
         result = function(*_opened(args), **_opened(kwargs))

@@ -28,7 +28,7 @@ from optlab.autograd.rules.indexing import picks_each_once
 from optlab.autograd.rules.linear_algebra import MATMUL
 from optlab.autograd.tape import Entry, Leaf, Node
 from optlab.backend import events
-from optlab.backend.arrays import Shape
+from optlab.backend.arrays import Shape, constants_beside
 from optlab.backend.callers import frame_outside
 
 if TYPE_CHECKING:
@@ -65,8 +65,9 @@ def _read_back(g: Any, x_shape: Shape, index: Any) -> Any:
     taken = g[index]
     if picks_each_once(index):
         return taken
-    places = np.arange(int(np.prod(np.shape(taken)))).reshape(np.shape(taken))
-    last = np.full(x_shape, -1)
+    counted = np.arange(int(np.prod(np.shape(taken)))).reshape(np.shape(taken))
+    places = constants_beside(g, counted)
+    last = constants_beside(g, np.full(x_shape, -1))
     last[index] = places
     stayed = last[index] == places
     return taken if stayed.all() else taken * stayed

@@ -105,6 +105,18 @@ def constants_beside(array: Any, values: Any) -> Any:
     return np.asarray(values, like=array)
 
 
+def given_beside(array: Any, x: Any, dtype: Any = None) -> Any:
+    """Give a number as an array on the device of `array`; an array stays where it is.
+
+    Examples
+    --------
+    >>> given_beside(np.zeros(2), 5, "float32")
+    array(5., dtype=float32)
+    """
+    x = as_array(x, dtype)
+    return constants_beside(array, x) if x.ndim == 0 else x
+
+
 def as_float(value: Any, name: str) -> float:
     """Read one number (float, int, NumPy scalar, one-element array or Tensor) as a Python float.
 

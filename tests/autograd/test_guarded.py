@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dis
+from functools import partial
 from types import CellType, FunctionType
 from typing import Any
 
@@ -35,25 +37,49 @@ def gradients(f: Any, leaves: list[Tensor]) -> list[Any]:
     return [value, *first, *[t.grad for t in leaves]]
 
 
+class DeviceModule:
+    """NumPy, but the arrays that it makes are guarded: what ``cupy`` is to a user."""
+
+    MAKING = ("arange", "array", "diag", "eye", "full", "linspace", "ones", "zeros")
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(np, name)
+        if name not in self.MAKING:
+            return function
+        return lambda *args, **kwargs: on_device(function(*args, **kwargs))
+
+
+DEVICE = DeviceModule()
+
+
 def on_device(x: Any) -> Any:
     """Give what a case's function holds, its arrays guarded."""
-    if isinstance(x, np.ndarray) and x.dtype.kind in "fb":
-        return GuardedArray(x)
-    if isinstance(x, tuple) and not hasattr(x, "_make"):
-        return tuple(map(on_device, x))
+    if isinstance(x, np.ndarray):
+        return GuardedArray(x) if x.dtype.kind in "fbiu" else x
+    if type(x) in (tuple, list, set):
+        return type(x)(map(on_device, x))
+    if type(x) is dict:
+        return {name: on_device(value) for name, value in x.items()}
+    if isinstance(x, partial):
+        held = {name: on_device(value) for name, value in x.keywords.items()}
+        return partial(on_device(x.func), *map(on_device, x.args), **held)
+    if x is np:
+        return DEVICE
     return on_device_function(x) if isinstance(x, FunctionType) else x
 
 
 def on_device_function(f: Any) -> Any:
     """Give a case's function with the constant arrays that it holds on the device too."""
+    if isinstance(f, partial):
+        return on_device(f)
     if not isinstance(f, FunctionType) or not f.__module__.startswith("tests."):
         return f
-    names = f.__code__.co_names
-    held = {name: on_device(f.__globals__[name]) for name in names if name in f.__globals__}
+    names = {i.argval for i in dis.get_instructions(f) if i.opname == "LOAD_GLOBAL"}
+    held = {name: on_device(f.__globals__[name]) for name in names & f.__globals__.keys()}
     cells = tuple(CellType(on_device(cell.cell_contents)) for cell in f.__closure__ or ())
     defaults = on_device(f.__defaults__ or ())
     rebuilt = FunctionType(f.__code__, {**f.__globals__, **held}, f.__name__, defaults, cells)
-    rebuilt.__kwdefaults__ = f.__kwdefaults__
+    rebuilt.__kwdefaults__ = on_device(f.__kwdefaults__)
     return rebuilt
 
 

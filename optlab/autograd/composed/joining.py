@@ -13,6 +13,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from optlab.autograd.composed.table import composed
 from optlab.autograd.rules.joining import ARRAY_SPLIT, UNSTACK, concatenation, stacking
 from optlab.autograd.tensor import Tensor, apply, apply_several, raw
+from optlab.backend.arrays import on_host
 
 Parts = Sequence[Any]
 
@@ -134,7 +135,7 @@ def _append(arr: Any, values: Any, axis: int | None = None) -> Any:
 def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     axis = normalize_axis_index(axis, np.ndim(ary))
     length = np.shape(ary)[axis]
-    sections = raw(indices_or_sections)
+    sections = on_host(raw(indices_or_sections))
     if np.ndim(sections):
         edges = [0, *map(operator.index, np.asarray(sections).tolist()), length]
     elif sections < 1:

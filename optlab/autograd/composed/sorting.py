@@ -117,9 +117,9 @@ def _histogram(
         )
     if density:
         raise not_covered("histogram with density=True")
-    edges = np.histogram_bin_edges(raw(a), raw(bins), range)
     if not isinstance(weights, Tensor):
         return np.histogram(raw(a), raw(bins), range, weights=weights)
+    edges = np.histogram(raw(a), raw(bins), range)[1]
     if np.shape(a) != weights.shape:
         raise ValueError(
             f"histogram takes a weight for each number: {np.shape(a)} numbers, but "

@@ -90,7 +90,9 @@ def nothing(g: Any) -> Any:
     >>> nothing(np.array([np.inf, 2.0]))
     array([0., 0.])
     """
-    return np.zeros(g.shape, g.dtype) if type(g) is np.ndarray else np.where(False, g, 0.0)
+    if type(g) is np.ndarray:
+        return np.zeros(g.shape, g.dtype)
+    return np.where(np.zeros_like(g, dtype=bool), g, 0.0)
 
 
 def _product(a: Any, b: Any) -> Any:
