@@ -14,7 +14,30 @@ from typing import Any
 import numpy as np
 
 #: What CuPy lacks of NumPy's functions.
-MISSING = {np.block, np.insert, np.linalg.multi_dot, np.linalg.vector_norm}
+MISSING = {
+    np.block, np.einsum_path, np.geomspace, np.histogram_bin_edges, np.insert, np.nanpercentile,
+    np.nanquantile, np.polydiv, np.spacing, np.vecdot, np.linalg.diagonal, np.linalg.matrix_norm,
+    np.linalg.multi_dot, np.linalg.outer, np.linalg.svdvals, np.linalg.tensordot, np.linalg.trace,
+    np.linalg.vecdot, np.linalg.vector_norm,
+}  # fmt: skip
+MISSING |= {getattr(np, name) for name in ("matvec", "unstack", "vecmat") if hasattr(np, name)}
+
+#: Functions of which CuPy does not know ``where=`` and ``initial=``.
+FOLDING = {
+    np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.amax, np.amin, np.nansum,
+    np.nanprod, np.nanmean, np.nanvar, np.nanstd, np.nanmax, np.nanmin, np.any, np.all,
+}  # fmt: skip
+
+#: The ufuncs whose methods CuPy has.
+METHODS = {
+    "reduce": {np.add, np.multiply}, "accumulate": {np.add, np.multiply}, "reduceat": {np.add},
+    "at": {np.add, np.subtract, np.maximum, np.minimum},
+}  # fmt: skip
+
+#: What a scalar of NumPy that stands left of an array asks NumPy for.
+COMPARING = {
+    np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
+}  # fmt: skip
 
 #: Functions that bring NumPy's data over, when asked for arrays ``like=`` one of ours.
 CREATING = {np.array, np.asarray}
@@ -77,15 +100,20 @@ class GuardedArray:
         raise MixedArraysError("a guarded array does not become a NumPy array by itself: use get()")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if any(_is_foreign(x) for x in inputs):
+        if any(_is_foreign(x) for x in inputs) or ufunc in MISSING:
             return NotImplemented
+        if ufunc in COMPARING:  # scalars of NumPy compare themselves as arrays without axes
+            inputs = tuple(x[()] if isinstance(x, np.ndarray) and not x.ndim else x for x in inputs)
         out = kwargs.pop("out", None)
         if out is not None:
             if not all(isinstance(x, GuardedArray) for x in out):
                 raise MixedArraysError(f"{ufunc.__name__} writes into a NumPy array")
             kwargs["out"] = tuple(x.hidden for x in out)
-        if "where" in kwargs:
-            kwargs["where"] = _open(kwargs["where"])
+        if method != "__call__" and ufunc not in METHODS.get(method, {ufunc}):
+            raise NotImplementedError(f"{ufunc.__name__}.{method} on a device")
+        for name in ("where", "initial"):
+            if name in kwargs and not any(kwargs[name] is x for x in (True, None, np._NoValue)):
+                raise TypeError(f"{ufunc.__name__} on a device takes no argument {name!r}")
         if method == "at":
             target, index, *rest = inputs
             _closed_to_numpy((target, *rest))
@@ -100,6 +128,9 @@ class GuardedArray:
             return NotImplemented
         if function in MISSING:
             return NotImplemented
+        for name in ("where", "initial"):
+            if function in FOLDING and kwargs.get(name, np._NoValue) is not np._NoValue:
+                raise TypeError(f"{function.__name__} on a device takes no argument {name!r}")
         if function is np.where and not hasattr(args[0], "dtype"):
             raise MixedArraysError("on a device the condition of np.where is an array")
         if function not in READ_ONLY and function not in CREATING:

@@ -100,7 +100,9 @@ def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     shape = np.broadcast_shapes(which.shape, *(np.shape(choice) for choice in choices))
     # NumPy says which dtype such choices have together, from empty ones.
     alike = [
-        x if isinstance(x, (bool, int, float)) else np.empty(np.shape(x)[:1] and 0, np.result_type(x))
+        x
+        if isinstance(x, (bool, int, float))
+        else np.empty(np.shape(x)[:1] and 0, np.result_type(x))
         for x in choices
     ]
     dtype = np.choose(np.zeros(0, int), alike).dtype

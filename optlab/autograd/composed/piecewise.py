@@ -52,9 +52,7 @@ def _apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
 @composed(np.piecewise)
 def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     conditions = raw(condlist)
-    if np.isscalar(conditions) or (
-        np.ndim(conditions[0]) == 0 and np.ndim(x) != 0
-    ):
+    if np.isscalar(conditions) or (np.ndim(conditions[0]) == 0 and np.ndim(x) != 0):
         conditions = [conditions]
     conditions = [as_array(raw(condition), bool) for condition in conditions]
     if len(conditions) == len(funclist) - 1:
