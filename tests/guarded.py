@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -55,8 +56,19 @@ class GuardedArray:
 
     __hash__ = None  # type: ignore[assignment]
 
+    #: The guarded arrays that own memory, by the hidden array.
+    owners: WeakValueDictionary[int, GuardedArray] = WeakValueDictionary()
+
     def __init__(self, array: Any) -> None:
-        self.hidden = np.asarray(array)
+        self.hidden = root = np.asarray(array)
+        while isinstance(root.base, np.ndarray):
+            root = root.base
+        self.base: GuardedArray | None = None
+        if root is not self.hidden:
+            owner = GuardedArray.owners.get(id(root))
+            self.base = GuardedArray(root) if owner is None else owner
+        elif id(root) not in GuardedArray.owners:
+            GuardedArray.owners[id(root)] = self
 
     shape = property(lambda self: self.hidden.shape)
     dtype = property(lambda self: self.hidden.dtype)
@@ -66,10 +78,6 @@ class GuardedArray:
     itemsize = property(lambda self: self.hidden.itemsize)
     strides = property(lambda self: self.hidden.strides)
     T = property(lambda self: GuardedArray(self.hidden.T))
-
-    @property
-    def base(self) -> Any:
-        return None
 
     def get(self) -> np.ndarray:
         """Give a NumPy array: the one way out, as on CuPy."""
@@ -86,6 +94,9 @@ class GuardedArray:
 
     def __int__(self) -> int:
         return int(self.hidden)
+
+    def __index__(self) -> int:
+        return operator.index(self.hidden)
 
     def __bool__(self) -> bool:
         return bool(self.hidden)

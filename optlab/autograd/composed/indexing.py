@@ -99,7 +99,7 @@ def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     which = _within(which, len(choices), mode)
     shape = np.broadcast_shapes(which.shape, *(np.shape(choice) for choice in choices))
     # NumPy says which dtype such choices have together, from empty ones.
-    alike = [
+    alike: Any = [
         x
         if isinstance(x, (bool, int, float))
         else np.empty(np.shape(x)[:1] and 0, np.result_type(x))
