@@ -28,7 +28,7 @@ from optlab.autograd.rules.indexing import picks_each_once
 from optlab.autograd.rules.linear_algebra import MATMUL
 from optlab.autograd.tape import Entry, Leaf, Node
 from optlab.backend import events
-from optlab.backend.arrays import Shape, constants_beside
+from optlab.backend.arrays import Shape, constants_beside, placed_beside
 from optlab.backend.callers import frame_outside
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def write_item(t: Tensor, index: Any, value: Any) -> None:
     node = value.node if isinstance(value, Tensor) else None
     if not recording.on or (t.node is None and node is None):
         data = _own_memory(t)
-        data[index] = raw(value)
+        data[index] = placed_beside(data, raw(value), "what is written")
         _note_overwritten(t, _writer("item assignment"))
         return
     data = _own_memory(t)
@@ -102,7 +102,7 @@ def write_item(t: Tensor, index: Any, value: Any) -> None:
             f"a Tensor of dtype {t.dtype} cannot take in values that need a gradient; make it of a "
             "floating dtype, or give it the .detach() of them."
         )
-    new = raw(value)
+    new = placed_beside(data, raw(value), "what is written")
     if not covered:
         data[index] = new
     recipe = ASSIGN.recipe((t.node is not None) + 2 * (node is not None))

@@ -12,7 +12,7 @@ from optlab.autograd.mode import recording
 from optlab.autograd.rules import random as rules
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import Shape, as_array, constants_beside, lies_on_device, on_host
-from optlab.backend.random import next_key
+from optlab.backend.random import Key, next_key
 
 Size = int | Sequence[int] | None
 
@@ -148,9 +148,12 @@ class Draw:
 
     def times(self, scale: Any, *law: Any) -> Any:
         """Give `scale` times noise from `law`."""
+        return self._times(self.key, scale, *law)
+
+    def _times(self, key: Key, scale: Any, *law: Any) -> Any:
         if self.like is not None and np.ndim(scale) == 0 and not hasattr(scale, "__array_ufunc__"):
             scale = constants_beside(self.like, np.asarray(scale, self.dtype))
-        return rules.scaled_noise(scale, law, self.key, self.shape, self.dtype)
+        return rules.scaled_noise(scale, law, key, self.shape, self.dtype)
 
     def gamma(self, a: Any, part: str | None = None) -> Any:
         """Give a draw of the standard gamma distribution of shape `a`, differentiable in it."""
@@ -165,5 +168,5 @@ class Draw:
         A draw of shape a is one of shape a + 1 times u**(1/a).
         """
         key = self.key.fold(part, "power")
-        power = rules.scaled_noise(1 / a, ("log of uniform",), key, self.shape, self.dtype)
+        power = self._times(key, 1 / a, "log of uniform")
         return np.log(self.gamma(a + 1, part)) + power

@@ -111,7 +111,7 @@ def add_reduceat(x: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
     >>> add_reduceat(np.arange(4.0), [0, 3])
     array([3., 3.])
     """
-    return np.add.reduceat(x, indices, axis, dtype)
+    return np.add.reduceat(x, constants_beside(x, indices), axis, dtype)
 
 
 def _segments(g: Any, shape: Shape, indices: Any, axis: int) -> Any:
