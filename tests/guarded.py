@@ -23,10 +23,20 @@ MISSING = {
 }  # fmt: skip
 MISSING |= {getattr(np, name) for name in ("matvec", "unstack", "vecmat") if hasattr(np, name)}
 
-#: Functions of which CuPy does not know ``where=`` and ``initial=``.
-FOLDING = {
-    np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.amax, np.amin, np.nansum,
-    np.nanprod, np.nanmean, np.nanvar, np.nanstd, np.nanmax, np.nanmin, np.any, np.all,
+#: Arguments that CuPy lacks of functions that it has.
+LACKING: dict[Any, set[str]] = {
+    function: {"where", "initial", "mean", "correction"}
+    for function in (
+        np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.amax, np.amin, np.nansum,
+        np.nanprod, np.nanmean, np.nanvar, np.nanstd, np.nanmax, np.nanmin, np.any, np.all,
+    )
+}  # fmt: skip
+LACKING |= {
+    np.reshape: {"shape"}, np.full_like: {"device", "subok"}, np.partition: {"kind", "order"},
+    np.sort: {"order", "stable"}, np.argsort: {"order", "stable"},
+    np.argpartition: {"kind", "order"}, np.linalg.svd: {"hermitian"},
+    np.linalg.pinv: {"hermitian", "rtol"}, np.linalg.cholesky: {"upper"},
+    np.take: {"mode"}, np.linalg.matrix_rank: {"rtol", "hermitian"},
 }  # fmt: skip
 
 #: The ufuncs whose methods CuPy has.
@@ -139,8 +149,8 @@ class GuardedArray:
             return NotImplemented
         if function in MISSING:
             return NotImplemented
-        for name in ("where", "initial"):
-            if function in FOLDING and kwargs.get(name, np._NoValue) is not np._NoValue:
+        for name in LACKING.get(function, ()):
+            if name in kwargs:
                 raise TypeError(f"{function.__name__} on a device takes no argument {name!r}")
         if function is np.where and not hasattr(args[0], "dtype"):
             raise MixedArraysError("on a device the condition of np.where is an array")

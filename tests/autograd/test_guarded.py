@@ -93,7 +93,10 @@ NOT_ON_DEVICES: dict[str, str] = {
         "no where=, initial="
     ),
     r"^(max|min) where broadcast along 0$": "no where=",
-    r"^(sum add.reduce$|(variance|deviation)_about \['where'\])": "no where=",
+    r"^sum add.reduce$": "no where=",
+    r"^(variance|deviation)_about ": "no mean=",
+    r"^(pinv|svd) (rtol|hermitian)": "no rtol=, hermitian=",
+    r"^cholesky upper$": "no upper=",
     r"^where 0-d condition$": "the condition is an array",
     r"^(einsum a list|concatenate beside a list|atleast_2d beside a list)": "a list among arrays",
     r"^(append a number|bincount |choose beside numbers|choose of one)": "a list among arrays",

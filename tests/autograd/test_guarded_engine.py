@@ -576,15 +576,12 @@ INDEXED: dict[str, Callable[[Any, Any], Any]] = {
     "array_split": lambda t, i: np.array_split(t, i, axis=1)[1],
     "repeat": lambda t, i: np.repeat(t, i, axis=0),
     "reduceat": lambda t, i: np.add.reduceat(t, i),
-    "bincount": lambda t, i: np.bincount(i, t[0, :2]),
 }
 
 
 @pytest.mark.parametrize("name", INDEXED)
 @pytest.mark.parametrize("kind", [np.array, lambda i: GuardedArray(np.array(i))])
 def test_indices_lie_anywhere(name: str, kind: Any) -> None:
-    if name == "bincount" and kind is np.array:
-        pytest.skip("its numbers are an operand")
     indexed = INDEXED[name]
     data = np.arange(6.0).reshape(2, 3)
     plain = ol.to_tensor(data, requires_grad=True)
@@ -595,6 +592,24 @@ def test_indices_lie_anywhere(name: str, kind: Any) -> None:
     np.sum(found * found).backward()
     np.sum(wanted * wanted).backward()
     assert values(t.grad) == plain.grad.tolist()
+
+
+def test_sums_over_bins_of_numbers_on_the_device() -> None:
+    t = leaf()
+    found = np.bincount(GuardedArray(np.array([0, 2, 0])), t)
+    assert values(found) == [4.0, 0.0, -2.0]
+    np.sum(found * found).backward()
+    assert values(t.grad) == [8.0, -4.0, 8.0]
+    with pytest.raises(MixedArraysError):
+        np.bincount(np.array([0, 2, 0]), t)
+
+
+def test_positions_are_found_on_the_device() -> None:
+    t = leaf()
+    assert values(t.argsort()) == [1, 0, 2]
+    assert values(t.argpartition(0))[0] == 1
+    assert values(np.argmax(t)) == 2
+    assert values(t.nonzero()[0]) == [0, 1, 2]
 
 
 def test_an_array_of_numpy_is_not_read_at_places_on_the_device() -> None:

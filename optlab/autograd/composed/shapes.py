@@ -205,7 +205,9 @@ def _full_like(
     device: Any = None,
 ) -> Any:
     if not isinstance(fill_value, Tensor) or fill_value.node is None:
-        return np.full_like(raw(a), raw(fill_value), dtype, order, subok, shape, device=device)  # type: ignore[call-overload]
+        options = {} if subok else {"subok": False}
+        options |= {} if device is None else {"device": device}
+        return np.full_like(raw(a), raw(fill_value), dtype, order, shape=shape, **options)  # type: ignore[call-overload]
     if order != "K" or device not in (None, "cpu"):
         raise not_covered("full_like with order=... or device=...")
     filled = fill_value.astype(raw(a).dtype if dtype is None else dtype)

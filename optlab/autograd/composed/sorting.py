@@ -33,7 +33,8 @@ def _partition(
         raise not_covered("partition with order=... (it names the fields of structured arrays)")
     if axis is None:
         a, axis = np.ravel(a), 0
-    return apply(PARTITION, (a,), {"kth": raw(kth), "axis": axis, "kind": kind})
+    options = {} if kind == "introselect" else {"kind": kind}
+    return apply(PARTITION, (a,), {"kth": raw(kth), "axis": axis, **options})
 
 
 def _first_of_each(values: Any, equal_nan: bool, found: Any) -> Any:

@@ -57,7 +57,13 @@ def _unrepeat(g: Any, x_shape: Shape, repeats: int, axis: int) -> Any:
     return _sum_of_copies(g, x_shape, copies, inner=True)
 
 
-RESHAPE = rule(np.reshape, _back_in_shape, static="shape", view=True)
+RESHAPE = rule(
+    np.reshape,
+    _back_in_shape,
+    static="shape",
+    forward=lambda x, shape: np.reshape(x, shape),  # CuPy has another name for it
+    view=True,
+)
 RAVEL = rule(np.ravel, _back_in_shape, view=True)
 SQUEEZE = rule(np.squeeze, _back_in_shape, static="axis", view=True)
 EXPAND_DIMS = rule(np.expand_dims, _back_in_shape, static="axis", view=True)
