@@ -9,12 +9,13 @@ import numpy as np
 
 from optlab.autograd.creation import DEFAULT_DTYPE
 from optlab.autograd.operation import rule
+from optlab.autograd.rules import reductions
 from optlab.autograd.rules.elementwise import MULTIPLY, TANH
 from optlab.autograd.rules.indexing import getitem
 from optlab.autograd.rules.linear_algebra import MATMUL
 from optlab.autograd.sparse import TAKE_ROWS
 from optlab.autograd.tensor import Tensor, apply, raw
-from optlab.backend.arrays import as_array, copied
+from optlab.backend.arrays import as_array, constants_beside, copied
 from optlab.backend.callers import stack_level_outside
 from optlab.backend.ensemble import members_of
 from optlab.nn.random import dropout as dropout
@@ -122,7 +123,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
 
 
 def _log_softmax(x: Any, axis: int = -1) -> Any:
-    shifted = x - np.maximum.reduce(x, axis=axis, keepdims=True)
+    shifted = x - reductions.MAX.forward(x, axis=axis, keepdims=True)
     shifted -= np.log(np.add.reduce(np.exp(shifted), axis=axis, keepdims=True))
     return shifted
 
@@ -172,7 +173,8 @@ def _picked(x: Any, labels: Any, scale: float) -> Any:
 
 def _one_hot(g: Any, labels: Any, scale: float, shape: Any) -> Any:
     """Give g * scale at (i, labels[i]) and 0 elsewhere."""
-    return (labels[:, None] == np.arange(shape[1])) * (g * scale)
+    mine = labels[:, None] == constants_beside(labels, np.arange(shape[1]))
+    return constants_beside(g, mine) * (g * scale)
 
 
 PICKED_SUM = rule(
@@ -295,4 +297,4 @@ def embedding(x: Any, weight: Any, padding_idx: int | None = None, sparse: bool 
     if not -count <= padding_idx < count:
         raise IndexError(f"padding_idx must be one of the {count} rows; got {padding_idx}.")
     present = (rows != padding_idx % count)[..., None]
-    return apply(MULTIPLY, (found, present.astype(found.dtype)))
+    return apply(MULTIPLY, (found, constants_beside(found, present.astype(found.dtype))))

@@ -565,6 +565,40 @@ def test_wrong_parameters_are_seen_on_the_device() -> None:
         ol.bernoulli(ol.to_tensor(guarded([2.0])))
 
 
+# Networks -----------------------------------------------------------------------------------------
+
+LABELS = np.array([1, 0])
+LOSSES: dict[str, Callable[[Any, Any], Any]] = {
+    "softmax": lambda x, i: ol.nn.functional.softmax(x) * x,
+    "cross_entropy": ol.nn.functional.cross_entropy,
+    "cross_entropy of each": lambda x, i: ol.nn.functional.cross_entropy(x, i, "none"),
+    "embedding": lambda x, i: ol.nn.functional.embedding(i, x, padding_idx=0) ** 2,
+    "linear": lambda x, i: ol.nn.functional.linear(x, x.T, x[0, :2]) ** 2,
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("kind", [np.array, GuardedArray])
+def test_functions_of_networks(name: str, kind: Any) -> None:
+    data = np.array([[0.5, -1.0, 2.0], [1.0, 0.0, 0.3]])
+    plain, t = ol.to_tensor(data, requires_grad=True), leaf(data)
+    wanted, found = LOSSES[name](plain, LABELS), LOSSES[name](t, kind(LABELS))
+    np.sum(wanted).backward()
+    np.sum(found).backward()
+    np.testing.assert_allclose(values(found), wanted.numpy(), rtol=1e-12)
+    np.testing.assert_allclose(values(t.grad), plain.grad.numpy(), rtol=1e-12)
+
+
+def test_parameters() -> None:
+    p = ol.nn.Parameter(guarded())
+    assert type(p.numpy()) is np.ndarray
+    assert repr(p) == repr(ol.nn.Parameter(X))
+    p.set_value(guarded([1.0, 2.0, 3.0]))
+    assert values(p) == [1.0, 2.0, 3.0]
+    with pytest.raises(MixedArraysError, match="the value is a numpy"):
+        p.set_value(X)
+
+
 # Indices ------------------------------------------------------------------------------------------
 
 INDEXED: dict[str, Callable[[Any, Any], Any]] = {
