@@ -14,6 +14,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+import optlab as ol
+
 #: What CuPy lacks of NumPy's functions.
 MISSING = {
     np.block, np.einsum_path, np.geomspace, np.histogram_bin_edges, np.insert, np.nanpercentile,
@@ -265,3 +267,23 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
 
 for _name in ("neg", "pos", "abs", "invert"):
     setattr(GuardedArray, f"__{_name}__", _unary(getattr(operator, _name)))
+
+
+# For tests: making them, and looking into them ----------------------------------------------------
+
+
+def guarded(x: Any = (1.0, -2.0, 3.0)) -> GuardedArray:
+    """Give numbers on the device."""
+    return GuardedArray(np.array(x, dtype=float))
+
+
+def leaf(x: Any = (1.0, -2.0, 3.0)) -> ol.Tensor:
+    """Give a Tensor on the device that collects a gradient."""
+    return ol.to_tensor(guarded(x), requires_grad=True)
+
+
+def values(x: Any) -> Any:
+    """Give what a device array, or a Tensor of one, holds; anything else is an error here."""
+    array = x.data if isinstance(x, ol.Tensor) else x
+    assert isinstance(array, GuardedArray), type(array)
+    return array.hidden.tolist()
