@@ -10,11 +10,47 @@ from __future__ import annotations
 
 import operator
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
+import optlab as ol
+
 #: What CuPy lacks of NumPy's functions.
-MISSING = {np.block, np.insert, np.linalg.multi_dot, np.linalg.vector_norm}
+MISSING = {
+    np.block, np.einsum_path, np.geomspace, np.histogram_bin_edges, np.insert, np.nanpercentile,
+    np.nanquantile, np.polydiv, np.spacing, np.vecdot, np.linalg.diagonal, np.linalg.matrix_norm,
+    np.linalg.multi_dot, np.linalg.outer, np.linalg.svdvals, np.linalg.tensordot, np.linalg.trace,
+    np.linalg.vecdot, np.linalg.vector_norm,
+}  # fmt: skip
+MISSING |= {getattr(np, name) for name in ("matvec", "unstack", "vecmat") if hasattr(np, name)}
+
+#: Arguments that CuPy lacks of functions that it has.
+LACKING: dict[Any, set[str]] = {
+    function: {"where", "initial", "mean", "correction"}
+    for function in (
+        np.sum, np.prod, np.mean, np.var, np.std, np.max, np.min, np.amax, np.amin, np.nansum,
+        np.nanprod, np.nanmean, np.nanvar, np.nanstd, np.nanmax, np.nanmin, np.any, np.all,
+    )
+}  # fmt: skip
+LACKING |= {
+    np.reshape: {"shape"}, np.full_like: {"device", "subok"}, np.partition: {"kind", "order"},
+    np.sort: {"order", "stable"}, np.argsort: {"order", "stable"},
+    np.argpartition: {"kind", "order"}, np.linalg.svd: {"hermitian"},
+    np.linalg.pinv: {"hermitian", "rtol"}, np.linalg.cholesky: {"upper"},
+    np.take: {"mode"}, np.linalg.matrix_rank: {"rtol", "hermitian"},
+}  # fmt: skip
+
+#: The ufuncs whose methods CuPy has.
+METHODS = {
+    "reduce": {np.add, np.multiply}, "accumulate": {np.add, np.multiply}, "reduceat": {np.add},
+    "at": {np.add, np.subtract, np.maximum, np.minimum},
+}  # fmt: skip
+
+#: What a scalar of NumPy that stands left of an array asks NumPy for.
+COMPARING = {
+    np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
+}  # fmt: skip
 
 #: Functions that bring NumPy's data over, when asked for arrays ``like=`` one of ours.
 CREATING = {np.array, np.asarray}
@@ -32,8 +68,19 @@ class GuardedArray:
 
     __hash__ = None  # type: ignore[assignment]
 
+    #: The guarded arrays that own memory, by the hidden array.
+    owners: WeakValueDictionary[int, GuardedArray] = WeakValueDictionary()
+
     def __init__(self, array: Any) -> None:
-        self.hidden = np.asarray(array)
+        self.hidden = root = np.asarray(array)
+        while isinstance(root.base, np.ndarray):
+            root = root.base
+        self.base: GuardedArray | None = None
+        if root is not self.hidden:
+            owner = GuardedArray.owners.get(id(root))
+            self.base = GuardedArray(root) if owner is None else owner
+        elif id(root) not in GuardedArray.owners:
+            GuardedArray.owners[id(root)] = self
 
     shape = property(lambda self: self.hidden.shape)
     dtype = property(lambda self: self.hidden.dtype)
@@ -43,10 +90,6 @@ class GuardedArray:
     itemsize = property(lambda self: self.hidden.itemsize)
     strides = property(lambda self: self.hidden.strides)
     T = property(lambda self: GuardedArray(self.hidden.T))
-
-    @property
-    def base(self) -> Any:
-        return None
 
     def get(self) -> np.ndarray:
         """Give a NumPy array: the one way out, as on CuPy."""
@@ -64,6 +107,9 @@ class GuardedArray:
     def __int__(self) -> int:
         return int(self.hidden)
 
+    def __index__(self) -> int:
+        return operator.index(self.hidden)
+
     def __bool__(self) -> bool:
         return bool(self.hidden)
 
@@ -77,15 +123,20 @@ class GuardedArray:
         raise MixedArraysError("a guarded array does not become a NumPy array by itself: use get()")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if any(_is_foreign(x) for x in inputs):
+        if any(_is_foreign(x) for x in inputs) or ufunc in MISSING:
             return NotImplemented
+        if ufunc in COMPARING:  # scalars of NumPy compare themselves as arrays without axes
+            inputs = tuple(x[()] if isinstance(x, np.ndarray) and not x.ndim else x for x in inputs)
         out = kwargs.pop("out", None)
         if out is not None:
             if not all(isinstance(x, GuardedArray) for x in out):
                 raise MixedArraysError(f"{ufunc.__name__} writes into a NumPy array")
             kwargs["out"] = tuple(x.hidden for x in out)
-        if "where" in kwargs:
-            kwargs["where"] = _open(kwargs["where"])
+        if method != "__call__" and ufunc not in METHODS.get(method, {ufunc}):
+            raise NotImplementedError(f"{ufunc.__name__}.{method} on a device")
+        for name in ("where", "initial"):
+            if name in kwargs and not any(kwargs[name] is x for x in (True, None, np._NoValue)):
+                raise TypeError(f"{ufunc.__name__} on a device takes no argument {name!r}")
         if method == "at":
             target, index, *rest = inputs
             _closed_to_numpy((target, *rest))
@@ -100,6 +151,11 @@ class GuardedArray:
             return NotImplemented
         if function in MISSING:
             return NotImplemented
+        for name in LACKING.get(function, ()):
+            if name in kwargs:
+                raise TypeError(f"{function.__name__} on a device takes no argument {name!r}")
+        if function is np.where and not hasattr(args[0], "dtype"):
+            raise MixedArraysError("on a device the condition of np.where is an array")
         if function not in READ_ONLY and function not in CREATING:
             _closed_to_numpy(_all_in((args, kwargs)))
         result = function(*_opened(args), **_opened(kwargs))
@@ -211,3 +267,23 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
 
 for _name in ("neg", "pos", "abs", "invert"):
     setattr(GuardedArray, f"__{_name}__", _unary(getattr(operator, _name)))
+
+
+# For tests: making them, and looking into them ----------------------------------------------------
+
+
+def guarded(x: Any = (1.0, -2.0, 3.0)) -> GuardedArray:
+    """Give numbers on the device."""
+    return GuardedArray(np.array(x, dtype=float))
+
+
+def leaf(x: Any = (1.0, -2.0, 3.0)) -> ol.Tensor:
+    """Give a Tensor on the device that collects a gradient."""
+    return ol.to_tensor(guarded(x), requires_grad=True)
+
+
+def values(x: Any) -> Any:
+    """Give what a device array, or a Tensor of one, holds; anything else is an error here."""
+    array = x.data if isinstance(x, ol.Tensor) else x
+    assert isinstance(array, GuardedArray), type(array)
+    return array.hidden.tolist()

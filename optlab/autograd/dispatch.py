@@ -16,6 +16,7 @@ from optlab.autograd.operation import TABLE
 from optlab.autograd.rules import cumulative, reductions
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.autograd.universal import with_options
+from optlab.backend.arrays import refuse_mixture
 
 #: Functions without a derivative: they see the values and give plain arrays.
 PLAIN: set[Any] = {
@@ -79,7 +80,7 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
         if not known or out is not None:
             function = ufunc if method == "__call__" else getattr(ufunc, method)
             written = {} if out is None else {"out": out}
-            return function(*[raw(x) for x in inputs], **kwargs, **written)
+            return _called(function, [raw(x) for x in inputs], {**kwargs, **written})
     if out is not None and any(target is not None for target in out):
         raise TypeError(
             f"np.{ufunc.__name__} was asked to write into an existing array (out=, or += on an "
@@ -87,7 +88,7 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
         )
     if method == "__call__":
         if ufunc in PLAIN:
-            return ufunc(*[raw(x) for x in inputs], **_raw_everywhere(kwargs))
+            return _called(ufunc, [raw(x) for x in inputs], _raw_everywhere(kwargs))
         if ufunc in WHOLE_NUMBERS:
             raise TypeError(
                 f"np.{ufunc.__name__} is for whole numbers and truth values; a Tensor that needs a "
@@ -125,7 +126,7 @@ def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     if not has_rule and not (
         _needs_grad(args) or _needs_grad(kwargs) or _writes_into_tensor(function, args)
     ):
-        return function(*_raw_everywhere(args), **_raw_everywhere(kwargs))
+        return _called(function, _raw_everywhere(args), _raw_everywhere(kwargs))
     if kwargs.get("out") is not None:
         raise TypeError(
             f"np.{function.__name__}(..., out=) writes into an existing array, which would lose "
@@ -138,7 +139,7 @@ def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         inputs, static = operation.bind(args, kwargs)
         return apply(operation, inputs, static)
     if function in PLAIN:
-        return function(*_raw_everywhere(args), **_raw_everywhere(kwargs))
+        return _called(function, _raw_everywhere(args), _raw_everywhere(kwargs))
     if function in IN_PLACE:
         raise TypeError(
             f"np.{function.__name__} writes in place, which would lose the gradient of a Tensor. "
@@ -147,6 +148,15 @@ def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     raise not_covered(
         f"{function.__module__}.{function.__name__}".removeprefix("numpy.").removeprefix("np.")
     )
+
+
+def _called(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Call a function on plain arrays; say so where they lie on different devices."""
+    try:
+        return function(*args, **kwargs)
+    except TypeError:
+        refuse_mixture(function.__name__, (*args, *kwargs.values()))
+        raise
 
 
 def _needs_grad(x: Any) -> bool:

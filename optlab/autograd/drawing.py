@@ -13,6 +13,7 @@ from optlab.autograd import random as numpys
 from optlab.autograd.creation import DEFAULT_DTYPE, ShapeLike, read_shape
 from optlab.autograd.random.parameters import SCORE_FUNCTION, refuse_gradient
 from optlab.autograd.tensor import Tensor, raw
+from optlab.backend.arrays import as_array, constants_beside, lies_on_device, on_host
 from optlab.backend.random import next_key
 
 
@@ -196,12 +197,14 @@ def bernoulli(x: Any) -> Tensor:
     p = _probabilities("bernoulli", x)
     if not np.all((p >= 0) & (p <= 1)):
         raise ValueError(f"bernoulli takes probabilities from 0 to 1; got {p.min()} ... {p.max()}.")
-    return Tensor(np.asarray(next_key().generator().random(p.shape) < p).astype(p.dtype))
+    u = constants_beside(p, next_key().generator().random(p.shape))
+    return Tensor(as_array(u < p, p.dtype))
 
 
 def _probabilities(name: str, x: Any) -> Any:
     """Give an array of floating numbers."""
-    p = raw(x) if isinstance(x, (Tensor, np.ndarray)) else np.asarray(x, DEFAULT_DTYPE)
+    known = isinstance(x, (Tensor, np.ndarray)) or lies_on_device(x)
+    p = raw(x) if known else np.asarray(x, DEFAULT_DTYPE)
     if p.dtype.kind != "f":
         raise TypeError(f"{name} takes floating numbers; got dtype {p.dtype}. Use .astype().")
     return p
@@ -228,7 +231,8 @@ def poisson(x: Any) -> Tensor:
     """
     refuse_gradient("poisson", "x", x, SCORE_FUNCTION)
     mean = _probabilities("poisson", x)
-    return Tensor(np.asarray(next_key().generator().poisson(mean)).astype(mean.dtype))
+    drawn = np.asarray(next_key().generator().poisson(on_host(mean))).astype(mean.dtype)
+    return Tensor(constants_beside(mean, drawn))
 
 
 def multinomial(x: Any, num_samples: int = 1, replacement: bool = False) -> Tensor:
@@ -260,7 +264,8 @@ def multinomial(x: Any, num_samples: int = 1, replacement: bool = False) -> Tens
     Tensor([1, 1, 1], dtype=int64)
     """
     refuse_gradient("multinomial", "x", x, SCORE_FUNCTION)
-    weights = _probabilities("multinomial", x).astype(np.float64)
+    given = _probabilities("multinomial", x)
+    weights = on_host(given).astype(np.float64)
     if weights.ndim not in (1, 2):
         raise ValueError(f"multinomial takes x of shape [N] or [B, N]; got {weights.shape}.")
     if not np.all(weights >= 0) or not np.all(weights.sum(-1) > 0):
@@ -280,4 +285,4 @@ def multinomial(x: Any, num_samples: int = 1, replacement: bool = False) -> Tens
         with np.errstate(divide="ignore"):
             arrivals = draws.standard_exponential(weights.shape) / weights
         chosen = np.argsort(arrivals, -1)[..., :num_samples]
-    return Tensor(np.asarray(chosen, np.int64))
+    return Tensor(constants_beside(given, np.asarray(chosen, np.int64)))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.mode import grad_mode
-from optlab.backend.arrays import as_array, copied
+from optlab.backend.arrays import as_array, copied, placed_beside, unwrapped
 
 
 def run_hooks(node: Any, g: Any) -> Any:
@@ -23,6 +23,7 @@ def run_hooks(node: Any, g: Any) -> Any:
             continue
         keeps_graph = isinstance(g, Tensor) and isinstance(replaced, Tensor)
         array = replaced.data if isinstance(replaced, Tensor) else as_array(replaced)
+        array = placed_beside(unwrapped(g), array, "what a hook returned")
         if array.shape != node.shape or array.dtype.kind not in "fiu":
             raise ValueError(
                 f"a hook returned {replaced!r} for the gradient of a Tensor of shape {node.shape}; "

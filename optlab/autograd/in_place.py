@@ -28,7 +28,7 @@ from optlab.autograd.rules.indexing import picks_each_once
 from optlab.autograd.rules.linear_algebra import MATMUL
 from optlab.autograd.tape import Entry, Leaf, Node
 from optlab.backend import events
-from optlab.backend.arrays import Shape
+from optlab.backend.arrays import Shape, constants_beside, placed_beside
 from optlab.backend.callers import frame_outside
 from optlab.backend.ensemble import EnsembleArray
 
@@ -66,8 +66,9 @@ def _read_back(g: Any, x_shape: Shape, index: Any) -> Any:
     taken = g[index]
     if picks_each_once(index):
         return taken
-    places = np.arange(int(np.prod(np.shape(taken)))).reshape(np.shape(taken))
-    last = np.full(x_shape, -1)
+    counted = np.arange(int(np.prod(np.shape(taken)))).reshape(np.shape(taken))
+    places = constants_beside(g, counted)
+    last = constants_beside(g, np.full(x_shape, -1))
     last[index] = places
     stayed = last[index] == places
     return taken if stayed.all() else taken * stayed
@@ -90,7 +91,7 @@ def write_item(t: Tensor, index: Any, value: Any) -> None:
     node = value.node if isinstance(value, Tensor) else None
     if not recording.on or (t.node is None and node is None):
         data = _own_memory(t, raw(value))
-        data[index] = raw(value)
+        data[index] = placed_beside(data, raw(value), "what is written")
         _note_overwritten(t, _writer("item assignment"))
         return
     data = _own_memory(t, raw(value))
@@ -102,7 +103,7 @@ def write_item(t: Tensor, index: Any, value: Any) -> None:
             f"a Tensor of dtype {t.dtype} cannot take in values that need a gradient; make it of a "
             "floating dtype, or give it the .detach() of them."
         )
-    new = raw(value)
+    new = placed_beside(data, raw(value), "what is written")
     if not covered:
         data[index] = new
     recipe = ASSIGN.recipe((t.node is not None) + 2 * (node is not None))

@@ -258,13 +258,15 @@ class ArrayMethods:
         self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
     ) -> Any:
         """Give the positions of the elements in sorted order, a plain array of integers."""
-        return np.argsort(self.data, axis=axis, kind=kind, order=order, stable=stable)
+        options = _given(order=order, stable=stable)
+        return np.argsort(self.data, axis=axis, kind=kind, **options)
 
     def argpartition(
         self, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
     ) -> Any:
         """Give the positions of the elements in partitioned order, a plain array of integers."""
-        return np.argpartition(self.data, engine.raw(kth), axis=axis, kind=kind, order=order)
+        options = _given(order=order, kind=None if kind == "introselect" else kind)
+        return np.argpartition(self.data, engine.raw(kth), axis=axis, **options)
 
     def nonzero(self) -> Any:
         """Give the positions of the elements that are not 0, one plain array for each axis."""
@@ -334,3 +336,8 @@ class ArrayMethods:
     def tanh(self) -> Tensor:
         """Give the hyperbolic tangents."""
         return engine.apply(elementwise.TANH, (self,))
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """Keep the options that were given: other arrays than NumPy's do not know all of them."""
+    return {name: value for name, value in options.items() if value is not None}

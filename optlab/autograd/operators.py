@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from optlab.autograd.rules.elementwise import (
 from optlab.autograd.rules.indexing import GETITEM
 from optlab.autograd.rules.joining import UNSTACK
 from optlab.autograd.rules.linear_algebra import MATMUL
+from optlab.backend.arrays import refuse_mixture
 
 if TYPE_CHECKING:
     from optlab.autograd.tensor import Tensor
@@ -173,22 +175,22 @@ class Operators:
     # Comparisons have no derivative: they give plain arrays.
 
     def __eq__(self, other: Any) -> Any:
-        return self.data == engine.raw(other)
+        return _compared(operator.eq, self.data, engine.raw(other))
 
     def __ne__(self, other: Any) -> Any:
-        return self.data != engine.raw(other)
+        return _compared(operator.ne, self.data, engine.raw(other))
 
     def __lt__(self, other: Any) -> Any:
-        return self.data < engine.raw(other)
+        return _compared(operator.lt, self.data, engine.raw(other))
 
     def __le__(self, other: Any) -> Any:
-        return self.data <= engine.raw(other)
+        return _compared(operator.le, self.data, engine.raw(other))
 
     def __gt__(self, other: Any) -> Any:
-        return self.data > engine.raw(other)
+        return _compared(operator.gt, self.data, engine.raw(other))
 
     def __ge__(self, other: Any) -> Any:
-        return self.data >= engine.raw(other)
+        return _compared(operator.ge, self.data, engine.raw(other))
 
     # Indexing -----------------------------------------------------------------------------------
 
@@ -235,3 +237,12 @@ def power(base: Any, exponent: Any) -> Tensor:
             return engine.apply(INTEGER_POWER, (base,), {"exponent": int(exponent)})
         return engine.apply(NUMBER_POWER, (base,), {"exponent": exponent})
     return engine.apply(POWER, (base, exponent))
+
+
+def _compared(comparison: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    """Compare arrays; say so where they lie on different devices."""
+    try:
+        return comparison(a, b)
+    except TypeError:
+        refuse_mixture(f"the comparison {comparison.__name__}", (a, b))
+        raise

@@ -12,7 +12,14 @@ import numpy as np
 
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.indexing import scattered
-from optlab.backend.arrays import Shape, array_module, zeros_beside
+from optlab.backend.arrays import (
+    Shape,
+    array_module,
+    constants_beside,
+    on_host,
+    unwrapped,
+    zeros_beside,
+)
 
 
 class RowSparse:
@@ -85,7 +92,7 @@ class RowSparse:
 
     def numpy(self) -> Any:
         """Give the whole array, as a Tensor's ``numpy()`` does."""
-        return self.dense()
+        return on_host(self.dense())
 
     def tolist(self) -> Any:
         """Give the whole array as nested lists."""
@@ -177,9 +184,10 @@ def take_rows(x: Any, rows: Any, sparse: bool = False) -> Any:
 
 def _rows_back(g: Any, x_shape: Shape, rows: Any, sparse: bool = False) -> Any:
     # A gradient that is itself recorded stays dense, so that it can be differentiated again.
-    if not sparse or not isinstance(g, np.ndarray):
+    if not sparse or unwrapped(g) is not g:
         return scattered(g, rows, x_shape)
-    return RowSparse(np.reshape(rows, -1), g.reshape(-1, *x_shape[1:]), x_shape)
+    rows = constants_beside(g, np.reshape(rows, -1))
+    return RowSparse(rows, g.reshape(-1, *x_shape[1:]), x_shape)
 
 
 TAKE_ROWS = rule(take_rows, _rows_back, static="rows sparse")

@@ -18,6 +18,7 @@ from optlab.autograd.extras import extras
 from optlab.autograd.hooks import run_hooks
 from optlab.autograd.mode import grad_mode, recording
 from optlab.backend import events
+from optlab.backend.arrays import zeros_beside
 
 if TYPE_CHECKING:
     from optlab.autograd.operation import Operation, Recipe
@@ -86,10 +87,13 @@ class Leaf:
             setattr(self, name, value)
         self.overwritten_at = 0  # a copy has memory of its own, and another process another clock
 
-    def gradient(self) -> Any:
-        """Give the collected gradient, zeros where it was cleared, None where there is none."""
+    def gradient(self, values: Any) -> Any:
+        """Give the collected gradient, zeros where it was cleared, None where there is none.
+
+        `values` are those of the Tensor: zeros are made where they lie.
+        """
         if self.grad is ZERO:
-            self.grad = np.zeros(self.shape, self.dtype)
+            self.grad = zeros_beside(values, self.shape)
         return self.grad
 
     def __repr__(self) -> str:

@@ -22,7 +22,16 @@ from optlab.autograd.operators import Operators
 from optlab.autograd.several import collected, outputs_of
 from optlab.autograd.sparse import RowSparse
 from optlab.backend import events
-from optlab.backend.arrays import as_array, copied, spread_beside
+from optlab.backend.arrays import (
+    MixedArraysError,
+    as_array,
+    copied,
+    lies_on_device,
+    on_host,
+    placed_beside,
+    refuse_mixture,
+    spread_beside,
+)
 
 _NOTHING: dict[str, Any] = {}
 
@@ -134,7 +143,7 @@ class Tensor(Operators, ArrayMethods):
         if g is None or isinstance(g, (Tensor, RowSparse)):
             return g
         if g is tape.ZERO:
-            g = node.gradient()
+            g = node.gradient(self.data)
         # What is handed out may be written to, so it must be this Tensor's alone; the array may be
         # that of another gradient too, or part of it.
         if getattr(g, "base", None) is not None or getrefcount(g) > _ALONE:
@@ -151,7 +160,7 @@ class Tensor(Operators, ArrayMethods):
             )
         if value is not None:
             # A copy: the caller may go on writing to an array of his own.
-            array = copied(raw(value), self.dtype)
+            array = placed_beside(self.data, copied(raw(value), self.dtype), "the gradient")
             if array.shape != self.shape:
                 raise ValueError(
                     f"a gradient must have the shape of its Tensor, {self.shape}; "
@@ -162,7 +171,7 @@ class Tensor(Operators, ArrayMethods):
         self.node.grad = value
 
     def __repr__(self) -> str:
-        body = np.array2string(as_array(self.data), separator=", ", prefix="Tensor(")
+        body = np.array2string(as_array(on_host(self.data)), separator=", ", prefix="Tensor(")
         asks = ", requires_grad=True" if self.node is not None else ""
         return f"{type(self).__name__}({body}, dtype={self.dtype}{asks})"
 
@@ -186,8 +195,11 @@ class Tensor(Operators, ArrayMethods):
     def numpy(self) -> np.ndarray:
         """Give the values as a NumPy array, cut off from the tape.
 
-        A copy where an optimizer may write to the memory later, else a view that is read-only.
+        A copy where an optimizer may write to the memory later, or where they lie on a device;
+        else a view that is read-only.
         """
+        if lies_on_device(self.data):
+            return on_host(self.data)  # type: ignore[no-any-return]
         if isinstance(self.node, tape.Leaf) or getattr(self.data, "base", None) is not None:
             return np.array(self.data)
         view = np.asarray(self.data).view()
@@ -215,6 +227,11 @@ class Tensor(Operators, ArrayMethods):
                 "making a NumPy array of it",
                 "np.stack([...]), or import optlab.numpy as np, whose array, full and sum keep the "
                 "gradient; .detach() or .numpy() where no gradient is wanted",
+            )
+        if lies_on_device(self.data):
+            raise MixedArraysError(
+                f"a Tensor of shape {self.shape} that lies on a device does not become a NumPy "
+                "array by itself; t.numpy() brings it to the host."
             )
         if copy:
             return np.array(self.data, dtype=dtype)
@@ -383,7 +400,11 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
             values.append(np.asarray(x) if isinstance(x, (list, tuple)) else x)
             edges.append(None)
         bit += bit
-    y = operation.forward(*values, **static) if static else operation.forward(*values)
+    try:
+        y = operation.forward(*values, **static) if static else operation.forward(*values)
+    except TypeError:
+        refuse_mixture(operation.name, values)
+        raise
     if not mask or not recording.on:
         return collected(y, map(Tensor, y)) if operation.several else Tensor(y)
     recipe = operation.recipes.get(mask) or operation.recipe(mask)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import reprlib
 import sys
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 Shape = tuple[int, ...]
+
+
+class MixedArraysError(TypeError):
+    """Arrays of NumPy and arrays on a device came together."""
 
 
 def array_module(array: Any) -> ModuleType:
@@ -80,6 +85,7 @@ def spread_beside(x: Any, array: Any) -> Any:
     >>> spread_beside(np.ones(2), np.zeros(2))
     array([1., 1.])
     """
+    x = placed_beside(array, x, "it")
     if isinstance(array, (np.ndarray, np.generic)) or type(x) is type(array):
         return x
     out = np.empty_like(array, dtype=x.dtype)
@@ -98,11 +104,22 @@ def constants_beside(array: Any, values: Any) -> Any:
     """
     if hasattr(values, "__array_function__") and not isinstance(values, (np.ndarray, np.generic)):
         return values  # it came from the device
-    while (name := getattr(type(array), "holds", None)) is not None:  # a Tensor, an ensemble
-        array = getattr(array, name)
+    array = unwrapped(array)
     if isinstance(array, (np.ndarray, np.generic)) or not hasattr(array, "__array_function__"):
         return np.asarray(values)
     return np.asarray(values, like=array)
+
+
+def given_beside(array: Any, x: Any, dtype: Any = None) -> Any:
+    """Give a number as an array on the device of `array`; an array stays where it is.
+
+    Examples
+    --------
+    >>> given_beside(np.zeros(2), 5, "float32")
+    array(5., dtype=float32)
+    """
+    x = as_array(x, dtype)
+    return constants_beside(array, x) if x.ndim == 0 else x
 
 
 def as_float(value: Any, name: str) -> float:
@@ -140,4 +157,77 @@ def on_host(array: Any) -> Any:
     >>> on_host(2.5)
     2.5
     """
-    return array.get() if hasattr(array, "get") and hasattr(array, "dtype") else array
+    return array.get() if lies_on_device(array) else array
+
+
+def lies_on_device(array: Any) -> bool:
+    """Say whether `array` is one of CuPy or the like, which NumPy cannot read.
+
+    Examples
+    --------
+    >>> lies_on_device(np.ones(2))
+    False
+    """
+    return hasattr(type(array), "get") and hasattr(type(array), "__array_function__")
+
+
+def placed_beside(array: Any, x: Any, what: str) -> Any:
+    """Give `x`, an array that is to go together with `array`; numbers go where that lies.
+
+    Raises
+    ------
+    MixedArraysError
+        If one of the two is an array of NumPy and the other lies on a device.
+
+    Examples
+    --------
+    >>> placed_beside(np.ones(2), np.zeros(2), "the gradient")
+    array([0., 0.])
+    """
+    away, here = lies_on_device(x), lies_on_device(array)
+    if here and isinstance(x, (np.ndarray, np.generic)):
+        if x.ndim == 0:
+            return constants_beside(array, x)
+        raise MixedArraysError(f"{what} is {_kind(x)}, but goes with {_kind(array)}. {_REMEDY}")
+    if away and isinstance(array, (np.ndarray, np.generic)):
+        raise MixedArraysError(f"{what} is {_kind(x)}, but goes with {_kind(array)}. {_REMEDY}")
+    return x
+
+
+def refuse_mixture(name: str, values: Iterable[Any]) -> None:
+    """Raise an error that says so where arrays of NumPy and of a device are among `values`.
+
+    Examples
+    --------
+    >>> refuse_mixture("add", [np.ones(2), 3.0])
+    """
+    arrays = [unwrapped(x) for x in values]
+    away = [x for x in arrays if lies_on_device(x)]
+    here = [x for x in arrays if isinstance(x, np.ndarray)]
+    if away and here:
+        raise MixedArraysError(f"{name} was given {_kind(here[0])} and {_kind(away[0])}. {_REMEDY}")
+
+
+def unwrapped(array: Any) -> Any:
+    """Give the array inside Tensors and ensembles.
+
+    Examples
+    --------
+    >>> unwrapped(2.5)
+    2.5
+    """
+    while (name := getattr(type(array), "holds", None)) is not None:
+        array = getattr(array, name)
+    return array
+
+
+_REMEDY = (
+    "Nothing moves between host and device by itself: move one of them, with cupy.asarray(x) to "
+    "the device, or with x.get() (Tensors: t.numpy()) to the host."
+)
+
+
+def _kind(x: Any) -> str:
+    """Describe an array in an error message."""
+    root = type(x).__module__.partition(".")[0]
+    return f"a {root}.{type(x).__name__} of shape {x.shape}"

@@ -10,7 +10,7 @@ import numpy as np
 from optlab.autograd import in_place
 from optlab.autograd.creation import DEFAULT_DTYPE, to_tensor
 from optlab.autograd.tensor import Tensor, _leaf
-from optlab.backend.arrays import as_float
+from optlab.backend.arrays import as_array, as_float, on_host, placed_beside
 
 
 class Parameter(Tensor):
@@ -104,7 +104,7 @@ class Parameter(Tensor):
 
     def numpy(self) -> np.ndarray:
         """Give a copy of the values: an optimizer writes to the array itself later."""
-        return np.array(self.data)
+        return np.array(on_host(self.data))
 
     def set_value(self, value: Any) -> None:
         """Write new values, of the same shape; the dtype of the parameter stays.
@@ -114,7 +114,8 @@ class Parameter(Tensor):
         ValueError
             If the shape differs. Nothing is changed then.
         """
-        array = np.asarray(value.data if isinstance(value, Tensor) else value)
+        given = as_array(value.data if isinstance(value, Tensor) else value)
+        array = placed_beside(self.data, given, "the value")
         if array.shape != self.shape:
             raise ValueError(
                 f"parameter {self.name or 'without name'} has shape {self.shape}; "
@@ -123,6 +124,6 @@ class Parameter(Tensor):
         in_place.overwrite(self, array, "set_value()")
 
     def __repr__(self) -> str:
-        body = np.array2string(np.asarray(self.data), separator=", ", prefix="Parameter (")
+        body = np.array2string(np.asarray(on_host(self.data)), separator=", ", prefix="Parameter (")
         label = f" {self.name!r}" if self.name else ""
         return f"Parameter{label} ({body}, dtype={self.dtype}, requires_grad={self.trainable})"

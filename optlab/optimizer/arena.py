@@ -106,7 +106,7 @@ class Arena:
             g = None if node is None else node.grad
             if g is not None:
                 if g is ZERO:
-                    g = node.gradient()
+                    g = node.gradient(p.data)
                 elif isinstance(g, Tensor):
                     g = g.data
                 if g.shape != p.data.shape:

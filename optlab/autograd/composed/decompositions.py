@@ -21,8 +21,10 @@ def _svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
 ) -> Any:
     if not compute_uv:
-        return apply(SINGULAR_VALUES, (a,), {"hermitian": hermitian})
-    static = {"full_matrices": full_matrices, "hermitian": hermitian}
+        return apply(SINGULAR_VALUES, (a,), {"hermitian": True} if hermitian else {})
+    static = {"full_matrices": full_matrices}
+    if hermitian:  # CuPy does not know it
+        static["hermitian"] = True
     return apply(TABLE[np.linalg.svd], (a,), static)
 
 

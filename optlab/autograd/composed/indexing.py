@@ -12,7 +12,7 @@ from optlab.autograd.composed.joining import _no_out
 from optlab.autograd.composed.table import composed
 from optlab.autograd.rules.indexing import SCATTER, diagonal_index
 from optlab.autograd.tensor import Tensor, apply, raw
-from optlab.backend.arrays import as_array
+from optlab.backend.arrays import as_array, given_beside, on_host
 
 
 def _along(axis: int, index: Any) -> tuple[Any, ...]:
@@ -22,7 +22,7 @@ def _along(axis: int, index: Any) -> tuple[Any, ...]:
 
 def _picked(x: Any, index: Any) -> Any:
     """Give ``x[index]``, also of a list or a number."""
-    return x[index] if isinstance(x, Tensor) else np.asarray(x)[index]
+    return x[index] if isinstance(x, Tensor) else as_array(x)[index]
 
 
 def _within(indices: Any, length: int, mode: str) -> Any:
@@ -38,8 +38,10 @@ def _within(indices: Any, length: int, mode: str) -> Any:
 
 def _whole(indices: Any) -> Any:
     """Give indices as whole numbers (masks are numbers too); others are refused."""
-    indices = np.asarray(raw(indices))
-    return indices.astype(np.intp, casting="same_kind" if indices.size else "unsafe")
+    indices = as_array(raw(indices))
+    if indices.size and not np.can_cast(indices.dtype, np.intp, "same_kind"):
+        raise TypeError(f"indices are whole numbers; these are of dtype {indices.dtype}.")
+    return indices.astype(np.intp)
 
 
 @composed(np.take)
@@ -97,12 +99,17 @@ def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     which = _within(which, len(choices), mode)
     shape = np.broadcast_shapes(which.shape, *(np.shape(choice) for choice in choices))
     # NumPy says which dtype such choices have together, from empty ones.
-    alike = [raw(x) if np.ndim(x) == 0 else np.empty(0, np.result_type(x)) for x in choices]
+    alike: Any = [
+        x
+        if isinstance(x, (bool, int, float))
+        else np.empty(np.shape(x)[:1] and 0, np.result_type(x))
+        for x in choices
+    ]
     dtype = np.choose(np.zeros(0, int), alike).dtype
     y = choices[0]
     for i, choice in enumerate(choices[1:], 1):
         y = np.where(which == i, choice, y)
-    y = y.astype(dtype) if isinstance(y, Tensor) else np.asarray(y, dtype)
+    y = y.astype(dtype) if isinstance(y, Tensor) else as_array(y, dtype)
     return np.broadcast_to(y, shape)
 
 
@@ -156,7 +163,7 @@ def _delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     if axis is None:
         arr, axis = np.ravel(arr), 0
     axis = normalize_axis_index(axis, np.ndim(arr))
-    return _take(arr, np.delete(np.arange(np.shape(arr)[axis]), raw(obj)), axis)
+    return _take(arr, np.delete(np.arange(np.shape(arr)[axis]), on_host(raw(obj))), axis)
 
 
 @composed(np.insert)
@@ -167,11 +174,13 @@ def _insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     axis = normalize_axis_index(axis, n)
     arr = np.asarray(arr) if isinstance(arr, (list, tuple)) else arr
     length = np.shape(arr)[axis]
-    obj = raw(obj)
+    obj = on_host(raw(obj))
     places = np.arange(length)[obj] if isinstance(obj, slice) else np.asarray(obj)
     places = np.flatnonzero(places) if places.dtype == bool else places.astype(np.intp)
     dtype = np.result_type(arr)
-    values = values.astype(dtype) if isinstance(values, Tensor) else np.asarray(values, dtype)
+    values = (
+        values.astype(dtype) if isinstance(values, Tensor) else given_beside(arr, values, dtype)
+    )
     values = np.reshape(values, (1,) * (n - np.ndim(values)) + tuple(np.shape(values)))
     if places.ndim == 0:
         values = np.moveaxis(values, 0, axis)
@@ -189,7 +198,7 @@ def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     trim = trim.lower()
     if trim not in ("fb", "bf", "f", "b"):
         raise ValueError(f"trim_zeros takes trim 'f', 'b' or 'fb'; got {trim!r}.")
-    values = np.asarray(raw(filt))
+    values = as_array(raw(filt))
     axes = range(values.ndim) if axis is None else np.atleast_1d(axis) % values.ndim
     places = np.nonzero(values)
     index = [slice(None)] * values.ndim

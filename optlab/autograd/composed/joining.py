@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from optlab.autograd.composed.table import composed
 from optlab.autograd.rules.joining import ARRAY_SPLIT, UNSTACK, concatenation, stacking
 from optlab.autograd.tensor import Tensor, apply, apply_several, raw
+from optlab.backend.arrays import as_array, given_beside, on_host
 
 Parts = Sequence[Any]
 
@@ -21,7 +22,7 @@ def _listed(given: Any, dtype: Any = None, casting: Any = "same_kind") -> list[A
     """Give the arrays to be joined as a list, in `dtype` where one is asked for."""
     if isinstance(given, Tensor):
         given = apply_several(UNSTACK, (given,), {"axis": 0})
-    arrays: list[Any] = [np.asarray(x) if isinstance(x, (list, tuple)) else x for x in given]
+    arrays = _made_arrays(given)
     if dtype is None:
         return arrays
     for x in arrays:
@@ -29,7 +30,13 @@ def _listed(given: Any, dtype: Any = None, casting: Any = "same_kind") -> list[A
             raise TypeError(
                 f"{np.result_type(x)} does not go into {np.dtype(dtype)} with casting={casting!r}."
             )
-    return [x.astype(dtype) if isinstance(x, Tensor) else np.asarray(x, dtype) for x in arrays]
+    return [x.astype(dtype) if isinstance(x, Tensor) else as_array(x, dtype) for x in arrays]
+
+
+def _made_arrays(given: Any) -> list[Any]:
+    """Make arrays of lists and numbers; numbers go where the arrays are."""
+    like = next((x for x in given if hasattr(x, "dtype")), 0.0)
+    return [x if hasattr(x, "dtype") else given_beside(like, x) for x in given]
 
 
 def _no_out(name: str, out: Any) -> None:
@@ -98,7 +105,17 @@ def _column_stack(tup: Any) -> Any:
 @composed(np.block)
 def _block(arrays: Any) -> Any:
     depth, ndim = _measure(arrays)
-    return _built(arrays, depth, max(depth, ndim))
+    like = next((x for x in _blocks(arrays) if hasattr(x, "dtype")), 0.0)
+    return _built(arrays, depth, max(depth, ndim), like)
+
+
+def _blocks(arrays: Any) -> Iterator[Any]:
+    """Give what is in nested lists, in order."""
+    if isinstance(arrays, list):
+        for part in arrays:
+            yield from _blocks(part)
+    else:
+        yield arrays
 
 
 def _measure(blocks: Any) -> tuple[int, int]:
@@ -115,11 +132,12 @@ def _measure(blocks: Any) -> tuple[int, int]:
     return 1 + depths[0], max(ndims)
 
 
-def _built(blocks: Any, depth: int, ndim: int) -> Any:
+def _built(blocks: Any, depth: int, ndim: int, like: Any) -> Any:
     """Join the innermost lists along the last axis, those around them along the one before..."""
     if not isinstance(blocks, list):
-        return np.reshape(blocks, (1,) * (ndim - np.ndim(blocks)) + tuple(np.shape(blocks)))
-    return np.concatenate([_built(block, depth - 1, ndim) for block in blocks], -depth)
+        block = blocks if hasattr(blocks, "dtype") else given_beside(like, blocks)
+        return np.reshape(block, (1,) * (ndim - np.ndim(block)) + tuple(np.shape(block)))
+    return np.concatenate([_built(block, depth - 1, ndim, like) for block in blocks], -depth)
 
 
 @composed(np.append)
@@ -136,7 +154,7 @@ def _append(arr: Any, values: Any, axis: int | None = None) -> Any:
 def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     axis = normalize_axis_index(axis, np.ndim(ary))
     length = np.shape(ary)[axis]
-    sections = raw(indices_or_sections)
+    sections = on_host(raw(indices_or_sections))
     if np.ndim(sections):
         edges = [0, *map(operator.index, np.asarray(sections).tolist()), length]
     elif sections < 1:

@@ -9,6 +9,7 @@ import numpy as np
 from optlab.autograd.composed.table import composed, not_covered
 from optlab.autograd.rules.padding import PAD
 from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.backend.arrays import on_host
 
 #: The modes, and the argument that each one takes beside the widths.
 ARGUMENTS: dict[str, str | None] = {
@@ -67,7 +68,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
 
 def _widths(pad_width: Any, n: int) -> tuple[Pair, ...]:
     """Give how much goes before and after every axis, from any form that NumPy takes."""
-    given = raw(pad_width)
+    given = on_host(raw(pad_width))
     if isinstance(given, dict):
         pairs = [(0, 0)] * n
         for axis, width in given.items():
@@ -103,7 +104,7 @@ def _pairs(values: Any, n: int) -> list[Pair]:
     """Give a pair of numbers for every axis, from any form that NumPy takes."""
     values = _joined(values)
     if not isinstance(values, Tensor):
-        values = np.asarray(values)
+        values = np.asarray(on_host(values))
         if values.size > 2 or values.shape == (2, 1):  # where NumPy makes Python's numbers of them
             return [(before, after) for before, after in np.broadcast_to(values, (n, 2)).tolist()]
     spread = np.broadcast_to(values, (n, 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from numpy.lib.array_utils import normalize_axis_index
 from optlab.autograd.composed.table import composed
 from optlab.autograd.rules.indexing import SCATTER
 from optlab.autograd.rules.joining import UNSTACK
-from optlab.autograd.tensor import Tensor, apply, apply_several, raw
+from optlab.autograd.tensor import apply, apply_several, raw
+from optlab.backend.arrays import as_array, given_beside
 
 
 @composed(np.apply_along_axis)
@@ -50,13 +52,11 @@ def _apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
 @composed(np.piecewise)
 def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     conditions = raw(condlist)
-    if np.isscalar(conditions) or (
-        not isinstance(conditions[0], (list, np.ndarray, Tensor)) and np.ndim(x) != 0
-    ):
+    if np.isscalar(conditions) or (np.ndim(conditions[0]) == 0 and np.ndim(x) != 0):
         conditions = [conditions]
-    conditions = [np.asarray(raw(condition), bool) for condition in conditions]
+    conditions = [as_array(raw(condition), bool) for condition in conditions]
     if len(conditions) == len(funclist) - 1:
-        conditions.append(~np.any(conditions, axis=0))
+        conditions.append(~reduce(np.logical_or, conditions))
     elif len(conditions) != len(funclist):
         raise ValueError(
             f"piecewise takes a function for each condition, and perhaps one for the rest; got "
@@ -73,7 +73,7 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> A
                 continue
             part = function(chosen, *args, **kw)
             static = {"index": condition, "shape": np.shape(x)}
-            part = apply(SCATTER, (np.broadcast_to(part, chosen.shape),), static)
+            part = apply(SCATTER, (np.broadcast_to(given_beside(x, part), chosen.shape),), static)
         y = np.where(condition, part, y)
         y = y.astype(dtype)
     return y

@@ -12,11 +12,12 @@ from optlab.autograd.composed.table import composed, not_covered
 from optlab.autograd.operation import TABLE
 from optlab.autograd.rules.shapes import REPEAT, TILE
 from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.backend.arrays import on_host
 
 
 def lengths(shape: Any) -> tuple[Any, ...]:
     """Read a shape given as one number, a sequence, an array or a Tensor."""
-    shape = raw(shape)
+    shape = on_host(raw(shape))
     return (shape,) if np.ndim(shape) == 0 else tuple(shape)
 
 
@@ -125,7 +126,7 @@ def _repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     elif np.ndim(a) == 0:
         a = np.reshape(a, (1,))
     axis = normalize_axis_index(axis, np.ndim(a))
-    repeats = np.asarray(raw(repeats))
+    repeats = np.asarray(on_host(raw(repeats)))
     if repeats.size == 1 and repeats.dtype.kind in "iub":
         return apply(REPEAT, (a,), {"repeats": int(repeats.item()), "axis": axis})
     return np.take(a, np.repeat(np.arange(np.shape(a)[axis]), repeats), axis)
@@ -197,7 +198,9 @@ def _full_like(
     device: Any = None,
 ) -> Any:
     if not isinstance(fill_value, Tensor) or fill_value.node is None:
-        return np.full_like(raw(a), raw(fill_value), dtype, order, subok, shape, device=device)  # type: ignore[call-overload]
+        options = {} if subok else {"subok": False}
+        options |= {} if device is None else {"device": device}
+        return np.full_like(raw(a), raw(fill_value), dtype, order, shape=shape, **options)  # type: ignore[call-overload]
     if order != "K" or device not in (None, "cpu"):
         raise not_covered("full_like with order=... or device=...")
     filled = fill_value.astype(raw(a).dtype if dtype is None else dtype)

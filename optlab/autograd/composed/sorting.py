@@ -33,7 +33,8 @@ def _partition(
         raise not_covered("partition with order=... (it names the fields of structured arrays)")
     if axis is None:
         a, axis = np.ravel(a), 0
-    return apply(PARTITION, (a,), {"kth": raw(kth), "axis": axis, "kind": kind})
+    options = {} if kind == "introselect" else {"kind": kind}
+    return apply(PARTITION, (a,), {"kth": raw(kth), "axis": axis, **options})
 
 
 def _first_of_each(values: Any, equal_nan: bool, found: Any) -> Any:
@@ -117,9 +118,9 @@ def _histogram(
         )
     if density:
         raise not_covered("histogram with density=True")
-    edges = np.histogram_bin_edges(raw(a), raw(bins), range)
     if not isinstance(weights, Tensor):
         return np.histogram(raw(a), raw(bins), range, weights=weights)
+    edges = np.histogram(raw(a), raw(bins), range)[1]
     if np.shape(a) != weights.shape:
         raise ValueError(
             f"histogram takes a weight for each number: {np.shape(a)} numbers, but "

@@ -11,6 +11,7 @@ from optlab.autograd.composed.reductions import NOT_GIVEN, constant
 from optlab.autograd.composed.table import composed
 from optlab.autograd.rules.folding import axes_of
 from optlab.autograd.tensor import raw
+from optlab.backend.arrays import constants_beside
 
 
 def _as_array(x: Any) -> Any:
@@ -39,7 +40,7 @@ def _average(
     kept = {} if keepdims is NOT_GIVEN else {"keepdims": keepdims}
     if weights is None:
         average = np.mean(a, axis, **kept)
-        total: Any = np.asarray(a.size / average.size, average.dtype)
+        total: Any = constants_beside(average, np.asarray(a.size / average.size, average.dtype))
     else:
         weights = _beside(a, axis, _as_array(weights))
         whole = a.dtype.kind in "iub"

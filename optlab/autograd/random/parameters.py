@@ -11,8 +11,8 @@ import numpy as np
 from optlab.autograd.mode import recording
 from optlab.autograd.rules import random as rules
 from optlab.autograd.tensor import Tensor, apply, raw
-from optlab.backend.arrays import Shape
-from optlab.backend.random import next_key
+from optlab.backend.arrays import Shape, as_array, constants_beside, lies_on_device, on_host
+from optlab.backend.random import Key, next_key
 
 Size = int | Sequence[int] | None
 
@@ -52,7 +52,7 @@ def any_tensor(*parameters: Any) -> bool:
 def frozen(x: Any) -> Any:
     """Give the values of a parameter that the tape will read later: a copy of an array."""
     x = raw(x)
-    return x.copy() if isinstance(x, np.ndarray) else x
+    return x.copy() if isinstance(x, np.ndarray) or lies_on_device(x) else x
 
 
 def read_size(size: Any) -> Shape | None:
@@ -80,11 +80,11 @@ def draw_without_gradient(
     values = given(*parameters.values())
     for name, x in zip(parameters, values, strict=True):
         refuse_gradient(law, name, x, hint)
-    drawn = draw(law, *[raw(x) for x in values], size=size, **options)
     if not any_tensor(*values):
-        return drawn
-    drawn = np.asarray(drawn)
-    return Tensor(drawn.astype(_dtype(values), copy=False) if drawn.dtype.kind == "f" else drawn)
+        return draw(law, *values, size=size, **options)
+    drawn = np.asarray(draw(law, *[on_host(raw(x)) for x in values], size=size, **options))
+    drawn = drawn.astype(_dtype(values), copy=False) if drawn.dtype.kind == "f" else drawn
+    return Tensor(constants_beside(device_among(values), drawn))
 
 
 def refuse_gradient(law: str, parameter: str, x: Any, hint: str) -> None:
@@ -105,11 +105,16 @@ def check(law: str, parameter: str, x: Any, *, positive: bool = False) -> None:
         If it is.
     """
     x = raw(x)
-    if isinstance(x, (np.ndarray, np.generic, int, float)):
-        wrong = np.any(np.asarray(x) <= 0) if positive else np.any(np.asarray(x) < 0)
+    if isinstance(x, (np.ndarray, np.generic, int, float)) or lies_on_device(x):
+        wrong = np.any(as_array(x) <= 0) if positive else np.any(as_array(x) < 0)
         if wrong:
             wanted = "positive" if positive else "0 or more"
             raise ValueError(f"random.{law} takes a {parameter} that is {wanted}; got {x!r}.")
+
+
+def device_among(parameters: Sequence[Any]) -> Any:
+    """Give the first parameter whose values lie on a device, None where all are of NumPy."""
+    return next((raw(x) for x in parameters if lies_on_device(raw(x))), None)
 
 
 def _dtype(parameters: Sequence[Any]) -> Any:
@@ -139,15 +144,21 @@ class Draw:
         self.shape = _common_shape(law, read_size(size), [np.shape(x) for x in parameters])
         self.dtype = _dtype(parameters)
         self.key = next_key()
+        self.like = device_among(parameters)
 
     def times(self, scale: Any, *law: Any) -> Any:
         """Give `scale` times noise from `law`."""
-        return rules.scaled_noise(scale, law, self.key, self.shape, self.dtype)
+        return self._times(self.key, scale, *law)
+
+    def _times(self, key: Key, scale: Any, *law: Any) -> Any:
+        if self.like is not None and np.ndim(scale) == 0 and not hasattr(scale, "__array_ufunc__"):
+            scale = constants_beside(self.like, np.asarray(scale, self.dtype))
+        return rules.scaled_noise(scale, law, key, self.shape, self.dtype)
 
     def gamma(self, a: Any, part: str | None = None) -> Any:
         """Give a draw of the standard gamma distribution of shape `a`, differentiable in it."""
         key = self.key if part is None else self.key.fold(part)
-        a = a if hasattr(a, "dtype") else self.dtype.type(a)
+        a = a if hasattr(a, "dtype") else constants_beside(self.like, self.dtype.type(a))
         static = {"key": key, "shape": self.shape, "dtype": self.dtype}
         return apply(rules.STANDARD_GAMMA, (a,), static)
 
@@ -157,5 +168,5 @@ class Draw:
         A draw of shape a is one of shape a + 1 times u**(1/a).
         """
         key = self.key.fold(part, "power")
-        power = rules.scaled_noise(1 / a, ("log of uniform",), key, self.shape, self.dtype)
+        power = self._times(key, 1 / a, "log of uniform")
         return np.log(self.gamma(a + 1, part)) + power

@@ -15,6 +15,7 @@ from optlab.autograd.random.parameters import (
 )
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend import random as keys
+from optlab.backend.arrays import on_host
 
 
 def seed(seed: int | None = None) -> None:
@@ -97,7 +98,7 @@ def choice(
     """
     a, p = given(a, p)
     refuse_gradient("choice", "p", p, SCORE_FUNCTION)
-    options = {"replace": replace, "p": raw(p), "shuffle": shuffle}
+    options = {"replace": replace, "p": on_host(raw(p)), "shuffle": shuffle}
     if not isinstance(a, Tensor):
         return draw("choice", a, size=size, axis=axis, **options)
     if a.ndim == 0:

@@ -16,7 +16,7 @@ from optlab.autograd.rules.recurrence import (
     reversed_recurrence,
 )
 from optlab.autograd.rules.reductions import below_infinity
-from optlab.backend.arrays import constants_beside
+from optlab.backend.arrays import constants_beside, on_host
 
 
 def _cumsum(g: Any, shape: Shape, axis: int | None) -> Any:
@@ -111,13 +111,13 @@ def add_reduceat(x: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
     >>> add_reduceat(np.arange(4.0), [0, 3])
     array([3., 3.])
     """
-    return np.add.reduceat(x, indices, axis, dtype)
+    return np.add.reduceat(x, constants_beside(x, indices), axis, dtype)
 
 
 def _segments(g: Any, shape: Shape, indices: Any, axis: int) -> Any:
     """Give every element the gradients of the sums that it is in."""
     n, g = shape[axis], last(g, axis)
-    start = np.asarray(indices)
+    start = np.asarray(on_host(indices))
     following = np.append(start[1:], n)
     length = np.where(following > start, following - start, 1)
     of_segment = np.repeat(np.arange(start.size), length)

@@ -123,7 +123,8 @@ def _svd(g: Any, y: Any, hermitian: bool = False) -> Any:
 
 
 def _singular_values(g: Any, x: Any, hermitian: bool = False) -> Any:
-    u, _, vh = np.linalg.svd(x, full_matrices=False, hermitian=hermitian)
+    options: dict[str, Any] = {"hermitian": True} if hermitian else {}
+    u, _, vh = np.linalg.svd(x, full_matrices=False, **options)
     by_x = (u * row(g)) @ vh
     return symmetrised(by_x) if hermitian else by_x
 
@@ -132,7 +133,7 @@ SVD = rule(np.linalg.svd, _svd, static="full_matrices compute_uv hermitian", sev
 #: ``svdvals``, and ``svd`` with compute_uv=False.
 SINGULAR_VALUES = Operation(
     "svdvals",
-    lambda x, hermitian=False: np.linalg.svd(x, compute_uv=False, hermitian=hermitian),
+    lambda x, **options: np.linalg.svd(x, compute_uv=False, **options),
     [_singular_values],
     ["x"],
     ["hermitian"],

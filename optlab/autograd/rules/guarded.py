@@ -84,7 +84,7 @@ def kept(g: Any, mask: Any) -> Any:
     if _are_large(g, mask) and mask.dtype == bool and np.isfinite(g).all():
         # For masks without a pattern, ten times as fast as a choice. 0.0 takes the sign from -0.0.
         return g * mask + 0.0
-    return np.where(mask, g, 0.0)
+    return _where(mask, g, 0.0)
 
 
 def nothing(g: Any) -> Any:
@@ -96,26 +96,35 @@ def nothing(g: Any) -> Any:
     >>> nothing(np.array([np.inf, 2.0]))
     array([0., 0.])
     """
-    return np.zeros(g.shape, g.dtype) if type(g) is np.ndarray else np.where(False, g, 0.0)
+    if type(g) is np.ndarray:
+        return np.zeros(g.shape, g.dtype)
+    return _where(False, g, 0.0)
 
 
 def _product(a: Any, b: Any) -> Any:
     if _has_no_zero(a) or (_are_large(a, b) and np.isfinite(b).all()):
         return a * b
-    return a * np.where(a, b, 0.0)
+    return a * _where(a, b, 0.0)
 
 
 def _quotient(a: Any, b: Any) -> Any:
     if _has_no_zero(a) or (_are_large(a, b) and (np.abs(b) > 0).all()):
         return a / b
-    return a / np.where(a, b, 1.0)
+    return a / _where(a, b, 1.0)
 
 
 def _has_no_zero(a: Any) -> bool:
     """Say whether `a` is surely without zeros; only NumPy's own arrays are looked into."""
     if type(a) is np.ndarray:
         return np.count_nonzero(a) == a.size if a.size < LARGE else bool(a.all())
-    return isinstance(a, np.generic) and bool(a)
+    return isinstance(a, (np.generic, int, float)) and bool(a)
+
+
+def _where(condition: Any, x: Any, other: float) -> Any:
+    """Choose between `x` and a number, also where the condition is one for all elements."""
+    if isinstance(condition, (bool, int, float)) and not isinstance(x, _PLAIN):
+        condition = np.full_like(x, condition, dtype=bool)  # CuPy chooses by arrays only
+    return np.where(condition, x, other)
 
 
 def _are_large(a: Any, b: Any) -> bool:

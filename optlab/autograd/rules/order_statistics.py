@@ -24,7 +24,7 @@ from optlab.autograd.rules.folding import (
     unfolded,
 )
 from optlab.autograd.rules.indexing import scattered
-from optlab.backend.arrays import constants_beside
+from optlab.backend.arrays import constants_beside, on_host
 
 
 def _to_neighbours(g: Any, x: Any, axis: Axis, position: Any) -> Any:
@@ -76,7 +76,7 @@ def _nanmedian(g: Any, x: Any, axis: Axis) -> Any:
 def _quantile(g: Any, x: Any, q: Any, axis: Axis, method: str) -> Any:
     g = _one_row_each(g, x.shape, axis, q)
     n = folded_last(x, axis).shape[-1]
-    position = np.quantile(np.arange(float(n)), np.ravel(q), method=method)  # type: ignore[call-overload]
+    position = np.quantile(np.arange(float(n)), np.ravel(on_host(q)), method=method)  # type: ignore[call-overload]
     return _to_neighbours(g, x, axis, position)
 
 

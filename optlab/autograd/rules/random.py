@@ -159,8 +159,8 @@ def triangular(left: Any, mode: Any, right: Any, key: Key, shape: Shape, dtype: 
 
 
 def _triangular(left: Any, mode: Any, right: Any, key: Key, shape: Shape, dtype: Any) -> Any:
-    u = noise(("random",), key, shape, dtype, like=left)
     base = right - left
+    u = noise(("random",), key, shape, dtype, like=base + mode)
     rising = left + np.sqrt(u * ((mode - left) * base))
     falling = right - np.sqrt((1 - u) * ((right - mode) * base))
     return np.where(u <= (mode - left) / base, rising, falling)

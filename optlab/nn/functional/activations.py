@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
+from optlab.autograd.rules import reductions
 from optlab.autograd.rules.elementwise import TANH
 from optlab.autograd.tensor import Tensor, apply
 from optlab.nn.functional.shared import scores
@@ -37,7 +38,7 @@ def tanh(x: Any) -> Tensor:
 
 
 def _log_softmax(x: Any, axis: int = -1) -> Any:
-    shifted = x - np.maximum.reduce(x, axis=axis, keepdims=True)
+    shifted = x - reductions.MAX.forward(x, axis=axis, keepdims=True)
     shifted -= np.log(np.add.reduce(np.exp(shifted), axis=axis, keepdims=True))
     return shifted
 

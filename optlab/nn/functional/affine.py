@@ -12,7 +12,7 @@ from optlab.autograd.rules.elementwise import MULTIPLY
 from optlab.autograd.rules.linear_algebra import MATMUL
 from optlab.autograd.sparse import TAKE_ROWS
 from optlab.autograd.tensor import Tensor, apply, raw
-from optlab.backend.arrays import as_array, copied
+from optlab.backend.arrays import as_array, constants_beside, copied
 from optlab.backend.callers import stack_level_outside
 from optlab.backend.ensemble import members_of
 
@@ -142,4 +142,4 @@ def embedding(x: Any, weight: Any, padding_idx: int | None = None, sparse: bool 
     if not -count <= padding_idx < count:
         raise IndexError(f"padding_idx must be one of the {count} rows; got {padding_idx}.")
     present = (rows != padding_idx % count)[..., None]
-    return apply(MULTIPLY, (found, present.astype(found.dtype)))
+    return apply(MULTIPLY, (found, constants_beside(found, present.astype(found.dtype))))

@@ -9,7 +9,7 @@ import numpy as np
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.indexing import getitem
 from optlab.autograd.tensor import Tensor, apply, raw
-from optlab.backend.arrays import copied
+from optlab.backend.arrays import constants_beside, copied
 from optlab.backend.ensemble import members_of
 from optlab.nn.functional.activations import LOG_SOFTMAX
 from optlab.nn.functional.shared import scores
@@ -22,7 +22,8 @@ def _picked(x: Any, labels: Any, scale: float) -> Any:
 
 def _one_hot(g: Any, labels: Any, scale: float, shape: Any) -> Any:
     """Give g * scale at (i, labels[i]) and 0 elsewhere."""
-    return (labels[:, None] == np.arange(shape[1])) * (g * scale)
+    mine = labels[:, None] == constants_beside(labels, np.arange(shape[1]))
+    return constants_beside(g, mine) * (g * scale)
 
 
 PICKED_SUM = rule(
