@@ -76,8 +76,9 @@ def check_forward(node: Any, values: Any, y: Any) -> None:
     code = linecache.getline(name, number).strip()
     _lines[node] = f"{name}, line {number}" + (f": {code}" if code else "")
     names = node.operation.inputs
-    for i, output in enumerate(y if node.operation.several else (y,)):
-        which = f" (output {i})" if node.operation.several else ""
+    values = _flat(values)
+    for i, output in enumerate(y if isinstance(y, tuple) else (y,)):
+        which = f" (output {i})" if isinstance(y, tuple) else ""
         _check(node, f"{node.operation.name!r} gave", output, values, names, which)
 
 
@@ -91,8 +92,15 @@ def check_backward(node: Any, position: int, part: Any, g: Any, saved: Any) -> N
     names = ["the arriving gradient", *(known.get(source, "") for source in sources)]
     what = f"the derivative of {operation.name!r} for {inputs[position]} is"
     arrived = list(g.arrived.values()) if hasattr(g, "arrived") else [g]
-    values = [raw(x) for x in (*arrived[:1], *saved)]
-    _check(node, what, raw(part), values, names, "")
+    others = _flat([*arrived[1:], *saved])
+    values = [raw(x) for x in (arrived[0], *saved, *others)]
+    for gradient in part.arrived.values() if hasattr(part, "arrived") else (part,):
+        _check(node, what, raw(gradient), values, names, "")
+
+
+def _flat(values: Any) -> list[Any]:
+    """Give values with tuples taken apart: the outputs of an operation that has several."""
+    return [x for value in values for x in (_flat(value) if isinstance(value, tuple) else [value])]
 
 
 def _check(node: Any, what: str, y: Any, values: Any, names: Any, which: str) -> None:

@@ -78,9 +78,12 @@ def _check(
     u = numbers.standard_normal(np.shape(value))
     gradients = pullback(u)
     for position, (x, gradient) in enumerate(zip(points, gradients, strict=True)):
+        # Each order puts the gradient that arrives before the function's own arguments.
+        own = position - (level - 1)
+        which = f"argument {own}" if own >= 0 else "the arriving gradient"
         if gradient.shape != x.shape:
             raise AssertionError(
-                f"order {level}: the derivative of {name} for argument {position} has shape "
+                f"order {level}: the derivative of {name} for {which} has shape "
                 f"{gradient.shape}, but the argument has shape {x.shape}."
             )
         v = numbers.standard_normal(x.shape)
@@ -92,7 +95,7 @@ def _check(
         theirs = float(np.sum(u * difference)) / (2 * step)
         if not abs(ours - theirs) <= absolute + relative * abs(theirs):
             raise AssertionError(
-                f"order {level}: the derivative of {name} for argument {position} is {ours!r}, "
+                f"order {level}: the derivative of {name} for {which} is {ours!r}, "
                 f"finite differences give {theirs!r}."
             )
     if level < order:

@@ -14,7 +14,7 @@ import numpy as np
 from optlab.autograd.composed import COMPOSED, not_covered
 from optlab.autograd.operation import TABLE
 from optlab.autograd.rules import cumulative, reductions
-from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.autograd.tensor import Tensor, apply, needs_grad, raw
 from optlab.autograd.universal import with_options
 from optlab.backend.arrays import refuse_mixture
 
@@ -70,12 +70,12 @@ REDUCTIONS: dict[str, dict[Any, Any]] = {
 def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
     """Answer a call of a ufunc, or of its methods."""
     out = kwargs.pop("out", None)
-    if method == "at" and (isinstance(inputs[0], Tensor) or _needs_grad(inputs)):
+    if method == "at" and (isinstance(inputs[0], Tensor) or needs_grad(inputs)):
         raise TypeError(
             f"np.{ufunc.__name__}.at writes in place, which would lose the gradient of a Tensor. "
             "Build the sum with np.where, or by indexing and addition."
         )
-    if not _needs_grad(inputs) and not (out and any(isinstance(x, Tensor) for x in out)):
+    if not needs_grad(inputs) and not (out and any(isinstance(x, Tensor) for x in out)):
         known = ufunc in TABLE or ufunc in COMPOSED or method != "__call__"
         if not known or out is not None:
             function = ufunc if method == "__call__" else getattr(ufunc, method)
@@ -108,7 +108,7 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
         if function is not None:
             kwargs.setdefault("axis", 0)
             return array_function(function, inputs, kwargs)
-        if ufunc in PLAIN or not _needs_grad(inputs):
+        if ufunc in PLAIN or not needs_grad(inputs):
             return getattr(ufunc, method)(*[raw(x) for x in inputs], **kwargs)
     elif method == "outer":
         a, b = inputs
@@ -124,7 +124,7 @@ def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         return composed(*args, **kwargs)
     has_rule = composed is not None or function in TABLE
     if not has_rule and not (
-        _needs_grad(args) or _needs_grad(kwargs) or _writes_into_tensor(function, args)
+        needs_grad(args) or needs_grad(kwargs) or _writes_into_tensor(function, args)
     ):
         return _called(function, _raw_everywhere(args), _raw_everywhere(kwargs))
     if kwargs.get("out") is not None:
@@ -157,17 +157,6 @@ def _called(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     except TypeError:
         refuse_mixture(function.__name__, (*args, *kwargs.values()))
         raise
-
-
-def _needs_grad(x: Any) -> bool:
-    """Say whether a Tensor that needs a gradient is among nested tuples, lists and dicts."""
-    if isinstance(x, Tensor):
-        return x.node is not None
-    if isinstance(x, dict):
-        x = x.values()
-    elif not isinstance(x, (tuple, list)):
-        return False
-    return any(_needs_grad(part) for part in x)
 
 
 def _writes_into_tensor(function: Any, args: tuple[Any, ...]) -> bool:

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd import saving, several, writes
+from optlab.autograd import anomaly, saving, several, writes
 from optlab.autograd.extras import extras
+from optlab.autograd.hooks import read_only
 from optlab.autograd.mode import grad_mode, recording
 from optlab.autograd.operation import Operation, Recipe
 from optlab.autograd.tape import Node
-from optlab.autograd.tensor import Tensor, raw
+from optlab.autograd.tensor import Tensor, needs_grad, raw
 from optlab.backend import events
 from optlab.backend.arrays import as_array
 
@@ -169,22 +170,33 @@ class Function:
                 f"{cls.__name__}.apply got a Tensor that needs a gradient by keyword; gradients go "
                 "to positional arguments only."
             )
+        for i, x in enumerate(args):
+            if isinstance(x, (tuple, list, dict)) and needs_grad(x):
+                raise TypeError(
+                    f"{cls.__name__}.apply got a {type(x).__name__} that holds Tensors that need a "
+                    f"gradient as argument {i}; give each of them as an argument of its own."
+                )
         ctx = Context(args)
-        given = [Tensor(x.data) if isinstance(x, Tensor) else x for x in args]
+        given = [Tensor(read_only(x.data)) if isinstance(x, Tensor) else x for x in args]
+        ctx._inputs = given
         with grad_mode(False):
             returned = cls.forward(ctx, *given, **kwargs)
         many = isinstance(returned, (tuple, list))
-        outputs = [_output(cls, x, args) for x in (returned if many else [returned])]
+        parts = list(returned) if many else [returned]
+        constant = [id(raw(x)) in ctx._constants for x in parts]
+        outputs = [_output(cls, x, given) for x in parts]
         if not any(ctx.needs_input_grad) or not recording.on:
             tensors = [Tensor(x) for x in outputs]
             return tuple(tensors) if many else tensors[0]
         node = _node_of(cls, ctx, args, outputs, many)
         ctx._settle(node, outputs)
+        if extras.on and anomaly.mode.depth:
+            anomaly.check_forward(node, given, tuple(outputs) if many else outputs[0])
         if events.operation_recorded.listeners:
             events.operation_recorded.publish(node)
         tensors = list(several.outputs_of(node, outputs)) if many else [Tensor(outputs[0], node)]
-        for t in tensors:
-            if id(t.data) in ctx._constants:
+        for t, is_constant in zip(tensors, constant, strict=True):
+            if is_constant:
                 t.node = None
         return tuple(tensors) if many else tensors[0]
 

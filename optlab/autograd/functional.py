@@ -211,6 +211,11 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
     >>> tangent
     array([ 2., 40.])
     """
+    if not isinstance(args, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise TypeError(
+            "jvp takes the arguments and the tangents as tuples: ol.jvp(f, (x,), (v,)); got "
+            f"{type(args).__name__} and {type(tangents).__name__}."
+        )
     args, tangents = tuple(args), tuple(tangents)
     if len(args) != len(tangents):
         raise TypeError(

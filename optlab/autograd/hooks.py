@@ -18,7 +18,7 @@ def run_hooks(node: Any, g: Any) -> Any:
     g = whole(g)
     for hook in node.hooks:
         with grad_mode(isinstance(g, Tensor)):
-            replaced = hook(g if isinstance(g, Tensor) else Tensor(_read_only(g)))
+            replaced = hook(g if isinstance(g, Tensor) else Tensor(read_only(g)))
         if replaced is None:
             continue
         keeps_graph = isinstance(g, Tensor) and isinstance(replaced, Tensor)
@@ -37,8 +37,8 @@ def run_hooks(node: Any, g: Any) -> Any:
     return g
 
 
-def _read_only(g: Any) -> Any:
-    """Give a view that a hook cannot write through: other Tensors may share this gradient."""
+def read_only(g: Any) -> Any:
+    """Give a view that nobody can write through: others share this memory."""
     if not isinstance(g, np.ndarray):
         return g
     view = g.view()

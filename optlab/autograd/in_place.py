@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optlab.autograd import writes
+from optlab.autograd import anomaly, writes
 from optlab.autograd.extras import extras
 from optlab.autograd.mode import recording
 from optlab.autograd.operation import Operation, as_one, rule
@@ -90,9 +90,10 @@ def write_item(t: Tensor, index: Any, value: Any) -> None:
     _refuse_leaf(t, "t[i] = x", "np.where, np.concatenate or optlab.numpy.stack")
     node = value.node if isinstance(value, Tensor) else None
     if not recording.on or (t.node is None and node is None):
+        before = t.data
         data = _own_memory(t, raw(value))
         data[index] = placed_beside(data, raw(value), "what is written")
-        _note_overwritten(t, _writer("item assignment"))
+        _note_overwritten(t, before, _writer("item assignment"))
         return
     data = _own_memory(t, raw(value))
     covered = extras.on and writes.same_memory(data[index], raw(value))
@@ -117,6 +118,8 @@ def write_item(t: Tensor, index: Any, value: Any) -> None:
         t.shape,
         t.dtype,
     )
+    if extras.on and anomaly.mode.depth:
+        anomaly.check_forward(made, (new,), data)
     if events.operation_recorded.listeners:
         events.operation_recorded.publish(made)
     _stand_at(t, made, _writer("item assignment"))
@@ -154,19 +157,21 @@ def combine(t: Tensor, symbol: str, other: Any) -> Tensor:
         # A single number, or another kind of array than t has, cannot be written to: put in place.
         t.data, t.node = new, result.node or t.node
         return t
+    before = t.data
     data = _own_memory(t)
     data[...] = new
     if result.node is not None:
         _stand_at(t, result.node, _writer(f"{symbol}="))
     else:
-        _note_overwritten(t, _writer(f"{symbol}="))
+        _note_overwritten(t, before, _writer(f"{symbol}="))
     return t
 
 
 def overwrite(t: Tensor, values: Any, writer: str) -> None:
     """Write `values` over those of `t`, unrecorded: what initialisers and ``set_value`` do."""
+    before = t.data
     _own_memory(t)[...] = values
-    _note_overwritten(t, writer)
+    _note_overwritten(t, before, writer)
 
 
 def _refuse_leaf(t: Tensor, what: str, instead: str) -> None:
@@ -187,28 +192,38 @@ def _own_memory(t: Tensor, new: Any = None) -> Any:
     """Give an array of `t` that may be written to: its own, or a copy that becomes its own.
 
     Where `new`, which is to be written, has values for each member of an ensemble, so has the copy.
+
+    Raises
+    ------
+    TypeError
+        If others share the memory and must not see it written: a gradient that a hook is given, an
+        argument of `Function.forward`.
     """
     data = t.data
     if isinstance(new, EnsembleArray) and not isinstance(data, EnsembleArray):
         t.data = np.zeros_like(new, shape=data.shape, dtype=data.dtype) + data
-        return t.data
-    if isinstance(data, np.generic):
+    elif isinstance(data, np.generic):
         t.data = np.array(data)
     elif not getattr(getattr(data, "flags", None), "writeable", True):
-        t.data = data.copy()
+        if 0 not in data.strides or not data.size:
+            raise TypeError(
+                f"the memory of this Tensor of shape {t.shape} is shared by others and read-only. "
+                "Make a new value (g = g * 2 in place of g *= 2) and give that back."
+            )
+        t.data = data.copy()  # stretched by broadcasting: an element stands in many places
     return t.data
 
 
 def _stand_at(t: Tensor, node: Any, writer: str) -> None:
     """Put `t` at the node that made its new values."""
-    through_view = t.node is None and writes.owner_of(t.data) is not t.data
     t.node = node
-    writes.note(t.data, writer, node.order, through_view)
+    writes.note(t.data, writer, node.order)
 
 
-def _note_overwritten(t: Tensor, writer: str) -> None:
+def _note_overwritten(t: Tensor, before: Any, writer: str) -> None:
+    """Note an unrecorded write to the memory that `t` had `before`, if it still has it."""
     leaf = None if t.node is None else t.node.source
-    if leaf is not None:
+    if leaf is not None and t.data is before:
         leaf.overwritten(writer)
     else:
         writes.note(t.data, writer)

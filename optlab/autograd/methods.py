@@ -28,6 +28,18 @@ def _called(function: Any, *args: Any, **options: Any) -> Tensor:
     return result
 
 
+#: What users of other libraries ask a Tensor for, and what it is called here.
+ELSEWHERE = {
+    "clone": "t.copy()", "unsqueeze": "np.expand_dims(t, axis)", "permute": "t.transpose(axes)",
+    "requires_grad_": "t.requires_grad = True", "zero_": "t.grad = None", "dim": "t.ndim",
+    "cat": "np.concatenate", "matmul": "t @ u", "mm": "t @ u", "numel": "t.size", "pow": "t ** n",
+    "add_": "t += u", "mul_": "t *= u", "fill_": "t[...] = value", "double": "t.astype('float64')",
+    "float": "t.astype('float32')", "long": "t.astype('int64')", "abs": "abs(t)",
+    "sigmoid": "ol.nn.functional.sigmoid(t)", "relu": "ol.nn.functional.relu(t)",
+    "stop_gradient": "t.requires_grad = False", "gradient": "t.grad", "cuda": "t.to('gpu')",
+}  # fmt: skip
+
+
 class ArrayMethods:
     """``t.sum()``, ``t.reshape(...)`` and the like: each is one operation of the table."""
 
@@ -35,6 +47,16 @@ class ArrayMethods:
 
     data: Any
     node: Any
+
+    if not TYPE_CHECKING:  # a checker of types would take it for every attribute there is
+
+        def __getattr__(self, name: str) -> Any:  # only asked for what is not there
+            said = f"a Tensor has no attribute {name!r}"
+            if name in ELSEWHERE:
+                said += f"; write {ELSEWHERE[name]}"
+            elif callable(getattr(np, name, None)):
+                said += f"; write np.{name}(t)"
+            raise AttributeError(said)
 
     def sum(
         self,

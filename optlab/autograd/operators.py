@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -209,11 +210,14 @@ class Operators:
 
 
 def _plain(index: Any) -> Any:
-    """Take the arrays out of the Tensors in an index."""
-    if isinstance(index, Operators):
-        return index.data
+    """Take the arrays out of the Tensors in an index, and copy those that others may write to."""
+    if isinstance(index, (int, slice)):
+        return index
     if isinstance(index, tuple):
-        return tuple(part.data if isinstance(part, Operators) else part for part in index)
+        return tuple(map(_plain, index))
+    if isinstance(index, (list, np.ndarray, Operators)):
+        # Backward reads the index again, and the caller may go on writing to his own.
+        return copy.deepcopy(index) if isinstance(index, list) else engine.raw(index).copy()
     return index
 
 

@@ -36,6 +36,11 @@ class Run:
     def __init__(
         self, f: Callable[..., Any], args: tuple[Any, ...], argnums: Sequence[int], kwargs: Any
     ) -> None:
+        if not callable(f):
+            raise TypeError(
+                f"a transform takes a function; got {type(f).__name__}. Write ol.grad(f)(x), not "
+                "ol.grad(f(x))."
+            )
         enabled = recording.on
         filled = list(args)
         self.inputs: list[Tensor] = []
@@ -94,10 +99,14 @@ class Run:
                 create_graph=self.watched,
                 retain_graph=retain_graph or self.watched,
             )
-        return [
-            self.hand_out(np.zeros_like(x) if g is None else g)
-            for x, g in zip(self.given, found, strict=True)
-        ]
+        # What is handed out may be written to: no two gradients, nor the seed, share memory.
+        shared = {id(raw(seed)), id(self.value.data)}
+        gradients = []
+        for x, g in zip(self.given, found, strict=True):
+            handed = self.hand_out(np.zeros_like(x) if g is None else g)
+            gradients.append(_alone(handed, shared))
+            shared.add(id(raw(handed)))
+        return gradients
 
     def built(self, parts: list[Any]) -> list[Any]:
         """Put one thing for each input together again: one container for each argument."""
@@ -131,6 +140,16 @@ class Run:
             cut.append(np.reshape(joined[start : start + part.size], part.shape))
             start += part.size
         return cut
+
+
+def _alone(handed: Any, shared: set[int]) -> Any:
+    """Give a gradient in memory of its own, where that is not so already."""
+    array = raw(handed)
+    if not isinstance(array, np.ndarray) or getattr(handed, "node", None) is not None:
+        return handed  # what is recorded is watched by the tape
+    if id(array) not in shared and array.base is None and array.flags.writeable:
+        return handed
+    return Tensor(array.copy()) if isinstance(handed, Tensor) else array.copy()
 
 
 def _result(f: Callable[..., Any], value: Any) -> Tensor:
@@ -171,6 +190,10 @@ def _entry(x: Any, traced: bool) -> Tensor:
 def positions(argnums: Argnums, args: tuple[Any, ...]) -> tuple[list[int], bool]:
     """Read `argnums`; say also whether it was a single number."""
     single = isinstance(argnums, (int, np.integer))
+    if not single and (isinstance(argnums, str) or not hasattr(argnums, "__iter__")):
+        raise TypeError(
+            f"argnums says which positional arguments, as a number or several; got {argnums!r}."
+        )
     numbers = [int(argnums)] if single else [int(i) for i in argnums]  # type: ignore[arg-type, union-attr]
     for i in numbers:
         if not -len(args) <= i < len(args):

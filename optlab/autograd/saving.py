@@ -8,6 +8,7 @@ from typing import Any
 
 from optlab.autograd.extras import extras
 from optlab.autograd.mode import recording
+from optlab.autograd.several import collected
 
 Pack = Callable[[Any], Any]
 Unpack = Callable[[Any], Any]
@@ -82,12 +83,23 @@ class Packed:
         """Give the saved values back."""
         was_on, recording.on = recording.on, False
         try:
-            return tuple(
-                value.restored(self.unpack) if isinstance(value, _PackedArray) else value
-                for value in self.values
-            )
+            return tuple(_restored(value, self.unpack) for value in self.values)
         finally:
             recording.on = was_on
+
+
+def _packed(value: Any, pack: Pack) -> Any:
+    """Pack an array, or each of several outputs; shapes and numbers stay as they are."""
+    if isinstance(value, tuple) and any(hasattr(part, "dtype") for part in value):
+        return collected(value, [_packed(part, pack) for part in value])
+    is_array = hasattr(value, "dtype") and hasattr(value, "shape")
+    return _PackedArray(value, pack) if is_array else value
+
+
+def _restored(value: Any, unpack: Unpack) -> Any:
+    if isinstance(value, tuple):
+        return collected(value, [_restored(part, unpack) for part in value])
+    return value.restored(unpack) if isinstance(value, _PackedArray) else value
 
 
 class _PackedArray:
@@ -120,11 +132,7 @@ def packed(values: tuple[Any, ...]) -> Any:
     pack, unpack = _hooks.stack[-1]
     was_on, recording.on = recording.on, False
     try:
-        kept = tuple(
-            _PackedArray(value, pack) if hasattr(value, "dtype") and hasattr(value, "shape")
-            else value
-            for value in values
-        )  # fmt: skip
+        kept = tuple(_packed(value, pack) for value in values)
     finally:
         recording.on = was_on
     return Packed(kept, unpack)

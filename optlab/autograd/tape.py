@@ -19,6 +19,7 @@ from optlab.autograd.hooks import run_hooks
 from optlab.autograd.mode import grad_mode, recording
 from optlab.backend import events
 from optlab.backend.arrays import zeros_beside
+from optlab.backend.ensemble import EnsembleArray, EnsembleError
 
 if TYPE_CHECKING:
     from optlab.autograd.operation import Operation, Recipe
@@ -47,6 +48,8 @@ class Leaf:
     grad
         The gradient collected so far: an array, a Tensor (after ``create_graph=True``), `ZERO` or
         None.
+    made_at : int
+        When it was made, on the clock that also numbers nodes.
     live : bool
         Whether somebody may still ask for its gradient; a transform's own leaf dies with its run.
     overwritten_at : int
@@ -55,8 +58,8 @@ class Leaf:
     """
 
     __slots__ = (
-        "__weakref__", "dtype", "grad", "hooks", "live", "name", "overwritten_at", "shape",
-        "writer",
+        "__weakref__", "dtype", "grad", "hooks", "live", "made_at", "name", "overwritten_at",
+        "shape", "writer",
     )  # fmt: skip
 
     edges: tuple[Any, ...] = ()
@@ -74,6 +77,7 @@ class Leaf:
         self.grad: Any = None
         self.hooks: list[Hook] | None = None
         self.live = True
+        self.made_at = next(writes.clock)
         self.overwritten_at = 0
         self.writer = ""
 
@@ -350,7 +354,14 @@ def backpropagate(
                 g = run_hooks(leaf, g)
             if useful is not None:
                 found[leaf] = g
-            elif leaf.grad is None or leaf.grad is ZERO:
+                continue
+            if g.__class__ is EnsembleArray and g.level > leaf.made_at:
+                raise EnsembleError(
+                    "backward() inside vmap would leave a Tensor from outside with a gradient for "
+                    "each example. Return gradients instead: ol.vmap(ol.grad(loss))(...), or call "
+                    "backward() on the sum of what vmap gives."
+                )
+            if leaf.grad is None or leaf.grad is ZERO:
                 leaf.grad = g
             else:
                 with grad_mode(create_graph):

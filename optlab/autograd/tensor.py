@@ -185,10 +185,10 @@ class Tensor(Operators, ArrayMethods):
     def detach(self) -> Tensor:
         """Give the same values cut off from the tape: no gradient passes through the result.
 
-        The memory is shared, except with a Tensor that was written to through a view.
+        The memory is shared, except with a Tensor that was written to in place.
         """
         record = writes.record_of(self.data)
-        if record is not None and record.through_view and self.node is not None:
+        if record is not None and record.order and self.node is not None:
             return Tensor(self.data.copy())
         return Tensor(self.data)
 
@@ -225,8 +225,8 @@ class Tensor(Operators, ArrayMethods):
             raise refusal(
                 self,
                 "making a NumPy array of it",
-                "np.stack([...]), or import optlab.numpy as np, whose array, full and sum keep the "
-                "gradient; .detach() or .numpy() where no gradient is wanted",
+                "np.stack([...]), or import optlab.numpy as np, whose array, full, sum and random "
+                "keep the gradient; .detach() or .numpy() where no gradient is wanted",
             )
         if lies_on_device(self.data):
             raise MixedArraysError(
@@ -239,7 +239,12 @@ class Tensor(Operators, ArrayMethods):
 
     def __float__(self) -> float:
         if self.node is not None:
-            raise refusal(self, "float()", ".item() (or .detach() first)")
+            raise refusal(
+                self,
+                "float()",
+                "np.exp(t) and the like in place of math.exp(t), which keep the gradient; .item() "
+                "only where no gradient is wanted",
+            )
         return float(self.data)
 
     def __int__(self) -> int:
@@ -443,6 +448,17 @@ def refusal(t: Any, call: str, instead: str) -> SilentDetachError:
         f"{call} would silently cut a Tensor of shape {t.shape} off from its gradient. "
         f"Write {instead}."
     )
+
+
+def needs_grad(x: Any) -> bool:
+    """Say whether a Tensor that needs a gradient is among nested tuples, lists and dicts."""
+    if isinstance(x, Tensor):
+        return x.node is not None
+    if isinstance(x, dict):
+        x = x.values()
+    elif not isinstance(x, (tuple, list)):
+        return False
+    return any(needs_grad(part) for part in x)
 
 
 def raw(x: Any) -> Any:

@@ -45,18 +45,15 @@ class Record:
     order : int
         The number of the node that wrote last, 0 if no recorded operation did. A Tensor on the same
         memory whose node is older no longer says where its values come from.
-    through_view : bool
-        Whether values that need a gradient came in through a view of a Tensor that needs none.
     """
 
-    __slots__ = ("order", "owner", "through_view", "time", "writer")
+    __slots__ = ("order", "owner", "time", "writer")
 
     def __init__(self, owner: Any) -> None:
         self.owner = owner
         self.time = 0
         self.writer = ""
         self.order = 0
-        self.through_view = False
 
 
 _RECORDS: dict[int, Record] = {}
@@ -77,7 +74,7 @@ def record_of(array: Any) -> Record | None:
     return _RECORDS.get(id(owner_of(array))) if _RECORDS else None
 
 
-def note(array: Any, writer: str, order: int = 0, through_view: bool = False) -> None:
+def note(array: Any, writer: str, order: int = 0) -> None:
     """Note that the memory of `array` has been written to."""
     owner = owner_of(array)
     key = id(owner)
@@ -93,7 +90,6 @@ def note(array: Any, writer: str, order: int = 0, through_view: bool = False) ->
     record.time = times.last_write = next(clock)
     record.writer = writer
     record.order = max(record.order, order)
-    record.through_view = through_view
 
 
 def writer_since(time: int, values: Iterable[Any]) -> str | None:
@@ -124,9 +120,7 @@ def check_fresh(tensors: Iterable[Any]) -> None:
         record = record_of(t.data) if isinstance(t, Tensor) else None
         if record is None or not record.order:
             continue
-        if (record.through_view and t.node is None) or (
-            t.node is not None and t.node.order < record.order
-        ):
+        if t.node is None or t.node.order < record.order:
             raise RuntimeError(
                 f"the memory of this Tensor of shape {t.shape} was written to through another "
                 f"Tensor ({record.writer}), so its own gradient would be wrong. Write to the whole "

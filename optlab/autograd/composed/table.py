@@ -21,8 +21,10 @@ def composed(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., An
 
 def not_covered(name: str) -> TypeError:
     """Give the error for a function that has no rule, with what to write instead."""
+    function, _, remark = name.partition(" ")
+    said = f" ({remark})" if remark else ""
     return TypeError(
-        f"np.{name} has no derivative rule for Tensors yet. Write it with functions that have "
-        f"one, add a rule (optlab.autograd.rule), or use np.{name}(t.detach().numpy()) if no "
-        "gradient is needed."
+        f"np.{function}{said} has no derivative rule for Tensors. Write it with functions that "
+        "have one, or as an operation of your own, an ol.autograd.Function; or use "
+        f"np.{function}(t.detach().numpy(), ...) if no gradient is needed."
     )

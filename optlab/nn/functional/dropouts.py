@@ -10,7 +10,7 @@ import numpy as np
 from optlab.autograd.creation import DEFAULT_DTYPE
 from optlab.autograd.rules import random as rules
 from optlab.autograd.tensor import Tensor
-from optlab.backend.arrays import as_float
+from optlab.backend.arrays import as_array, as_float
 from optlab.backend.random import next_key
 
 
@@ -61,7 +61,7 @@ def dropout(
         raise ValueError(
             f"dropout takes mode='upscale_in_train' or 'downscale_in_infer'; got {mode!r}."
         )
-    t: Tensor = x if isinstance(x, Tensor) else Tensor(np.asarray(x))
+    t: Tensor = x if isinstance(x, Tensor) else Tensor(as_array(x))
     if t.dtype.kind != "f":
         t = t.astype(DEFAULT_DTYPE)
     shape = None if axis is None else _mask_shape(t.shape, axis)
