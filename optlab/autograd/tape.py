@@ -255,7 +255,6 @@ def unbroadcast(g: Any, shape: Shape) -> Any:
 def backpropagate(
     root: Any,
     seed: Any,
-    *,
     value: Any = None,
     targets: Sequence[Any] | None = None,
     create_graph: bool = False,
@@ -294,9 +293,8 @@ def backpropagate(
     heap: list[tuple[int, Any]] = []
     found: dict[Any, Any] = {}
     node, g = root, seed
-    was_on = recording.on
     if create_graph:  # else the rules see arrays, of which nothing can be recorded
-        recording.on = True
+        was_on, recording.on = recording.on, True
     try:
         while node.order:
             if node.hooks:

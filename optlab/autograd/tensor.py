@@ -21,10 +21,12 @@ from optlab.autograd.operation import COMPOSED, TABLE, Operation
 from optlab.autograd.operators import Operators
 from optlab.autograd.several import collected, outputs_of
 from optlab.autograd.sparse import RowSparse
+from optlab.autograd.tape import Leaf, Node, backpropagate
 from optlab.backend import events
 from optlab.backend.arrays import as_array, copied, spread_beside
 
 _NOTHING: dict[str, Any] = {}
+_array = np.ndarray
 
 
 class SilentDetachError(TypeError):
@@ -122,19 +124,20 @@ class Tensor(Operators, ArrayMethods):
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded operation made it."""
-        return self.node is None or isinstance(self.node, tape.Leaf)
+        return self.node is None or isinstance(self.node, Leaf)
 
     @property
     def grad(self) -> Any:
         """The gradient collected by backward: a Tensor, a `RowSparse` gradient, or None."""
         node = self.node
-        if not isinstance(node, tape.Leaf):
+        if not isinstance(node, Leaf):
             return None
         g = node.grad
-        if g is None or isinstance(g, (Tensor, RowSparse)):
-            return g
-        if g is tape.ZERO:
-            g = node.gradient()
+        if g.__class__ is not _array:
+            if g is None or isinstance(g, (Tensor, RowSparse)):
+                return g
+            if g is tape.ZERO:
+                g = node.gradient()
         # What is handed out may be written to, so it must be this Tensor's alone; the array may be
         # that of another gradient too, or part of it.
         if getattr(g, "base", None) is not None or getrefcount(g) > _ALONE:
@@ -144,7 +147,7 @@ class Tensor(Operators, ArrayMethods):
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        if not isinstance(self.node, tape.Leaf):
+        if not isinstance(self.node, Leaf):
             raise RuntimeError(
                 "grad can be set only on Tensors made with requires_grad=True; the gradients of "
                 "results in between are not kept."
@@ -188,7 +191,7 @@ class Tensor(Operators, ArrayMethods):
 
         A copy where an optimizer may write to the memory later, else a view that is read-only.
         """
-        if isinstance(self.node, tape.Leaf) or getattr(self.data, "base", None) is not None:
+        if isinstance(self.node, Leaf) or getattr(self.data, "base", None) is not None:
             return np.array(self.data)
         view = np.asarray(self.data).view()
         view.flags.writeable = False
@@ -286,16 +289,12 @@ class Tensor(Operators, ArrayMethods):
             )
         if extras.on:
             writes.check_fresh((self,))
-        seed = _seed(self, grad)
+        seed = _seed(self.data, grad)
         if create_graph and not isinstance(seed, Tensor):
             seed = Tensor(seed)
-        tape.backpropagate(
-            node,
-            seed,
-            value=self.data,
-            create_graph=create_graph,
-            retain_graph=create_graph if retain_graph is None else retain_graph,
-        )
+        if retain_graph is None:
+            retain_graph = create_graph
+        backpropagate(node, seed, self.data, None, create_graph, retain_graph)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Callable[[], None]:
         """Call `hook` with the gradient that arrives here; what it returns replaces the gradient.
@@ -339,6 +338,9 @@ class Tensor(Operators, ArrayMethods):
         return _dispatch().universal_function(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        written = COMPOSED.get(function)
+        if written is not None and "out" not in kwargs:
+            return written(*args, **kwargs)
         return _dispatch().array_function(function, args, kwargs)
 
 
@@ -352,7 +354,7 @@ def _dispatch() -> Any:
 
 def _references_of_one_holder() -> int:
     """Count what `getrefcount` says of an array that a local name and one slot refer to."""
-    leaf = tape.Leaf((), np.dtype(float))
+    leaf = Leaf((), np.dtype(float))
     leaf.grad = np.zeros(1)
     g = leaf.grad
     return getrefcount(g)
@@ -368,8 +370,8 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     """
     if extras.on:
         writes.check_fresh(inputs)
-    values = []
-    edges = []
+    values: list[Any] = []
+    edges: list[Any] = []
     mask = 0
     bit = 1
     for x in inputs:
@@ -397,7 +399,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
             ".detach() where no gradient is wanted."
         )
     source = edges[0].source if operation.view and edges[0] is not None else None
-    node = tape.Node(
+    node = Node(
         operation, tuple(edges), recipe.select(values), recipe, static, shape, dtype, source
     )  # fmt: skip
     if extras.on:
@@ -429,33 +431,36 @@ def raw(x: Any) -> Any:
     return x.data if isinstance(x, Tensor) else x
 
 
-def _leaf(data: Any) -> tape.Leaf:
+def _leaf(data: Any) -> Leaf:
     """Give a fresh end of the tape for `data`, which must be of a real floating type."""
     if data.dtype.kind != "f":
         raise TypeError(
             f"only floating numbers have gradients; this Tensor is of dtype {data.dtype}. "
             "Give it dtype='float32' or 'float64'."
         )
-    return tape.Leaf(data.shape, data.dtype)
+    return Leaf(data.shape, data.dtype)
 
 
-def _seed(t: Tensor, grad: Any) -> Any:
-    """Give the gradient that backward starts from, checked against `t`."""
-    data = t.data
+def _seed(data: Any, grad: Any) -> Any:
+    """Give the gradient that backward starts from, of the shape and kind of the value `data`."""
+    if isinstance(grad, Tensor) and grad.node is None:
+        grad = grad.data
+    if type(grad) is _array and grad.dtype is data.dtype and grad.shape == data.shape:
+        # A copy: the caller may go on writing to his array. A number, where NumPy made a number
+        # (a loss, mostly): rules are quicker on it.
+        if type(data) is _array:
+            return grad.copy()
+        if isinstance(data, np.generic):
+            return grad[()]
     if grad is None:
-        # A number that NumPy made (a loss, mostly) starts from a number: quicker than an array.
         return data.dtype.type(1) if isinstance(data, np.generic) else np.ones_like(data)
-    if type(grad) is np.ndarray and grad.dtype is data.dtype:
-        seed: Any = grad.copy()  # the caller may go on writing to his array
-    elif not isinstance(grad, Tensor):
-        seed = copied(grad, data.dtype)
-    elif grad.node is None:
-        seed = copied(grad.data, data.dtype)
+    if isinstance(grad, Tensor):
+        seed: Any = grad if grad.dtype == data.dtype else grad.astype(data.dtype)
     else:
-        seed = grad if grad.dtype == t.dtype else grad.astype(t.dtype)
+        seed = copied(grad, data.dtype)
     if seed.shape != data.shape:
         raise ValueError(
-            f"the gradient to start from must have the shape of the Tensor, {t.shape}; "
+            f"the gradient to start from must have the shape of the Tensor, {data.shape}; "
             f"got {seed.shape}."
         )
-    return seed if isinstance(seed, Tensor) else spread_beside(seed, t.data)
+    return seed if isinstance(seed, Tensor) else spread_beside(seed, data)

@@ -90,6 +90,8 @@ def integer_power(x: Any, exponent: int) -> Any:
         return 1.0 / integer_power(x, -exponent)
     if exponent == 0:
         return np.ones_like(x)
+    if exponent < 4:  # without the loop, which takes longer than products of single numbers
+        return x if exponent == 1 else x * x if exponent == 2 else x * (x * x)
     result = None
     square = x
     while exponent:
@@ -142,8 +144,8 @@ INTEGER_POWER = rule(integer_power, _integer_power, static="exponent")
 NUMBER_POWER = rule(number_power, _number_power, static="exponent")
 POWER = rule(np.power, _power_by_base, _power_by_exponent)
 rule(np.float_power, _power_by_base, _power_by_exponent)
-SQUARE = rule(np.square, lambda g, x: g * (2 * x), forward=lambda x: x * x)
-SQRT = rule(np.sqrt, lambda g, y: quotient(0.5 * g, y))
+SQUARE = rule(np.square, lambda g, x: g * (x + x), forward=lambda x: x * x)
+SQRT = rule(np.sqrt, lambda g, y: quotient(g, y + y))
 rule(np.cbrt, lambda g, y: quotient(g, 3 * y * y))
 rule(np.hypot, lambda g, a, y: g * quotient(a, y), lambda g, b, y: g * quotient(b, y))
 

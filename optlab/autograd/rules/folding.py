@@ -64,7 +64,10 @@ def spread(g: Any, shape: Shape, axis: Axis) -> Any:
     """Give every element of the original shape the gradient of the result it went into."""
     if isinstance(g, (np.ndarray, np.generic)) and math.prod(shape) < SMALL:
         filled = np.empty(shape, g.dtype)
-        filled[...] = aligned(g, shape, axis) if g.shape else g
+        if axis is None:
+            filled.fill(g.item())
+        else:
+            filled[...] = aligned(g, shape, axis)
         return filled
     return np.broadcast_to(aligned(g, shape, axis), shape)
 

@@ -27,6 +27,7 @@ from optlab.autograd.rules.folding import (
     numbers,
     spread,
 )
+from optlab.autograd.rules.guarded import kept as chosen
 
 
 def _fold(ufunc: np.ufunc) -> Callable[..., Any]:
@@ -44,10 +45,13 @@ def _fold(ufunc: np.ufunc) -> Callable[..., Any]:
 # Sums and means -----------------------------------------------------------------------------------
 
 
+_add: Any = np.add.reduce
+
+
 def _mean_forward(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
     if x.dtype.itemsize < 4 or options:  # NumPy adds up float16 in float32
         return np.mean(x, axis=axis, keepdims=keepdims, **options)
-    return np.add.reduce(x, axis=axis, keepdims=keepdims) / count(x.shape, axis)
+    return _add(x, axis, None, None, keepdims) / count(x.shape, axis)
 
 
 def _sum(g: Any, shape: Shape, axis: Axis, where: Any) -> Any:
@@ -231,6 +235,11 @@ def _reached(g: Any, x: Any, y: Any, axis: Axis, where: Any, initial: Any) -> An
     A NaN makes the result NaN, so it counts as reaching it. `initial` is one element more: it
     takes its share, which goes nowhere.
     """
+    if axis is None and initial is None and where is True and type(x) is np.ndarray:
+        reaching = x == y
+        n = np.count_nonzero(reaching)  # none where the result is NaN
+        if n:
+            return chosen(spread(g / n, x.shape, None), reaching)
     y = aligned(y, x.shape, axis)
     reaching = (x == y) | np.isnan(x)
     if where is not True:
