@@ -283,6 +283,7 @@ def backpropagate(
         If a node on the way has been walked before and its saved values are gone.
     """
     useful: set[Any] | None = None
+    found: dict[Any, Any] = {}
     if targets is not None:
         useful = _leading_to(targets, ancestors(root))
     elif root.order:
@@ -291,7 +292,6 @@ def backpropagate(
     pending: dict[Any, Any] = {} if root.order else {root: seed}
     #: Operations whose gradient is complete come off this heap: the newest first.
     heap: list[tuple[int, Any]] = []
-    found: dict[Any, Any] = {}
     node, g = root, seed
     if create_graph:  # else the rules see arrays, of which nothing can be recorded
         was_on, recording.on = recording.on, True

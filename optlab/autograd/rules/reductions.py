@@ -236,10 +236,10 @@ def _reached(g: Any, x: Any, y: Any, axis: Axis, where: Any, initial: Any) -> An
     takes its share, which goes nowhere.
     """
     if axis is None and initial is None and where is True and type(x) is np.ndarray:
-        reaching = x == y
-        n = np.count_nonzero(reaching)  # none where the result is NaN
-        if n:
-            return chosen(spread(g / n, x.shape, None), reaching)
+        equal = x == y
+        ties = np.count_nonzero(equal)  # none where the result is NaN
+        if ties:
+            return chosen(spread(g / ties, x.shape, None), equal)
     y = aligned(y, x.shape, axis)
     reaching = (x == y) | np.isnan(x)
     if where is not True:
