@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd import anomaly, saving, tape, writes
+from optlab.autograd.conversions import Conversions, SilentDetachError, refusal
 from optlab.autograd.extras import extras
 from optlab.autograd.methods import ArrayMethods
 from optlab.autograd.mode import recording
@@ -25,16 +26,14 @@ from optlab.autograd.tape import Leaf, Node, backpropagate
 from optlab.backend import events
 from optlab.backend.arrays import as_array, copied, spread_beside
 
+__all__ = ["SilentDetachError", "Tensor", "apply", "apply_several", "raw", "refusal"]
+
 _NOTHING: dict[str, Any] = {}
 _array = np.ndarray
 _new: Any = object.__new__
 
 
-class SilentDetachError(TypeError):
-    """Something would have cut a Tensor off from its gradient without a word."""
-
-
-class Tensor(Operators, ArrayMethods):
+class Tensor(Operators, ArrayMethods, Conversions):
     """An array that, where a gradient is needed, knows the operation that made it.
 
     Every function of NumPy that has a rule takes Tensors: ``np.exp(t)`` simply works. Make one
@@ -141,7 +140,7 @@ class Tensor(Operators, ArrayMethods):
                 g = node.gradient()
         # What is handed out may be written to, so it must be this Tensor's alone; the array may be
         # that of another gradient too, or part of it.
-        if getattr(g, "base", None) is not None or getrefcount(g) > _ALONE:
+        if getrefcount(g) > _ALONE or getattr(g, "base", None) is not None:
             g = g.copy()
         handed: Tensor = _new(Tensor)
         handed.data = g
@@ -200,57 +199,6 @@ class Tensor(Operators, ArrayMethods):
         view = np.asarray(self.data).view()
         view.flags.writeable = False
         return view
-
-    def item(self) -> Any:
-        """Give the one number that it holds, as a Python number."""
-        return self.data.item()
-
-    def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec else str(self)
-
-    def __round__(self, digits: int | None = None) -> Any:
-        return round(self.item(), digits)
-
-    def tolist(self) -> Any:
-        """Give the values as nested Python lists."""
-        return self.data.tolist()
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        if self.node is not None:
-            raise refusal(
-                self,
-                "making a NumPy array of it",
-                "np.stack([...]), or import optlab.numpy as np, whose array, full and sum keep the "
-                "gradient; .detach() or .numpy() where no gradient is wanted",
-            )
-        if copy:
-            return np.array(self.data, dtype=dtype)
-        return np.asarray(self.numpy(), dtype=dtype)
-
-    def __float__(self) -> float:
-        if self.node is not None:
-            raise refusal(self, "float()", ".item() (or .detach() first)")
-        return float(self.data)
-
-    def __int__(self) -> int:
-        if self.node is not None:
-            raise refusal(self, "int()", "int(t.item()) (or .detach() first)")
-        return int(self.data)
-
-    def __complex__(self) -> complex:
-        return complex(float(self))
-
-    def __bool__(self) -> bool:
-        if self.node is not None:
-            raise refusal(
-                self, "using it as a condition", "a comparison (t > 0), np.where(...), or .item()"
-            )
-        return bool(self.data)
-
-    def __index__(self) -> int:
-        if self.node is not None:
-            raise refusal(self, "using it as an index", ".item()")
-        return int(self.data.__index__())
 
     # Backward -----------------------------------------------------------------------------------
 
@@ -397,11 +345,21 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
         y = operation.forward(a, **static) if static else operation.forward(a)
         values, edges = (a, y), (one,)
     else:
-        values = [np.asarray(x) if isinstance(x, (list, tuple)) else raw(x) for x in inputs]
-        edges = tuple([x.node if isinstance(x, Tensor) else None for x in inputs])
-        mask = sum([1 << i for i, edge in enumerate(edges) if edge is not None])
-        y = operation.forward(*values, **static)
+        values, nodes, mask, bit = [], [], 0, 1
+        for x in inputs:
+            if isinstance(x, Tensor):
+                values.append(x.data)
+                node = x.node
+                nodes.append(node)
+                if node is not None:
+                    mask += bit
+            else:
+                values.append(np.asarray(x) if isinstance(x, (list, tuple)) else x)
+                nodes.append(None)
+            bit += bit
+        y = operation.forward(*values, **static) if static else operation.forward(*values)
         values.append(y)
+        edges = tuple(nodes)
     if not mask or not recording.on:
         return collected(y, map(Tensor, y)) if operation.several else Tensor(y)
     recipe = operation.recipes.get(mask) or operation.recipe(mask)
@@ -440,14 +398,6 @@ def apply_several(
     return apply(operation, inputs, static)  # type: ignore[return-value]
 
 
-def refusal(t: Any, call: str, instead: str) -> SilentDetachError:
-    """Give the error for a call that would lose a gradient, with what to write instead."""
-    return SilentDetachError(
-        f"{call} would silently cut a Tensor of shape {t.shape} off from its gradient. "
-        f"Write {instead}."
-    )
-
-
 def raw(x: Any) -> Any:
     """Give the array inside a Tensor; anything else as it is."""
     return x.data if isinstance(x, Tensor) else x
@@ -467,10 +417,10 @@ def _seed(data: Any, grad: Any) -> Any:
     """Give the gradient that backward starts from, of the shape and kind of the value `data`."""
     if isinstance(grad, Tensor) and grad.node is None:
         grad = grad.data
-    if type(grad) is _array and grad.dtype is data.dtype and grad.shape == data.shape:
+    if grad.__class__ is _array and grad.dtype is data.dtype and grad.shape == data.shape:
         # A copy: the caller may go on writing to his array. A number, where NumPy made a number
         # (a loss, mostly): rules are quicker on it.
-        if type(data) is _array:
+        if data.__class__ is _array:
             return grad.copy()
         if isinstance(data, np.generic):
             return grad[()]

@@ -16,12 +16,14 @@ from optlab.autograd.tensor import Tensor, apply, apply_several, raw
 
 Parts = Sequence[Any]
 
+_LISTS, _ARRAYS = (list, tuple), (Tensor, np.ndarray)
+
 
 def _listed(given: Any, dtype: Any = None, casting: Any = "same_kind") -> list[Any]:
     """Give the arrays to be joined as a list, in `dtype` where one is asked for."""
     if isinstance(given, Tensor):
         given = apply_several(UNSTACK, (given,), {"axis": 0})
-    arrays: list[Any] = [np.asarray(x) if isinstance(x, (list, tuple)) else x for x in given]
+    arrays: list[Any] = [np.asarray(x) if isinstance(x, _LISTS) else x for x in given]
     if dtype is None:
         return arrays
     for x in arrays:
@@ -58,7 +60,7 @@ def _concatenate(
     # Where each one ends. On a Tensor np.shape takes the long way, through NumPy's dispatch.
     bounds = [0]
     for x in arrays:
-        shape = x.shape if isinstance(x, (Tensor, np.ndarray)) else np.shape(x)
+        shape = x.shape if isinstance(x, _ARRAYS) else np.shape(x)
         if not shape:
             raise ValueError("numbers without axes are not concatenated; np.stack gives them one.")
         if axis:

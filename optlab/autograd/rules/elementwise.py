@@ -208,6 +208,11 @@ rule(np.copysign, lambda g, a, y: product(np.sign(a) * np.sign(y), g), lambda g:
 # The larger and the smaller of two.
 def _shared(g: Any, a_wins: Any, b_wins: Any, needs: tuple[bool, bool]) -> tuple[Any, Any]:
     """Give `g` to whoever wins, half to each where both do."""
+    if type(a_wins) is np.ndarray and a_wins.shape == g.shape:  # one may win everywhere
+        if not np.count_nonzero(b_wins):
+            return kept(g, a_wins), nothing(g)
+        if not np.count_nonzero(a_wins):
+            return nothing(g), kept(g, b_wins)
     both = a_wins & b_wins
     none_tie = type(both) is np.ndarray and not np.count_nonzero(both)
     share = g if none_tie else np.where(both, 0.5 * g, g)

@@ -55,7 +55,8 @@ def _mean_forward(x: Any, axis: Any = None, keepdims: Any = False, **options: An
 
 
 def _sum(g: Any, shape: Shape, axis: Axis, where: Any) -> Any:
-    return masked(spread(g, shape, axis), where)
+    g = spread(g, shape, axis)
+    return g if where is True else masked(g, where)
 
 
 def _mean(g: Any, shape: Shape, axis: Axis, where: Any) -> Any:
@@ -237,9 +238,10 @@ def _reached(g: Any, x: Any, y: Any, axis: Axis, where: Any, initial: Any) -> An
     """
     if axis is None and initial is None and where is True and type(x) is np.ndarray:
         equal = x == y
-        ties = np.count_nonzero(equal)  # none where the result is NaN
+        ties = int(np.count_nonzero(equal))  # none where the result is NaN
         if ties:
-            return chosen(spread(g / ties, x.shape, None), equal)
+            share = spread(g / ties, x.shape, None)
+            return share if ties == x.size else chosen(share, equal)
     y = aligned(y, x.shape, axis)
     reaching = (x == y) | np.isnan(x)
     if where is not True:
