@@ -1,6 +1,7 @@
 """What Tensors become outside the tape: Python numbers, lists, NumPy arrays.
 
-Where a gradient would be lost without a word, the conversion is refused, with what to write instead.
+Where a gradient would be lost without a word, the conversion is refused, with what to write
+instead.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
+from optlab.autograd.tape import Leaf
 
 
 class SilentDetachError(TypeError):
@@ -29,7 +32,17 @@ class Conversions:
 
     data: Any
     node: Any
-    numpy: Any
+
+    def numpy(self) -> np.ndarray:
+        """Give the values as a NumPy array, cut off from the tape.
+
+        A copy where an optimizer may write to the memory later, else a view that is read-only.
+        """
+        if isinstance(self.node, Leaf) or getattr(self.data, "base", None) is not None:
+            return np.array(self.data)
+        view = np.asarray(self.data).view()
+        view.flags.writeable = False
+        return view
 
     def item(self) -> Any:
         """Give the one number that it holds, as a Python number."""

@@ -283,8 +283,8 @@ def backpropagate(
         If a node on the way has been walked before and its saved values are gone.
     """
     useful: set[Any] | None = None
-    found: dict[Any, Any] = {}
     if targets is not None:
+        found: dict[Any, Any] = {}
         useful = _leading_to(targets, ancestors(root))
     elif root.order:
         root.walked = True

@@ -80,31 +80,6 @@ class Tensor(Operators, ArrayMethods, Conversions):
     # What it is ---------------------------------------------------------------------------------
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Lengths of the axes."""
-        return self.data.shape  # type: ignore[no-any-return]
-
-    @property
-    def dtype(self) -> Any:
-        """Type of the elements."""
-        return self.data.dtype
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return self.data.ndim  # type: ignore[no-any-return]
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self.data.size  # type: ignore[no-any-return]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the elements."""
-        return self.data.nbytes  # type: ignore[no-any-return]
-
-    @property
     def requires_grad(self) -> bool:
         """Whether backward brings a gradient here, or through here."""
         return self.node is not None
@@ -143,8 +118,7 @@ class Tensor(Operators, ArrayMethods, Conversions):
         if getrefcount(g) > _ALONE or getattr(g, "base", None) is not None:
             g = g.copy()
         handed: Tensor = _new(Tensor)
-        handed.data = g
-        handed.node = None
+        handed.data, handed.node = g, None
         node.grad = handed
         return handed
 
@@ -188,17 +162,6 @@ class Tensor(Operators, ArrayMethods, Conversions):
         if record is not None and record.through_view and self.node is not None:
             return Tensor(self.data.copy())
         return Tensor(self.data)
-
-    def numpy(self) -> np.ndarray:
-        """Give the values as a NumPy array, cut off from the tape.
-
-        A copy where an optimizer may write to the memory later, else a view that is read-only.
-        """
-        if isinstance(self.node, Leaf) or getattr(self.data, "base", None) is not None:
-            return np.array(self.data)
-        view = np.asarray(self.data).view()
-        view.flags.writeable = False
-        return view
 
     # Backward -----------------------------------------------------------------------------------
 
@@ -364,7 +327,8 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
         return collected(y, map(Tensor, y)) if operation.several else Tensor(y)
     recipe = operation.recipes.get(mask) or operation.recipe(mask)
     if recipe.needs_shapes:
-        values = [*values, *[_shape(value) for value in values[:-1]]]
+        shapes = [x.shape if type(x) is _array else np.shape(x) for x in values[:-1]]
+        values = [*values, *shapes]
     shape, dtype = ((), y[0].dtype) if operation.several else (y.shape, y.dtype)
     if dtype.kind != "f":
         raise TypeError(
@@ -380,15 +344,10 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     if events.operation_recorded.listeners:
         events.operation_recorded.publish(node)
     if operation.several:
-        return outputs_of(node, y)
+        return outputs_of(node, y)  # type: ignore[no-any-return]
     result: Tensor = _new(Tensor)  # as Tensor(y, node) does, in half the time
-    result.data = y
-    result.node = node
+    result.data, result.node = y, node
     return result
-
-
-def _shape(value: Any) -> tuple[int, ...]:
-    return value.shape if type(value) is _array else np.shape(value)  # the quicker first
 
 
 def apply_several(
