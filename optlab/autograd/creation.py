@@ -10,7 +10,8 @@ import numpy as np
 
 from optlab.autograd.mode import recording
 from optlab.autograd.rules.shapes import BROADCAST_TO
-from optlab.autograd.tensor import Tensor, _leaf, apply, raw, refusal
+from optlab.autograd.tape import leaf_for
+from optlab.autograd.tensor import Tensor, apply, raw, refusal
 from optlab.backend.arrays import copied
 
 DEFAULT_DTYPE = np.dtype("float32")
@@ -65,7 +66,7 @@ def to_tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tens
         )
     if dtype is None and array.dtype == np.float64 and not hasattr(given, "dtype"):
         array = array.astype(DEFAULT_DTYPE)
-    return Tensor(array, _leaf(array) if requires_grad else None)
+    return Tensor(array, leaf_for(array) if requires_grad else None)
 
 
 def read_shape(shape: ShapeLike) -> tuple[int, ...]:

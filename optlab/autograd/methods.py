@@ -58,6 +58,31 @@ class ArrayMethods:
                 said += f"; write np.{name}(t)"
             raise AttributeError(said)
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+        return self.data.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the elements."""
+        return self.data.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.data.ndim  # type: ignore[no-any-return]
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.data.size  # type: ignore[no-any-return]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements."""
+        return self.data.nbytes  # type: ignore[no-any-return]
+
     def sum(
         self,
         axis: Any = None,

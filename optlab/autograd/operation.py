@@ -80,7 +80,7 @@ class Recipe:
         if operation.joint is not None:
             self.joint = runner(operation.joint)
             chosen: list[Any] = [
-                (position, _runner(itemgetter(position), (), ())) for position in wanted
+                (position, lambda g, saved, static, i=position: g[i]) for position in wanted
             ]
         else:
             chosen = []
@@ -106,6 +106,14 @@ def _arguments_of(pullback: Pullback) -> tuple[str, ...]:
     return code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
 
 
+def _must_be_given(pullback: Pullback, names: tuple[str, ...]) -> bool:
+    """Say whether a rule takes static arguments last, by position and without defaults."""
+    code = getattr(pullback, "__code__", None)
+    if code is None or pullback.__defaults__ or code.co_kwonlyargcount:
+        return False
+    return bool(code.co_varnames[: code.co_argcount][-len(names) :] == names)
+
+
 def _runner(pullback: Pullback, reads: tuple[int, ...], names: tuple[str, ...]) -> Run:
     """Give what runs a rule, in its quickest form: to unpack arguments takes twice as long."""
     if not reads:
@@ -120,6 +128,12 @@ def _runner(pullback: Pullback, reads: tuple[int, ...], names: tuple[str, ...]) 
         plain = lambda g, saved, static: pullback(g, *[saved[i] for i in reads])
     if not names:
         return plain
+    if len(reads) + len(names) == 2 and _must_be_given(pullback, names):
+        if reads:
+            (i,), (name,) = reads, names
+            return lambda g, saved, static: pullback(g, saved[i], static[name])
+        one, two = names
+        return lambda g, saved, static: pullback(g, static[one], static[two])
 
     def run(g: Any, saved: Sequence[Any], static: dict[str, Any]) -> Any:
         if not static:

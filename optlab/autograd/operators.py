@@ -223,7 +223,8 @@ def _plain(index: Any) -> Any:
 
 def power(base: Any, exponent: Any) -> Tensor:
     """Give ``base ** exponent``; a small whole exponent becomes products."""
-    if isinstance(exponent, np.generic) and exponent.dtype.kind in "fiu":
+    kind = type(exponent)
+    if kind is not int and isinstance(exponent, np.generic) and exponent.dtype.kind in "fiu":
         # A NumPy scalar brings its type along, a Python number does not.
         dtype = engine.raw(base).dtype
         wanted = np.result_type(dtype, exponent)

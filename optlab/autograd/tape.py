@@ -104,6 +104,16 @@ class Leaf:
         return f"<Leaf {self.name or 'unnamed'} {self.shape} {self.dtype}>"
 
 
+def leaf_for(data: Any) -> Leaf:
+    """Give a fresh end of the tape for `data`, which must be of a real floating type."""
+    if data.dtype.kind != "f":
+        raise TypeError(
+            f"only floating numbers have gradients; this Tensor is of dtype {data.dtype}. "
+            "Give it dtype='float32' or 'float64'."
+        )
+    return Leaf(data.shape, data.dtype)
+
+
 class Entry(Leaf):
     """The leaf of a transform such as `grad`: its memory is the transform's own."""
 
@@ -263,7 +273,6 @@ def unbroadcast(g: Any, shape: Shape) -> Any:
 def backpropagate(
     root: Any,
     seed: Any,
-    *,
     value: Any = None,
     targets: Sequence[Any] | None = None,
     create_graph: bool = False,
@@ -293,6 +302,7 @@ def backpropagate(
     """
     useful: set[Any] | None = None
     if targets is not None:
+        found: dict[Any, Any] = {}
         useful = _leading_to(targets, ancestors(root))
     elif root.order:
         root.walked = True
@@ -300,11 +310,9 @@ def backpropagate(
     pending: dict[Any, Any] = {} if root.order else {root: seed}
     #: Operations whose gradient is complete come off this heap: the newest first.
     heap: list[tuple[int, Any]] = []
-    found: dict[Any, Any] = {}
     node, g = root, seed
-    was_on = recording.on
     if create_graph:  # else the rules see arrays, of which nothing can be recorded
-        recording.on = True
+        was_on, recording.on = recording.on, True
     try:
         while node.order:
             if node.hooks:

@@ -14,33 +14,42 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd import anomaly, saving, tape, writes
+from optlab.autograd.conversions import (
+    Conversions,
+    SilentDetachError,
+    as_operand,
+    needs_grad,
+    refusal,
+)
 from optlab.autograd.extras import extras
 from optlab.autograd.methods import ArrayMethods
 from optlab.autograd.mode import recording
 from optlab.autograd.operation import COMPOSED, TABLE, Operation
 from optlab.autograd.operators import Operators
 from optlab.autograd.several import collected, outputs_of
+from optlab.autograd.sharing import REFERENCES_WHEN_ALONE
 from optlab.autograd.sparse import RowSparse
+from optlab.autograd.tape import Leaf, Node, backpropagate, leaf_for
 from optlab.backend import events
 from optlab.backend.arrays import (
-    MixedArraysError,
     as_array,
     copied,
-    lies_on_device,
     on_host,
     placed_beside,
     refuse_mixture,
     spread_beside,
 )
 
+__all__ = ["SilentDetachError", "Tensor", "apply", "apply_several", "needs_grad", "raw", "refusal"]
+
 _NOTHING: dict[str, Any] = {}
+_array = np.ndarray
+#: What an operation takes as it is; everything else is looked at.
+_PLAIN = (np.ndarray, np.generic, int, float)
+_new: Any = object.__new__
 
 
-class SilentDetachError(TypeError):
-    """Something would have cut a Tensor off from its gradient without a word."""
-
-
-class Tensor(Operators, ArrayMethods):
+class Tensor(Operators, ArrayMethods, Conversions):
     """An array that, where a gradient is needed, knows the operation that made it.
 
     Every function of NumPy that has a rule takes Tensors: ``np.exp(t)`` simply works. Make one
@@ -87,31 +96,6 @@ class Tensor(Operators, ArrayMethods):
     # What it is ---------------------------------------------------------------------------------
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Lengths of the axes."""
-        return self.data.shape  # type: ignore[no-any-return]
-
-    @property
-    def dtype(self) -> Any:
-        """Type of the elements."""
-        return self.data.dtype
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return self.data.ndim  # type: ignore[no-any-return]
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self.data.size  # type: ignore[no-any-return]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the elements."""
-        return self.data.nbytes  # type: ignore[no-any-return]
-
-    @property
     def requires_grad(self) -> bool:
         """Whether backward brings a gradient here, or through here."""
         return self.node is not None
@@ -124,36 +108,39 @@ class Tensor(Operators, ArrayMethods):
                 f"{self.node.operation.name!r}; use .detach() to cut it off."
             )
         if wanted and self.node is None:
-            self.node = _leaf(self.data)
+            self.node = leaf_for(self.data)
         elif not wanted:
             self.node = None
 
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded operation made it."""
-        return self.node is None or isinstance(self.node, tape.Leaf)
+        return self.node is None or isinstance(self.node, Leaf)
 
     @property
     def grad(self) -> Any:
         """The gradient collected by backward: a Tensor, a `RowSparse` gradient, or None."""
         node = self.node
-        if not isinstance(node, tape.Leaf):
+        if not isinstance(node, Leaf):
             return None
         g = node.grad
-        if g is None or isinstance(g, (Tensor, RowSparse)):
-            return g
-        if g is tape.ZERO:
-            g = node.gradient(self.data)
+        if g.__class__ is not _array:
+            if g is None or isinstance(g, (Tensor, RowSparse)):
+                return g
+            if g is tape.ZERO:
+                g = node.gradient(self.data)
         # What is handed out may be written to, so it must be this Tensor's alone; the array may be
         # that of another gradient too, or part of it.
-        if getattr(g, "base", None) is not None or getrefcount(g) > _ALONE:
+        if getrefcount(g) > REFERENCES_WHEN_ALONE or getattr(g, "base", None) is not None:
             g = g.copy()
-        g = node.grad = Tensor(g)
-        return g
+        handed: Tensor = _new(Tensor)
+        handed.data, handed.node = g, None
+        node.grad = handed
+        return handed
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        if not isinstance(self.node, tape.Leaf):
+        if not isinstance(self.node, Leaf):
             raise RuntimeError(
                 "grad can be set only on Tensors made with requires_grad=True; the gradients of "
                 "results in between are not kept."
@@ -191,81 +178,6 @@ class Tensor(Operators, ArrayMethods):
         if record is not None and record.order and self.node is not None:
             return Tensor(self.data.copy())
         return Tensor(self.data)
-
-    def numpy(self) -> np.ndarray:
-        """Give the values as a NumPy array, cut off from the tape.
-
-        A copy where an optimizer may write to the memory later, or where they lie on a device;
-        else a view that is read-only.
-        """
-        if lies_on_device(self.data):
-            return on_host(self.data)  # type: ignore[no-any-return]
-        if isinstance(self.node, tape.Leaf) or getattr(self.data, "base", None) is not None:
-            return np.array(self.data)
-        view = np.asarray(self.data).view()
-        view.flags.writeable = False
-        return view
-
-    def item(self) -> Any:
-        """Give the one number that it holds, as a Python number."""
-        return self.data.item()
-
-    def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec else str(self)
-
-    def __round__(self, digits: int | None = None) -> Any:
-        return round(self.item(), digits)
-
-    def tolist(self) -> Any:
-        """Give the values as nested Python lists."""
-        return self.data.tolist()
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        if self.node is not None:
-            raise refusal(
-                self,
-                "making a NumPy array of it",
-                "np.stack([...]), or import optlab.numpy as np, whose array, full, sum and random "
-                "keep the gradient; .detach() or .numpy() where no gradient is wanted",
-            )
-        if lies_on_device(self.data):
-            raise MixedArraysError(
-                f"a Tensor of shape {self.shape} that lies on a device does not become a NumPy "
-                "array by itself; t.numpy() brings it to the host."
-            )
-        if copy:
-            return np.array(self.data, dtype=dtype)
-        return np.asarray(self.numpy(), dtype=dtype)
-
-    def __float__(self) -> float:
-        if self.node is not None:
-            raise refusal(
-                self,
-                "float()",
-                "np.exp(t) and the like in place of math.exp(t), which keep the gradient; .item() "
-                "only where no gradient is wanted",
-            )
-        return float(self.data)
-
-    def __int__(self) -> int:
-        if self.node is not None:
-            raise refusal(self, "int()", "int(t.item()) (or .detach() first)")
-        return int(self.data)
-
-    def __complex__(self) -> complex:
-        return complex(float(self))
-
-    def __bool__(self) -> bool:
-        if self.node is not None:
-            raise refusal(
-                self, "using it as a condition", "a comparison (t > 0), np.where(...), or .item()"
-            )
-        return bool(self.data)
-
-    def __index__(self) -> int:
-        if self.node is not None:
-            raise refusal(self, "using it as an index", ".item()")
-        return int(self.data.__index__())
 
     # Backward -----------------------------------------------------------------------------------
 
@@ -308,16 +220,12 @@ class Tensor(Operators, ArrayMethods):
             )
         if extras.on:
             writes.check_fresh((self,))
-        seed = _seed(self, grad)
+        seed = _seed(self.data, grad)
         if create_graph and not isinstance(seed, Tensor):
             seed = Tensor(seed)
-        tape.backpropagate(
-            node,
-            seed,
-            value=self.data,
-            create_graph=create_graph,
-            retain_graph=create_graph if retain_graph is None else retain_graph,
-        )
+        if retain_graph is None:
+            retain_graph = create_graph
+        backpropagate(node, seed, self.data, None, create_graph, retain_graph)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Callable[[], None]:
         """Call `hook` with the gradient that arrives here; what it returns replaces the gradient.
@@ -361,6 +269,9 @@ class Tensor(Operators, ArrayMethods):
         return _dispatch().universal_function(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        written = COMPOSED.get(function)
+        if written is not None and "out" not in kwargs:
+            return written(*args, **kwargs)
         return _dispatch().array_function(function, args, kwargs)
 
 
@@ -372,17 +283,6 @@ def _dispatch() -> Any:
     return dispatch
 
 
-def _references_of_one_holder() -> int:
-    """Count what `getrefcount` says of an array that a local name and one slot refer to."""
-    leaf = tape.Leaf((), np.dtype(float))
-    leaf.grad = np.zeros(1)
-    g = leaf.grad
-    return getrefcount(g)
-
-
-_ALONE = _references_of_one_holder()
-
-
 def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = _NOTHING) -> Tensor:
     """Run `operation` on Tensors and arrays, and put it on the tape where a gradient is needed.
 
@@ -390,32 +290,55 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     """
     if extras.on:
         writes.check_fresh(inputs)
-    values = []
-    edges = []
-    mask = 0
-    bit = 1
-    for x in inputs:
-        if isinstance(x, Tensor):
-            values.append(x.data)
-            node = x.node
-            edges.append(node)
-            if node is not None:
-                mask += bit
-        else:
-            values.append(np.asarray(x) if isinstance(x, (list, tuple)) else x)
-            edges.append(None)
-        bit += bit
+    values: Any
+    edges: tuple[Any, ...]
+    values = inputs
     try:
-        y = operation.forward(*values, **static) if static else operation.forward(*values)
+        if len(inputs) == 2:  # written out for one and two: the loop takes twice as long
+            a, b = inputs
+            one = two = None
+            if isinstance(a, Tensor):
+                one, a = a.node, a.data
+            elif not isinstance(a, _PLAIN):
+                a = as_operand(a)
+            if isinstance(b, Tensor):
+                two, b = b.node, b.data
+            elif not isinstance(b, _PLAIN):
+                b = as_operand(b)
+            mask = (one is not None) + 2 * (two is not None)
+            y = operation.forward(a, b, **static) if static else operation.forward(a, b)
+            values, edges = (a, b, y), (one, two)
+        elif len(inputs) == 1 and isinstance(inputs[0], Tensor):
+            (t,) = inputs
+            one, a = t.node, t.data
+            mask = 0 if one is None else 1
+            y = operation.forward(a, **static) if static else operation.forward(a)
+            values, edges = (a, y), (one,)
+        else:
+            values, nodes, mask, bit = [], [], 0, 1
+            for x in inputs:
+                if isinstance(x, Tensor):
+                    values.append(x.data)
+                    node = x.node
+                    nodes.append(node)
+                    if node is not None:
+                        mask += bit
+                else:
+                    values.append(x if isinstance(x, _PLAIN) else as_operand(x))
+                    nodes.append(None)
+                bit += bit
+            y = operation.forward(*values, **static) if static else operation.forward(*values)
+            values.append(y)
+            edges = tuple(nodes)
     except TypeError:
-        refuse_mixture(operation.name, values)
+        refuse_mixture(operation.name, [raw(x) for x in inputs])
         raise
     if not mask or not recording.on:
         return collected(y, map(Tensor, y)) if operation.several else Tensor(y)
     recipe = operation.recipes.get(mask) or operation.recipe(mask)
-    values.append(y)
     if recipe.needs_shapes:
-        values.extend([np.shape(value) for value in values[:-1]])
+        shapes = [x.shape if type(x) is _array else np.shape(x) for x in values[:-1]]
+        values = [*values, *shapes]
     shape, dtype = ((), y[0].dtype) if operation.several else (y.shape, y.dtype)
     if dtype.kind != "f":
         raise TypeError(
@@ -423,16 +346,18 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
             ".detach() where no gradient is wanted."
         )
     source = edges[0].source if operation.view and edges[0] is not None else None
-    node = tape.Node(
-        operation, tuple(edges), recipe.select(values), recipe, static, shape, dtype, source
-    )  # fmt: skip
+    node = Node(operation, edges, recipe.select(values), recipe, static, shape, dtype, source)
     if extras.on:
         node.saved = saving.packed(node.saved)
         if anomaly.mode.depth:
             anomaly.check_forward(node, values[: len(inputs)], y)
     if events.operation_recorded.listeners:
         events.operation_recorded.publish(node)
-    return outputs_of(node, y) if operation.several else Tensor(y, node)
+    if operation.several:
+        return outputs_of(node, y)  # type: ignore[no-any-return]
+    result: Tensor = _new(Tensor)  # as Tensor(y, node) does, in half the time
+    result.data, result.node = y, node
+    return result
 
 
 def apply_several(
@@ -442,57 +367,31 @@ def apply_several(
     return apply(operation, inputs, static)  # type: ignore[return-value]
 
 
-def refusal(t: Any, call: str, instead: str) -> SilentDetachError:
-    """Give the error for a call that would lose a gradient, with what to write instead."""
-    return SilentDetachError(
-        f"{call} would silently cut a Tensor of shape {t.shape} off from its gradient. "
-        f"Write {instead}."
-    )
-
-
-def needs_grad(x: Any) -> bool:
-    """Say whether a Tensor that needs a gradient is among nested tuples, lists and dicts."""
-    if isinstance(x, Tensor):
-        return x.node is not None
-    if isinstance(x, dict):
-        x = x.values()
-    elif not isinstance(x, (tuple, list)):
-        return False
-    return any(needs_grad(part) for part in x)
-
-
 def raw(x: Any) -> Any:
     """Give the array inside a Tensor; anything else as it is."""
     return x.data if isinstance(x, Tensor) else x
 
 
-def _leaf(data: Any) -> tape.Leaf:
-    """Give a fresh end of the tape for `data`, which must be of a real floating type."""
-    if data.dtype.kind != "f":
-        raise TypeError(
-            f"only floating numbers have gradients; this Tensor is of dtype {data.dtype}. "
-            "Give it dtype='float32' or 'float64'."
-        )
-    return tape.Leaf(data.shape, data.dtype)
-
-
-def _seed(t: Tensor, grad: Any) -> Any:
-    """Give the gradient that backward starts from, checked against `t`."""
-    data = t.data
+def _seed(data: Any, grad: Any) -> Any:
+    """Give the gradient that backward starts from, of the shape and kind of the value `data`."""
+    if isinstance(grad, Tensor) and grad.node is None:
+        grad = grad.data
+    if grad.__class__ is _array and grad.dtype is data.dtype and grad.shape == data.shape:
+        # A copy: the caller may go on writing to his array. A number, where NumPy made a number
+        # (a loss, mostly): rules are quicker on it.
+        if data.__class__ is _array:
+            return grad.copy()
+        if isinstance(data, np.generic):
+            return grad[()]
     if grad is None:
-        # A number that NumPy made (a loss, mostly) starts from a number: quicker than an array.
         return data.dtype.type(1) if isinstance(data, np.generic) else np.ones_like(data)
-    if type(grad) is np.ndarray and grad.dtype is data.dtype:
-        seed: Any = grad.copy()  # the caller may go on writing to his array
-    elif not isinstance(grad, Tensor):
-        seed = copied(grad, data.dtype)
-    elif grad.node is None:
-        seed = copied(grad.data, data.dtype)
+    if isinstance(grad, Tensor):
+        seed: Any = grad if grad.dtype == data.dtype else grad.astype(data.dtype)
     else:
-        seed = grad if grad.dtype == t.dtype else grad.astype(t.dtype)
+        seed = copied(grad, data.dtype)
     if seed.shape != data.shape:
         raise ValueError(
-            f"the gradient to start from must have the shape of the Tensor, {t.shape}; "
+            f"the gradient to start from must have the shape of the Tensor, {data.shape}; "
             f"got {seed.shape}."
         )
-    return seed if isinstance(seed, Tensor) else spread_beside(seed, t.data)
+    return seed if isinstance(seed, Tensor) else spread_beside(seed, data)

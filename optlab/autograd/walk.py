@@ -175,7 +175,7 @@ class Graph:
 
     def seed(self, grad: Any = None) -> Any:
         """Give the gradient that the walk starts from: ones, or `grad` in the right dtype."""
-        return _seed(self._tensor, grad)
+        return _seed(self._tensor.data, grad)
 
     def back(self, grad: Any = None) -> Iterator[Stage]:
         """Walk back, one operation at a time, the latest first.

@@ -9,7 +9,8 @@ import numpy as np
 
 from optlab.autograd import in_place
 from optlab.autograd.creation import DEFAULT_DTYPE, to_tensor
-from optlab.autograd.tensor import Tensor, _leaf
+from optlab.autograd.tape import leaf_for
+from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import as_array, as_float, on_host, placed_beside
 
 
@@ -53,7 +54,7 @@ class Parameter(Tensor):
         if array.dtype.kind in "iub":
             array = array.astype(DEFAULT_DTYPE)
         super().__init__(array)
-        node = _leaf(array)
+        node = leaf_for(array)
         node.name = name
         if trainable:
             self.node = node

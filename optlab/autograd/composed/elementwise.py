@@ -9,7 +9,7 @@ import numpy as np
 from optlab.autograd.composed.table import composed
 from optlab.autograd.operation import TABLE
 from optlab.autograd.operators import power
-from optlab.autograd.rules.elementwise import NAN_TO_NUM
+from optlab.autograd.rules.elementwise import NAN_TO_NUM, WHERE
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.autograd.universal import with_options
 
@@ -57,7 +57,7 @@ def _where(condition: Any, *choices: Any) -> Any:
     condition = np.asarray(condition) if isinstance(condition, (list, tuple)) else raw(condition)
     if not choices:
         return np.nonzero(condition)
-    return apply(TABLE[np.where], (condition, *choices))
+    return apply(WHERE, (condition, *choices))
 
 
 @composed(np.nan_to_num)

@@ -17,6 +17,8 @@ from optlab.backend.arrays import as_array, given_beside, on_host
 
 Parts = Sequence[Any]
 
+_LISTS, _ARRAYS = (list, tuple), (Tensor, np.ndarray)
+
 
 def _listed(given: Any, dtype: Any = None, casting: Any = "same_kind") -> list[Any]:
     """Give the arrays to be joined as a list, in `dtype` where one is asked for."""
@@ -57,17 +59,20 @@ def _concatenate(
     dtype: Any = None,
     casting: Any = "same_kind",
 ) -> Any:
-    _no_out("concatenate", out)
+    if out is not None:
+        _no_out("concatenate", out)
     arrays = _listed(arrays, dtype, casting)
     if axis is None:
         arrays, axis = [np.ravel(x) for x in arrays], 0
-    # On a Tensor np.shape takes the long way, through NumPy's dispatch and back.
-    shapes = [x.shape if isinstance(x, Tensor) else np.shape(x) for x in arrays]
-    if not all(shapes):
-        raise ValueError("numbers without axes are not concatenated; np.stack gives them one.")
-    axis = normalize_axis_index(axis, len(shapes[0])) if shapes else axis
-    lengths = [shape[axis] for shape in shapes]
-    bounds = tuple(itertools.accumulate(lengths, initial=0))
+    # Where each one ends. On a Tensor np.shape takes the long way, through NumPy's dispatch.
+    bounds = [0]
+    for x in arrays:
+        shape = x.shape if isinstance(x, _ARRAYS) else np.shape(x)
+        if not shape:
+            raise ValueError("numbers without axes are not concatenated; np.stack gives them one.")
+        if axis:
+            axis = normalize_axis_index(axis, len(shape))
+        bounds.append(bounds[-1] + shape[axis])
     return apply(concatenation(len(arrays)), arrays, {"axis": axis, "bounds": bounds})
 
 

@@ -10,7 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from optlab.autograd.composed.table import composed, not_covered
 from optlab.autograd.operation import TABLE
-from optlab.autograd.rules.shapes import REPEAT, TILE
+from optlab.autograd.rules.shapes import REPEAT, RESHAPE, TILE
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import on_host
 
@@ -49,6 +49,8 @@ def _axes_as_in_memory(x: Any) -> list[int]:
 def _reshape(
     a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: Any = None
 ) -> Any:
+    if type(shape) is tuple and order == "C" and copy is None:  # nearly every call
+        return apply(RESHAPE, (a,), {"shape": shape})
     shape = lengths(newshape if shape is None else shape)
     if copy is False:
         np.reshape(raw(a), shape, order=order, copy=False)  # type: ignore[call-overload]  # refuses

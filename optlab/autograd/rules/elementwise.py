@@ -90,6 +90,8 @@ def integer_power(x: Any, exponent: int) -> Any:
         return 1.0 / integer_power(x, -exponent)
     if exponent == 0:
         return np.ones_like(x)
+    if exponent < 4:  # without the loop, which takes longer than products of single numbers
+        return x if exponent == 1 else x * x if exponent == 2 else x * (x * x)
     result = None
     square = x
     while exponent:
@@ -142,8 +144,8 @@ INTEGER_POWER = rule(integer_power, _integer_power, static="exponent")
 NUMBER_POWER = rule(number_power, _number_power, static="exponent")
 POWER = rule(np.power, _power_by_base, _power_by_exponent)
 rule(np.float_power, _power_by_base, _power_by_exponent)
-SQUARE = rule(np.square, lambda g, x: g * (2 * x), forward=lambda x: x * x)
-SQRT = rule(np.sqrt, lambda g, y: quotient(0.5 * g, y))
+SQUARE = rule(np.square, lambda g, x: g * (x + x), forward=lambda x: x * x)
+SQRT = rule(np.sqrt, lambda g, y: quotient(g, y + y))
 rule(np.cbrt, lambda g, y: quotient(g, 3 * y * y))
 rule(np.hypot, lambda g, a, y: g * quotient(a, y), lambda g, b, y: g * quotient(b, y))
 
@@ -206,6 +208,11 @@ rule(np.copysign, lambda g, a, y: product(np.sign(a) * np.sign(y), g), lambda g:
 # The larger and the smaller of two.
 def _shared(g: Any, a_wins: Any, b_wins: Any, needs: tuple[bool, bool]) -> tuple[Any, Any]:
     """Give `g` to whoever wins, half to each where both do."""
+    if type(a_wins) is np.ndarray and a_wins.shape == g.shape:  # one may win everywhere
+        if not np.count_nonzero(b_wins):
+            return kept(g, a_wins), nothing(g)
+        if not np.count_nonzero(a_wins):
+            return nothing(g), kept(g, b_wins)
     both = a_wins & b_wins
     none_tie = type(both) is np.ndarray and not np.count_nonzero(both)
     share = g if none_tie else np.where(both, 0.5 * g, g)

@@ -13,6 +13,8 @@ Shape = tuple[int, ...]
 #: Up to this size to copy is quicker than `np.broadcast_to`, which takes 2 us whatever the size.
 SMALL = 10_000
 
+_NUMPYS, _empty = (np.ndarray, np.generic), np.empty
+
 
 def axes_of(ndim: int, axis: Axis) -> tuple[int, ...]:
     """Give the axes that `axis` names, counted from the front.
@@ -62,9 +64,12 @@ def aligned(y: Any, shape: Shape, axis: Axis) -> Any:
 
 def spread(g: Any, shape: Shape, axis: Axis) -> Any:
     """Give every element of the original shape the gradient of the result it went into."""
-    if isinstance(g, (np.ndarray, np.generic)) and math.prod(shape) < SMALL:
-        filled = np.empty(shape, g.dtype)
-        filled[...] = aligned(g, shape, axis) if g.shape else g
+    if isinstance(g, _NUMPYS) and math.prod(shape) < SMALL:
+        filled = _empty(shape, g.dtype)
+        if axis is None:
+            filled.fill(g.reshape(()) if g.shape else g)
+        else:
+            filled[...] = aligned(g, shape, axis)
         return filled
     return np.broadcast_to(aligned(g, shape, axis), shape)
 

@@ -53,8 +53,10 @@ def product(a: Any, b: Any) -> Any:
     >>> product(np.array([0.0, 2.0]), np.array([np.inf, 3.0]))
     array([0., 6.])
     """
-    if type(a) is _array and a.size < LARGE and _count_nonzero(a) == a.size:
-        return a * b  # the common case, quickly: nothing to guard, whatever b is
+    if type(a) is _array:  # the common case, quickly: nothing to guard, whatever b is
+        size = a.size
+        if a if size == 1 else size < LARGE and _count_nonzero(a) == size:
+            return a * b
     return run(PRODUCT, a, b)
 
 
@@ -67,8 +69,10 @@ def quotient(a: Any, b: Any) -> Any:
     >>> quotient(np.array([0.0, 6.0]), np.array([0.0, 3.0]))
     array([0., 2.])
     """
-    if type(a) is _array and a.size < LARGE and _count_nonzero(a) == a.size:
-        return a / b
+    if type(a) is _array:
+        size = a.size
+        if a if size == 1 else size < LARGE and _count_nonzero(a) == size:
+            return a / b
     return run(QUOTIENT, a, b)
 
 
@@ -81,6 +85,12 @@ def kept(g: Any, mask: Any) -> Any:
     >>> kept(np.array([np.inf, 2.0]), np.array([False, True]))
     array([0., 2.])
     """
+    if type(g) is _array and type(mask) is _array and g.shape == mask.shape:
+        taken = int(_count_nonzero(mask))
+        if not taken:
+            return np.zeros(g.shape, g.dtype)
+        if taken == mask.size:
+            return g
     if _are_large(g, mask) and mask.dtype == bool and np.isfinite(g).all():
         # For masks without a pattern, ten times as fast as a choice. 0.0 takes the sign from -0.0.
         return g * mask + 0.0

@@ -97,6 +97,8 @@ SCATTER = rule(scatter, lambda g, index: getitem(g, index), static="index shape"
 
 def scattered(g: Any, index: Any, shape: Shape) -> Any:
     """Scatter an array or a Tensor, as one operation."""
+    if type(g) is np.ndarray:
+        return scatter(g, index, shape)
     return as_one(scatter, g, index, shape)
 
 

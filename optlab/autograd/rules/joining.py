@@ -12,6 +12,8 @@ from optlab.autograd.operation import Operation, rule
 
 def _cut(g: Any, axis: int, start: int, stop: int) -> Any:
     """Give the part of `g` between two places along `axis`."""
+    if axis == 0:
+        return g[start:stop]
     return g[(slice(None),) * (axis % g.ndim) + (slice(start, stop),)]
 
 
@@ -25,8 +27,9 @@ _JOINS: dict[tuple[str, int], Operation] = {}
 
 def concatenation(n: int) -> Operation:
     """Give the operation that concatenates `n` inputs; `bounds` says where each one lies."""
-    if ("concatenate", n) not in _JOINS:
-        _JOINS["concatenate", n] = Operation(
+    operation = _JOINS.get(("concatenate", n))
+    if operation is None:
+        operation = _JOINS["concatenate", n] = Operation(
             "concatenate",
             lambda *arrays, axis, bounds: np.concatenate(arrays, axis),
             [],
@@ -34,7 +37,7 @@ def concatenation(n: int) -> Operation:
             ["axis", "bounds"],
             joint=lambda g, axis, bounds: [_cut(g, axis, a, b) for a, b in pairwise(bounds)],
         )
-    return _JOINS["concatenate", n]
+    return operation
 
 
 def stacking(n: int) -> Operation:

@@ -12,13 +12,20 @@ from optlab.autograd.rules.matrices import column, row, symmetrised, transposed
 # Products. Batch axes that were stretched are folded by the tape, as everywhere.
 
 
+def _product(a: Any, b: Any) -> Any:
+    """Give a @ b; `dot`, on two small matrices, takes half the time."""
+    if type(a) is type(b) is np.ndarray and a.ndim == b.ndim == 2:
+        return a.dot(b)
+    return a @ b
+
+
 def _matmul_by_a(g: Any, b: Any, a_shape: Any) -> Any:
     """Give G B' for matrices; vectors stand as a row on the left and as a column on the right."""
     if b.ndim == 1:
         return g * b if len(a_shape) == 1 else column(g) * b
     if len(a_shape) == 1:
         return np.matmul(b, column(g))[..., 0]
-    return g @ (b.T if b.ndim == 2 else transposed(b))
+    return _product(g, b.T if b.ndim == 2 else transposed(b))
 
 
 def _matmul_by_b(g: Any, a: Any, b_shape: Any) -> Any:
@@ -27,7 +34,7 @@ def _matmul_by_b(g: Any, a: Any, b_shape: Any) -> Any:
         return g * a if len(b_shape) == 1 else column(a) * row(g)
     if len(b_shape) == 1:
         return np.matmul(transposed(a), column(g))[..., 0]
-    return (a.T if a.ndim == 2 else transposed(a)) @ g
+    return _product(a.T if a.ndim == 2 else transposed(a), g)
 
 
 MATMUL = rule(np.matmul, _matmul_by_a, _matmul_by_b)

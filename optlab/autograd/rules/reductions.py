@@ -27,6 +27,7 @@ from optlab.autograd.rules.folding import (
     numbers,
     spread,
 )
+from optlab.autograd.rules.guarded import kept as chosen
 
 
 def _fold(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,14 +47,18 @@ def _fold(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., Any]:
 # Sums and means -----------------------------------------------------------------------------------
 
 
+_add: Any = np.add.reduce
+
+
 def _mean_forward(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
     if x.dtype.itemsize < 4 or options:  # NumPy adds up float16 in float32
         return np.mean(x, axis=axis, keepdims=keepdims, **options)
-    return np.add.reduce(x, axis=axis, keepdims=keepdims) / count(x.shape, axis)
+    return _add(x, axis, None, None, keepdims) / count(x.shape, axis)
 
 
 def _sum(g: Any, shape: Shape, axis: Axis, where: Any) -> Any:
-    return masked(spread(g, shape, axis), where)
+    g = spread(g, shape, axis)
+    return g if where is True else masked(g, where)
 
 
 def _mean(g: Any, shape: Shape, axis: Axis, where: Any) -> Any:
@@ -233,6 +238,12 @@ def _reached(g: Any, x: Any, y: Any, axis: Axis, where: Any, initial: Any) -> An
     A NaN makes the result NaN, so it counts as reaching it. `initial` is one element more: it
     takes its share, which goes nowhere.
     """
+    if axis is None and initial is None and where is True and type(x) is np.ndarray:
+        equal = x == y
+        ties = int(np.count_nonzero(equal))  # none where the result is NaN
+        if ties:
+            share = spread(g / ties, x.shape, None)
+            return share if ties == x.size else chosen(share, equal)
     y = aligned(y, x.shape, axis)
     reaching = (x == y) | np.isnan(x)
     if where is not True:
