@@ -33,6 +33,11 @@ def _one_number(run: Run, f: Callable[..., Any]) -> None:
             f"grad needs a function whose value is one number; {name_of(f)} gave shape "
             f"{run.value.shape}. Take a sum or mean, or use jacobian or vjp."
         )
+    if run.value.dtype.kind == "b":
+        raise TypeError(
+            f"grad needs a function whose value is one number; {name_of(f)} returned a truth value "
+            "(of a comparison, np.all or np.allclose), which has no derivative."
+        )
 
 
 def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:

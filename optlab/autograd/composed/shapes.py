@@ -89,6 +89,24 @@ def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     return np.transpose(a, order)
 
 
+def _half_turns(x: Any, axes: Any, backwards: bool) -> Any:
+    """Roll `x` by half its length along `axes`."""
+    axes = range(np.ndim(x)) if axes is None else lengths(axes)
+    shape = np.shape(x)
+    steps = [-(shape[axis] // 2) if backwards else shape[axis] // 2 for axis in axes]
+    return np.roll(x, steps, tuple(axes))
+
+
+@composed(np.fft.fftshift)
+def _fftshift(x: Any, axes: Any = None) -> Any:
+    return _half_turns(x, axes, backwards=False)
+
+
+@composed(np.fft.ifftshift)
+def _ifftshift(x: Any, axes: Any = None) -> Any:
+    return _half_turns(x, axes, backwards=True)
+
+
 @composed(np.rot90)
 def _rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
     if len(axes) != 2:
