@@ -176,6 +176,12 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
     >>> tangent
     array([ 2., 40.])
     """
+    for given in (args, tangents):
+        if not isinstance(given, (tuple, list)):
+            raise TypeError(
+                "jvp takes the arguments as one tuple and their tangents as another, as in "
+                f"ol.jvp(f, (x,), (v,)); got {type(given).__name__}."
+            )
     args, tangents = tuple(args), tuple(tangents)
     if len(args) != len(tangents):
         raise TypeError(

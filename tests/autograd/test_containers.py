@@ -68,3 +68,13 @@ def test_nested_lists_of_numbers_are_an_array_only_where_their_lengths_fit() -> 
 def test_the_gradient_of_a_truth_value_is_refused(f: Any) -> None:
     with pytest.raises(TypeError, match=r"returned a truth value .* no derivative"):
         ol.grad(f)(2.0)
+
+
+@pytest.mark.parametrize("x", [2.0, np.ones(1), ol.to_tensor([2.0])])
+def test_arguments_of_jvp_that_are_no_tuple_are_refused(x: Any) -> None:
+    """The rows of an array must not be taken for arguments."""
+    message = r"ol\.jvp\(f, \(x,\), \(v,\)\); got (float|ndarray|Tensor)"
+    with pytest.raises(TypeError, match=message):
+        ol.jvp(lambda x: x * x, x, (1.0,))
+    with pytest.raises(TypeError, match=message):
+        ol.jvp(lambda x: x * x, (1.0,), x)
