@@ -83,7 +83,8 @@ def _matrix_transpose(x: Any, /) -> Any:
 def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     n = np.ndim(a)
     axis = normalize_axis_index(axis, n)
-    start = normalize_axis_index(start, n + 1)
+    # As NumPy counts: from the end, -1 is before the last axis; only n itself is behind it.
+    start = n if start == n else normalize_axis_index(start, n)
     order = [i for i in range(n) if i != axis]
     order.insert(start - (start > axis), axis)
     return np.transpose(a, order)
