@@ -33,6 +33,11 @@ def _one_number(run: Run, f: Callable[..., Any]) -> None:
             f"grad needs a function whose value is one number; {name_of(f)} gave shape "
             f"{run.value.shape}. Take a sum or mean, or use jacobian or vjp."
         )
+    if run.value.dtype.kind == "b":
+        raise TypeError(
+            f"grad needs a function whose value is one number; {name_of(f)} returned a truth value "
+            "(of a comparison, np.all or np.allclose), which has no derivative."
+        )
 
 
 def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
@@ -211,11 +216,12 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
     >>> tangent
     array([ 2., 40.])
     """
-    if not isinstance(args, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        raise TypeError(
-            "jvp takes the arguments and the tangents as tuples: ol.jvp(f, (x,), (v,)); got "
-            f"{type(args).__name__} and {type(tangents).__name__}."
-        )
+    for given in (args, tangents):
+        if not isinstance(given, (tuple, list)):
+            raise TypeError(
+                "jvp takes the arguments as one tuple and their tangents as another, as in "
+                f"ol.jvp(f, (x,), (v,)); got {type(given).__name__}."
+            )
     args, tangents = tuple(args), tuple(tangents)
     if len(args) != len(tangents):
         raise TypeError(

@@ -17,21 +17,29 @@ Build = Callable[[list[Any]], Any]
 def is_container(x: Any) -> bool:
     """Say whether `x` is a container of arrays: a dict, or a list or tuple that is no array itself.
 
-    Nested lists of plain numbers are arrays, as everywhere in NumPy.
+    Nested lists of plain numbers are arrays, as everywhere in NumPy, if their lengths fit.
 
     Examples
     --------
     >>> import numpy as np
     >>> is_container({"w": 1.0}), is_container([np.ones(2), 3.0]), is_container([1.0, 2.0])
     (True, True, False)
+    >>> is_container([[1.0, 2.0], [3.0, 4.0]]), is_container([[1.0, 2.0], 3.0])
+    (False, True)
     """
-    if isinstance(x, dict):
-        return True
-    return isinstance(x, (list, tuple)) and (not x or any(_is_part(part) for part in x))
+    return isinstance(x, (dict, list, tuple)) and _shape_as_array(x) is None
 
 
-def _is_part(x: Any) -> bool:
-    return getattr(x, "shape", None) is not None or is_container(x)
+def _shape_as_array(x: Any) -> tuple[int, ...] | None:
+    """Give the shape of nested lists of plain numbers; None where they are a container."""
+    if not isinstance(x, (list, tuple)):
+        return None if isinstance(x, dict) or getattr(x, "shape", None) is not None else ()
+    if not x:
+        return None
+    first = _shape_as_array(x[0])
+    if first is None or any(_shape_as_array(part) != first for part in x):
+        return None
+    return (len(x), *first)
 
 
 def flatten(x: Any) -> tuple[list[Any], Build]:
@@ -73,22 +81,32 @@ def matching(tree: Any, x: Any, what: str, owner: str) -> list[Any]:
         If they differ; `what` and `owner` name the two in the message.
     """
     parts, _ = flatten(tree)
-    if not is_container(tree):
-        given = [x]
-    else:
-        if type(x) is not type(tree) or (
-            list(x) != list(tree) if isinstance(tree, dict) else len(x) != len(tree)
-        ):
-            raise TypeError(f"{what} must be a container like {owner}; got {type(x).__name__}.")
-        given, _ = flatten(x)
-        if len(given) != len(parts):
-            raise TypeError(
-                f"{what} must hold one array for each of the {len(parts)} in {owner}; got "
-                f"{len(given)}."
-            )
+    given = _along(tree, x, what, owner)
     for part, one in zip(parts, given, strict=True):
         if np.shape(part) != np.shape(one):
             raise ValueError(
                 f"{what} must have the shape of {owner}, {np.shape(part)}; got {np.shape(one)}."
             )
     return given
+
+
+def _along(tree: Any, x: Any, what: str, owner: str) -> list[Any]:
+    """Take `x` apart as `tree` is built: where that holds an array, a list in `x` is one too."""
+    if not is_container(tree):
+        return [x]
+    if type(x) is not type(tree):
+        raise TypeError(
+            f"{what} must be a container like {owner}, a {type(tree).__name__}; got "
+            f"{type(x).__name__}."
+        )
+    if isinstance(tree, dict):
+        if x.keys() != tree.keys():
+            raise TypeError(f"{what} must have the keys of {owner}, {list(tree)}; got {list(x)}.")
+        x, tree = [x[key] for key in tree], list(tree.values())
+    if len(x) != len(tree):
+        raise TypeError(f"{what} must hold {len(tree)} parts, like {owner}; got {len(x)}.")
+    return [
+        found
+        for branch, part in zip(tree, x, strict=True)
+        for found in _along(branch, part, what, owner)
+    ]

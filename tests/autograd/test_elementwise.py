@@ -313,3 +313,15 @@ def test_the_overflowing_slope_of_i0_spoils_nothing() -> None:
     with np.errstate(over="ignore"):
         found = ol.grad(lambda x: np.sum(np.where(x < 500, np.i0(x), 0.0)))(np.array([1e4]))
     assert found.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("power", [np.power, np.float_power])
+def test_the_derivative_by_an_exponent_has_its_digits_beside_a_narrower_base(
+    power: Any, dtype: str
+) -> None:
+    base = np.array([1.7, 0.6, 0.0], dtype)
+    found = ol.grad(lambda x: np.sum(power(base, x)))(np.array([1.3, 2.1, 1.0]))
+    wide = base.astype(float)
+    wanted = ol.grad(lambda x: np.sum(power(wide, x)))(np.array([1.3, 2.1, 1.0]))
+    np.testing.assert_allclose(found, wanted, rtol=1e-13)

@@ -360,7 +360,8 @@ REFUSED = {
     "multiply.reduceat": (lambda: np.multiply.reduceat(T, [0]), "multiply.reduceat"),
     "interp with a period": (lambda: np.interp(T, [0, 1], [1, 2], period=T[0, 0]), "period="),
     "interp with left": (lambda: np.interp(T, [0, 1], [1, 2], left=T[0, 0]), "left="),
-    "polyfit": (lambda: np.polyfit([1, 2], T[0], 1), "polyfit"),
+    "norm of an order": (lambda: np.linalg.norm(T[0], T[0, 0]), "norm .with ord="),
+    "polyadd of a poly1d": (lambda: np.polyadd(np.poly1d([1, 2]), T), "polyadd .with a poly1d"),
     "polyval of a poly1d": (lambda: np.polyval(np.poly1d([1, 2]), T), "poly1d"),
 }
 

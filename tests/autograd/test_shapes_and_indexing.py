@@ -348,3 +348,20 @@ def test_gradients_equal_those_of_jax(name: str) -> None:
         x[1] = x[0]
     wanted = jax.grad(lambda x: f(x, jax.numpy))(x)
     np.testing.assert_allclose(ol.grad(lambda x: f(x, np))(x), wanted, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda t: np.diff(t, axis=2),
+        lambda t: np.diff(t, axis=-3, prepend=0.0),
+        lambda t: np.gradient(t, axis=2),
+        lambda t: np.trapezoid(t, axis=2),
+        lambda t: np.linalg.tensorsolve(t, np.ones(2), axes=(2,)),
+        lambda t: np.rollaxis(t, 0, 3),
+    ],
+    ids="diff prepended gradient trapezoid tensorsolve rollaxis".split(),
+)
+def test_an_axis_that_is_not_there_is_refused(f: Any) -> None:
+    with pytest.raises(np.exceptions.AxisError, match="out of bounds for array of dimension 2"):
+        f(ol.to_tensor(np.eye(2), requires_grad=True))

@@ -11,6 +11,7 @@ from optlab.autograd.composed import (
     norms,
     padding,
     piecewise,
+    polynomials,
     reductions,
     shapes,
     sorting,
@@ -22,6 +23,6 @@ from optlab.autograd.operation import COMPOSED
 
 __all__ = [
     "COMPOSED", "calculus", "composed", "decompositions", "einsum", "elementwise", "indexing",
-    "joining", "linear_algebra", "norms", "not_covered", "padding", "piecewise", "reductions",
-    "shapes", "sorting", "spacing", "statistics",
+    "joining", "linear_algebra", "norms", "not_covered", "padding", "piecewise", "polynomials",
+    "reductions", "shapes", "sorting", "spacing", "statistics",
 ]  # fmt: skip

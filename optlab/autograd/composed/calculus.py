@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from optlab.autograd.composed.reductions import NOT_GIVEN, constant
 from optlab.autograd.composed.table import composed, not_covered
 from optlab.autograd.rules import calculus as rules
-from optlab.autograd.rules.folding import axes_of
 from optlab.autograd.tensor import apply, raw
 from optlab.backend.arrays import constants_beside, zeros_beside
 
@@ -21,7 +21,7 @@ def _as_array(x: Any, beside: Any = None) -> Any:
 
 def _part(x: Any, axis: int, index: Any) -> Any:
     """Give what stands at `index` along one axis."""
-    return x[(slice(None),) * (axis % len(x.shape)) + (index,)]
+    return x[(slice(None),) * normalize_axis_index(axis, len(x.shape)) + (index,)]
 
 
 def _as_float(x: Any) -> Any:
@@ -42,7 +42,7 @@ def _diff(
     a = _as_array(a)
     if len(a.shape) == 0:
         raise ValueError("diff takes an array of at least one axis; got a single number.")
-    place = axis % len(a.shape)
+    place = normalize_axis_index(axis, len(a.shape))
     across = tuple(1 if i == place else length for i, length in enumerate(a.shape))
     joined = [_as_array(x, beside=a) for x in (prepend, a, append) if x is not NOT_GIVEN]
     joined = [np.broadcast_to(x, across) if len(x.shape) == 0 else x for x in joined]
@@ -78,7 +78,8 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> A
     f = _as_array(f)
     if f.dtype.kind in "iub":
         f = f.astype(np.float64)
-    axes = axes_of(len(f.shape), tuple(axis) if isinstance(axis, list) else axis)
+    ndim = len(f.shape)
+    axes = tuple(range(ndim)) if axis is None else normalize_axis_tuple(axis, ndim)
     if edge_order not in (1, 2):
         raise ValueError(f"edge_order is 1 or 2; got {edge_order}.")
     if len(varargs) == 1 and np.ndim(varargs[0]) == 0:

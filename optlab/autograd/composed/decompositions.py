@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from optlab.autograd.composed.table import composed, not_covered
 from optlab.autograd.mode import recording
@@ -102,7 +103,7 @@ def _tensorinv(a: Any, ind: int = 2) -> Any:
 def _tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     if axes is not None:
         ndim = np.ndim(a)
-        last = [axis % ndim for axis in axes]
+        last = list(normalize_axis_tuple(axes, ndim))
         a = np.transpose(a, [i for i in range(ndim) if i not in last] + last)
     solution = np.shape(a)[np.ndim(b) :]
     matrix = np.reshape(a, (math.prod(np.shape(b)), math.prod(solution)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.composed.table import composed
+from optlab.autograd.composed.table import composed, not_covered
 from optlab.autograd.rules.folding import count
 from optlab.autograd.rules.norms import NORM, NUCLEAR_NORM, NUMBER_OF_NONZEROS, POWER_NORM
 from optlab.autograd.tensor import apply
@@ -63,6 +63,8 @@ def _of_vectors(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
     """Give the norm of the vectors that lie along `axes` (along several: one long vector)."""
     if isinstance(ord, str):
         raise ValueError(f"ord={ord!r} is a norm of matrices, not of vectors.")
+    if getattr(ord, "requires_grad", False):
+        raise not_covered("linalg.norm with ord= given as a Tensor that needs a gradient")
     options: dict[str, Any] = {"axis": axes, "keepdims": keepdims}
     if ord is None or ord == 2:
         return apply(NORM, (x,), options)

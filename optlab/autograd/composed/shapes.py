@@ -79,10 +79,29 @@ def _ravel(a: Any, order: str = "C") -> Any:
 def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     n = np.ndim(a)
     axis = normalize_axis_index(axis, n)
-    start = normalize_axis_index(start, n + 1)
+    # As NumPy counts: from the end, -1 is before the last axis; only n itself is behind it.
+    start = n if start == n else normalize_axis_index(start, n)
     order = [i for i in range(n) if i != axis]
     order.insert(start - (start > axis), axis)
     return np.transpose(a, order)
+
+
+def _half_turns(x: Any, axes: Any, backwards: bool) -> Any:
+    """Roll `x` by half its length along `axes`."""
+    axes = range(np.ndim(x)) if axes is None else lengths(axes)
+    shape = np.shape(x)
+    steps = [-(shape[axis] // 2) if backwards else shape[axis] // 2 for axis in axes]
+    return np.roll(x, steps, tuple(axes))
+
+
+@composed(np.fft.fftshift)
+def _fftshift(x: Any, axes: Any = None) -> Any:
+    return _half_turns(x, axes, backwards=False)
+
+
+@composed(np.fft.ifftshift)
+def _ifftshift(x: Any, axes: Any = None) -> Any:
+    return _half_turns(x, axes, backwards=True)
 
 
 @composed(np.rot90)

@@ -137,7 +137,9 @@ def _power_by_exponent(g: Any, a: Any, y: Any) -> Any:
     """Give g * y * log(a), with 0 at a = 0 (the limit for positive exponents)."""
     if isinstance(a, (int, float)) and a > 0:
         return product(g, math.log(a) * y)
-    return product(g, product(np.log(np.where(a == 0, 1.0, a)), y))
+    # Beside a narrower base, ones as wide as the power: its logarithm needs all the digits.
+    one = 1.0 if getattr(a, "dtype", y.dtype) == y.dtype else np.ones_like(y)
+    return product(g, product(np.log(np.where(a == 0, one, a)), y))
 
 
 INTEGER_POWER = rule(integer_power, _integer_power, static="exponent")

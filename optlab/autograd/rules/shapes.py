@@ -18,6 +18,8 @@ def _inverse(axes: Any, ndim: int) -> Axes | None:
     """Give the permutation that undoes `axes`."""
     if axes is None:
         return None
+    if isinstance(axes, (int, np.integer)):
+        return (0,)  # of a vector, whose one axis may be named by a number
     axes = [axis % ndim for axis in axes]
     return tuple(axes.index(i) for i in range(ndim))
 

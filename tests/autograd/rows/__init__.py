@@ -14,6 +14,7 @@ from tests.autograd.rows import (
     linear_algebra,
     norms,
     padding,
+    polynomials,
     random,
     reductions,
     shapes,
@@ -25,5 +26,5 @@ from tests.autograd.rows.table import ROWS, Case, distinct, numbers
 __all__ = [
     "BINARY", "ROWS", "UNARY", "Case", "calculus", "decompositions", "distinct", "einsum",
     "elementwise", "indexing", "joining", "linear_algebra", "norms", "numbers", "padding",
-    "random", "reductions", "shapes", "sorting",
+    "polynomials", "random", "reductions", "shapes", "sorting",
 ]  # fmt: skip
