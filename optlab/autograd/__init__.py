@@ -27,6 +27,7 @@ file                       what it holds
 ``mode.py``                `no_grad`, `enable_grad`: whether operations are recorded
 ``hooks.py``               the user's hooks on gradients
 ``saving.py``              `saved_tensors_hooks`: what is kept for backward, packed
+``constants.py``           plain arrays beside Tensors: copied or watched while backward needs them
 ``sparse.py``              `RowSparse`, the gradient of a large table of which few rows were read
 ``anomaly.py``             `detect_anomaly`; ``extras.py``: whether any such extra is in use
 **derivatives of functions**

@@ -106,8 +106,8 @@ class Conversions:
             raise refusal(
                 self,
                 "float()",
-                "np.exp(t) and the like in place of math.exp(t), which keep the gradient; .item() "
-                "only where no gradient is wanted",
+                "np.exp(t) in place of math.exp(t); to fill an array step by step start from "
+                "ol.to_tensor(np.zeros(n)), or np.stack a list; .item() only to print or to plot",
             )
         return float(self.data)
 

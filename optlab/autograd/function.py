@@ -127,7 +127,8 @@ class Function:
     Raises
     ------
     TypeError, ValueError
-        If `backward` returns another number of gradients, or one of another shape.
+        If `backward` returns another number of gradients, or one of a shape that could not come
+        from the argument by broadcasting.
 
     Examples
     --------
@@ -243,6 +244,11 @@ def _gradients(cls: type[Function], ctx: Context, g: Any, edges: Sequence[Any]) 
     recorded = any(isinstance(x, Tensor) for x in grads)
     with grad_mode(recorded):
         returned = cls.backward(ctx, *[x if isinstance(x, Tensor) else Tensor(x) for x in grads])
+    if returned is None:
+        raise TypeError(
+            f"{cls.__name__}.backward returned None. Return the gradient of each argument, or a "
+            "tuple with None in the place of one that has none. (A missing return?)"
+        )
     parts = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     if len(parts) != len(edges):
         raise TypeError(

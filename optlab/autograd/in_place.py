@@ -183,8 +183,8 @@ def _refuse_leaf(t: Tensor, what: str, instead: str) -> None:
     which = name if isinstance(t.node, Leaf) else f"a view of {name}"
     raise TypeError(
         f"{what} would overwrite {which} that collects a gradient, and the gradient would be for "
-        f"values that are gone. Make a new value ({instead}), write inside `with optlab.no_grad():`"
-        ", or let an optimizer take the step."
+        "values that are gone. To take a step write inside `with optlab.no_grad():` (and clear the "
+        f"gradient), or let an optimizer take it; to compute on, make a new value ({instead})."
     )
 
 

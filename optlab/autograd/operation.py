@@ -49,7 +49,9 @@ class Recipe:
         that arrives, the saved values and the static arguments.
     """
 
-    __slots__ = ("joint", "needs_shapes", "pullbacks", "saved_inputs", "select", "sources")
+    __slots__ = (
+        "constants", "joint", "needs_shapes", "pullbacks", "saved_inputs", "select", "sources",
+    )  # fmt: skip
 
     def __init__(self, operation: Operation, mask: int) -> None:
         names = operation.inputs
@@ -96,6 +98,8 @@ class Recipe:
         self.pullbacks = tuple(chosen)
         #: Inputs whose values are kept: if one is a leaf, it must not be overwritten meanwhile.
         self.saved_inputs = tuple(source for source in sources if source < arity)
+        #: Those among them that need no gradient themselves: plain arrays, mostly.
+        self.constants = tuple(i for i in self.saved_inputs if not needs[i])
         self.needs_shapes = any(source > arity for source in sources)
         self.select = _selector(self.sources)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd import tape
+from optlab.autograd.constants import Watched
 from optlab.autograd.operation import TABLE
 from optlab.autograd.rule_text import rules_of
 from optlab.autograd.several import OUTPUT
@@ -199,9 +200,12 @@ class _Reader:
 
 def _saved(node: Any) -> list[tuple[int, Any]]:
     """Give what a node keeps, each with its place among inputs, output and shapes."""
-    if not node.order or node.saved.__class__ is not tuple:  # freed, or kept by the user's hooks
+    if not node.order:
         return []
-    return list(zip(node.recipe.sources, node.saved, strict=True))
+    saved = node.saved.values if isinstance(node.saved, Watched) else node.saved
+    if saved.__class__ is not tuple:  # freed, or kept by the user's hooks
+        return []
+    return list(zip(node.recipe.sources, saved, strict=True))
 
 
 def _overwritten(node: Any) -> bool:

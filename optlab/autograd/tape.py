@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optlab.autograd import anomaly, writes
+from optlab.autograd.constants import Watched
 from optlab.autograd.extras import extras
 from optlab.autograd.hooks import run_hooks
 from optlab.autograd.mode import grad_mode, recording
@@ -128,7 +129,7 @@ class Node:
     operation : Operation
     edges : tuple
         The node of each input, or None for an input that needs no gradient.
-    saved : tuple, `saving.Packed` or None
+    saved : tuple, `constants.Watched`, `saving.Packed` or None
         The values that the derivative rules read; None once backward has freed them.
     static : dict
         The arguments that are not arrays, such as ``axis``.
@@ -177,14 +178,15 @@ class Node:
         RuntimeError
             It names who saved a value, and who wrote over it.
         """
-        if self.saved.__class__ is not tuple:  # freed, or kept by the user's own hooks
+        saved = self.saved.values if self.saved.__class__ is Watched else self.saved
+        if saved.__class__ is not tuple:  # freed, or kept by the user's own hooks
             return
         for i in self.recipe.saved_inputs:
             written = None if self.edges[i] is None else self.edges[i].source
             if written is not None and written.overwritten_at > self.order:
                 raise self.overwritten(written.writer, written.name or "a Tensor", written.shape)
         if extras.on:
-            writer = writes.writer_since(self.order, self.saved)
+            writer = writes.writer_since(self.order, saved)
             if writer is not None:
                 raise self.overwritten(writer, "a Tensor", self.shape)
 

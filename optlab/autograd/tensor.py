@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd import anomaly, saving, tape, writes
+from optlab.autograd import anomaly, constants, saving, tape, writes
 from optlab.autograd.conversions import (
     Conversions,
     SilentDetachError,
@@ -336,6 +336,9 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     if not mask or not recording.on:
         return collected(y, map(Tensor, y)) if operation.several else Tensor(y)
     recipe = operation.recipes.get(mask) or operation.recipe(mask)
+    large = False
+    if recipe.constants:
+        values, large = constants.protected(values, inputs, recipe.constants)
     if recipe.needs_shapes:
         shapes = [x.shape if type(x) is _array else np.shape(x) for x in values[:-1]]
         values = [*values, *shapes]
@@ -351,6 +354,8 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
         node.saved = saving.packed(node.saved)
         if anomaly.mode.depth:
             anomaly.check_forward(node, values[: len(inputs)], y)
+    if large and node.saved.__class__ is tuple:
+        node.saved = constants.watched(operation.name, node.saved, recipe.sources, inputs)
     if events.operation_recorded.listeners:
         events.operation_recorded.publish(node)
     if operation.several:

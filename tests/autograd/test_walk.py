@@ -51,6 +51,7 @@ def test_what_an_operation_reads_stands_before_it() -> None:
 
 def test_leaves_carry_the_names_of_their_parameters_and_data_is_drawn_once() -> None:
     net, _, data = network()
+    data = ol.to_tensor(data)
     graph = graph_of(np.sum(net(data) + net(data)))
     leaves = sorted(one.name for one in graph.nodes if one.kind == "leaf")
     assert leaves == ["0.bias", "0.weight", "2.bias", "2.weight"]

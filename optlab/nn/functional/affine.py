@@ -12,7 +12,7 @@ from optlab.autograd.rules.elementwise import MULTIPLY
 from optlab.autograd.rules.linear_algebra import MATMUL
 from optlab.autograd.sparse import TAKE_ROWS
 from optlab.autograd.tensor import Tensor, apply, raw
-from optlab.backend.arrays import as_array, constants_beside, copied
+from optlab.backend.arrays import constants_beside, copied
 from optlab.backend.callers import stack_level_outside
 from optlab.backend.ensemble import members_of
 
@@ -43,7 +43,7 @@ _cast_noted: set[tuple[Any, Any]] = set()
 def _meeting(x: Any, weight: Any) -> Any:
     """Give the input in the dtype of the weights, with a note the first time this narrows it."""
     if not isinstance(x, Tensor):
-        x = Tensor(as_array(x))
+        x = Tensor(copied(x))  # the caller may go on writing to his array
     if x.dtype != weight.dtype:
         pair = (x.dtype, weight.dtype)
         narrows = x.dtype.kind == "f" and x.dtype.itemsize > weight.dtype.itemsize
@@ -80,7 +80,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
     Tensor([[2., 2., 2.]], dtype=float32)
     """
     if not isinstance(weight, Tensor):
-        weight = Tensor(as_array(weight))
+        weight = Tensor(copied(weight))
     if not isinstance(x, Tensor) or x.data.dtype != weight.data.dtype:
         x = _meeting(x, weight)
     if x.data.shape[-1:] != weight.data.shape[:1]:
