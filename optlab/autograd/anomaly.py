@@ -107,11 +107,8 @@ def _check(node: Any, what: str, y: Any, values: Any, names: Any, which: str) ->
     finite = np.isfinite(y)
     if bool(finite.all()):
         return
-    for value in values:
-        if getattr(getattr(value, "dtype", None), "kind", "") == "f" and not bool(
-            np.isfinite(value).all()
-        ):
-            return  # it was not finite before
+    if not all(map(_is_finite, values)):
+        return  # it was not finite before
     place = tuple(int(i) for i in np.argwhere(~finite)[0])
     at = f" at element [{', '.join(map(str, place))}]" if place else ""
     parts = [
@@ -130,6 +127,12 @@ def _check(node: Any, what: str, y: Any, values: Any, names: Any, which: str) ->
         f"{what} {float(y[place]) if place else float(y)}{at}{which} of shape "
         f"{np.shape(y)}{made_of}{more}.{line}"
     )
+
+
+def _is_finite(value: Any) -> bool:
+    """Say whether a number or an array of floating numbers is finite; what is neither, counts so."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "f" if isinstance(value, float) else "")
+    return kind != "f" or bool(np.isfinite(value).all())
 
 
 def _is_elementwise(operation: Any) -> bool:

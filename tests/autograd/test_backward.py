@@ -344,3 +344,14 @@ def test_a_hook_works_under_create_graph_and_in_transforms() -> None:
 def test_a_hook_needs_a_tensor_that_needs_a_gradient() -> None:
     with pytest.raises(RuntimeError, match="needs a gradient"):
         ol.to_tensor(1.0).register_hook(lambda g: g)
+
+
+def test_a_hook_cannot_write_to_a_gradient_that_others_share() -> None:
+    x = ol.to_tensor([1.0, 2.0], requires_grad=True)
+
+    def doubled(g: Any) -> None:
+        g *= 2
+
+    x.register_hook(doubled)
+    with pytest.raises(TypeError, match=r"read-only.*g = g \* 2"):
+        np.sum(x * 1.0).backward()

@@ -94,3 +94,49 @@ def test_it_changes_no_bit_of_a_healthy_run() -> None:
     plain = run()
     with ol.autograd.detect_anomaly():
         np.testing.assert_array_equal(run(), plain)
+
+
+SEVERAL = {
+    "split": lambda x: np.split(x, 2)[0] * 2.0, "rows": lambda x: next(iter(x)) ** 2,
+    "modf": lambda x: np.modf(x)[0], "eigh": lambda x: np.linalg.eigh(x)[0],
+    "svd": lambda x: np.linalg.svd(x)[1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_operations_with_several_outputs_are_checked_too(name: str) -> None:
+    x = ol.to_tensor(np.array([[2.0, 0.5], [0.5, 1.25]]), requires_grad=True)
+    with ol.autograd.detect_anomaly():
+        np.sum(SEVERAL[name](x)).backward()
+    assert np.isfinite(x.grad.numpy()).all()
+
+
+def test_functions_and_item_assignment_are_checked_too() -> None:
+    class Bad(ol.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return np.log(x)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * np.inf
+
+    with np.errstate(all="ignore"), ol.autograd.detect_anomaly():
+        with pytest.raises(AnomalyError, match="'Bad' gave -inf"):
+            Bad.apply(leaf(0.0))
+        y = Bad.apply(leaf(1.0))
+        with pytest.raises(AnomalyError, match="derivative of 'Bad' for argument 0 is inf"):
+            y.backward()
+
+
+def test_an_assigned_nan_is_no_new_anomaly_but_an_overflow_is() -> None:
+    y = leaf(1.0, 2.0) * 1.0
+    with ol.autograd.detect_anomaly():
+        y[0] = np.nan  # it was NaN before
+    narrow = ol.to_tensor([1.0], dtype="float32", requires_grad=True) * 1.0
+    with (
+        np.errstate(over="ignore"),
+        ol.autograd.detect_anomaly(),
+        pytest.raises(AnomalyError, match="'assign' gave inf"),
+    ):
+        narrow[0] = 1e300

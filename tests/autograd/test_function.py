@@ -272,3 +272,50 @@ def test_no_cycle_keeps_it_alive() -> None:
             assert node() is None
     finally:
         gc.enable()
+
+
+def test_forward_cannot_write_to_its_arguments() -> None:
+    class Doubled(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            x *= 2
+            return x
+
+    w = leaf(1.0, 2.0)
+    with pytest.raises(TypeError, match="shared by others and read-only"):
+        Doubled.apply(w)
+    assert w.tolist() == [1.0, 2.0]
+
+
+def test_tensors_in_a_list_are_refused_instead_of_cut_off() -> None:
+    class Total(Function):
+        @staticmethod
+        def forward(ctx: Any, parts: Any) -> Any:
+            return sum(parts[1:], parts[0])
+
+    with pytest.raises(TypeError, match="list that holds Tensors that need a gradient"):
+        Total.apply([leaf(1.0), leaf(2.0)])
+
+
+def test_a_missing_return_of_backward_is_said() -> None:
+    class Forgetful(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            g * 2
+
+    with pytest.raises(TypeError, match=r"backward returned None.*missing return"):
+        Forgetful.apply(leaf(1.0)).backward()
+
+
+def test_an_input_handed_back_as_constant_has_no_gradient() -> None:
+    class Constant(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.mark_non_differentiable(x)
+            return x
+
+    assert not Constant.apply(leaf(1.0)).requires_grad

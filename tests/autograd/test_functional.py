@@ -384,3 +384,34 @@ def test_a_jacobian_can_be_differentiated() -> None:
         return np.sum(ol.jacobian(lambda w: np.tanh(matrix @ w) ** 2)(w) ** 2)
 
     ol.check_grad(f, np.linspace(0.1, 0.9, 9).reshape(3, 3))
+
+
+def test_gradients_handed_out_may_be_written_to_one_by_one() -> None:
+    a, b = ol.grad(lambda a, b: np.sum(a + b), (0, 1))(np.ones(3), np.ones(3))
+    a *= 10.0
+    assert b.tolist() == [1.0, 1.0, 1.0]
+    u = np.ones(3)
+    (g,) = ol.vjp(lambda x: x, np.zeros(3))[1](u)
+    g *= 5.0
+    assert u.tolist() == [1.0, 1.0, 1.0]
+    for shape in ((2, 3), (300, 400)):
+        whole = ol.grad(np.sum)(np.ones(shape))
+        whole *= 2.0
+        assert whole[0, 0] == 2.0
+
+
+def test_natural_mistakes_are_said() -> None:
+    with pytest.raises(TypeError, match=r"jvp takes.*\(x,\), \(v,\)"):
+        ol.jvp(smooth, X, X)
+    with pytest.raises(TypeError, match=r"argnums says which positional arguments.*'y'"):
+        ol.grad(bowl, "y")(X)
+    with pytest.raises(TypeError, match=r"takes a function; got Tensor. Write ol\.grad\(f\)\(x\)"):
+        ol.grad(ol.to_tensor(1.0))(X)
+    t = ol.to_tensor([1.0, 2.0], requires_grad=True)
+    for name, written in {
+        "clone": r"t\.copy\(\)",
+        "unsqueeze": "expand_dims",
+        "sinh": "np.sinh",
+    }.items():
+        with pytest.raises(AttributeError, match=written):
+            getattr(t, name)

@@ -368,3 +368,64 @@ def test_writes_inside_vmap_equal_those_of_separate_runs() -> None:
     np.testing.assert_allclose(
         ol.grad(lambda x: np.sum(ol.vmap(slope)(x)))(pairs), ol.vmap(ol.grad(slope))(pairs)
     )
+
+
+# Aliases of buffers that need no gradient ---------------------------------------------------------
+
+
+def _write_view_then_base(x: Any, w: Any) -> Any:
+    v = x[0:2]
+    v[...] = w[0:2]
+    x[3] = 5.0
+    return x
+
+
+def _write_view_twice(x: Any, w: Any) -> Any:
+    v = x[0:2]
+    v += w[0:2]
+    v += 1.0
+    return x
+
+
+def _write_base_read_view(x: Any, w: Any) -> Any:
+    v = x.reshape(2, 2)
+    x += w
+    return v
+
+
+@pytest.mark.parametrize("write", [_write_view_then_base, _write_view_twice, _write_base_read_view])
+def test_an_alias_of_a_buffer_never_loses_a_gradient_silently(write: Any) -> None:
+    w, x = leaf(1.0, 2.0, 3.0, 4.0), ol.zeros([4], dtype="float64")
+    with pytest.raises(RuntimeError, match="written to through another Tensor"):
+        np.sum(write(x, w))
+
+
+@pytest.mark.parametrize("tensor", [False, True])
+def test_an_index_may_be_written_to_after_it_was_used(tensor: bool) -> None:
+    w = leaf(1.0, 2.0, 3.0, 4.0)
+    index: Any = np.array([0, 1])
+    index = ol.to_tensor(index) if tensor else index
+    y = np.sum(w[index] * np.array([1.0, 10.0]))
+    z = w * 1.0
+    z[index] = 0.0
+    index += 2
+    (y + np.sum(z)).backward()
+    assert gradient(w) == [1.0, 10.0, 1.0, 1.0]
+    rows = [0, 1]
+    y = np.sum(w[rows])
+    rows[0] = 3
+    w.grad = None
+    y.backward()
+    assert gradient(w) == [1.0, 1.0, 0.0, 0.0]
+
+
+def test_what_broadcasting_stretched_gets_memory_of_its_own() -> None:
+    w = leaf(1.0, 2.0)
+    kept = np.sum(w * w)
+    stretched = np.broadcast_to(w, (3, 2))
+    with ol.no_grad():
+        stretched += 1.0
+    assert stretched.tolist() == [[2.0, 3.0]] * 3
+    assert w.tolist() == [1.0, 2.0]
+    kept.backward()
+    assert gradient(w) == [2.0, 4.0]

@@ -153,3 +153,13 @@ def test_errors_of_the_hooks_come_through_and_leave_no_trace() -> None:
     np.exp(x).backward()
     with pytest.raises(TypeError, match="pack must be a function"):
         hooks(3, broken)  # type: ignore[arg-type]
+
+
+def test_what_operations_with_several_outputs_save_is_packed_too() -> None:
+    seen: list[Any] = []
+    x = ol.to_tensor(np.diag([1.0, 2.0]), requires_grad=True)
+    with hooks(lambda t: seen.append(t.shape) or t.numpy(), lambda a: a):
+        values, vectors = np.linalg.eigh(x)
+    assert (2, 2) in seen
+    (np.sum(values**2) + np.sum(vectors**4)).backward()
+    assert np.isfinite(x.grad.numpy()).all()

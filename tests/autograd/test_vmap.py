@@ -267,3 +267,23 @@ def test_vmap_equals_that_of_jax(name: str) -> None:
     np.testing.assert_allclose(
         program(np, ol.grad, ol.vmap), program(jnp, jax.grad, jax.vmap), rtol=1e-10
     )
+
+
+def test_backward_inside_vmap_is_refused_where_the_gradient_would_leave() -> None:
+    weight = ol.to_tensor(np.ones(3), requires_grad=True)
+
+    def loss(x: Any) -> Any:
+        value = np.sum(weight * x)
+        value.backward()
+        return value
+
+    with pytest.raises(EnsembleError, match=r"backward\(\) inside vmap.*ol\.vmap\(ol\.grad"):
+        ol.vmap(loss)(np.ones((5, 3)))
+    assert weight.grad is None
+
+
+def test_one_mask_of_dropout_is_shared_by_all_examples() -> None:
+    ol.seed(0)
+    y = np.asarray(ol.vmap(lambda x: ol.nn.functional.dropout(x, 0.5))(np.ones((4, 50), "float32")))
+    assert (y == y[0]).all()
+    assert set(np.unique(y)) == {0.0, 2.0}
