@@ -130,7 +130,7 @@ def _check(node: Any, what: str, y: Any, values: Any, names: Any, which: str) ->
 
 
 def _is_finite(value: Any) -> bool:
-    """Say whether a number or an array of floating numbers is finite; what is neither, counts so."""
+    """Say whether a number or an array of floating numbers is finite; anything else counts so."""
     kind = getattr(getattr(value, "dtype", None), "kind", "f" if isinstance(value, float) else "")
     return kind != "f" or bool(np.isfinite(value).all())
 
