@@ -106,13 +106,15 @@ def test_ten_thousand_steps_keep_nothing() -> None:
     gc.disable()
     tracemalloc.start()
     try:
-        for _ in range(1_000):  # fills Python's own lists of memory to use again
-            step()
-        before = tracemalloc.get_traced_memory()[0]
-        for _ in range(10_000):
-            step()
-        grown = tracemalloc.get_traced_memory()[0] - before
+        # Python keeps some freed memory to use again, so that a first window may grow; what is
+        # kept at every step shows in all of them, at 16 bytes a step or more.
+        windows = []
+        for _ in range(5):
+            before = tracemalloc.get_traced_memory()[0]
+            for _ in range(2_000):
+                step()
+            windows.append(tracemalloc.get_traced_memory()[0] - before)
     finally:
         tracemalloc.stop()
         gc.enable()
-    assert grown < 2_000, f"{grown} bytes after 10,000 steps"
+    assert min(windows) < 2_000, f"2,000 steps each kept {windows} bytes"
