@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
+import operator
 import zipfile
 from collections.abc import Callable
 from typing import Any, BinaryIO, NoReturn
@@ -140,7 +142,7 @@ def _head_page(archive: zipfile.ZipFile, refuse: Callable[[str], NoReturn]) -> b
 
 def _altered(refuse: Callable[[str], NoReturn], name: str) -> NoReturn:
     refuse(
-        f"was altered after it was saved: the checksum of {name} is not the one it was saved with. "
+        f"was altered or truncated after it was saved: the checksum of {name} is not the one it was saved with. "
         "Copy or download it again, or go back to an earlier one"
     )
 
@@ -153,12 +155,18 @@ def _read_array(
     info = archive.getinfo(name)
     text = entry["dtype"]
     dtype = np.dtype(text) if text[0] in "<>|" else extension_dtype(text, name)
-    array = np.empty(tuple(entry["shape"]), dtype, order=entry["order"])
-    if info.compress_type != zipfile.ZIP_STORED or not 0 < info.file_size - array.nbytes < 1 << 16:
+    shape = tuple(map(operator.index, entry["shape"]))
+    start = info.file_size - math.prod(shape) * dtype.itemsize  # the .npy file's own head
+    if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
         _altered(refuse, name)
     checked = hashlib.sha256()
     with archive.open(info) as source:
-        checked.update(source.read(info.file_size - array.nbytes))  # what numpy.load needs
+        own_head = source.read(10)
+        if start != 10 + int.from_bytes(own_head[8:], "little"):
+            _altered(refuse, name)
+        own_head += source.read(start - 10)
+        checked.update(own_head)
+        array = np.empty(shape, dtype, order=entry["order"])
         bytes_of = array.reshape(-1, order="A").view(np.uint8).data
         place = 0
         while block := source.read(_BLOCK):

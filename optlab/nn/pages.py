@@ -48,7 +48,8 @@ def layer_page(layer: Any) -> str:
 def _tree(layer: Any, name: str, where: str, spread: bool, seen: set[int], path: list[int]) -> str:
     """Give a layer and those inside it as nested lists that fold."""
     named = f'<span style="{_QUIET}">{escape(name)}:&nbsp;</span>' if name else ""
-    options = f'<span style="{_QUIET}">({escape(layer.extra_repr())})</span>'
+    said = layer.extra_repr()
+    options = f'<span style="{_QUIET}">({escape(said)})</span>' if said else ""
     chips = "".join(_chips(layer, seen))
     head = f"{named}<b>{escape(type(layer).__name__)}</b>{options}{chips}"
     inside = "".join(
