@@ -142,8 +142,8 @@ def _head_page(archive: zipfile.ZipFile, refuse: Callable[[str], NoReturn]) -> b
 
 def _altered(refuse: Callable[[str], NoReturn], name: str) -> NoReturn:
     refuse(
-        f"was altered or truncated after it was saved: the checksum of {name} is not the one it was saved with. "
-        "Copy or download it again, or go back to an earlier one"
+        f"was altered or truncated after it was saved: the checksum of {name} is not the one it "
+        "was saved with. Copy or download it again, or go back to an earlier one"
     )
 
 

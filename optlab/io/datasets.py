@@ -230,7 +230,7 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
     total = len(dataset)
     counts: list[Any] = list(lengths)
     if counts and math.isclose(sum(counts), 1) and any(isinstance(n, float) for n in counts):
-        shares, counts = counts, [math.floor(total * share) for share in counts]
+        shares, counts = counts, [math.floor(total * share + 1e-9) for share in counts]
         for i in range(total - sum(counts)):
             counts[i % len(shares)] += 1
     if any(n != int(n) or n < 0 for n in counts) or sum(counts) != total:

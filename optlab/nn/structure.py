@@ -267,7 +267,9 @@ class Structure:
         """Go through the buffers of this layer itself; only the persistable ones if asked."""
         for name, kept in self._buffer_names.items():
             value = vars(self).get(name)
-            if isinstance(value, Tensor) and (kept or not persistable):
+            if isinstance(value, Parameter) or not isinstance(value, Tensor):
+                continue
+            if kept or not persistable:
                 yield name, value
 
     # Shared -------------------------------------------------------------------------------------

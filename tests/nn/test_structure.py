@@ -64,6 +64,13 @@ def test_buffers():
     assert [t.tolist() for t in block.buffers()] == [[1.0, 1.0], [1.0], [1.0]]
 
 
+def test_a_parameter_in_the_place_of_a_buffer_is_a_parameter():
+    block = Block()
+    block.mean = ol.Parameter([1.0])
+    assert [name for name, _ in block.named_buffers()] == ["scratch"]
+    assert "mean" in dict(block.named_parameters())
+
+
 def test_one_layer_s_buffers_are_not_another_s():
     Block()
     assert ol.nn.Tanh().buffers() == []
