@@ -27,6 +27,7 @@ _NUMPY_FUNCTIONS = (
 _NAMES = {
     # rooms
     "autograd": "optlab.autograd",
+    "io": "optlab.io",
     "lab": "optlab.lab",
     "nn": "optlab.nn",
     "numpy": "optlab.numpy",
@@ -67,6 +68,9 @@ _NAMES = {
     "jacobian": "optlab.autograd:jacobian",
     "hessian": "optlab.autograd:hessian",
     "check_grad": "optlab.autograd:check_grad",
+    # files
+    "load": "optlab.io:load",
+    "save": "optlab.io:save",
     # many runs at once
     "ensemble": "optlab.autograd:ensemble",
     "members": "optlab.autograd:members",

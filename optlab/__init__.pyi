@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from optlab import autograd as autograd
+from optlab import io as io
 from optlab import lab as lab
 from optlab import nn as nn
 from optlab import numpy as numpy
@@ -44,6 +45,8 @@ from optlab.autograd import vmap as vmap
 from optlab.autograd import zeros as zeros
 from optlab.backend.random import scope as random_scope  # noqa: F401
 from optlab.backend.random import seed as seed
+from optlab.io import load as load
+from optlab.io import save as save
 from optlab.lab import compare as compare
 from optlab.lab import problems as problems
 from optlab.lab import sweep as sweep

@@ -3,13 +3,15 @@
 from optlab.backend.faces import missing as _missing
 from optlab.nn import functional, initializer
 from optlab.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
-from optlab.nn.layer import Layer, Sequential
+from optlab.nn.containers import LayerDict, LayerList, ParameterList, Sequential
+from optlab.nn.layer import Layer
 from optlab.nn.layers import CrossEntropyLoss, Linear, ReLU, Tanh
 from optlab.nn.parameter import Parameter
 
 __all__ = [
     "ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue", "CrossEntropyLoss", "Layer",
-    "Linear", "Parameter", "ReLU", "Sequential", "Tanh", "functional", "initializer",
+    "LayerDict", "LayerList", "Linear", "Parameter", "ParameterList", "ReLU", "Sequential", "Tanh",
+    "functional", "initializer",
 ]  # fmt: skip
 
 

@@ -1,22 +1,57 @@
-"""Layer: a function with parameters, and Sequential, a chain of them."""
+"""Layer: a function with parameters.
+
+What it holds is found in `structure`, given out and taken in by `state`, watched by `hooks`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
-from optlab.autograd.tensor import Tensor
+import numpy as np
+
+from optlab.autograd.creation import DEFAULT_DTYPE
+from optlab.nn.hooks import Hookable
+from optlab.nn.initializer import Constant, Initializer, XavierUniform
 from optlab.nn.parameter import Parameter
+from optlab.nn.state import State
+from optlab.nn.structure import members
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from optlab.nn.summary import Summary
+
+_instances: dict[str, Iterator[int]] = defaultdict(itertools.count)
 
 
-class Layer:
+class Layer(State, Hookable):
     """A function with parameters. Subclasses set parameters and layers as attributes.
+
+    Whatever parameters and layers the attributes of a layer refer to, in lists, tuples and dicts as
+    well, belong to it, and are named by their place.
+
+    Parameters
+    ----------
+    name_scope : str, optional
+        What `full_name` starts with; the name of the class by default.
+    dtype : str or dtype
+        The type of the parameters that `create_parameter` makes.
+
+    Attributes
+    ----------
+    training : bool
+        Whether the layer is in training, see `train` and `eval`.
 
     Examples
     --------
     >>> import optlab as ol
     >>> class Scale(ol.nn.Layer):
     ...     def __init__(self):
+    ...         super().__init__()
     ...         self.factor = ol.Parameter([2.0])
     ...     def forward(self, x):
     ...         return x * self.factor
@@ -27,7 +62,17 @@ class Layer:
     ['factor']
     """
 
+    # Class attributes, so that a subclass which does not call super().__init__() works too.
     training: bool = True
+    _name_scope: str | None = None
+    _full_name: str | None = None
+    _dtype: str = DEFAULT_DTYPE.name
+
+    def __init__(self, name_scope: str | None = None, dtype: Any = DEFAULT_DTYPE) -> None:
+        if name_scope is not None:
+            self._name_scope = name_scope
+        if dtype != DEFAULT_DTYPE:
+            self._dtype = np.dtype(dtype).name
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
         """Compute the output. Subclasses say how."""
@@ -36,148 +81,176 @@ class Layer:
         )
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
-        """Run `forward`."""
-        return self.forward(*inputs, **options)
+        """Run `forward`, and the hooks around it."""
+        if self._hooks is None:
+            return self.forward(*inputs, **options)
+        return self._hooks.run(self, inputs, options)
 
-    def named_sublayers(self, prefix: str = "") -> Iterator[tuple[str, Layer]]:
-        """Go through the layers inside this one, with their place in the structure."""
-        yield from self._walk(prefix, {id(self)})
+    # Training and evaluation --------------------------------------------------------------------
 
-    def _walk(self, prefix: str, seen: set[int]) -> Iterator[tuple[str, Layer]]:
-        for name, value in _members(self):
-            if isinstance(value, Layer) and id(value) not in seen:
-                seen.add(id(value))
-                yield f"{prefix}{name}", value
-                yield from value._walk(f"{prefix}{name}.", seen)
+    def train(self, mode: bool = True) -> Self:
+        """Switch this layer and all inside to training (or to evaluation, where `mode` is False).
 
-    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """Go through all parameters, with their place in the structure; each one once."""
-        seen: set[Parameter] = set()
-        for place, layer in [("", self), *self.named_sublayers()]:
-            for name, value in _members(layer):
-                if isinstance(value, Parameter) and value not in seen:
-                    seen.add(value)
-                    yield (f"{place}.{name}" if place else name), value
+        Returns
+        -------
+        Layer
+            The layer itself.
+        """
+        for layer in self.sublayers(include_self=True):
+            layer.training = bool(mode)
+        return self
 
-    def parameters(self) -> list[Parameter]:
-        """Give all parameters; those without a name get their place in the structure as name."""
-        found = []
-        for place, parameter in self.named_parameters():
-            if parameter.name is None:
-                parameter.name = place
-            found.append(parameter)
-        return found
+    def eval(self) -> Self:
+        """Switch this layer and all inside to evaluation; give the layer itself."""
+        return self.train(False)
 
-    def add_sublayer(self, name: str, layer: Layer) -> Layer:
-        """Put a layer inside this one, under a name.
+    def apply(self, fn: Callable[[Layer], Any]) -> Self:
+        """Call `fn` with every layer inside, then with this one; give the layer itself.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> def zero(layer):
+        ...     if isinstance(layer, ol.nn.Linear):
+        ...         layer.bias.set_value(ol.zeros(layer.bias.shape))
+        >>> model = ol.nn.Sequential(ol.nn.Linear(2, 3), ol.nn.Tanh()).apply(zero)
+        """
+        for layer in reversed(self.sublayers(include_self=True)):
+            fn(layer)
+        return self
+
+    # Making parameters --------------------------------------------------------------------------
+
+    def create_parameter(
+        self,
+        shape: Any,
+        attr: Any = None,
+        dtype: Any = None,
+        is_bias: bool = False,
+        default_initializer: Initializer | None = None,
+    ) -> Parameter | None:
+        """Make a parameter; assign it to an attribute, and it belongs to this layer.
+
+        Parameters
+        ----------
+        shape : list or tuple of int
+        attr : ParamAttr, str, Initializer or bool, optional
+            Its settings: all of them, or its name, or how it starts. False makes no parameter.
+        dtype : str or dtype, optional
+            By default that of the layer.
+        is_bias : bool
+            Whether it starts at zero, where nothing else is said.
+        default_initializer : Initializer, optional
+            How it starts where `attr` does not say; by default Xavier uniform.
+
+        Returns
+        -------
+        Parameter or None
 
         Raises
         ------
         TypeError
-            If `layer` is not a Layer.
-        ValueError
-            If the name would hide a method of this layer.
+            If `attr` is none of these.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> layer = ol.nn.Layer()
+        >>> layer.create_parameter([2], is_bias=True)
+        Parameter ([0., 0.], dtype=float32, requires_grad=True)
         """
-        if not isinstance(layer, Layer):
+        if attr is False:
+            return None
+        settings: dict[str, Any] = {}
+        start = None
+        if isinstance(attr, str):
+            settings["name"] = attr
+        elif isinstance(attr, Initializer):
+            start = attr
+        elif hasattr(attr, "initializer"):
+            start = attr.initializer
+            for name in ("name", "trainable", "learning_rate", "regularizer", "need_clip"):
+                settings[name] = getattr(attr, name)
+        elif attr is not None and attr is not True:
             raise TypeError(
-                f"add_sublayer({name!r}, ...) takes a Layer; got {type(layer).__name__}."
+                "create_parameter takes as attr a ParamAttr, a name, an initializer, False (for no "
+                f"parameter) or None; got {attr!r}."
             )
-        if hasattr(type(self), name):
-            raise ValueError(
-                f"a layer inside {type(self).__name__} cannot be named {name!r}: that is what "
-                f"{type(self).__name__}.{name} is called. Choose another name."
-            )
-        setattr(self, name, layer)
-        return layer
+        start = start or default_initializer or (Constant(0.0) if is_bias else XavierUniform())
+        lengths = tuple(int(length) for length in np.atleast_1d(shape))
+        return Parameter(start(lengths, dtype or self._dtype), **settings)
 
-    def train(self) -> None:
-        """Switch this layer and all inside to training."""
-        self._set_training(True)
+    # What it is ---------------------------------------------------------------------------------
 
-    def eval(self) -> None:
-        """Switch this layer and all inside to evaluation."""
-        self._set_training(False)
+    def full_name(self) -> str:
+        """Give a name that no other layer of this process has, such as ``"linear_0"``.
 
-    def _set_training(self, training: bool) -> None:
-        self.training = training
-        for _, layer in self.named_sublayers():
-            layer.training = training
+        Layers are numbered in the order in which they are first asked.
 
-    def __repr__(self) -> str:
-        inside = [
-            f"  {name}: {value!r}".replace("\n", "\n  ")
-            for name, value in _members(self)
-            if isinstance(value, Layer)
-        ]
-        head = f"{type(self).__name__}({self.extra_repr()})"
-        return head if not inside else "\n".join([f"{type(self).__name__}(", *inside, ")"])
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> class MyBlock(ol.nn.Layer):
+        ...     pass
+        >>> MyBlock().full_name(), MyBlock().full_name()
+        ('my_block_0', 'my_block_1')
+        """
+        if self._full_name is None:
+            words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()
+            base = self._name_scope or words
+            self._full_name = f"{base}_{next(_instances[base])}"
+        return self._full_name
+
+    def summary(self, *inputs: Any, **options: Any) -> Summary:
+        """Run forward, and tabulate what each layer gives, holds, and keeps for backward.
+
+        Nothing of the run remains: buffers get their values back, hooks are taken off, and random
+        numbers outside are as if it had not been.
+
+        Parameters
+        ----------
+        *inputs, **options
+            What the layer is called with. A tuple or list of whole numbers stands for an input of
+            ones of that shape.
+
+        Returns
+        -------
+        Summary
+            ``print`` shows a table; so does a notebook.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> ol.seed(0)
+        >>> model = ol.nn.Sequential(ol.nn.Linear(64, 32), ol.nn.Tanh(), ol.nn.Linear(32, 10))
+        >>> print(model.summary((100, 64)))
+        layer       | output    | parameters | saved for backward
+        ------------+-----------+------------+-------------------
+        Sequential  | (100, 10) |            |
+          0: Linear | (100, 32) |      2,080 |           25.0 KiB
+          1: Tanh   | (100, 32) |            |           12.5 KiB
+          2: Linear | (100, 10) |        330 |
+        ------------+-----------+------------+-------------------
+        total       |           |      2,410 |           37.5 KiB
+        """
+        from optlab.nn.summary import summarise
+
+        return summarise(self, inputs, options)
 
     def extra_repr(self) -> str:
         """Say what distinguishes this layer from others of its class."""
         return ""
 
+    def __repr__(self) -> str:
+        inside = [
+            f"  {name}: {value!r}".replace("\n", "\n  ")
+            for name, value in members(self)
+            if isinstance(value, Layer)
+        ]
+        head = f"{type(self).__name__}({self.extra_repr()})"
+        return head if not inside else "\n".join([f"{type(self).__name__}(", *inside, ")"])
 
-def _members(layer: Layer) -> Iterator[tuple[str, Any]]:
-    """Go through a layer's attributes, and through those that are lists."""
-    for name, value in vars(layer).items():
-        if name.startswith("_"):
-            continue
-        if isinstance(value, (list, tuple)):
-            yield from ((f"{name}.{i}", part) for i, part in enumerate(value))
-        else:
-            yield name, value
+    def _repr_html_(self) -> str:
+        from optlab.nn.pages import layer_page
 
-
-class Sequential(Layer):
-    """A chain of layers: each takes what the one before gives.
-
-    Parameters
-    ----------
-    layers : Layer or (str, Layer)
-        In order; named by their position, or by the name given.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> ol.seed(0)
-    >>> model = ol.nn.Sequential(ol.nn.Linear(4, 3), ol.nn.ReLU(), ol.nn.Linear(3, 2))
-    >>> model(ol.ones([5, 4])).shape
-    (5, 2)
-    >>> [parameter.name for parameter in model.parameters()]
-    ['0.weight', '0.bias', '2.weight', '2.bias']
-    """
-
-    def __init__(self, *layers: Layer | tuple[str, Layer]) -> None:
-        self._order: list[Layer] = []
-        for position, item in enumerate(layers):
-            name, layer = item if isinstance(item, tuple) else (str(position), item)
-            self.add_sublayer(name, layer)
-
-    def add_sublayer(self, name: str, layer: Layer) -> Layer:
-        """Put a layer at the end of the chain; its name must be new.
-
-        Raises
-        ------
-        ValueError
-            If another layer of the chain has this name, or a method has.
-        """
-        if name in vars(self):
-            raise ValueError(f"two layers of a Sequential cannot both be named {name!r}.")
-        super().add_sublayer(name, layer)
-        self._order.append(layer)
-        return layer
-
-    def forward(self, x: Any) -> Tensor:
-        """Give `x` to the first layer, its output to the second, and so on."""
-        for layer in self._order:
-            x = layer.forward(x)
-        return x  # type: ignore[no-any-return]
-
-    def __len__(self) -> int:
-        return len(self._order)
-
-    def __getitem__(self, position: int) -> Layer:
-        return self._order[position]
-
-    def __iter__(self) -> Iterator[Layer]:
-        return iter(self._order)
+        return layer_page(self)

@@ -1,0 +1,31 @@
+"""Floor 3, data: data sets and loaders, and saving and loading without pickle."""
+
+from optlab.backend.faces import missing as _missing
+from optlab.io.datasets import (
+    ConcatDataset,
+    Dataset,
+    IterableDataset,
+    Subset,
+    TensorDataset,
+    random_split,
+)
+from optlab.io.fetch import get_worker_info
+from optlab.io.files import load, save
+from optlab.io.loader import DataLoader
+from optlab.io.samplers import BatchSampler, RandomSampler, Sampler, SequenceSampler
+from optlab.io.structures import UnreadableFileError
+from optlab.io.workers import WorkerError
+
+__all__ = [
+    "BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler",
+    "Sampler", "SequenceSampler", "Subset", "TensorDataset", "UnreadableFileError", "WorkerError",
+    "get_worker_info", "load", "random_split", "save",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    raise _missing("optlab.io", name, __all__)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,198 @@
+"""The file format of `optlab.save`: a zip of ``.npy`` files and one page of JSON.
+
+``optlab.json`` has the structure, and for each array its file, dtype, shape and SHA-256; the
+comment of the zip has the SHA-256 of that page. NumPy reads the arrays without us:
+``np.load("model.ol")["0.weight"]``. A format version is raised when an old reader would misread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import operator
+import zipfile
+from collections.abc import Callable
+from typing import Any, BinaryIO, NoReturn
+
+import numpy as np
+
+from optlab.io.structures import UnreadableFileError, Written, decoded, is_extension
+
+VERSION = 1
+HEAD = "optlab.json"
+_BLOCK = 1 << 20
+_COMMENT = "optlab sha256 "
+_LARGEST_HEAD = 1 << 28
+
+#: What damage makes zipfile, json and NumPy raise.
+_DAMAGE = (
+    zipfile.BadZipFile, zipfile.LargeZipFile, ValueError, KeyError, TypeError, EOFError,
+    NotImplementedError, RuntimeError, OverflowError, IndexError, AttributeError,
+)  # fmt: skip
+
+
+def write(obj: Any, file: BinaryIO) -> None:
+    """Write `obj` to an open file."""
+    written = Written()
+    structure = written.encoded(obj)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        entries = [
+            _write_array(archive, name, array)
+            for name, array in zip(written.names, written.arrays, strict=True)
+        ]
+        head = {"format": "optlab", "version": VERSION, "structure": structure, "arrays": entries}
+        page = json.dumps(head, allow_nan=False, separators=(",", ":")).encode()
+        archive.writestr(HEAD, page)
+        archive.comment = (_COMMENT + hashlib.sha256(page).hexdigest()).encode()
+
+
+def _write_array(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> dict[str, Any]:
+    """Write one array; give what the head says of it."""
+    fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+    entry = {
+        "file": name,
+        "dtype": array.dtype.str,
+        "shape": list(array.shape),
+        "order": "F" if fortran else "C",
+    }
+    if is_extension(array.dtype):  # bfloat16 and the like: as whole numbers of the same bytes
+        entry["dtype"] = array.dtype.name
+        array = array.view(f"u{array.dtype.itemsize}")
+    with archive.open(name, "w", force_zip64=array.nbytes > 1 << 30) as target:
+        both = _Both(target)
+        np.lib.format.write_array(both, array, allow_pickle=False)
+    entry["sha256"] = both.checked.hexdigest()
+    return entry
+
+
+class _Both(io.RawIOBase):
+    """Writes to a file, and computes the checksum of what is written."""
+
+    def __init__(self, target: Any) -> None:
+        self.target = target
+        self.checked = hashlib.sha256()
+
+    def write(self, data: Any) -> int:
+        self.checked.update(data)
+        self.target.write(data)
+        return len(data)
+
+
+def read(file: BinaryIO, refuse: Callable[[str], NoReturn], return_numpy: bool) -> Any:
+    """Read what `write` wrote; `refuse` is told what is wrong, and raises."""
+    try:
+        archive = zipfile.ZipFile(file)
+    except _DAMAGE as error:
+        refuse(
+            "begins like a file of optlab.save, but has no readable end: it is truncated or "
+            f"damaged ({error}). Copy or download it again, or go back to an earlier one"
+        )
+    with archive:
+        page = _head_page(archive, refuse)
+        head, version = _head(page, refuse)
+        if version > VERSION:
+            refuse(
+                f"was written by a newer optlab: it has format {version}, and this one reads up to "
+                f"{VERSION}. Upgrade with: pip install --upgrade optlab"
+            )
+        if archive.comment != (_COMMENT + hashlib.sha256(page).hexdigest()).encode():
+            _altered(refuse, HEAD)
+        try:
+            arrays = [_read_array(archive, entry, refuse) for entry in head["arrays"]]
+            return decoded(head["structure"], arrays, return_numpy)
+        except UnreadableFileError:
+            raise
+        except (*_DAMAGE, RecursionError) as error:
+            refuse(f"cannot be read ({error}); it was truncated or altered after it was saved")
+
+
+def _head(page: bytes, refuse: Callable[[str], NoReturn]) -> tuple[dict[str, Any], int]:
+    """Read the head; give it, and its format version."""
+    try:
+        head = json.loads(page)
+        if head["format"] == "optlab" and type(head["version"]) is int:
+            return head, head["version"]
+        error: Exception | None = None
+    except (*_DAMAGE, RecursionError) as caught:
+        error = caught
+    return refuse(f"has a head that is not one of optlab.save; it was altered ({error!r})")
+
+
+def _head_page(archive: zipfile.ZipFile, refuse: Callable[[str], NoReturn]) -> bytes:
+    names = archive.namelist()
+    if HEAD not in names:
+        if any(name.endswith("data.pkl") for name in names):
+            refuse(
+                "is a checkpoint of PyTorch with a pickle inside, and reading a pickle can run any "
+                "code. Where PyTorch is installed: safetensors.torch.save_file(model.state_dict(), "
+                "'model.safetensors'), then optlab.load('model.safetensors')"
+            )
+        if names and all(name.endswith(".npy") for name in names):
+            refuse("is a NumPy archive; read it with numpy.load")
+        refuse("is a zip file that optlab.save did not write")
+    if archive.getinfo(HEAD).file_size > _LARGEST_HEAD:
+        refuse("has a head that is too large to be one of optlab.save")
+    try:
+        return archive.read(HEAD)
+    except _DAMAGE as error:
+        return refuse(f"has a head that cannot be read ({error}); it was truncated or altered")
+
+
+def _altered(refuse: Callable[[str], NoReturn], name: str) -> NoReturn:
+    refuse(
+        f"was altered or truncated after it was saved: the checksum of {name} is not the one it "
+        "was saved with. Copy or download it again, or go back to an earlier one"
+    )
+
+
+def _read_array(
+    archive: zipfile.ZipFile, entry: dict[str, Any], refuse: Callable[[str], NoReturn]
+) -> np.ndarray:
+    """Read one array, after its bytes have proved to be those that were written."""
+    name = entry["file"]
+    info = archive.getinfo(name)
+    text = entry["dtype"]
+    dtype = np.dtype(text) if text[0] in "<>|" else extension_dtype(text, name)
+    shape = tuple(map(operator.index, entry["shape"]))
+    start = info.file_size - math.prod(shape) * dtype.itemsize  # the .npy file's own head
+    if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
+        _altered(refuse, name)
+    checked = hashlib.sha256()
+    with archive.open(info) as source:
+        own_head = source.read(10)
+        if start != 10 + int.from_bytes(own_head[8:], "little"):
+            _altered(refuse, name)
+        own_head += source.read(start - 10)
+        checked.update(own_head)
+        array = np.empty(shape, dtype, order=entry["order"])
+        bytes_of = array.reshape(-1, order="A").view(np.uint8).data
+        place = 0
+        while block := source.read(_BLOCK):
+            checked.update(block)
+            bytes_of[place : place + len(block)] = block
+            place += len(block)
+    if place != array.nbytes or checked.hexdigest() != entry["sha256"]:
+        _altered(refuse, name)
+    return array
+
+
+def extension_dtype(text: str, name: str) -> np.dtype:
+    """Give a dtype of the package ml_dtypes by its name.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If the package is missing; the message says how to get it.
+    """
+    try:
+        import ml_dtypes
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"{name} is of dtype {text}, which NumPy itself does not have. The package ml_dtypes "
+            "has: pip install 'optlab[formats]'.",
+            name="ml_dtypes",
+        ) from error
+    dtype: np.dtype = np.dtype(getattr(ml_dtypes, text))
+    return dtype

@@ -1,0 +1,270 @@
+"""Workers that are processes.
+
+Each has a pipe of its own, so what one does cannot disturb another. It holds the position of the
+example that it reads in shared memory: when it dies, the example can still be told. A thread inside
+it listens to the pipe, so that tasks never wait for results, and so that it ends at once when its
+parent is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import queue
+import random
+import signal
+import sys
+import threading
+import warnings
+from collections import deque
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import numpy as np
+
+from optlab.io.fetch import Task
+from optlab.io.workers import Pool, Settings, failure, outcome
+
+_ours: set[Connection[Any, Any]] = set()
+"""Our ends of all pipes: a process that is forked must close its copies of them."""
+
+
+class _Worker:
+    """One process, its pipe, and what it has been told to do."""
+
+    def __init__(self, number: int, process: Any, pipe: Connection[Any, Any]) -> None:
+        self.number, self.process, self.pipe = number, process, pipe
+        self.doing: deque[tuple[int, Task]] = deque()
+        self.dead = False
+
+
+class Processes(Pool):
+    """Processes, forked from this one or started afresh ("spawn")."""
+
+    def __init__(self, settings: Settings, method: str) -> None:
+        super().__init__(settings.count)
+        context: Any = multiprocessing.get_context(method)
+        self.method = method
+        self.positions = context.RawArray("q", [-1] * settings.count)  # -1: still starting
+        self.workers: list[_Worker] = []
+        payload = settings if method == "fork" else _pickled(settings)
+        try:
+            for number in range(settings.count):
+                mine, theirs = context.Pipe()
+                _ours.add(mine)
+                close = list(_ours) if method == "fork" else []
+                process = context.Process(
+                    target=_in_process,
+                    args=(payload, number, theirs, close, self.positions),
+                    name=f"optlab worker {number}",
+                    daemon=True,
+                )
+                with warnings.catch_warnings():
+                    # Forking beside threads is what a notebook does; see DataLoader's notes.
+                    warnings.simplefilter("ignore", DeprecationWarning)
+                    process.start()
+                theirs.close()
+                self.workers.append(_Worker(number, process, mine))
+        except BaseException:
+            self.close()
+            raise
+
+    def submit(self, task: Task) -> int:
+        """Have a task done; give its ticket."""
+        ticket = next(self.tickets)
+        worker = min(self.workers, key=lambda worker: len(worker.doing))
+        worker.doing.append((ticket, task))
+        with contextlib.suppress(OSError):  # it died: noticed when its results are awaited
+            worker.pipe.send((ticket, task))
+        return ticket
+
+    def advance(self, timeout: float | None) -> None:
+        """Wait until something is finished, at most `timeout` seconds."""
+        busy = [worker for worker in self.workers if worker.doing]
+        found = wait(
+            [*(worker.pipe for worker in busy), *(worker.process.sentinel for worker in busy)],
+            timeout,
+        )
+        for worker in busy:
+            if worker.pipe in found or worker.process.sentinel in found:
+                self._hear(worker)
+
+    def _hear(self, worker: _Worker) -> None:
+        """Take what a worker has sent; where nothing more can come, say that it died."""
+        try:
+            if worker.pipe.poll():
+                ticket, result = _receive(worker.pipe)
+                worker.doing.popleft()
+                self.settle(ticket, result)
+                return
+        except (EOFError, OSError):
+            worker.dead = True  # its end of the pipe is closed
+        if not worker.process.is_alive() or worker.dead:
+            self._bury(worker)
+
+    def _bury(self, worker: _Worker) -> None:
+        """Settle what a dead worker owes."""
+        worker.process.join(1)
+        message = self._obituary(worker)
+        for ticket, _ in worker.doing:
+            self.settle(ticket, ("error", (message, None)))
+        worker.doing.clear()
+
+    def _obituary(self, worker: _Worker) -> str:
+        """Say how a worker died, and over which example."""
+        code = worker.process.exitcode
+        if code is not None and code < 0:
+            try:
+                name = f" ({signal.Signals(-code).name})"
+            except ValueError:
+                name = ""
+            how = f"was killed by signal {-code}{name}"
+            why = {
+                9: " Often that is the system, which has run out of memory: try fewer workers or "
+                "smaller batches.",
+                11: " Code that is not Python crashed.",
+            }.get(-code, "")
+        else:
+            how = f"ended with exit code {code}"
+            why = " Does the data set, or something that it calls, exit the process?"
+            if self.method == "spawn":
+                why += (
+                    " A script that starts processes needs its code under "
+                    "`if __name__ == '__main__':`."
+                )
+        position = self.positions[worker.number]
+        what = f"read {worker.doing[0][1].example(position)}" if position >= 0 else "started"
+        return (
+            f"worker {worker.number} of {self.count} (process {worker.process.pid}) {how} while it "
+            f"{what}.{why} With num_workers=0 the same happens here, where a debugger can "
+            "look."
+        )
+
+    def describe(self, ticket: int) -> str:
+        """Say what a ticket is for."""
+        for worker in self.workers:
+            for mine, task in worker.doing:
+                if mine == ticket and worker.doing[0][0] == ticket:
+                    position = max(self.positions[worker.number], 0)
+                    return f"worker {worker.number} reads {task.example(position)}"
+                if mine == ticket:
+                    return f"batch {task.number} waits for worker {worker.number}"
+        return "an unknown batch"
+
+    def close(self) -> None:
+        """End the workers."""
+        if sys.is_finalizing():
+            return
+        for worker in self.workers:
+            if worker.doing:
+                worker.process.terminate()
+            else:
+                with contextlib.suppress(OSError):
+                    worker.pipe.send(None)
+        for worker in self.workers:
+            worker.process.join(2)
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
+            _ours.discard(worker.pipe)
+            worker.pipe.close()
+            worker.process.close()
+        self.workers = []
+
+
+def _pickled(settings: Settings) -> bytes:
+    """Give what a fresh process is sent."""
+    try:
+        return pickle.dumps(settings)
+    except Exception as error:
+        raise TypeError(
+            "on this system workers are fresh processes, and the data set, collate_fn or "
+            f"worker_init_fn cannot be sent to one ({error}). Define them at the top of a module "
+            "(no lambdas, nothing inside functions), or use worker_type='thread'."
+        ) from error
+
+
+def _in_process(
+    payload: Any, number: int, pipe: Connection[Any, Any], close: list[Any], positions: Any
+) -> None:
+    """Run one worker process."""
+    for other in close:
+        other.close()
+    _ours.clear()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted, and ends us
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(pipe, tasks), daemon=True).start()
+    who = f"worker {number}"
+    broken = None
+    try:
+        settings: Any = pickle.loads(payload) if isinstance(payload, bytes) else payload
+        settings.start(number)
+    except Exception as error:  # noqa: BLE001 - told with the first batch
+        hint = ""
+        if isinstance(error, AttributeError) and "__main__" in str(error):
+            hint = (
+                " (what is defined in a notebook cannot be found by a fresh process: put it into a "
+                "module, or use worker_type='thread')"
+            )
+        broken = failure(error, f"{who} could not start{hint}")
+
+    def progress(position: int) -> None:
+        positions[number] = position
+
+    while (job := tasks.get()) is not None:
+        ticket, task = job
+        if broken is not None:
+            _send(pipe, (ticket, ("error", broken)))
+            continue
+        _seed_others(task)
+        result = outcome(settings.fetch, task, progress, who)
+        try:
+            _send(pipe, (ticket, result))
+        except OSError:
+            os._exit(1)  # nobody is there
+        except Exception as error:  # noqa: BLE001 - what cannot be pickled
+            told = failure(error, f"{who} could not send batch {task.number}")
+            _send(pipe, (ticket, ("error", told)))
+
+
+def _listen(pipe: Connection[Any, Any], tasks: Any) -> None:
+    """Take in tasks; end the process when the parent is gone."""
+    try:
+        while True:
+            job = pipe.recv()
+            tasks.put(job)
+            if job is None:
+                return
+    except (EOFError, OSError):
+        os._exit(1)
+
+
+def _seed_others(task: Task) -> None:
+    """Seed Python's and NumPy's global generators, which all forked workers have a copy of."""
+    draw = task.key.fold("batch", task.number, "global").generator()
+    np.random.seed(draw.integers(2**32, size=4))  # noqa: NPY002 - for data sets that draw from it
+    random.seed(int(draw.integers(2**62)))
+
+
+def _send(pipe: Connection[Any, Any], message: Any) -> None:
+    """Send a message, its arrays without copying them into it."""
+    buffers: list[pickle.PickleBuffer] = []
+    data = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
+    parts = [buffer.raw() for buffer in buffers]
+    pipe.send((data, [part.nbytes for part in parts]))
+    for part in parts:
+        if part.nbytes:
+            pipe.send_bytes(part)
+
+
+def _receive(pipe: Connection[Any, Any]) -> Any:
+    """Receive what `_send` sent."""
+    data, sizes = pipe.recv()
+    buffers = [bytearray(size) for size in sizes]
+    for buffer in buffers:
+        if buffer:
+            pipe.recv_bytes_into(buffer)
+    return pickle.loads(data, buffers=buffers)

@@ -1,0 +1,133 @@
+"""Files of safetensors, read and written by ourselves: 8 bytes of length, JSON, and raw arrays.
+
+The format is small enough that a package for it would be longer than this file, so it works where
+only NumPy is. PyTorch's state dicts travel in it: ``safetensors.torch.save_file``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO, NoReturn
+
+import numpy as np
+
+from optlab.autograd.tensor import Tensor, raw
+from optlab.backend.arrays import on_host
+from optlab.io.archives import extension_dtype
+
+_LARGEST_HEAD = 100_000_000
+_DTYPES = {
+    "BOOL": "bool", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "U32": "<u4",
+    "I32": "<i4", "U64": "<u8", "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8",
+    "C64": "<c8", "BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2",
+}  # fmt: skip
+#: Those that NumPy does not have, with the bytes of an element.
+_EXTENSIONS = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
+_CODES = {
+    text if text in _EXTENSIONS else np.dtype(text).str: code for code, text in _DTYPES.items()
+}
+
+
+def looks_like_one(start: bytes) -> bool:
+    """Say whether a file that starts with these bytes is one of safetensors.
+
+    Examples
+    --------
+    >>> looks_like_one(bytes([2, 0, 0, 0, 0, 0, 0, 0]) + b"{}"), looks_like_one(b"PK")
+    (True, False)
+    """
+    return (
+        len(start) >= 9
+        and 2 <= int.from_bytes(start[:8], "little") <= _LARGEST_HEAD
+        and start[8:9] == b"{"
+    )
+
+
+def read(file: BinaryIO, refuse: Callable[[str], NoReturn], return_numpy: bool) -> dict[str, Any]:
+    """Read all Tensors of a file by name; `refuse` is told what is wrong, and raises."""
+    length = int.from_bytes(file.read(8), "little")
+    page = file.read(length)
+    if len(page) < length:
+        refuse(
+            f"is a truncated file of safetensors: its head should have {length} bytes, and "
+            f"{len(page)} are there"
+        )
+    try:
+        head: dict[str, Any] = json.loads(page)
+        head.pop("__metadata__", None)
+        places = {name: _place(name, entry) for name, entry in head.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        refuse(f"has a head of safetensors that cannot be read ({error})")
+    end = 0
+    for name, (_, _, start, stop) in sorted(places.items(), key=lambda item: item[1][2:]):
+        if start != end:
+            refuse(f"is no valid file of safetensors: {name!r} starts at {start}, not at {end}")
+        end = stop
+    content = bytearray(file.read())
+    if len(content) != end:
+        what = "truncated" if len(content) < end else "longer than its head says"
+        refuse(f"is {what}: {end} bytes of arrays belong into it, and {len(content)} are there")
+    found = {}
+    for name, (text, shape, start, stop) in places.items():
+        dtype = extension_dtype(text, name) if text in _EXTENSIONS else np.dtype(text)
+        array = np.frombuffer(memoryview(content)[start:stop], dtype).reshape(shape)
+        # Memory of its own, so that one kept array does not keep the whole file.
+        found[name] = array.copy() if return_numpy else Tensor(array.copy())
+    return found
+
+
+def _place(name: str, entry: dict[str, Any]) -> tuple[str, tuple[int, ...], int, int]:
+    """Read what the head says of one array, and check that it fits together."""
+    if entry["dtype"] not in _DTYPES:
+        raise ValueError(f"{name!r} is of dtype {entry['dtype']}, which NumPy does not have")
+    text = _DTYPES[entry["dtype"]]
+    shape = tuple(entry["shape"])
+    start, stop = entry["data_offsets"]
+    size = _EXTENSIONS.get(text) or np.dtype(text).itemsize
+    if not all(type(n) is int and n >= 0 for n in (*shape, start, stop)):
+        raise ValueError(f"{name!r} has no whole numbers as shape and place")
+    if math.prod(shape) * size != stop - start:
+        raise ValueError(f"{name!r} of shape {shape} has {stop - start} bytes")
+    return text, shape, start, stop
+
+
+def write(obj: Any, file: BinaryIO) -> None:
+    """Write a dict of names and Tensors or arrays.
+
+    Raises
+    ------
+    TypeError
+        If `obj` is something else.
+    """
+    if not isinstance(obj, Mapping):
+        raise TypeError(
+            "a file of safetensors holds a dict of names and Tensors, such as layer.state_dict(); "
+            f"got {type(obj).__name__}. Choose another ending for anything else."
+        )
+    head: dict[str, Any] = {}
+    arrays = []
+    start = 0
+    for name, value in obj.items():
+        array = on_host(raw(value))
+        if not isinstance(name, str) or not isinstance(array, (np.ndarray, np.generic)):
+            raise TypeError(
+                "a file of safetensors holds a dict of names and Tensors; this one has "
+                f"{name!r}: {type(value).__name__}. Choose another ending for anything else."
+            )
+        array = np.asarray(array)
+        array = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        code = _CODES.get(array.dtype.str) or _CODES.get(array.dtype.name)
+        if code is None:
+            raise TypeError(f"{name!r} is of dtype {array.dtype}, which safetensors does not have.")
+        stop = start + array.nbytes
+        head[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": [start, stop]}
+        arrays.append(array)
+        start = stop
+    page = json.dumps(head, separators=(",", ":")).encode()
+    page += b" " * (-len(page) % 8)
+    file.write(len(page).to_bytes(8, "little"))
+    file.write(page)
+    for array in arrays:
+        file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)

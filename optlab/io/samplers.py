@@ -1,0 +1,172 @@
+"""Samplers: in which order examples are taken, and which of them make a batch."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from optlab.io.datasets import IterableDataset, _generator
+
+
+class Sampler:
+    """Gives the numbers of examples, in order. Subclasses say how, in ``__iter__``.
+
+    Parameters
+    ----------
+    data_source : Dataset, optional
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> class Backwards(ol.io.Sampler):
+    ...     def __iter__(self):
+    ...         return reversed(range(len(self.data_source)))
+    >>> list(Backwards("abc"))
+    [2, 1, 0]
+    """
+
+    def __init__(self, data_source: Any = None) -> None:
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError(
+            f"{type(self).__name__} has no __iter__ method; define __iter__(self), which gives the "
+            "numbers of examples."
+        )
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class SequenceSampler(Sampler):
+    """From the first example to the last.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> list(ol.io.SequenceSampler("abc"))
+    [0, 1, 2]
+    """
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+
+class RandomSampler(Sampler):
+    """In random order.
+
+    Parameters
+    ----------
+    data_source : Dataset
+    replacement : bool
+        Draw each one independently, so that some come several times and others never.
+    num_samples : int, optional
+        How many to draw; by default as many as there are examples.
+    generator : numpy.random.Generator, optional
+        What draws; by default the next random key, so `optlab.seed` fixes the order.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.seed(0)
+    >>> sorted(ol.io.RandomSampler("abc"))
+    [0, 1, 2]
+    """
+
+    def __init__(
+        self,
+        data_source: Any,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        generator: Any = None,
+    ) -> None:
+        super().__init__(data_source)
+        if num_samples is not None and (operator.index(num_samples) < 1):
+            raise ValueError(f"num_samples must be at least 1; got {num_samples!r}.")
+        if num_samples is not None and not replacement and num_samples > len(data_source):
+            raise ValueError(
+                f"without replacement at most {len(data_source)} examples can be drawn; got "
+                f"num_samples={num_samples!r}."
+            )
+        self.replacement = replacement
+        self.num_samples = num_samples
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[int]:
+        draw = _generator(self.generator)  # now: the key of a place is that of this moment
+        total = len(self.data_source)
+        if self.replacement:
+            return iter(draw.integers(0, total, len(self)).tolist())
+        return iter(draw.permutation(total)[: len(self)].tolist())
+
+    def __len__(self) -> int:
+        return len(self.data_source) if self.num_samples is None else self.num_samples
+
+
+class BatchSampler(Sampler):
+    """Gives the numbers of examples batch by batch, as lists.
+
+    Parameters
+    ----------
+    dataset : Dataset, optional
+        Either this or `sampler`.
+    sampler : iterable of int, optional
+        The order of examples; by default theirs, or a random one where `shuffle`.
+    shuffle : bool
+    batch_size : int
+    drop_last : bool
+        Leave out a last batch that is smaller than the others.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> list(ol.io.BatchSampler("abcde", batch_size=2))
+    [[0, 1], [2, 3], [4]]
+    """
+
+    def __init__(
+        self,
+        dataset: Any = None,
+        sampler: Iterable[int] | None = None,
+        shuffle: bool = False,
+        batch_size: int = 1,
+        drop_last: bool = False,
+    ) -> None:
+        if (dataset is None) == (sampler is None):
+            raise ValueError("BatchSampler takes either a data set or a sampler.")
+        if sampler is not None and shuffle:
+            raise ValueError("a sampler has its own order; leave shuffle out.")
+        if isinstance(dataset, IterableDataset):
+            raise TypeError("the examples of an IterableDataset have no numbers to take.")
+        super().__init__(dataset)
+        self.batch_size = whole(batch_size, "batch_size", 1)
+        self.drop_last = bool(drop_last)
+        self.sampler: Any = sampler
+        if sampler is None:
+            self.sampler = RandomSampler(dataset) if shuffle else SequenceSampler(dataset)
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        batch = []
+        for index in self.sampler:
+            batch.append(index)
+            if len(batch) == self.batch_size:
+                yield batch
+                batch = []
+        if batch and not self.drop_last:
+            yield batch
+
+    def __len__(self) -> int:
+        total = len(self.sampler)
+        return total // self.batch_size if self.drop_last else -(-total // self.batch_size)
+
+
+def whole(value: Any, name: str, least: int) -> int:
+    """Read a whole number that is at least `least`."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least or isinstance(value, bool):
+        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+    return number

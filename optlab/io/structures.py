@@ -1,0 +1,212 @@
+"""Nested containers as JSON and a list of arrays, and back: no code is ever run to read them.
+
+JSON's own values stand for themselves (None, True, numbers, text, lists); everything else is an
+object with one key that says what it is: ``{"tensor": 0}`` is the Tensor with array number 0.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.tensor import Tensor
+from optlab.backend.arrays import on_host
+
+_DEEPEST = 100
+_SURE_IN_JSON = 2**53  # what every reader of JSON keeps exact
+
+
+class UnreadableFileError(ValueError):
+    """A file is none of ours, or is not what was once saved."""
+
+
+class Written:
+    """What is to be written: the arrays, each once, and what they are called."""
+
+    def __init__(self) -> None:
+        self.arrays: list[np.ndarray] = []
+        self.names: list[str] = []
+        self._numbers: dict[int, int] = {}
+        self._alive: list[Any] = []
+        self._path: list[int] = []
+
+    def encoded(self, x: Any, place: tuple[Any, ...] = ()) -> Any:
+        """Give `x` as JSON; its arrays are collected.
+
+        Raises
+        ------
+        TypeError
+            If there is something in `x` that cannot be written; the message says where.
+        ValueError
+            If `x` contains itself, or goes deeper than 100 levels.
+        """
+        if x is None or (isinstance(x, (bool, str)) and type(x) in (bool, str)):
+            return x
+        if type(x) is int:
+            return x if abs(x) <= _SURE_IN_JSON else {"int": hex(x)}
+        if type(x) is float:
+            return x if math.isfinite(x) else {"float": repr(x)}
+        if type(x) is complex:
+            return {"complex": [self.encoded(x.real), self.encoded(x.imag)]}
+        if isinstance(x, Tensor):
+            return {"tensor": self._number(x, x.data, place)}
+        if isinstance(x, np.generic):
+            return {"scalar": self._number(x, np.asarray(x), place)}
+        if isinstance(x, (list, tuple, dict)):
+            return self._container(x, place)
+        if isinstance(x, np.ndarray):
+            if type(x) is not np.ndarray:
+                raise TypeError(f"{where(place)} is a {_kind(x)}; save np.asarray(it).")
+            return {"array": self._number(x, x, place)}
+        if hasattr(x, "__array_function__") and isinstance(on_host(x), np.ndarray):
+            return {"array": self._number(x, on_host(x), place)}
+        raise TypeError(
+            f"{where(place)} is a {_kind(x)}, which cannot be saved. optlab.save takes Tensors, "
+            "arrays, numbers, text, True, False and None, in lists, tuples and dicts; of a layer "
+            "or an optimizer, save its state_dict()."
+        )
+
+    def _container(self, x: Any, place: tuple[Any, ...]) -> Any:
+        plain = type(x) in (list, tuple, dict) or type(x).__name__ == "OrderedDict"
+        if not plain:
+            raise TypeError(
+                f"{where(place)} is a {_kind(x)}, and would come back as something else. Save "
+                f"{'dict' if isinstance(x, dict) else 'tuple'}(it)."
+            )
+        if id(x) in self._path:
+            raise ValueError(f"{where(place)} contains itself, and cannot be saved.")
+        if len(self._path) == _DEEPEST:
+            raise ValueError(f"{where(place)} is more than {_DEEPEST} containers deep.")
+        self._path.append(id(x))
+        if isinstance(x, dict):
+            pairs = [
+                [self._key(key, place), self.encoded(value, (*place, key))]
+                for key, value in x.items()
+            ]
+            known: Any = {"dict": pairs}
+        else:
+            parts = [self.encoded(part, (*place, i)) for i, part in enumerate(x)]
+            known = parts if isinstance(x, list) else {"tuple": parts}
+        self._path.pop()
+        return known
+
+    def _key(self, key: Any, place: tuple[Any, ...]) -> Any:
+        if type(key) is tuple:
+            return {"tuple": [self._key(part, place) for part in key]}
+        if type(key) not in (str, int, float, bool, type(None)):
+            raise TypeError(
+                f"{where(place)} has the key {key!r}, a {_kind(key)}; keys must be text, numbers, "
+                "or tuples of them."
+            )
+        return self.encoded(key, (*place, key))
+
+    def _number(self, owner: Any, data: Any, place: tuple[Any, ...]) -> int:
+        """Give the number of an array; one and the same Tensor or array has one number."""
+        if id(owner) in self._numbers:
+            return self._numbers[id(owner)]
+        array = on_host(data)
+        if not isinstance(array, (np.ndarray, np.generic)):
+            raise TypeError(
+                f"{where(place)} holds a {_kind(data)}, which cannot be saved; save its members "
+                "one by one."
+            )
+        array = np.asarray(array)
+        if array.dtype.hasobject:
+            raise TypeError(
+                f"{where(place)} is an array of Python objects (dtype object), which only a pickle "
+                "could hold. Save numbers, or a list of the objects."
+            )
+        if array.dtype.kind not in "biufcSUmM" and not is_extension(array.dtype):
+            raise TypeError(
+                f"{where(place)} is an array of dtype {array.dtype}, which cannot be saved; save "
+                "its fields one by one, or numbers."
+            )
+        self._alive.append(owner)
+        self._numbers[id(owner)] = number = len(self.arrays)
+        self.arrays.append(array)
+        self.names.append(self._name(place, number))
+        return number
+
+    def _name(self, place: tuple[Any, ...], number: int) -> str:
+        """Give a file name that says the place and that no system takes for a path."""
+        words = [re.sub(r"[^A-Za-z0-9_.-]", "_", str(key)) for key in place]
+        name = "/".join(word for word in words if word.strip("."))
+        name = name[:200] or "value"
+        return f"{name}.npy" if f"{name}.npy" not in self.names else f"{name}.{number}.npy"
+
+
+def is_extension(dtype: np.dtype) -> bool:
+    """Say whether a dtype is one of the package ml_dtypes, such as bfloat16."""
+    return dtype.type.__module__.partition(".")[0] == "ml_dtypes"
+
+
+def where(place: tuple[Any, ...]) -> str:
+    """Say where in a structure something is.
+
+    Examples
+    --------
+    >>> where(("model", 0)), where(())
+    ("what stands at ['model'][0]", 'what you save')
+    """
+    steps = "".join(f"[{key!r}]" for key in place)
+    return f"what stands at {steps}" if steps else "what you save"
+
+
+def _kind(x: Any) -> str:
+    return type(x).__qualname__
+
+
+def decoded(known: Any, arrays: list[Any], return_numpy: bool) -> Any:
+    """Give back what `Written.encoded` was given; Tensors need no gradient.
+
+    Raises
+    ------
+    ValueError
+        If `known` is not what that function gives.
+    """
+    return _Reader(arrays, return_numpy).decoded(known)
+
+
+class _Reader:
+    """Builds a structure from JSON; what had one array number is one object again."""
+
+    def __init__(self, arrays: list[Any], return_numpy: bool) -> None:
+        self.arrays = arrays
+        self.return_numpy = return_numpy
+        self.tensors: dict[int, Tensor] = {}
+
+    def decoded(self, known: Any) -> Any:
+        if known is None or isinstance(known, (bool, int, float, str)):
+            return known
+        if isinstance(known, list):
+            return [self.decoded(part) for part in known]
+        if isinstance(known, dict) and len(known) == 1:
+            ((kind, value),) = known.items()
+            if kind in ("tensor", "array", "scalar"):
+                return self._array(kind, value)
+            if kind == "tuple":
+                return tuple(self.decoded(part) for part in value)
+            if kind == "dict":
+                return {self.decoded(key): self.decoded(part) for key, part in value}
+            if kind == "int":
+                return int(value, 16)
+            if kind == "float":
+                return float(value)
+            if kind == "complex":
+                return complex(*map(self.decoded, value))
+        raise ValueError(f"{known!r} is nothing that optlab.save writes")
+
+    def _array(self, kind: str, number: Any) -> Any:
+        if type(number) is not int or not 0 <= number < len(self.arrays):
+            raise ValueError(f"there is no array number {number!r}")
+        array = self.arrays[number]
+        if kind == "scalar":
+            return array[()]
+        if kind == "array" or self.return_numpy:
+            return array
+        if number not in self.tensors:
+            self.tensors[number] = Tensor(array)
+        return self.tensors[number]

@@ -1,0 +1,357 @@
+"""Layers that hold others, or parameters: a chain, a list, a dict."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from optlab.nn.layer import Layer
+from optlab.nn.parameter import Parameter
+
+if TYPE_CHECKING:
+    from typing import Self
+
+T = TypeVar("T")
+
+
+class _Ordered(Layer):
+    """What holds items in order: they are the attributes of the right kind, in their order.
+
+    Items are named by their position, unless they were given a name.
+    """
+
+    _kind: type = Layer
+    _what = "Layer"
+
+    def _items(self) -> list[tuple[str, Any]]:
+        return [(name, x) for name, x in vars(self).items() if isinstance(x, self._kind)]
+
+    def _set_items(self, items: Iterable[tuple[str, Any]]) -> None:
+        """Hold these items instead; those that are named by a position get the new one."""
+        items = list(items)
+        for _, item in items:
+            self._check(item)
+        numbered = [
+            (str(i) if name.isdecimal() else name, item) for i, (name, item) in enumerate(items)
+        ]
+        for name, _ in self._items():
+            delattr(self, name)
+        for name, item in numbered:
+            setattr(self, name, item)
+
+    def _check(self, item: Any) -> None:
+        if not isinstance(item, self._kind):
+            raise TypeError(f"{type(self).__name__} takes a {self._what}; got {_named(item)}.")
+
+    def _position(self, position: Any) -> int:
+        """Read a position, which may count from the end."""
+        items = self._items()
+        try:
+            i = operator.index(position)
+        except TypeError:
+            raise TypeError(
+                f"{type(self).__name__} is asked by position; got {position!r}."
+            ) from None
+        if not -len(items) <= i < len(items):
+            raise IndexError(
+                f"{type(self).__name__} holds {len(items)} of them; there is no number {i}."
+            )
+        return i % len(items)
+
+    def _found(self, position: Any) -> Any:
+        return self._items()[self._position(position)][1]
+
+    def __len__(self) -> int:
+        return len(self._items())
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([item for _, item in self._items()])
+
+    def __delitem__(self, position: Any) -> None:
+        items = self._items()
+        if isinstance(position, slice):
+            del items[position]
+        else:
+            del items[self._position(position)]
+        self._set_items(items)
+
+    def __setitem__(self, position: Any, item: Any) -> None:
+        self._check(item)
+        setattr(self, self._items()[self._position(position)][0], item)
+
+    def append(self, item: Any) -> Self:
+        """Put one more at the end; give the container itself."""
+        return self.extend([item])
+
+    def insert(self, position: int, item: Any) -> Self:
+        """Put one in before a position, and number the rest anew; give the container itself."""
+        self._check(item)
+        items = self._items()
+        items.insert(position, ("0", item))
+        self._set_items(items)
+        return self
+
+    def extend(self, items: Iterable[Any]) -> Self:
+        """Put several at the end, all of them or none; give the container itself."""
+        self._set_items([*self._items(), *(("0", item) for item in items)])
+        return self
+
+
+def _named(x: Any) -> str:
+    """Say what something is: a class is often given where one of its instances is meant."""
+    if isinstance(x, type):
+        return f"the class {x.__name__}; call it: {x.__name__}(...)"
+    return type(x).__name__
+
+
+class Sequential(_Ordered):
+    """A chain of layers: each takes what the one before gives.
+
+    Parameters
+    ----------
+    layers : Layer or (str, Layer) or dict
+        In order; named by their position, or by the name given. One dict of names and layers is
+        taken as well.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.seed(0)
+    >>> model = ol.nn.Sequential(ol.nn.Linear(4, 3), ol.nn.ReLU(), ol.nn.Linear(3, 2))
+    >>> model(ol.ones([5, 4])).shape
+    (5, 2)
+    >>> [parameter.name for parameter in model.parameters()]
+    ['0.weight', '0.bias', '2.weight', '2.bias']
+    >>> model[1:]
+    Sequential(
+      0: ReLU()
+      1: Linear(3, 2)
+    )
+    """
+
+    def __init__(self, *layers: Layer | tuple[str, Layer] | Mapping[str, Layer]) -> None:
+        super().__init__()
+        given: Iterable[Any] = layers
+        if len(layers) == 1 and isinstance(layers[0], Mapping):
+            given = layers[0].items()
+        for position, item in enumerate(given):
+            named = isinstance(item, (tuple, list)) and len(item) == 2 and isinstance(item[0], str)
+            name, layer = item if named else (str(position), item)
+            self.add_sublayer(name, layer)
+
+    def add_sublayer(self, name: str, sublayer: Layer) -> Layer:
+        """Put a layer at the end of the chain; its name must be new.
+
+        Raises
+        ------
+        ValueError
+            If another layer of the chain has this name, or a method has.
+        """
+        if name in vars(self):
+            raise ValueError(f"two layers of a Sequential cannot both be named {name!r}.")
+        return super().add_sublayer(name, sublayer)
+
+    def forward(self, x: Any) -> Any:
+        """Give `x` to the first layer, its output to the second, and so on."""
+        for layer in list(vars(self).values()):
+            if isinstance(layer, Layer):
+                x = layer(x)
+        return x
+
+    @overload
+    def __getitem__(self, position: slice) -> Sequential: ...
+    @overload
+    def __getitem__(self, position: int | str) -> Layer: ...
+    def __getitem__(self, position: int | str | slice) -> Layer:
+        """Give a layer by its position or its name, or a chain of some (the same layers)."""
+        if isinstance(position, slice):
+            part = Sequential()
+            part._set_items(self._items()[position])
+            return part
+        if isinstance(position, str):
+            named = dict(self._items())
+            if position not in named:
+                raise KeyError(f"no layer is named {position!r}; there are {', '.join(named)}.")
+            return named[position]  # type: ignore[no-any-return]
+        return self._found(position)  # type: ignore[no-any-return]
+
+    def __setitem__(self, position: Any, item: Any) -> None:
+        """Put a layer in the place of another, by position or by name."""
+        if not isinstance(position, str):
+            super().__setitem__(position, item)
+        elif position in dict(self._items()):
+            self._check(item)
+            setattr(self, position, item)
+        else:
+            self.add_sublayer(position, item)
+
+
+class LayerList(_Ordered):
+    """A list of layers, named by their position. It has no forward: the layer that holds it has.
+
+    Parameters
+    ----------
+    sublayers : iterable of Layer, optional
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.seed(0)
+    >>> class Deep(ol.nn.Layer):
+    ...     def __init__(self, depth):
+    ...         super().__init__()
+    ...         self.layers = ol.nn.LayerList([ol.nn.Linear(2, 2) for _ in range(depth)])
+    ...     def forward(self, x):
+    ...         for layer in self.layers:
+    ...             x = x + layer(x).tanh()
+    ...         return x
+    >>> model = Deep(2)
+    >>> model(ol.ones([1, 2])).shape
+    (1, 2)
+    >>> [name for name, _ in model.named_parameters()]
+    ['layers.0.weight', 'layers.0.bias', 'layers.1.weight', 'layers.1.bias']
+    """
+
+    def __init__(self, sublayers: Iterable[Layer] | None = None) -> None:
+        super().__init__()
+        self.extend(sublayers or ())
+
+    @overload
+    def __getitem__(self, position: slice) -> LayerList: ...
+    @overload
+    def __getitem__(self, position: int) -> Layer: ...
+    def __getitem__(self, position: int | slice) -> Layer:
+        """Give a layer by its position, or a list of some (the same layers)."""
+        if isinstance(position, slice):
+            return LayerList(list(self)[position])
+        return self._found(position)  # type: ignore[no-any-return]
+
+    def pop(self, position: int = -1) -> Layer:
+        """Take a layer out, by default the last, and give it."""
+        layer = self._found(position)
+        del self[position]
+        return layer  # type: ignore[no-any-return]
+
+    def __iadd__(self, layers: Iterable[Layer]) -> Self:
+        return self.extend(layers)
+
+    def __add__(self, layers: Iterable[Layer]) -> LayerList:
+        return LayerList([*self, *layers])
+
+
+class ParameterList(_Ordered):
+    """A list of parameters, named by their position.
+
+    Parameters
+    ----------
+    parameters : iterable of Parameter, optional
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> layer = ol.nn.Layer()
+    >>> layer.factors = ol.nn.ParameterList(ol.Parameter([1.0]) for _ in range(2))
+    >>> [name for name, _ in layer.named_parameters()]
+    ['factors.0', 'factors.1']
+    """
+
+    _kind = Parameter
+    _what = "Parameter"
+
+    def __init__(self, parameters: Iterable[Parameter] | None = None) -> None:
+        super().__init__()
+        self.extend(parameters or ())
+
+    @overload
+    def __getitem__(self, position: slice) -> ParameterList: ...
+    @overload
+    def __getitem__(self, position: int) -> Parameter: ...
+    def __getitem__(self, position: int | slice) -> Parameter | ParameterList:
+        """Give a parameter by its position, or a list of some (the same parameters)."""
+        if isinstance(position, slice):
+            return ParameterList(list(self)[position])
+        return self._found(position)  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        """Say the shapes."""
+        return ", ".join(str(parameter.shape) for parameter in self)
+
+
+class LayerDict(Layer):
+    """A dict of layers, named by their keys. It has no forward: the layer that holds it has.
+
+    Parameters
+    ----------
+    sublayers : mapping or iterable of (str, Layer), optional
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> heads = ol.nn.LayerDict({"mean": ol.nn.Linear(4, 1), "spread": ol.nn.Linear(4, 1)})
+    >>> list(heads), heads["mean"]
+    (['mean', 'spread'], Linear(4, 1))
+    """
+
+    def __init__(
+        self, sublayers: Mapping[str, Layer] | Iterable[tuple[str, Layer]] | LayerDict | None = None
+    ) -> None:
+        super().__init__()
+        self.update(sublayers or ())
+
+    def _layers(self) -> dict[str, Layer]:
+        return {name: x for name, x in vars(self).items() if isinstance(x, Layer)}
+
+    def __getitem__(self, key: str) -> Layer:
+        layers = self._layers()
+        if key not in layers:
+            raise KeyError(f"no layer is named {key!r}; there are {', '.join(layers) or 'none'}.")
+        return layers[key]
+
+    def __setitem__(self, key: str, sublayer: Layer) -> None:
+        self.add_sublayer(key, sublayer)
+
+    def __delitem__(self, key: str) -> None:
+        self[key]
+        delattr(self, key)
+
+    def __len__(self) -> int:
+        return len(self._layers())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._layers())
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._layers()
+
+    def keys(self) -> Iterable[str]:
+        """Give the names."""
+        return self._layers().keys()
+
+    def values(self) -> Iterable[Layer]:
+        """Give the layers."""
+        return self._layers().values()
+
+    def items(self) -> Iterable[tuple[str, Layer]]:
+        """Give names and layers."""
+        return self._layers().items()
+
+    def pop(self, key: str) -> Layer:
+        """Take a layer out, and give it."""
+        layer = self[key]
+        del self[key]
+        return layer
+
+    def clear(self) -> None:
+        """Take all layers out."""
+        for key in list(self):
+            del self[key]
+
+    def update(
+        self, sublayers: Mapping[str, Layer] | Iterable[tuple[str, Layer]] | LayerDict
+    ) -> None:
+        """Put in the layers of a dict, or of pairs of name and layer; an old name gets the new."""
+        if isinstance(sublayers, (Mapping, LayerDict)):
+            sublayers = sublayers.items()
+        for key, layer in sublayers:
+            self[key] = layer

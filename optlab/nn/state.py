@@ -1,0 +1,339 @@
+"""The state of layers: giving it out by name, taking it in, and changing its type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from optlab.autograd import in_place, tape
+from optlab.autograd.tensor import Tensor, _leaf, raw
+from optlab.nn.parameter import Parameter
+from optlab.nn.structure import Structure, members, place
+
+if TYPE_CHECKING:
+    from typing import Self
+
+_MOST_LISTED = 12
+
+
+class Keys(NamedTuple):
+    """The names in which a layer and a state dict differed."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+class State(Structure):
+    """The state of a layer: the part of `Layer` that gives it out and takes it in."""
+
+    def state_dict(
+        self,
+        destination: dict[str, Any] | None = None,
+        include_sublayers: bool = True,
+        structured_name_prefix: str = "",
+    ) -> dict[str, Tensor]:
+        """Give parameters and persistable buffers, by their place in the structure.
+
+        The values are the layer's own Tensors, not copies: they change as training goes on.
+        ``ol.save`` writes what they hold now; ``copy.deepcopy(layer.state_dict())`` keeps it in
+        memory. A parameter that is shared is there under each of its places.
+
+        Parameters
+        ----------
+        destination : dict, optional
+            Where to put them; a new dict by default.
+        include_sublayers : bool
+            Whether to include the layers inside this one.
+        structured_name_prefix : str
+            What to put before the names, its dot included.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> ol.seed(0)
+        >>> model = ol.nn.Sequential(ol.nn.Linear(2, 3), ol.nn.Tanh())
+        >>> list(model.state_dict())
+        ['0.weight', '0.bias']
+        >>> model.state_dict()["0.bias"] is model[0].bias
+        True
+        """
+        state = {} if destination is None else destination
+        prefix = structured_name_prefix
+        for name, value in self._state("", include_sublayers, ()):
+            state[f"{prefix}{name}"] = value
+        return state
+
+    def _state(
+        self, prefix: str, include_sublayers: bool, path: tuple[int, ...]
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Go through the state, under each place where it is found."""
+        held = list(members(self))
+        for name, value in held:
+            if isinstance(value, Parameter):
+                yield place(prefix, name), value
+        for name, buffer in self._own_buffers(persistable=True):
+            yield place(prefix, name), buffer
+        if include_sublayers:
+            path = (*path, id(self))
+            for name, value in held:
+                if isinstance(value, State) and id(value) not in path:  # a layer may know its owner
+                    yield from value._state(place(prefix, name), True, path)
+
+    def set_state_dict(
+        self, state_dict: Mapping[str, Any], use_structured_name: bool = True, strict: bool = True
+    ) -> Keys:
+        """Write the values of a state dict to the parameters and buffers of the same names.
+
+        Everything is checked before anything is written. A shared parameter may be given under any
+        of its places.
+
+        Parameters
+        ----------
+        state_dict : mapping of str to Tensor or array
+            What `state_dict` gave, of this layer or another, or what ``ol.load`` read.
+        use_structured_name : bool
+            False finds parameters by their own ``name`` in place of their place in the structure.
+        strict : bool
+            False leaves alone what only one of the two has, and says so in what it returns.
+
+        Returns
+        -------
+        tuple
+            ``missing_keys``, which the layer has and the state dict does not, and
+            ``unexpected_keys``, which it is the other way round. Empty where `strict`.
+
+        Raises
+        ------
+        ValueError
+            If names are missing or unexpected (where `strict`), or a value has another shape or
+            dtype than the layer's, or two places of one parameter got different values. Nothing is
+            written then, and the message lists all of it.
+
+        Notes
+        -----
+        A PyTorch ``Linear`` keeps its weight as [out, in], this one as [in, out], like Paddle.
+        Nothing is transposed behind your back:
+        ``state["fc.weight"] = state["fc.weight"].T``.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> ol.seed(0)
+        >>> one, other = ol.nn.Linear(2, 3), ol.nn.Linear(2, 3)
+        >>> other.set_state_dict(one.state_dict())
+        Keys(missing_keys=[], unexpected_keys=[])
+        >>> one.weight.numpy().tolist() == other.weight.numpy().tolist()
+        True
+        """
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(
+                "set_state_dict takes a dict of names and values, as state_dict() gives it or "
+                f"optlab.load(path) reads it; got {type(state_dict).__name__}."
+            )
+        own = self.state_dict() if use_structured_name else _by_own_name(self)
+        keys, writes, faults = _compared(own, state_dict)
+        if strict:
+            faults = [*_differences(keys, own, state_dict), *faults]
+        if faults:
+            raise ValueError(
+                f"{type(self).__name__} cannot take this state dict; nothing was written.\n  "
+                + "\n  ".join(faults)
+            )
+        for tensor, array in writes:
+            in_place.overwrite(tensor, array, "set_state_dict()")
+        return Keys([], []) if strict else keys
+
+    load_dict = set_state_dict
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Keys:
+        """Do what `set_state_dict` does; the name and the arguments are PyTorch's.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> ol.nn.Tanh().load_state_dict({"w": ol.zeros([1])}, strict=False)
+        Keys(missing_keys=[], unexpected_keys=['w'])
+        """
+        return self.set_state_dict(state_dict, strict=strict)
+
+    def clear_gradients(self, set_to_zero: bool = True) -> None:
+        """Clear the gradients of all parameters.
+
+        Parameters
+        ----------
+        set_to_zero : bool
+            True leaves gradients of zero, False leaves none (an optimizer then skips them).
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> ol.seed(0)
+        >>> layer = ol.nn.Linear(1, 1)
+        >>> layer(ol.ones([1, 1])).sum().backward()
+        >>> layer.clear_gradients()
+        >>> layer.bias.grad.tolist()
+        [0.0]
+        """
+        for _, parameter in self.named_parameters():
+            node = parameter.node
+            if node is not None and (not set_to_zero or node.grad is not None):
+                node.grad = tape.ZERO if set_to_zero else None
+
+    def to(self, *, dtype: Any = None) -> Self:
+        """Change the floating type of parameters and buffers, in this layer and all inside.
+
+        Whole numbers stay as they are. The parameters stay the same objects; an optimizer that
+        was made before says so at its next step, and has to be made again.
+
+        Parameters
+        ----------
+        dtype : str or dtype
+            "float16", "float32" or "float64".
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> ol.seed(0)
+        >>> ol.nn.Linear(2, 3).to(dtype="float64").weight.dtype
+        dtype('float64')
+        """
+        return self if dtype is None else self._cast(dtype, None)
+
+    def astype(self, dtype: Any) -> Self:
+        """Change the floating type of parameters and buffers, see `to`."""
+        return self._cast(dtype, None)
+
+    def double(self) -> Self:
+        """Change the floating type of parameters and buffers to float64."""
+        return self._cast(np.float64, None)
+
+    def float16(self, excluded_layers: Any = None) -> Self:
+        """Change the floating type to float16, except in layers of the excluded classes."""
+        return self._cast(np.float16, excluded_layers)
+
+    def float(self, excluded_layers: Any = None) -> Self:
+        """Change the floating type to float32, except in layers of the excluded classes.
+
+        Parameters
+        ----------
+        excluded_layers : class or list of classes, optional
+            Layers of these classes keep what they have.
+        """
+        return self._cast(np.float32, excluded_layers)
+
+    def _cast(self, dtype: Any, excluded: Any) -> Self:
+        wanted = np.dtype(dtype)
+        if wanted.kind != "f":
+            raise TypeError(
+                f"the parameters of a layer are floating numbers, and cannot be {wanted}; choose "
+                "float16, float32 or float64."
+            )
+        if excluded is None:
+            classes: tuple[type, ...] = ()
+        else:
+            classes = tuple(excluded) if isinstance(excluded, Sequence) else (excluded,)
+        for layer in self.sublayers(include_self=True):
+            if classes and isinstance(layer, classes):
+                continue
+            layer._dtype = wanted.name
+            own = [value for _, value in members(layer) if isinstance(value, Parameter)]
+            for tensor in [*own, *(buffer for _, buffer in layer._own_buffers())]:
+                if tensor.dtype.kind == "f" and tensor.dtype != wanted:
+                    put_array(tensor, tensor.data.astype(wanted))
+        return self
+
+
+def put_array(tensor: Tensor, array: Any) -> None:
+    """Give a Tensor that somebody made another array, of another dtype; its gradient goes along."""
+    old = tensor.node
+    tensor.data = array
+    if old is None:
+        return
+    new = _leaf(array)
+    new.name, new.hooks = old.name, old.hooks
+    if old.grad is not None:
+        new.grad = old.grad if old.grad is tape.ZERO else old.grad.astype(array.dtype)
+    tensor.node = new
+
+
+def _by_own_name(layer: State) -> dict[str, Tensor]:
+    """Give the state by the parameters' own names, where they have one."""
+    found: dict[str, Tensor] = {}
+    for where, value in layer.state_dict().items():
+        name = getattr(value, "name", None) or where
+        if found.setdefault(name, value) is not value:
+            raise ValueError(
+                f"two parameters are named {name!r}; load by their places, with "
+                "use_structured_name=True."
+            )
+    return found
+
+
+def _compared(
+    own: Mapping[str, Tensor], given: Mapping[str, Any]
+) -> tuple[Keys, list[tuple[Tensor, Any]], list[str]]:
+    """Give the names that differ, what is to be written, and what is wrong with it."""
+    faults: list[str] = []
+    writes: dict[int, tuple[str, Tensor, Any]] = {}
+    for name, tensor in own.items():
+        if name not in given:
+            continue
+        array, fault = _fitted(name, tensor, given[name])
+        if fault:
+            faults.append(fault)
+            continue
+        before = writes.setdefault(id(tensor), (name, tensor, array))
+        if before[2] is not array and not np.array_equal(
+            before[2], array, equal_nan=array.dtype.kind == "f"
+        ):
+            faults.append(f"{before[0]} and {name} are one and the same here, but differ there")
+    absent = [name for name in own if name not in given]
+    reached = {id(own[name]) for name in own if name in given}
+    missing = [name for name in absent if id(own[name]) not in reached]
+    unexpected = [str(name) for name in given if name not in own]
+    return Keys(missing, unexpected), [(t, array) for _, t, array in writes.values()], faults
+
+
+def _fitted(name: str, tensor: Tensor, value: Any) -> tuple[Any, str]:
+    """Give the array to write and an empty text, or a text that says what does not fit."""
+    array = raw(value)
+    if not hasattr(array, "dtype"):
+        try:
+            array = np.asarray(array, tensor.dtype)
+        except (TypeError, ValueError):
+            return None, f"{name} is {value!r}, which is no array of numbers"
+    if array.shape != tensor.shape:
+        fault = f"{name} has shape {tensor.shape} here, {array.shape} there"
+        if array.ndim == 2 and array.shape[::-1] == tensor.shape:
+            fault += " (transposed it would fit: PyTorch's Linear keeps [out, in])"
+        return None, fault
+    if array.dtype != tensor.dtype:
+        return None, (
+            f"{name} is {tensor.dtype} here, {array.dtype} there (layer.to(dtype='{array.dtype}') "
+            f"or value.astype('{tensor.dtype}') makes them one)"
+        )
+    return array, ""
+
+
+def _differences(keys: Keys, own: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
+    """Say which names are in one of the two only."""
+    said = []
+    if keys.missing_keys:
+        said.append(f"not in the state dict: {_listed(keys.missing_keys)}")
+    if keys.unexpected_keys:
+        said.append(f"not in the layer: {_listed(keys.unexpected_keys)}")
+        first = keys.unexpected_keys[0]
+        near = get_close_matches(first, keys.missing_keys, 1, 0.5)
+        if near:
+            said.append(f"(was {first!r} meant to be {near[0]!r}?)")
+    if said:
+        said.append("strict=False takes what fits by name and leaves the rest alone")
+    return said
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_MOST_LISTED])
+    return shown if len(names) <= _MOST_LISTED else f"{shown} and {len(names) - _MOST_LISTED} more"

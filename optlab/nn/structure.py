@@ -1,0 +1,303 @@
+"""What a layer holds, found by looking: parameters, buffers and layers, named by their place.
+
+There is no registry. A layer's attributes are looked through whenever somebody asks, and with them
+the lists, tuples and dicts among them; so whatever an attribute refers to now is what counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from optlab.autograd.tensor import Tensor
+from optlab.nn.parameter import Parameter
+
+if TYPE_CHECKING:
+    from optlab.nn.layer import Layer
+
+T = TypeVar("T")
+
+
+def members(holder: Any) -> Iterator[tuple[str, Any]]:
+    """Go through what the attributes of a layer refer to, in lists, tuples and dicts as well."""
+    for name, value in list(vars(holder).items()):
+        if isinstance(value, (list, tuple, dict)):
+            yield from _inside(name, value, ())
+        else:
+            yield name, value
+
+
+def _inside(name: str, container: Any, path: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
+    if id(container) in path:  # it contains itself
+        return
+    path = (*path, id(container))
+    for key, value in container.items() if isinstance(container, dict) else enumerate(container):
+        if isinstance(value, (list, tuple, dict)):
+            yield from _inside(f"{name}.{key}", value, path)
+        else:
+            yield f"{name}.{key}", value
+
+
+def place(prefix: str, name: str) -> str:
+    """Give the place of something called `name` inside `prefix`."""
+    return f"{prefix}.{name}" if prefix else name
+
+
+def _once(found: Iterator[tuple[str, T]]) -> Iterator[tuple[str, T]]:
+    """Leave out what came before under another name."""
+    seen: set[int] = set()
+    for name, value in found:
+        if id(value) not in seen:
+            seen.add(id(value))
+            yield name, value
+
+
+class Structure:
+    """What a layer holds: the part of `Layer` that finds and adds it."""
+
+    #: Names of buffers, and whether each is persistable. A class attribute until there is one.
+    _buffer_names: dict[str, bool] = {}
+
+    # Layers -------------------------------------------------------------------------------------
+
+    def named_children(self) -> Iterator[tuple[str, Layer]]:
+        """Go through the layers that this one holds itself, with their names; each one once."""
+        from optlab.nn.layer import Layer
+
+        return _once((name, value) for name, value in members(self) if isinstance(value, Layer))
+
+    def children(self) -> Iterator[Layer]:
+        """Go through the layers that this one holds itself; each one once.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> [type(layer).__name__ for layer in ol.nn.Sequential(ol.nn.Tanh()).children()]
+        ['Tanh']
+        """
+        return (layer for _, layer in self.named_children())
+
+    def named_sublayers(
+        self, prefix: str = "", include_self: bool = False
+    ) -> Iterator[tuple[str, Layer]]:
+        """Go through the layers inside this one, all the way down, with their place; each one once.
+
+        Parameters
+        ----------
+        prefix : str
+            What to put before the places.
+        include_self : bool
+            Whether to start with this layer itself; its place is the prefix.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> model = ol.nn.Sequential(("body", ol.nn.Sequential(ol.nn.Tanh())))
+        >>> [name for name, _ in model.named_sublayers()]
+        ['body', 'body.0']
+        """
+        return self._walk(prefix, include_self, {id(self)})
+
+    def _walk(self, prefix: str, here: bool, seen: set[int]) -> Iterator[tuple[str, Any]]:
+        if here:
+            yield prefix, self
+        for name, layer in self.named_children():
+            if id(layer) not in seen:
+                seen.add(id(layer))
+                yield from layer._walk(place(prefix, name), True, seen)
+
+    def sublayers(self, include_self: bool = False) -> list[Layer]:
+        """Give the layers inside this one, all the way down."""
+        return [layer for _, layer in self.named_sublayers(include_self=include_self)]
+
+    def add_sublayer(self, name: str, sublayer: Layer) -> Layer:
+        """Put a layer inside this one, under a name.
+
+        Raises
+        ------
+        TypeError
+            If `sublayer` is not a Layer.
+        ValueError
+            If the name cannot be used: it has a dot, or would hide a method of this layer.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> model = ol.nn.Sequential()
+        >>> model.add_sublayer("first", ol.nn.Tanh())
+        Tanh()
+        >>> model.first
+        Tanh()
+        """
+        from optlab.nn.layer import Layer
+
+        if not isinstance(sublayer, Layer):
+            raise TypeError(
+                f"add_sublayer({name!r}, ...) takes a Layer; got {type(sublayer).__name__}."
+            )
+        self._check_name(name, "layer")
+        setattr(self, name, sublayer)
+        return sublayer
+
+    # Parameters ---------------------------------------------------------------------------------
+
+    def named_parameters(
+        self, prefix: str = "", include_sublayers: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """Go through all parameters, with their place in the structure; each one once.
+
+        A parameter that is found in several places (weights that are shared) has the first one.
+
+        Parameters
+        ----------
+        prefix : str
+            What to put before the places.
+        include_sublayers : bool
+            Whether to look inside the layers that this one holds.
+        """
+        return _once(
+            (place(where, name), value)
+            for where, layer in self._where(prefix, include_sublayers)
+            for name, value in members(layer)
+            if isinstance(value, Parameter)
+        )
+
+    def parameters(self, include_sublayers: bool = True) -> list[Parameter]:
+        """Give all parameters; those without a name get their place in the structure as name.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> ol.seed(0)
+        >>> [p.name for p in ol.nn.Linear(2, 3).parameters()]
+        ['weight', 'bias']
+        """
+        found = []
+        for where, parameter in self.named_parameters(include_sublayers=include_sublayers):
+            if parameter.name is None:
+                parameter.name = where
+            found.append(parameter)
+        return found
+
+    def add_parameter(self, name: str, parameter: Parameter | None) -> Parameter | None:
+        """Put a parameter into this layer, under a name; None stands for one that is left out.
+
+        Raises
+        ------
+        TypeError
+            If it is no `Parameter`.
+        ValueError
+            If the name cannot be used.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> layer = ol.nn.Tanh()
+        >>> layer.add_parameter("scale", ol.Parameter([1.0])) is layer.scale
+        True
+        """
+        if parameter is not None and not isinstance(parameter, Parameter):
+            raise TypeError(
+                f"add_parameter({name!r}, ...) takes an optlab.Parameter; got "
+                f"{type(parameter).__name__}. Make one with optlab.Parameter(array)."
+            )
+        self._check_name(name, "parameter")
+        setattr(self, name, parameter)
+        return parameter
+
+    # Buffers ------------------------------------------------------------------------------------
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistable: bool = True) -> None:
+        """Put a Tensor into this layer that belongs to its state but is not trained.
+
+        The attribute may be given a new value later, and stays a buffer.
+
+        Parameters
+        ----------
+        name : str
+        tensor : Tensor or None
+            None stands for a buffer that has no value yet.
+        persistable : bool
+            Whether `state_dict` has it, and so files.
+
+        Raises
+        ------
+        TypeError
+            If `tensor` is no Tensor, or one that needs a gradient.
+        ValueError
+            If the name cannot be used.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> layer = ol.nn.Tanh()
+        >>> layer.register_buffer("running_mean", ol.zeros([2]))
+        >>> [name for name, _ in layer.named_buffers()]
+        ['running_mean']
+        """
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"register_buffer({name!r}, ...) takes a Tensor; got {type(tensor).__name__}. "
+                "optlab.to_tensor(array) makes one."
+            )
+        if tensor is not None and tensor.requires_grad:
+            raise TypeError(
+                f"register_buffer({name!r}, ...) got a Tensor that needs a gradient. A buffer is "
+                "not trained: give it t.detach(), or use add_parameter."
+            )
+        self._check_name(name, "buffer")
+        self._buffer_names = {**self._buffer_names, name: bool(persistable)}
+        setattr(self, name, tensor)
+
+    def named_buffers(
+        self, prefix: str = "", include_sublayers: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Go through all buffers, with their place in the structure; each one once."""
+        return _once(
+            (place(where, name), value)
+            for where, layer in self._where(prefix, include_sublayers)
+            for name, value in layer._own_buffers()
+        )
+
+    def buffers(self, include_sublayers: bool = True) -> list[Tensor]:
+        """Give all buffers."""
+        return [tensor for _, tensor in self.named_buffers("", include_sublayers)]
+
+    def _own_buffers(self, persistable: bool = False) -> Iterator[tuple[str, Tensor]]:
+        """Go through the buffers of this layer itself; only the persistable ones if asked."""
+        for name, kept in self._buffer_names.items():
+            value = vars(self).get(name)
+            if isinstance(value, Parameter) or not isinstance(value, Tensor):
+                continue
+            if kept or not persistable:
+                yield name, value
+
+    # Shared -------------------------------------------------------------------------------------
+
+    def _where(self, prefix: str, include_sublayers: bool) -> Iterator[tuple[str, Any]]:
+        """Go through this layer and, if asked, those inside, with their places."""
+        if include_sublayers:
+            return self.named_sublayers(prefix, include_self=True)
+        return iter([(prefix, self)])
+
+    def _check_name(self, name: str, what: str) -> None:
+        """Refuse a name that no attribute can have, or that would hide a method."""
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"a {what} needs a name, such as 'first'; got {name!r}.")
+        if "." in name:
+            raise ValueError(
+                f"a {what} inside {type(self).__name__} cannot be named {name!r}: dots part the "
+                "names in places such as 'body.0.weight'. Choose another name."
+            )
+        if hasattr(type(self), name):
+            raise ValueError(
+                f"a {what} inside {type(self).__name__} cannot be named {name!r}: that is what "
+                f"{type(self).__name__}.{name} is called. Choose another name."
+            )
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        if name in self._buffer_names:
+            self._buffer_names = {
+                other: kept for other, kept in self._buffer_names.items() if other != name
+            }

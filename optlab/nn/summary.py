@@ -1,0 +1,266 @@
+"""Summary: what each layer of a network gives, holds, and keeps for backward, measured by a run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd import in_place
+from optlab.autograd.creation import ones
+from optlab.autograd.mode import enable_grad
+from optlab.autograd.tensor import Tensor, raw
+from optlab.backend import events
+from optlab.backend.random import scope
+from optlab.nn.parameter import Parameter
+from optlab.nn.structure import members
+
+HEADS = ("layer", "output", "parameters", "saved for backward")
+
+
+@dataclass
+class Row:
+    """One layer of a summary.
+
+    Attributes
+    ----------
+    name : str
+        Its place in the structure; empty for the network itself.
+    layer : str
+        The name of its class.
+    depth : int
+        How many layers it is inside of.
+    output : str
+        The shape of what it gave last; empty where it was not called.
+    parameters : int
+        Elements of the parameters that it holds itself; a shared one counts where it is met first.
+    saved : int
+        Bytes that are kept for backward because of operations of its own (not of layers inside).
+    calls : int
+        How often it was called.
+    """
+
+    name: str
+    layer: str
+    depth: int
+    output: str = ""
+    parameters: int = 0
+    saved: int = 0
+    calls: int = 0
+
+    @property
+    def label(self) -> str:
+        """How a table names it."""
+        own = f"{self.name.rpartition('.')[2]}: {self.layer}" if self.name else self.layer
+        return own if self.calls < 2 else f"{own} ({self.calls} calls)"
+
+    def cells(self) -> tuple[str, str, str]:
+        """Give the other columns of a table as text; nothing for zero."""
+        return (
+            self.output,
+            f"{self.parameters:,}" if self.parameters else "",
+            bytes_in_words(self.saved) if self.saved else "",
+        )
+
+
+@dataclass
+class Summary:
+    """What each layer of a network gives, holds, and keeps for backward: see `Layer.summary`.
+
+    Attributes
+    ----------
+    rows : list of Row
+        The network itself, then each layer inside.
+    parameters : int
+        Elements of all parameters.
+    frozen : int
+        Those of them that are not trained.
+    saved : int
+        Bytes kept for backward by the whole run; memory that several operations keep counts once,
+        and that of parameters and buffers, which is there anyway, does not.
+    """
+
+    rows: list[Row]
+    parameters: int
+    frozen: int
+    saved: int
+
+    def totals(self) -> tuple[str, str, str, str]:
+        """Give the last line of the table."""
+        return ("total", "", f"{self.parameters:,}", bytes_in_words(self.saved))
+
+    def note(self) -> str:
+        """Say how many parameters are not trained; nothing where all are."""
+        if not self.frozen:
+            return ""
+        return f"{self.frozen:,} of the {self.parameters:,} parameters are not trained."
+
+    def __repr__(self) -> str:
+        lines = [
+            HEADS, *(("  " * row.depth + row.label, *row.cells()) for row in self.rows),
+            self.totals(),
+        ]  # fmt: skip
+        widths = [max(len(line[i]) for line in lines) for i in range(4)]
+        rule = "-+-".join("-" * width for width in widths)
+        text = [_line(line, widths, i == 0) for i, line in enumerate(lines)]
+        text = [text[0], rule, *text[1:-1], rule, text[-1]]
+        return "\n".join(text if not self.note() else [*text, self.note()])
+
+    def _repr_html_(self) -> str:
+        from optlab.nn.pages import summary_page
+
+        return summary_page(self)
+
+
+def _line(cells: tuple[str, ...], widths: list[int], head: bool) -> str:
+    left = 4 if head else 2
+    parts = [
+        cell.ljust(width) if i < left else cell.rjust(width)
+        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    ]
+    return " | ".join(parts).rstrip()
+
+
+def bytes_in_words(count: int) -> str:
+    """Give a number of bytes as people read it.
+
+    Examples
+    --------
+    >>> bytes_in_words(300), bytes_in_words(25600), bytes_in_words(5 * 2**20)
+    ('300 B', '25.0 KiB', '5.0 MiB')
+    """
+    if count < 1024:
+        return f"{count} B"
+    units = ("KiB", "MiB", "GiB", "TiB")
+    power = min((count.bit_length() - 1) // 10, len(units))
+    return f"{count / 1024**power:.1f} {units[power - 1]}"
+
+
+def summarise(layer: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> Summary:
+    """Run a layer and give its summary."""
+    given = tuple(_input(x) for x in inputs)
+    watch = _Watch(layer)
+    with ExitStack() as undo:
+        undo.enter_context(_unchanged_buffers(layer))
+        for row, part in zip(watch.rows, watch.layers, strict=True):
+            undo.callback(part.register_forward_pre_hook(watch.entering(row)).remove)
+            undo.callback(part.register_forward_post_hook(watch.leaving(row), prepend=True).remove)
+        undo.enter_context(events.operation_recorded.subscribed(watch.recorded))
+        undo.enter_context(scope("summary"))
+        undo.enter_context(enable_grad())
+        layer(*given, **options)
+    return watch.summary()
+
+
+def _input(x: Any) -> Any:
+    """Give what to call the layer with: ones where `x` is a shape."""
+    whole = isinstance(x, (tuple, list)) and len(x) > 0 and all(type(n) is int for n in x)
+    return ones(x) if whole else x
+
+
+class _Watch:
+    """Hears which layer runs and what operations save."""
+
+    def __init__(self, layer: Any) -> None:
+        found = list(layer.named_sublayers(include_self=True))
+        self.layers = [part for _, part in found]
+        self.rows = [
+            Row(name, type(part).__name__, name.count(".") + 1 if name else 0)
+            for name, part in found
+        ]
+        self.thread = threading.get_ident()
+        self.running: list[Row] = []
+        self.kept: list[Any] = []  # alive, so that no other array gets the same id
+        self.seen: set[int] = set()
+        self.parameters = self.frozen = 0
+        counted: set[int] = set()
+        for row, part in zip(self.rows, self.layers, strict=True):
+            for _, value in members(part):
+                if isinstance(value, Parameter) and id(value) not in counted:
+                    counted.add(id(value))
+                    row.parameters += value.size
+                    self.frozen += 0 if value.trainable else value.size
+            for _, value in [*members(part), *part._own_buffers()]:
+                if isinstance(value, Tensor):
+                    self._new(value.data)
+        self.parameters = sum(row.parameters for row in self.rows)
+
+    def entering(self, row: Row) -> Any:
+        def enter(layer: Any, inputs: Any) -> None:
+            self.running.append(row)
+
+        return enter
+
+    def leaving(self, row: Row) -> Any:
+        def leave(layer: Any, inputs: Any, output: Any) -> None:
+            self.running.pop()
+            row.calls += 1
+            row.output = _shapes(output)
+
+        return leave
+
+    def recorded(self, node: Any) -> None:
+        """Count what an operation saved, for the layer that runs."""
+        if threading.get_ident() != self.thread or not self.running:
+            return
+        self.running[-1].saved += sum(self._new(array) for array in _arrays(node.saved))
+
+    def _new(self, array: Any) -> int:
+        """Give the bytes of the memory that `array` lies in, 0 where that was counted before."""
+        owner = array
+        while isinstance(getattr(owner, "base", None), type(array)):
+            owner = owner.base
+        if id(owner) in self.seen:
+            return 0
+        self.seen.add(id(owner))
+        self.kept.append(owner)
+        return int(owner.nbytes)
+
+    def summary(self) -> Summary:
+        for row, part in zip(self.rows, self.layers, strict=True):
+            if not row.calls and not any(part.children()):
+                row.output = "not called"
+        saved = sum(row.saved for row in self.rows)
+        return Summary(self.rows, self.parameters, self.frozen, saved)
+
+
+def _arrays(saved: Any) -> Iterator[Any]:
+    """Go through the arrays among what a node saved."""
+    for value in saved if isinstance(saved, tuple) else getattr(saved, "values", ()):
+        array = raw(getattr(value, "kept", value))  # `kept`: packed by hooks of the user
+        if hasattr(array, "nbytes") and hasattr(array, "dtype"):
+            yield array
+        elif isinstance(getattr(value, "_saved", None), tuple):  # the context of a Function
+            yield from _arrays(value._saved)
+
+
+def _shapes(output: Any) -> str:
+    """Give the shapes of what a layer gave."""
+    if isinstance(output, (Tensor, np.ndarray)):
+        return str(output.shape)
+    if isinstance(output, dict):
+        return ", ".join(f"{key}: {_shapes(part)}" for key, part in output.items())
+    if isinstance(output, (list, tuple)):
+        return ", ".join(map(_shapes, output))
+    return type(output).__name__
+
+
+@contextmanager
+def _unchanged_buffers(layer: Any) -> Iterator[None]:
+    """Give buffers back what they were, in place or replaced."""
+    before = [
+        (part, name, buffer, buffer.data.copy())
+        for part in layer.sublayers(include_self=True)
+        for name, buffer in part._own_buffers()
+    ]
+    try:
+        yield
+    finally:
+        for part, name, buffer, values in before:
+            setattr(part, name, buffer)
+            if not np.array_equal(raw(buffer), values, equal_nan=values.dtype.kind == "f"):
+                in_place.overwrite(buffer, values, "summary()")

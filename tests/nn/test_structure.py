@@ -1,0 +1,204 @@
+"""What a layer holds: found by looking, named by its place."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import optlab as ol
+
+
+class Block(ol.nn.Layer):
+    """Holds parameters, buffers and layers in every way there is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._hidden = ol.nn.Linear(2, 3)
+        self.branches = [ol.nn.Linear(3, 1, bias_attr=False), (ol.nn.Tanh(),)]
+        self.heads = {"a": ol.Parameter([[1.0]]), "b": 5}
+        self.register_buffer("mean", ol.zeros([2]))
+        self.register_buffer("scratch", ol.ones([1]), persistable=False)
+        self.register_buffer("later", None)
+
+    def forward(self, x):
+        return self.branches[0](self._hidden(x)) * self.heads["a"]
+
+
+NAMES = ["heads.a", "_hidden.weight", "_hidden.bias", "branches.0.weight"]
+
+
+def test_members_of_lists_dicts_and_private_attributes_count():
+    block = Block()
+    assert [name for name, _ in block.named_parameters()] == NAMES
+    assert [name for name, _ in block.named_sublayers()] == [
+        "_hidden",
+        "branches.0",
+        "branches.1.0",
+    ]
+    assert [p.name for p in block.parameters()] == NAMES
+
+
+def test_prefix_self_and_without_sublayers():
+    block = Block()
+    assert [n for n, _ in block.named_parameters("net", include_sublayers=False)] == ["net.heads.a"]
+    assert [n for n, _ in block.named_sublayers("net", include_self=True)][:2] == [
+        "net", "net._hidden",
+    ]  # fmt: skip
+    assert block.sublayers(include_self=True)[0] is block
+    assert len(block.parameters(include_sublayers=False)) == 1
+    assert [n for n, _ in block.named_children()] == ["_hidden", "branches.0", "branches.1.0"]
+    assert len(list(block.children())) == 3
+
+
+def test_buffers():
+    block = Block()
+    assert [name for name, _ in block.named_buffers()] == ["mean", "scratch"]
+    outer = ol.nn.Sequential(block)
+    assert [name for name, _ in outer.named_buffers()] == ["0.mean", "0.scratch"]
+    assert outer.buffers(include_sublayers=False) == []
+    block.later = ol.ones([1])  # a buffer gets its value, and a new value, by assignment
+    block.mean = block.mean + 1
+    assert [t.tolist() for t in block.buffers()] == [[1.0, 1.0], [1.0], [1.0]]
+
+
+def test_a_parameter_in_the_place_of_a_buffer_is_a_parameter():
+    block = Block()
+    block.mean = ol.Parameter([1.0])
+    assert [name for name, _ in block.named_buffers()] == ["scratch"]
+    assert "mean" in dict(block.named_parameters())
+
+
+def test_one_layer_s_buffers_are_not_another_s():
+    Block()
+    assert ol.nn.Tanh().buffers() == []
+    assert ol.nn.Layer._buffer_names == {}
+
+
+def test_what_is_deleted_is_gone():
+    block = Block()
+    del block.mean
+    del block._hidden
+    assert [name for name, _ in block.named_buffers()] == ["scratch"]
+    assert [name for name, _ in block.named_parameters()] == ["heads.a", "branches.0.weight"]
+    block.mean = ol.zeros([2])  # a plain attribute now
+    assert [name for name, _ in block.named_buffers()] == ["scratch"]
+
+
+def test_layers_that_know_their_owner_do_not_go_round_in_circles():
+    outer = ol.nn.Sequential(ol.nn.Linear(1, 1))
+    outer[0].owner = outer
+    outer[0].self_containing = loop = []
+    loop.append(loop)
+    assert [name for name, _ in outer.named_parameters()] == ["0.weight", "0.bias"]
+    assert list(outer.state_dict()) == ["0.weight", "0.bias"]
+
+
+@pytest.mark.parametrize(
+    ("add", "what"),
+    [
+        (lambda layer, name: layer.add_sublayer(name, ol.nn.Tanh()), "layer"),
+        (lambda layer, name: layer.add_parameter(name, ol.Parameter([1.0])), "parameter"),
+        (lambda layer, name: layer.register_buffer(name, ol.zeros([1])), "buffer"),
+    ],
+)
+def test_names_that_cannot_be(add, what):
+    for name, said in {"a.b": "dots part", "forward": "forward is called"}.items():
+        with pytest.raises(ValueError, match=rf"a {what} inside Tanh cannot be named.*{said}"):
+            add(ol.nn.Tanh(), name)
+    for name in ("", 3, None):
+        with pytest.raises(TypeError, match="needs a name"):
+            add(ol.nn.Tanh(), name)
+
+
+def test_what_is_neither_parameter_nor_buffer():
+    layer = ol.nn.Tanh()
+    with pytest.raises(TypeError, match=r"takes an optlab\.Parameter; got Tensor"):
+        layer.add_parameter("w", ol.ones([1]))
+    with pytest.raises(TypeError, match="takes a Tensor; got ndarray"):
+        layer.register_buffer("b", np.ones(1))
+    with pytest.raises(TypeError, match=r"needs a gradient.*t\.detach\(\)"):
+        layer.register_buffer("b", ol.to_tensor([1.0], requires_grad=True))
+    assert vars(layer) == {}
+
+
+def test_a_parameter_may_be_left_out():
+    layer = ol.nn.Tanh()
+    assert layer.add_parameter("bias", None) is None
+    assert layer.bias is None
+    assert layer.parameters() == []
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_copies_stand_on_their_own(copied):
+    block = ol.nn.Sequential(Block(), ol.nn.Linear(1, 1))
+    block[1].weight = block[0].heads["a"]  # shared stays shared
+    block.eval()
+    twin = copied(block)
+    assert list(twin.state_dict()) == list(block.state_dict())
+    assert twin[1].weight is twin[0].heads["a"]
+    assert not twin[0].training
+    twin[0].heads["a"].set_value([[9.0]])
+    twin[0].mean = ol.ones([2])
+    assert block[0].heads["a"].item() == 1.0
+    assert block[0].mean.tolist() == [0.0, 0.0]
+    twin(ol.ones([1, 2])).sum().backward()
+    assert block[0].heads["a"].grad is None
+    assert [n for n, _ in twin.named_buffers()] == ["0.mean", "0.scratch"]
+
+
+def test_train_eval_and_apply_give_the_layer():
+    block = Block()
+    seen = []
+    assert block.eval() is block
+    assert not any(layer.training for layer in block.sublayers(include_self=True))
+    assert block.train() is block
+    assert block.train(False).training is False
+    assert block.apply(seen.append) is block
+    assert seen[-1] is block  # those inside come first
+    assert len(seen) == 4
+
+
+class TestCreateParameter:
+    def test_starts(self):
+        layer = ol.nn.Layer()
+        assert layer.create_parameter([2, 3], is_bias=True).tolist() == [[0.0] * 3] * 2
+        ol.seed(0)
+        weight = layer.create_parameter([2, 3])
+        assert np.abs(weight.numpy()).max() <= np.sqrt(6 / 5)
+        assert np.abs(weight.numpy()).min() > 0
+        constant = ol.nn.initializer.Constant(7.0)
+        assert layer.create_parameter(2, default_initializer=constant).tolist() == [7.0, 7.0]
+        assert layer.create_parameter([1], attr=constant).item() == 7.0
+
+    def test_settings(self):
+        layer = ol.nn.Layer(dtype="float64")
+        assert layer.create_parameter([1]).dtype == np.float64
+        assert layer.create_parameter([1], dtype="float32").dtype == np.float32
+        assert layer.create_parameter([1], attr="mine").name == "mine"
+        assert layer.create_parameter([1], attr=False) is None
+
+        class Settings:
+            """What a ParamAttr says."""
+
+            initializer = ol.nn.initializer.Constant(2.0)
+            name, trainable, learning_rate, regularizer, need_clip = "w", False, 0.5, None, False
+
+        made = layer.create_parameter([1], attr=Settings())
+        assert (made.item(), made.name, made.trainable) == (2.0, "w", False)
+        assert (made.learning_rate, made.need_clip) == (0.5, False)
+        with pytest.raises(TypeError, match="takes as attr a ParamAttr"):
+            layer.create_parameter([1], attr=3)
+
+
+def test_full_names_are_unique_and_stay():
+    class LongName(ol.nn.Layer):
+        pass
+
+    one, other = LongName(), LongName()
+    assert one.full_name() != other.full_name()
+    assert one.full_name() == one.full_name()
+    assert one.full_name().startswith("long_name_")
+    assert LongName("scope").full_name().startswith("scope_")
