@@ -1,10 +1,10 @@
-r"""The error function, which NumPy lacks, and GELU, which is made of it.
+"""The error function, which NumPy lacks, and GELU, which is made of it.
 
-In float64, near 0, the power series of erf; elsewhere, for x > 0,
-:math:`1 - e^{-x^2} q(t) / (x + k)` with t = (x - k) / (x + k), which brings [0, inf) to [-1, 1), and
-a polynomial q: the interpolant of :math:`(x + k) e^{x^2} \mathrm{erfc}(x)` at Chebyshev's points, of
-relative error 1e-16. In float32, where seven digits do, erf is tanh(x p(x^2)) with a polynomial p
-fitted so that the largest error of erf is least: an error of 2e-7, and a third of the time.
+In float64, near 0, the power series of erf; elsewhere, for x > 0, 1 - exp(-x^2) q(t) / (x + k) with
+t = (x - k) / (x + k), which brings [0, inf) to [-1, 1), and a polynomial q: what goes through
+(x + k) exp(x^2) erfc(x) at Chebyshev's points, with a relative error of 1e-16. In float32, where
+seven digits do, erf is tanh(x p(x^2)) with a polynomial p fitted so that the largest error of erf
+is least: an error of 2e-7, and a third of the time.
 """
 
 from __future__ import annotations
