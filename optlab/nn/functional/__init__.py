@@ -15,7 +15,14 @@ from optlab.nn.functional.activations import (
     tanh,
 )
 from optlab.nn.functional.affine import embedding, linear
-from optlab.nn.functional.dropouts import dropout
+from optlab.nn.functional.distances import (
+    bilinear,
+    cosine_similarity,
+    local_response_norm,
+    normalize,
+    pairwise_distance,
+)
+from optlab.nn.functional.dropouts import alpha_dropout, dropout, dropout2d, dropout3d
 from optlab.nn.functional.elementwise_losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -31,6 +38,13 @@ from optlab.nn.functional.elementwise_losses import (
 )
 from optlab.nn.functional.error_function import erf, gelu
 from optlab.nn.functional.losses import cross_entropy, label_smooth, nll_loss, one_hot
+from optlab.nn.functional.normalizations import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    rms_norm,
+)
 from optlab.nn.functional.rectifiers import (
     celu,
     elu,
@@ -46,12 +60,14 @@ from optlab.nn.functional.rectifiers import (
 from optlab.nn.functional.shrinkages import hardshrink, softshrink, tanhshrink, thresholded_relu
 
 __all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "cross_entropy",
-    "dropout", "elu", "embedding", "erf", "gelu", "glu", "hardshrink", "hardsigmoid",
-    "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",
-    "label_smooth", "leaky_relu", "linear", "log_sigmoid", "log_softmax", "margin_ranking_loss",
-    "maxout", "mish", "mse_loss", "nll_loss", "one_hot", "prelu", "relu", "relu6", "selu",
-    "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softplus",
-    "softshrink", "softsign", "square_error_cost", "swish", "tanh", "tanhshrink",
-    "thresholded_relu",
+    "alpha_dropout", "batch_norm", "bilinear", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "celu", "cosine_similarity", "cross_entropy", "dropout",
+    "dropout2d", "dropout3d", "elu", "embedding", "erf", "gelu", "glu", "group_norm",
+    "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss",
+    "instance_norm", "kl_div", "l1_loss", "label_smooth", "layer_norm", "leaky_relu", "linear",
+    "local_response_norm", "log_sigmoid", "log_softmax", "margin_ranking_loss", "maxout",
+    "mish", "mse_loss", "nll_loss", "normalize", "one_hot", "pairwise_distance", "prelu",
+    "relu", "relu6", "rms_norm", "selu", "sigmoid", "silu", "smooth_l1_loss",
+    "soft_margin_loss", "softmax", "softplus", "softshrink", "softsign", "square_error_cost",
+    "swish", "tanh", "tanhshrink", "thresholded_relu",
 ]  # fmt: skip
