@@ -18,7 +18,6 @@ from optlab.nn.functional.affine import embedding, linear
 from optlab.nn.functional.distances import (
     bilinear,
     cosine_similarity,
-    local_response_norm,
     normalize,
     pairwise_distance,
 )
@@ -26,22 +25,24 @@ from optlab.nn.functional.dropouts import alpha_dropout, dropout, dropout2d, dro
 from optlab.nn.functional.elementwise_losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
-    hinge_embedding_loss,
     huber_loss,
     kl_div,
     l1_loss,
-    margin_ranking_loss,
     mse_loss,
     smooth_l1_loss,
-    soft_margin_loss,
     square_error_cost,
 )
 from optlab.nn.functional.error_function import erf, gelu
-from optlab.nn.functional.losses import cross_entropy, label_smooth, nll_loss, one_hot
+from optlab.nn.functional.group_normalizations import group_norm, instance_norm, local_response_norm
+from optlab.nn.functional.labels import label_smooth, one_hot
+from optlab.nn.functional.losses import cross_entropy, nll_loss
+from optlab.nn.functional.margin_losses import (
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    soft_margin_loss,
+)
 from optlab.nn.functional.normalizations import (
     batch_norm,
-    group_norm,
-    instance_norm,
     layer_norm,
     rms_norm,
 )

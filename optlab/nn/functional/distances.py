@@ -9,7 +9,7 @@ import numpy as np
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.guarded import kept
 from optlab.autograd.tensor import Tensor, apply
-from optlab.nn.functional.shared import channel_axis, no_name, scores
+from optlab.nn.functional.shared import no_name, scores
 
 
 def _length(x: Any, axis: int) -> Any:
@@ -105,7 +105,7 @@ def pairwise_distance(
     keepdim: bool = False,
     name: None = None,
 ) -> Tensor:
-    r"""Give the distance of vectors along the last axis, :math:`\lVert x - y + \varepsilon\rVert_p`.
+    r"""Give the distance :math:`\lVert x - y + \varepsilon \rVert_p` along the last axis.
 
     Parameters
     ----------
@@ -162,57 +162,3 @@ def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None, name: None = None)
     by_first = x1 @ np.transpose(weight, (1, 0, 2)).reshape((in1, out * in2))
     y: Tensor = (by_first.reshape((*x1.shape[:-1], out, in2)) @ x2[..., None])[..., 0]
     return y if bias is None else y + bias
-
-
-def local_response_norm(
-    x: Any,
-    size: int,
-    alpha: float = 1e-4,
-    beta: float = 0.75,
-    k: float = 1.0,
-    data_format: str = "NCHW",
-    name: None = None,
-) -> Tensor:
-    r"""Divide by a mean over neighbouring channels, :math:`x / (k + \alpha \overline{x^2})^\beta`.
-
-    Parameters
-    ----------
-    x : Tensor, shape [N, C, ...]
-    size : int
-        How many channels around each are averaged; missing ones count as 0.
-    alpha, beta, k : float
-    data_format : {'NCL', 'NCHW', 'NCDHW', 'NLC', 'NHWC', 'NDHWC'}
-        Where the channels are: on axis 1, or on the last.
-
-    Raises
-    ------
-    ValueError
-        If `x` has fewer than 3 axes, or `size` is less than 1.
-
-    Notes
-    -----
-    Source: Krizhevsky, Sutskever and Hinton 2012.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> ol.nn.functional.local_response_norm(ol.ones([1, 2, 1]), 1, alpha=3.0, beta=1.0).tolist()
-    [[[0.25], [0.25]]]
-    """
-    no_name(name)
-    x = scores(x)
-    axis = channel_axis(data_format, x.ndim, "local_response_norm")
-    if x.ndim < 3 or size < 1:
-        raise ValueError(
-            "local_response_norm takes x of shape [N, C, ...] and size of at least 1; got shape "
-            f"{x.shape} and size={size!r}."
-        )
-    before = [(0, 0)] * x.ndim
-    before[axis] = (size // 2, (size - 1) // 2)
-    padded = np.pad(np.square(x), before)
-    count = x.shape[axis]
-    index = (slice(None),) * axis
-    total = padded[(*index, slice(0, count))]
-    for i in range(1, size):
-        total = total + padded[(*index, slice(i, i + count))]
-    return x / (float(k) + float(alpha) / size * total) ** float(beta)  # type: ignore[no-any-return]

@@ -194,4 +194,5 @@ def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, name: None = No
         return x
     mask = dropout(np.ones_like(x.data), rate, mode="downscale_in_infer").data
     a = ((1 - rate) * (1 + rate * _LOWEST**2)) ** -0.5
-    return x * (a * mask) + (a * _LOWEST * ((1 - mask) - rate))  # type: ignore[no-any-return]
+    dropped: Tensor = a * _LOWEST * ((1 - mask) - rate) + x * (a * mask)
+    return dropped

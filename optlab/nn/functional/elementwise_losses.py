@@ -12,27 +12,27 @@ from optlab.autograd.rules.guarded import kept, run
 from optlab.autograd.tensor import Tensor, apply
 from optlab.backend.arrays import as_array
 from optlab.nn.functional.activations import LOG_SIGMOID, SIGMOID
-from optlab.nn.functional.rectifiers import RELU
 from optlab.nn.functional.shared import check_reduction, no_name, reduced, same_shape, scores
 
 
-def _paired(function: str, input: Any, label: Any) -> tuple[Any, Any]:
+def paired(function: str, input: Any, label: Any) -> tuple[Any, Any]:
     """Give input and label as Tensors of one dtype and, unless one is a number, of one shape."""
     input = scores(input)
-    label = _cast(label, input.dtype)
+    label = cast(label, input.dtype)
     if input.ndim and label.ndim:
         same_shape(function, input=input, label=label)
     return input, label
 
 
-def _cast(x: Any, dtype: Any) -> Tensor:
+def cast(x: Any, dtype: Any) -> Tensor:
+    """Give a Tensor of this dtype."""
     t: Tensor = x if isinstance(x, Tensor) else Tensor(as_array(x))
     return t if t.dtype == dtype else t.astype(dtype)
 
 
 def _weighed(losses: Any, weight: Any, reduction: str) -> Tensor:
     if weight is not None:
-        losses = losses * _cast(weight, losses.dtype)
+        losses = losses * cast(weight, losses.dtype)
     return reduced(losses, reduction)
 
 
@@ -60,7 +60,7 @@ def mse_loss(input: Any, label: Any, reduction: str = "mean", name: None = None)
     2.0
     """
     no_name(name)
-    input, label = _paired("mse_loss", input, label)
+    input, label = paired("mse_loss", input, label)
     return reduced(np.square(input - label), reduction)
 
 
@@ -97,7 +97,7 @@ def l1_loss(input: Any, label: Any, reduction: str = "mean", name: None = None) 
     1.0
     """
     no_name(name)
-    input, label = _paired("l1_loss", input, label)
+    input, label = paired("l1_loss", input, label)
     return reduced(np.abs(input - label), reduction)
 
 
@@ -151,7 +151,7 @@ def smooth_l1_loss(
     no_name(name)
     if not delta > 0:
         raise ValueError(f"delta must be greater than 0; got {delta!r}.")
-    input, label = _paired("smooth_l1_loss", input, label)
+    input, label = paired("smooth_l1_loss", input, label)
     losses = apply(HUBER, (input - label,), {"delta": float(delta)})
     return reduced(losses if is_huber else losses / float(delta), reduction)
 
@@ -221,7 +221,7 @@ def binary_cross_entropy(
     0.6931
     """
     no_name(name)
-    input, label = _paired("binary_cross_entropy", input, label)
+    input, label = paired("binary_cross_entropy", input, label)
     x = input.data
     if type(x) is np.ndarray and x.size and (np.min(x) < 0 or np.max(x) > 1):
         raise ValueError(
@@ -291,11 +291,11 @@ def binary_cross_entropy_with_logits(
     Tensor([1000.,    0.], dtype=float32)
     """
     no_name(name)
-    logit, label = _paired("binary_cross_entropy_with_logits", logit, label)
+    logit, label = paired("binary_cross_entropy_with_logits", logit, label)
     if pos_weight is None:
         losses = apply(WITH_LOGITS, (logit, label))
     else:
-        losses = apply(WITH_WEIGHTED_LOGITS, (logit, label, _cast(pos_weight, logit.dtype)))
+        losses = apply(WITH_WEIGHTED_LOGITS, (logit, label, cast(pos_weight, logit.dtype)))
     return _weighed(losses, weight, reduction)
 
 
@@ -361,112 +361,8 @@ def kl_div(
     """
     no_name(name)
     check_reduction(reduction, ("mean", "batchmean", "sum", "none"))
-    input, label = _paired("kl_div", input, label)
+    input, label = paired("kl_div", input, label)
     losses = apply(DIVERGENCE_OF_LOGARITHMS if log_target else DIVERGENCE, (input, label))
     if reduction == "batchmean":
         return np.sum(losses) / (input.shape[0] if input.ndim else 1)  # type: ignore[no-any-return]
     return reduced(losses, reduction)
-
-
-# Margins.
-
-
-def hinge_embedding_loss(
-    input: Any, label: Any, margin: float = 1.0, reduction: str = "mean", name: None = None
-) -> Tensor:
-    """Give input where the label is 1, and max(margin - input, 0) where it is -1.
-
-    Parameters
-    ----------
-    input : Tensor
-        Distances of pairs.
-    label : Tensor or array
-        1 for alike, -1 for different; of the same shape. Elsewhere the loss is 0.
-    margin : float
-        How far apart what is different should be.
-    reduction : {'mean', 'sum', 'none'}
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> loss = ol.nn.functional.hinge_embedding_loss
-    >>> loss(ol.to_tensor([0.5, 0.25]), ol.to_tensor([1, -1]), reduction="none")
-    Tensor([0.5 , 0.75], dtype=float32)
-    """
-    no_name(name)
-    input, label = _paired("hinge_embedding_loss", input, label)
-    apart = apply(RELU, (float(margin) - input,))
-    losses = np.where(label == 1, input, np.where(label == -1, apart, 0.0))
-    return reduced(losses, reduction)
-
-
-def margin_ranking_loss(
-    input: Any,
-    other: Any,
-    label: Any,
-    margin: float = 0.0,
-    reduction: str = "mean",
-    name: None = None,
-) -> Tensor:
-    """Give max(-label * (input - other) + margin, 0).
-
-    Parameters
-    ----------
-    input, other : Tensor
-        Of the same shape.
-    label : Tensor or array
-        1 where `input` should be the larger, -1 where `other` should; any shape that broadcasts.
-    margin : float
-        By how much.
-    reduction : {'mean', 'sum', 'none'}
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> loss = ol.nn.functional.margin_ranking_loss
-    >>> loss(ol.to_tensor([1.0, 1.0]), ol.to_tensor([0.0, 3.0]), 1.0, reduction="none")
-    Tensor([0., 2.], dtype=float32)
-    """
-    no_name(name)
-    input, other = scores(input), scores(other)
-    same_shape("margin_ranking_loss", input=input, other=other)
-    behind = _cast(label, input.dtype) * (other - input)
-    return reduced(apply(RELU, (behind + float(margin) if margin else behind,)), reduction)
-
-
-def soft_margin_loss(input: Any, label: Any, reduction: str = "mean", name: None = None) -> Tensor:
-    r"""Give :math:`\log(1 + e^{-l x})` for labels l of 1 and -1.
-
-    Parameters
-    ----------
-    input : Tensor
-        Scores, x.
-    label : Tensor or array
-        1 or -1, of the same shape.
-    reduction : {'mean', 'sum', 'none'}
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> loss = ol.nn.functional.soft_margin_loss
-    >>> loss(ol.to_tensor([1000.0, -1000.0]), ol.to_tensor([1, 1]), reduction="sum").item()
-    1000.0
-    """
-    no_name(name)
-    input, label = _paired("soft_margin_loss", input, label)
-    return reduced(-apply(LOG_SIGMOID, (label * input,)), reduction)

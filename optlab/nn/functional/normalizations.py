@@ -96,7 +96,7 @@ SCALE_SHIFT = rule(
 )
 
 
-def _scaled(x: Any, weight: Any, bias: Any, shape: tuple[int, ...]) -> Tensor:
+def scaled(x: Any, weight: Any, bias: Any, shape: tuple[int, ...]) -> Tensor:
     """Give x * weight + bias, where weight and bias are of `shape` or missing."""
     if weight is not None and weight.shape != shape:
         weight = weight.reshape(shape)
@@ -109,7 +109,7 @@ def _scaled(x: Any, weight: Any, bias: Any, shape: tuple[int, ...]) -> Tensor:
     return apply(SCALE_SHIFT, (x, weight, bias))
 
 
-def _ready(x: Any, weight: Any, bias: Any) -> tuple[Any, Any, Any, Any]:
+def ready(x: Any, weight: Any, bias: Any) -> tuple[Any, Any, Any, Any]:
     """Give what is normalised in the dtype of the weights, and in which dtype to give it back.
 
     Numbers of 16 bits are normalised with 32: their squares would overflow.
@@ -131,11 +131,13 @@ def _ready(x: Any, weight: Any, bias: Any) -> tuple[Any, Any, Any, Any]:
     return x, weight, bias, given
 
 
-def _back(y: Any, dtype: Any) -> Tensor:
+def cast_back(y: Any, dtype: Any) -> Tensor:
+    """Give the result in the dtype in which it is wanted."""
     return y if y.dtype == dtype else y.astype(dtype)  # type: ignore[no-any-return]
 
 
-def _check_channels(function: str, count: int, **parameters: Any) -> None:
+def check_channels(function: str, count: int, **parameters: Any) -> None:
+    """Refuse parameters that are not one number a channel."""
     for name, parameter in parameters.items():
         if parameter is not None and parameter.shape != (count,):
             raise ValueError(
@@ -200,18 +202,20 @@ def batch_norm(
     Tensor([0.2], dtype=float32)
     """
     no_name(name)
-    x, weight, bias, given = _ready(x, weight, bias)
+    x, weight, bias, given = ready(x, weight, bias)
     axis = channel_axis(data_format, x.ndim, "batch_norm")
     if x.ndim < 2:
         raise ValueError(f"batch_norm takes x of shape [N, C] or [N, C, ...]; got {x.shape}.")
     count = x.shape[axis]
-    _check_channels(
+    check_channels(
         "batch_norm", count, weight=weight, bias=bias, running_mean=running_mean,
         running_var=running_var,
     )  # fmt: skip
     shape = tuple(count if i == axis else 1 for i in range(x.ndim))
     if not training if use_global_stats is None else use_global_stats:
-        return _back(_by_running(x, running_mean, running_var, weight, bias, epsilon, shape), given)
+        return cast_back(
+            _by_running(x, running_mean, running_var, weight, bias, epsilon, shape), given
+        )
     if not x.size:
         raise ValueError(f"batch_norm got no numbers to average: x is of shape {x.shape}.")
     axes = tuple(i for i in range(x.ndim) if i != axis)
@@ -221,7 +225,7 @@ def batch_norm(
     for running, batch in ((running_mean, mean), (running_var, variance)):
         if running is not None:
             _bring_up_to_date(running, batch.data.reshape(count), float(momentum))
-    return _back(_scaled(normal, weight, bias, shape), given)
+    return cast_back(scaled(normal, weight, bias, shape), given)
 
 
 def _by_running(
@@ -239,7 +243,7 @@ def _by_running(
         scale = weight * scale
         shift = -center * scale
     shift = shift if bias is None else bias + shift
-    return _scaled(x, scale, shift, shape)
+    return scaled(x, scale, shift, shape)
 
 
 def _bring_up_to_date(running: Any, batch: Any, momentum: float) -> None:
@@ -287,10 +291,12 @@ def layer_norm(
             [ 0.,  0.]], dtype=float32)
     """
     no_name(name)
-    x, weight, bias, given = _ready(x, weight, bias)
+    x, weight, bias, given = ready(x, weight, bias)
     shape, axes = _last_axes("layer_norm", x, normalized_shape, weight=weight, bias=bias)
     static = {"axes": axes, "epsilon": float(epsilon)}
-    return _back(_scaled(apply_several(STANDARDIZE, (x,), static)[0], weight, bias, shape), given)
+    return cast_back(
+        scaled(apply_several(STANDARDIZE, (x,), static)[0], weight, bias, shape), given
+    )
 
 
 def rms_norm(
@@ -329,10 +335,10 @@ def rms_norm(
     Tensor([[ 1.,  1., -1.]], dtype=float32)
     """
     no_name(name)
-    x, weight, _, given = _ready(input, weight, None)
+    x, weight, _, given = ready(input, weight, None)
     shape, axes = _last_axes("rms_norm", x, normalized_shape, weight=weight)
     static = {"axes": axes, "epsilon": float(eps)}
-    return _back(_scaled(apply_several(RESCALE, (x,), static)[0], weight, None, shape), given)
+    return cast_back(scaled(apply_several(RESCALE, (x,), static)[0], weight, None, shape), given)
 
 
 def _last_axes(
@@ -355,138 +361,3 @@ def as_shape(lengths: int | Sequence[int]) -> tuple[int, ...]:
     if isinstance(lengths, (int, np.integer)):
         return (int(lengths),)
     return tuple(int(length) for length in lengths)
-
-
-def group_norm(
-    x: Any,
-    num_groups: int,
-    epsilon: float = 1e-5,
-    weight: Any = None,
-    bias: Any = None,
-    data_format: str = "NCHW",
-    name: None = None,
-) -> Tensor:
-    r"""Normalise each example over groups of channels and all places.
-
-    Parameters
-    ----------
-    x : Tensor, shape [N, C, ...]
-    num_groups : int
-        Into how many groups the C channels are put.
-    epsilon : float
-    weight, bias : Tensor, shape [C], optional
-    data_format : {'NC', 'NCL', 'NCHW', 'NCDHW', 'NLC', 'NHWC', 'NDHWC'}
-        Where the channels are: on axis 1, or on the last.
-
-    Raises
-    ------
-    ValueError
-        If the channels cannot be put into that many groups, or shapes do not fit.
-
-    Notes
-    -----
-    Source: Wu and He 2018.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import optlab as ol
-    >>> x = ol.to_tensor([[1.0, 3.0, 10.0, 30.0]])
-    >>> np.round(ol.nn.functional.group_norm(x, 2), 4)
-    Tensor([[-1.,  1., -1.,  1.]], dtype=float32)
-    """
-    no_name(name)
-    x, weight, bias, given = _ready(x, weight, bias)
-    y = _grouped("group_norm", x, num_groups, epsilon, weight, bias, data_format)
-    return _back(y, given)
-
-
-def _grouped(
-    function: str,
-    x: Any,
-    groups: int,
-    epsilon: float,
-    weight: Any,
-    bias: Any,
-    data_format: str,
-) -> Tensor:
-    axis = channel_axis(data_format, x.ndim, function)
-    if x.ndim < 2:
-        raise ValueError(f"{function} takes x of shape [N, C] or [N, C, ...]; got {x.shape}.")
-    count = x.shape[axis]
-    _check_channels(function, count, weight=weight, bias=bias)
-    if groups < 1 or count % groups:
-        raise ValueError(f"{function}: {count} channels cannot be put into {groups} groups.")
-    if axis != 1:
-        x = np.moveaxis(x, -1, 1)
-    parts = x.reshape((x.shape[0], groups, -1))
-    static = {"axes": (2,), "epsilon": float(epsilon)}
-    normal = apply_several(STANDARDIZE, (parts,), static)[0].reshape(x.shape)
-    y = _scaled(normal, weight, bias, (count,) + (1,) * (x.ndim - 2))
-    return y if axis == 1 else np.moveaxis(y, 1, -1)  # type: ignore[type-var]
-
-
-def instance_norm(
-    x: Any,
-    running_mean: Any = None,
-    running_var: Any = None,
-    weight: Any = None,
-    bias: Any = None,
-    use_input_stats: bool = True,
-    momentum: float = 0.9,
-    eps: float = 1e-5,
-    data_format: str = "NCHW",
-    name: None = None,
-) -> Tensor:
-    r"""Normalise each channel of each example over all places.
-
-    Parameters
-    ----------
-    x : Tensor, shape [N, C, ...]
-    running_mean, running_var : None
-        Running statistics are not covered: each example has its own.
-    weight, bias : Tensor, shape [C], optional
-    use_input_stats : bool
-        True; False is refused.
-    momentum : float
-        0.9: nothing is averaged over batches, and anything else is refused.
-    eps : float
-    data_format : {'NCL', 'NCHW', 'NCDHW', 'NLC', 'NHWC', 'NDHWC'}
-        Where the channels are: on axis 1, or on the last.
-
-    Raises
-    ------
-    TypeError
-        If running statistics are asked for.
-    ValueError
-        If shapes do not fit.
-
-    Notes
-    -----
-    Source: Ulyanov, Vedaldi and Lempitsky 2016.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import optlab as ol
-    >>> x = ol.to_tensor([[[1.0, 3.0], [10.0, 30.0]]])
-    >>> np.round(ol.nn.functional.instance_norm(x), 4).tolist()
-    [[[-1.0, 1.0], [-1.0, 1.0]]]
-    """
-    no_name(name)
-    if running_mean is not None or running_var is not None or not use_input_stats:
-        raise TypeError(
-            "instance_norm with running_mean, running_var or use_input_stats=False is not covered; "
-            "batch_norm has running statistics."
-        )
-    if momentum != 0.9:
-        raise TypeError(
-            f"instance_norm(momentum={momentum!r}) would change nothing: there are no running "
-            "statistics. Leave it out."
-        )
-    x, weight, bias, given = _ready(x, weight, bias)
-    axis = channel_axis(data_format, x.ndim, "instance_norm")
-    if x.ndim < 3:
-        raise ValueError(f"instance_norm takes x of shape [N, C, ...]; got {x.shape}.")
-    y = _grouped("instance_norm", x, x.shape[axis], eps, weight, bias, data_format)
-    return _back(y, given)

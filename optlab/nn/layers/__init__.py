@@ -2,32 +2,32 @@
 
 from optlab.nn.layers.activation import (
     GELU,
-    GLU,
     LogSigmoid,
-    LogSoftmax,
-    Maxout,
     Mish,
     Sigmoid,
     Silu,
-    Softmax,
-    Softmax2D,
     Softplus,
     Softsign,
     Swish,
     Tanh,
 )
+from optlab.nn.layers.batch_normalization import (
+    BatchNorm,
+    BatchNorm1D,
+    BatchNorm2D,
+    BatchNorm3D,
+)
 from optlab.nn.layers.common import (
-    AlphaDropout,
-    Bilinear,
-    CosineSimilarity,
-    Dropout,
-    Dropout2D,
-    Dropout3D,
     Embedding,
     Flatten,
     Identity,
-    PairwiseDistance,
     Unflatten,
+)
+from optlab.nn.layers.dropout import (
+    AlphaDropout,
+    Dropout,
+    Dropout2D,
+    Dropout3D,
 )
 from optlab.nn.layers.elementwise_loss import (
     BCELoss,
@@ -41,6 +41,13 @@ from optlab.nn.layers.elementwise_loss import (
     SmoothL1Loss,
     SoftMarginLoss,
 )
+from optlab.nn.layers.gathering import (
+    GLU,
+    LogSoftmax,
+    Maxout,
+    Softmax,
+    Softmax2D,
+)
 from optlab.nn.layers.hard import (
     Hardshrink,
     Hardsigmoid,
@@ -50,23 +57,28 @@ from optlab.nn.layers.hard import (
     Tanhshrink,
     ThresholdedReLU,
 )
-from optlab.nn.layers.linear import Linear
+from optlab.nn.layers.instance_normalization import (
+    InstanceNorm1D,
+    InstanceNorm2D,
+    InstanceNorm3D,
+)
+from optlab.nn.layers.linear import (
+    Linear,
+)
 from optlab.nn.layers.loss import (
     CrossEntropyLoss,
     NLLLoss,
 )
 from optlab.nn.layers.normalization import (
-    BatchNorm,
-    BatchNorm1D,
-    BatchNorm2D,
-    BatchNorm3D,
     GroupNorm,
-    InstanceNorm1D,
-    InstanceNorm2D,
-    InstanceNorm3D,
     LayerNorm,
     LocalResponseNorm,
     RMSNorm,
+)
+from optlab.nn.layers.pair import (
+    Bilinear,
+    CosineSimilarity,
+    PairwiseDistance,
 )
 from optlab.nn.layers.rectifier import (
     CELU,

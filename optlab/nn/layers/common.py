@@ -1,4 +1,4 @@
-"""Layers of all kinds: shapes, dropout, lookup, and pairs of inputs."""
+"""Layers that change shapes, or look up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
 from optlab.nn.attributes import made, named, needed
-from optlab.nn.initializer import Constant, Uniform, XavierUniform
+from optlab.nn.initializer import XavierUniform
 from optlab.nn.layer import Layer
 from optlab.nn.layers.shown import Shown
 
@@ -64,7 +64,8 @@ class Flatten(Shown):
                 f"{shape}, which has no such axes."
             )
         flat = math.prod(shape[first : last + 1])
-        return as_tensor(x).reshape((*shape[:first], flat, *shape[last + 1 :]))
+        y: Tensor = as_tensor(x).reshape((*shape[:first], flat, *shape[last + 1 :]))
+        return y
 
 
 class Unflatten(Shown):
@@ -93,137 +94,13 @@ class Unflatten(Shown):
         """Give `x` with more axes."""
         lengths = tuple(x.shape)
         at = self.axis % len(lengths)
-        return as_tensor(x).reshape((*lengths[:at], *self.shape, *lengths[at + 1 :]))
+        y: Tensor = as_tensor(x).reshape((*lengths[:at], *self.shape, *lengths[at + 1 :]))
+        return y
 
 
 def as_tensor(x: Any) -> Any:
     """Give a Tensor, of whole numbers too."""
     return x if isinstance(x, Tensor) else Tensor(np.asarray(x))
-
-
-class Dropout(Shown):
-    """Set elements to 0 at random while training.
-
-    Parameters
-    ----------
-    p : float
-        The probability of each element to be set to 0.
-    axis : int or list of int, optional
-        The axes along which elements are dropped one by one; by default all.
-    mode : {'upscale_in_train', 'downscale_in_infer'}
-        Divide by 1 - p while training, or multiply by 1 - p outside training.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.dropout
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> layer = ol.nn.Dropout(0.5)
-    >>> layer.training = False
-    >>> layer(ol.ones([2]))
-    Tensor([1., 1.], dtype=float32)
-    """
-
-    def __init__(
-        self,
-        p: float = 0.5,
-        axis: int | Sequence[int] | None = None,
-        mode: str = "upscale_in_train",
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name, p=p, axis=axis, mode=mode)
-        functional.dropout([0.0], p, mode=mode, training=False)  # refuses what it cannot take
-
-    def forward(self, x: Any) -> Tensor:
-        """Drop elements while training."""
-        return functional.dropout(x, self.p, self.axis, self.training, self.mode)
-
-
-class Dropout2D(Shown):
-    """Set whole channels of pictures to 0 at random while training.
-
-    Parameters
-    ----------
-    p : float
-        The probability of each channel to be set to 0.
-    data_format : {'NCHW', 'NHWC'}
-        Where the channels are.
-    name : str, optional
-        Shown by ``repr``.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> ol.nn.Dropout2D(0.0)(ol.ones([1, 2, 1, 1])).ravel()
-    Tensor([1., 1.], dtype=float32)
-    """
-
-    def __init__(self, p: float = 0.5, data_format: str = "NCHW", name: str | None = None) -> None:
-        super().__init__(name, p=p, data_format=data_format)
-
-    def forward(self, x: Any) -> Tensor:
-        """Drop channels while training."""
-        return functional.dropout2d(x, self.p, self.training, self.data_format)
-
-
-class Dropout3D(Shown):
-    """Set whole channels of volumes to 0 at random while training.
-
-    Parameters
-    ----------
-    p : float
-        The probability of each channel to be set to 0.
-    data_format : {'NCDHW', 'NDHWC'}
-        Where the channels are.
-    name : str, optional
-        Shown by ``repr``.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> ol.nn.Dropout3D(0.0)(ol.ones([1, 2, 1, 1, 1])).ravel()
-    Tensor([1., 1.], dtype=float32)
-    """
-
-    def __init__(self, p: float = 0.5, data_format: str = "NCDHW", name: str | None = None) -> None:
-        super().__init__(name, p=p, data_format=data_format)
-
-    def forward(self, x: Any) -> Tensor:
-        """Drop channels while training."""
-        return functional.dropout3d(x, self.p, self.training, self.data_format)
-
-
-class AlphaDropout(Shown):
-    """Drop elements behind SELU while training, so that mean 0 and variance 1 stay.
-
-    Parameters
-    ----------
-    p : float
-        The probability of each element to be dropped; less than 1.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.alpha_dropout : the source.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> ol.nn.AlphaDropout(0.0)(ol.ones([2]))
-    Tensor([1., 1.], dtype=float32)
-    """
-
-    def __init__(self, p: float = 0.5, name: str | None = None) -> None:
-        super().__init__(name, p=p)
-
-    def forward(self, x: Any) -> Tensor:
-        """Drop elements while training."""
-        return functional.alpha_dropout(x, self.p, self.training)
 
 
 class Embedding(Layer):
@@ -304,119 +181,3 @@ class Embedding(Layer):
         if self.padding_idx is not None:
             shown += f", padding_idx={self.padding_idx}"
         return f"{shown}, sparse=True" if self.sparse else shown
-
-
-class Bilinear(Layer):
-    r"""Give :math:`x_1^\top W_o\, x_2 + b_o` for each output o.
-
-    Parameters
-    ----------
-    in1_features, in2_features, out_features : int
-        Lengths of the inputs and of the output.
-    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the parameters, of shapes [out, in1, in2] and [1, out], which start uniformly
-        within 1 / sqrt(in1). ``bias_attr=False`` leaves the bias out.
-    name : str, optional
-        What the names of the parameters start with.
-    dtype : str or dtype
-        Of the parameters.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> ol.nn.Bilinear(2, 3, 4)(ol.ones([5, 2]), ol.ones([5, 3])).shape
-    (5, 4)
-    """
-
-    def __init__(
-        self,
-        in1_features: int,
-        in2_features: int,
-        out_features: int,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
-        super().__init__()
-        self.in1_features, self.in2_features = in1_features, in2_features
-        self.out_features = out_features
-        bound = 1 / math.sqrt(in1_features)
-        weight = made(
-            (out_features, in1_features, in2_features), weight_attr, "weight_attr", dtype,
-            Uniform(-bound, bound), named(name, "weight"),
-        )  # fmt: skip
-        self.weight = needed(weight, "Bilinear", "weight_attr")
-        self.bias = made(
-            (1, out_features), bias_attr, "bias_attr", dtype, Constant(0.0), named(name, "bias")
-        )
-
-    def forward(self, x1: Any, x2: Any) -> Tensor:
-        """Give what is linear in both inputs."""
-        return functional.bilinear(x1, x2, self.weight, self.bias)
-
-    def extra_repr(self) -> str:
-        """Say the sizes."""
-        return f"{self.in1_features}, {self.in2_features}, {self.out_features}"
-
-
-class CosineSimilarity(Shown):
-    """Give the cosine of the angle between vectors.
-
-    Parameters
-    ----------
-    axis : int
-        Along which the vectors lie.
-    eps : float
-        The least product of lengths that is divided by.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> similarity = ol.nn.CosineSimilarity()
-    >>> round(similarity(ol.to_tensor([[3.0, 4.0]]), ol.to_tensor([[4.0, 3.0]])).item(), 4)
-    0.96
-    """
-
-    def __init__(self, axis: int = 1, eps: float = 1e-8) -> None:
-        super().__init__(axis=axis, eps=eps)
-
-    def forward(self, x1: Any, x2: Any) -> Tensor:
-        """Give the cosine of the angle."""
-        return functional.cosine_similarity(x1, x2, self.axis, self.eps)
-
-
-class PairwiseDistance(Shown):
-    """Give the distance of vectors along the last axis.
-
-    Parameters
-    ----------
-    p : float
-        Which norm.
-    epsilon : float
-        Added to the differences, so that equal vectors have a slope.
-    keepdim : bool
-        Keep the last axis, with length 1.
-    name : str, optional
-        Shown by ``repr``.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> round(ol.nn.PairwiseDistance()(ol.to_tensor([[3.0, 4.0]]), ol.zeros([1, 2])).item(), 4)
-    5.0
-    """
-
-    def __init__(
-        self,
-        p: float = 2.0,
-        epsilon: float = 1e-6,
-        keepdim: bool = False,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name, p=p, epsilon=epsilon, keepdim=keepdim)
-
-    def forward(self, x: Any, y: Any) -> Tensor:
-        """Give the distance."""
-        return functional.pairwise_distance(x, y, self.p, self.epsilon, self.keepdim)

@@ -320,7 +320,8 @@ class MarginRankingLoss(Shown):
     Examples
     --------
     >>> import optlab as ol
-    >>> ol.nn.MarginRankingLoss()(ol.to_tensor([1.0]), ol.to_tensor([3.0]), ol.to_tensor([1.0])).item()
+    >>> loss = ol.nn.MarginRankingLoss()
+    >>> loss(ol.to_tensor([1.0]), ol.to_tensor([3.0]), ol.to_tensor([1.0])).item()
     2.0
     """
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.functional.losses import NO_CLASS
+from optlab.nn.functional.labels import NO_CLASS
 from optlab.nn.functional.shared import check_reduction
 from optlab.nn.layers.shown import Shown
 
