@@ -189,10 +189,10 @@ def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, name: None = No
     rate = as_float(p, "p")
     if not 0 <= rate < 1:
         raise ValueError(f"alpha_dropout takes p from 0 to below 1; got {p!r}.")
-    x = scores(x)
+    t = scores(x)
     if not training or rate == 0:
-        return x
-    mask = dropout(np.ones_like(x.data), rate, mode="downscale_in_infer").data
+        return t
+    mask = dropout(np.ones_like(t.data), rate, mode="downscale_in_infer").data
     a = ((1 - rate) * (1 + rate * _LOWEST**2)) ** -0.5
-    dropped: Tensor = a * _LOWEST * ((1 - mask) - rate) + x * (a * mask)
+    dropped: Tensor = t * (a * mask) + (a * _LOWEST * ((1 - mask) - rate))
     return dropped

@@ -12,7 +12,14 @@ from optlab.autograd.rules.guarded import kept, run
 from optlab.autograd.tensor import Tensor, apply
 from optlab.backend.arrays import as_array
 from optlab.nn.functional.activations import LOG_SIGMOID, SIGMOID
-from optlab.nn.functional.shared import check_reduction, no_name, reduced, same_shape, scores
+from optlab.nn.functional.shared import (
+    bounded,
+    check_reduction,
+    no_name,
+    reduced,
+    same_shape,
+    scores,
+)
 
 
 def paired(function: str, input: Any, label: Any) -> tuple[Any, Any]:
@@ -102,7 +109,7 @@ def l1_loss(input: Any, label: Any, reduction: str = "mean", name: None = None) 
 
 
 def _huber(x: Any, delta: float) -> Any:
-    inner = np.minimum(np.maximum(x, -delta), delta)
+    inner = bounded(x, -delta, delta)
     return inner * (x - 0.5 * inner)
 
 

@@ -20,7 +20,7 @@ from optlab.autograd.rules.elementwise import ADD, MULTIPLY
 from optlab.autograd.rules.guarded import nothing
 from optlab.autograd.tensor import Tensor, apply, apply_several, raw
 from optlab.nn.functional.affine import _meeting
-from optlab.nn.functional.shared import channel_axis, no_name, scores
+from optlab.nn.functional.shared import channel_axis, inner, no_name, scores, total
 
 Axes = tuple[int, ...]
 
@@ -28,14 +28,23 @@ Axes = tuple[int, ...]
 def _mean(x: Any, axes: Axes) -> Any:
     """Give the mean over some axes, which stay as axes of length 1."""
     count = math.prod([x.shape[axis] for axis in axes])
+    if len(axes) == 1:
+        return total(x, axes[0]) / count
     return np.add.reduce(x, axis=axes, keepdims=True) / count
+
+
+def _mean_product(a: Any, b: Any, axes: Axes) -> Any:
+    """Give the mean of products over some axes, which stay as axes of length 1."""
+    if len(axes) == 1:
+        return inner(a, b, axes[0]) / a.shape[axes[0]]
+    return _mean(a * b, axes)
 
 
 def _standardize(x: Any, axes: Axes, epsilon: float) -> Any:
     """Give (x - mean) / sqrt(variance + epsilon), the mean and the variance."""
     mean = _mean(x, axes)
     deviation = x - mean
-    variance = _mean(deviation * deviation, axes)
+    variance = _mean_product(deviation, deviation, axes)
     deviation *= 1 / np.sqrt(variance + epsilon)
     return deviation, mean, variance
 
@@ -44,16 +53,16 @@ def _standardize_back(g: Any, y: Any, axes: Axes, epsilon: float) -> Any:
     normal, mean, variance = y
     width = np.sqrt(variance + epsilon)
     count = normal.size // mean.size
-    total: Any = 0.0
+    by_x: Any = 0.0
     if 0 in g:
         slope = g[0]
-        along = _mean(slope * normal, axes)
-        total = (slope - _mean(slope, axes) - normal * along) / width
+        along = _mean_product(slope, normal, axes)
+        by_x = (slope - _mean(slope, axes) - normal * along) / width
     if 1 in g:
-        total = total + g[1] / count
+        by_x = by_x + g[1] / count
     if 2 in g:
-        total = total + normal * (g[2] * (2 / count) * width)
-    return total if 0 in g or 2 in g else total + nothing(normal)
+        by_x = by_x + normal * (g[2] * (2 / count) * width)
+    return by_x if 0 in g or 2 in g else by_x + nothing(normal)
 
 
 STANDARDIZE = rule(_standardize, _standardize_back, inputs="x", static="axes epsilon", several=True)
@@ -61,19 +70,19 @@ STANDARDIZE = rule(_standardize, _standardize_back, inputs="x", static="axes eps
 
 def _rescale(x: Any, axes: Axes, epsilon: float) -> Any:
     """Give x / sqrt(mean of squares + epsilon), and the mean of squares."""
-    square = _mean(x * x, axes)
+    square = _mean_product(x, x, axes)
     return x * (1 / np.sqrt(square + epsilon)), square
 
 
 def _rescale_back(g: Any, y: Any, axes: Axes, epsilon: float) -> Any:
     normal, square = y
     width = np.sqrt(square + epsilon)
-    total: Any = 0.0
+    by_x: Any = 0.0
     if 0 in g:
-        total = (g[0] - normal * _mean(g[0] * normal, axes)) / width
+        by_x = (g[0] - normal * _mean_product(g[0], normal, axes)) / width
     if 1 in g:
-        total = total + normal * (g[1] * (2 * square.size / normal.size) * width)
-    return total
+        by_x = by_x + normal * (g[1] * (2 * square.size / normal.size) * width)
+    return by_x
 
 
 RESCALE = rule(_rescale, _rescale_back, inputs="x", static="axes epsilon", several=True)

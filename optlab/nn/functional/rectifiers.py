@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.guarded import kept
+from optlab.autograd.rules.guarded import LARGE, kept
 from optlab.autograd.tensor import Tensor, apply
-from optlab.nn.functional.shared import channel_axis, no_name, scores
+from optlab.nn.functional.shared import bounded, channel_axis, no_name, scores
 
 
 def _relu(x: Any) -> Any:
-    return np.maximum(x, 0)
+    return np.maximum(x, 0) if x.size < LARGE else bounded(x, 0.0, np.inf)
 
 
 RELU = rule(_relu, lambda g, y: g * (y > 0))
@@ -42,7 +42,7 @@ def relu(x: Any, name: None = None) -> Tensor:
 
 
 def _cut(x: Any, low: float, high: float) -> Any:
-    return np.minimum(np.maximum(x, low), high)
+    return bounded(x, low, high)
 
 
 CUT = rule(
@@ -86,7 +86,7 @@ def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: None = None) -> 
 
 
 def _hard_sigmoid(x: Any, slope: float, offset: float) -> Any:
-    return np.minimum(np.maximum(slope * x + offset, 0.0), 1.0)
+    return bounded(slope * x + offset, 0.0, 1.0)
 
 
 HARD_SIGMOID = rule(
@@ -111,12 +111,12 @@ def hardsigmoid(x: Any, slope: float = 0.1666667, offset: float = 0.5, name: Non
 
 
 def _hard_swish(x: Any) -> Any:
-    return x * (np.minimum(np.maximum(x + 3.0, 0.0), 6.0) / 6.0)
+    return x * (bounded(x + 3.0, 0.0, 6.0) * (1 / 6))
 
 
 HARD_SWISH = rule(
     _hard_swish,
-    lambda g, x: np.where(np.abs(x) < 3, g * ((2 * x + 3) / 6), kept(g, x >= 3)),
+    lambda g, x: kept(g, np.abs(x) < 3) * ((2 * x + 3) / 6) + kept(g, x >= 3),
     inputs="x",
 )
 
@@ -139,14 +139,17 @@ def hardswish(x: Any, name: None = None) -> Tensor:
 # A slope on the left of 0.
 
 
+# (`where` on a mask without a pattern takes ten times as long as a sum or a product.)
+
+
 def _leaky_relu(x: Any, slope: float) -> Any:
-    return np.where(x > 0, x, slope * x)
+    return np.maximum(x, slope * x) if slope <= 1 else np.minimum(x, slope * x)
 
 
 # For a slope of at least 0, the output has the sign of the input.
 LEAKY_RELU = rule(
     _leaky_relu,
-    lambda g, y, slope: np.where(y > 0, g, slope * g),
+    lambda g, y, slope: slope * g + (1 - slope) * kept(g, y > 0),
     inputs="x",
     static="slope",
 )
@@ -228,13 +231,22 @@ def prelu(x: Any, weight: Any, data_format: str = "NCHW", name: None = None) -> 
 
 
 def _exponential(x: Any, scale: float, alpha: float, width: float) -> Any:
-    left = (scale * alpha) * np.expm1(np.minimum(x, 0.0) / width)
-    return np.where(x > 0, x if scale == 1.0 else scale * x, left)
+    left = np.expm1(bounded(x, -np.inf, 0.0) / width)
+    right = bounded(x, 0.0, np.inf)
+    return (scale * alpha) * left + (right if scale == 1.0 else scale * right)
+
+
+def _slope_of_exponential(g: Any, y: Any, scale: float, alpha: float, width: float) -> Any:
+    at_0 = scale * alpha / width
+    through = g * ((np.minimum(y, 0.0) + scale * alpha) / width)
+    if at_0 == scale:  # smooth at 0
+        return through
+    return through + (scale - at_0) * kept(g, y > 0)
 
 
 EXPONENTIAL = rule(
     _exponential,
-    lambda g, y, scale, alpha, width: g * np.where(y > 0, scale, (y + scale * alpha) / width),
+    lambda g, y, scale, alpha, width: _slope_of_exponential(g, y, scale, alpha, width),
     inputs="x",
     static="scale alpha width",
 )

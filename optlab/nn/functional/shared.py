@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from optlab.autograd.creation import DEFAULT_DTYPE
+from optlab.autograd.rules.guarded import LARGE
 from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import as_array
 
@@ -17,6 +19,45 @@ def scores(x: Any) -> Tensor:
     """Give scores as a Tensor of floating numbers."""
     scores: Tensor = x if isinstance(x, Tensor) else Tensor(as_array(x))
     return scores if scores.dtype.kind == "f" else scores.astype(DEFAULT_DTYPE)
+
+
+def bounded(x: Any, low: float, high: float) -> Any:
+    """Give `x`, with what lies outside the bounds brought to them; for the values of operations.
+
+    On large arrays `clip` takes a third of the time of NumPy's maximum with a number.
+    """
+    if type(x) is np.ndarray and x.size >= LARGE:
+        return np.clip(x, low, high)
+    if high != np.inf:
+        x = np.minimum(x, high)
+    return x if low == -np.inf else np.maximum(x, low)
+
+
+@lru_cache(maxsize=64)
+def _ones(length: int, dtype: Any) -> Any:
+    ones = np.ones(length, dtype)
+    ones.flags.writeable = False
+    return ones
+
+
+_BY_PRODUCTS = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+def total(x: Any, axis: int) -> Any:
+    """Give the sum along an axis, which stays with length 1.
+
+    Along the last axis a product with ones takes a third of the time of a sum.
+    """
+    if type(x) is np.ndarray and x.dtype in _BY_PRODUCTS and axis in (-1, x.ndim - 1):
+        return (x @ _ones(x.shape[-1], x.dtype))[..., None]
+    return np.add.reduce(x, axis=axis, keepdims=True)
+
+
+def inner(a: Any, b: Any, axis: int) -> Any:
+    """Give the sum of products along an axis, which stays with length 1."""
+    if type(a) is np.ndarray and type(b) is np.ndarray and axis in (-1, a.ndim - 1):
+        return np.vecdot(a, b)[..., None]
+    return np.add.reduce(a * b, axis=axis, keepdims=True)
 
 
 def no_name(name: Any) -> None:

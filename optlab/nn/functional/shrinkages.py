@@ -9,15 +9,15 @@ import numpy as np
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.guarded import kept
 from optlab.autograd.tensor import Tensor, apply
-from optlab.nn.functional.shared import no_name, scores
+from optlab.nn.functional.shared import bounded, no_name, scores
 
 
 def _hard_shrink(x: Any, threshold: float) -> Any:
-    return np.where(np.abs(x) > threshold, x, 0.0)
+    return kept(x, np.abs(x) > threshold)
 
 
 def _soft_shrink(x: Any, threshold: float) -> Any:
-    return x - np.minimum(np.maximum(x, -threshold), threshold)
+    return x - bounded(x, -threshold, threshold)
 
 
 HARD_SHRINK = rule(_hard_shrink, lambda g, y: kept(g, y != 0), inputs="x", static="threshold")
