@@ -13,7 +13,7 @@ from optlab.nn.functional.shared import bounded, no_name, scores
 
 
 def _hard_shrink(x: Any, threshold: float) -> Any:
-    return kept(x, np.abs(x) > threshold)
+    return kept(x, np.logical_not(np.abs(x) <= threshold))  # NaN stays
 
 
 def _soft_shrink(x: Any, threshold: float) -> Any:
