@@ -49,7 +49,7 @@ def checked_labels(
     shape = x.shape
     rest = (*shape[:at], *shape[at + 1 :])
     rows = math.prod(rest)
-    if not rows or not shape[at]:
+    if not (rows and shape[at]):
         raise ValueError(f"{function} got no rows: the batch is empty.")
     if labels.dtype.kind not in "iu":
         hint = (
@@ -68,13 +68,12 @@ def checked_labels(
         labels = labels.reshape(-1)
     if type(x) is not np.ndarray:
         labels = constants_beside(x, labels)
-    lowest, highest = (int(limit(members_of(labels))) for limit in (np.min, np.max))
+    lowest, highest = _limits(members_of(labels))
     skips = lowest <= ignore_index <= highest
     classes = shape[at]
     if lowest < 0 or highest >= classes:
         if skips:
-            kept = members_of(np.where(labels == ignore_index, 0, labels))
-            lowest, highest = int(np.min(kept)), int(np.max(kept))
+            lowest, highest = _limits(members_of(np.where(labels == ignore_index, 0, labels)))
         if lowest < 0 or highest >= classes:
             ignored = f", or be ignore_index={ignore_index}" if skips else ""
             raise ValueError(
@@ -82,6 +81,11 @@ def checked_labels(
                 f"got {lowest} ... {highest}."
             )
     return labels, own, skips
+
+
+def _limits(labels: Any) -> tuple[int, int]:
+    """Give the lowest and the highest label."""
+    return int(np.minimum.reduce(labels, None)), int(np.maximum.reduce(labels, None))
 
 
 def one_hot(x: Any, num_classes: int = -1, name: None = None) -> Tensor:

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.guarded import LARGE, kept
+from optlab.autograd.rules.guarded import kept
 from optlab.autograd.tensor import Tensor, apply
-from optlab.nn.functional.shared import bounded, channel_axis, no_name, scores
+from optlab.nn.functional.shared import MANY, bounded, channel_axis, no_name, scores
 
 
 def _relu(x: Any) -> Any:
-    return np.maximum(x, 0) if x.size < LARGE else bounded(x, 0.0, np.inf)
+    return np.maximum(x, 0) if x.size < MANY else bounded(x, 0.0, np.inf)
 
 
 RELU = rule(_relu, lambda g, y: g * (y > 0))

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.creation import DEFAULT_DTYPE
-from optlab.autograd.rules.guarded import LARGE
 from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import as_array
+
+#: From this size on, `clip` is quicker than NumPy's maximum with a number.
+MANY = 10_000
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -24,9 +26,9 @@ def scores(x: Any) -> Tensor:
 def bounded(x: Any, low: float, high: float) -> Any:
     """Give `x`, with what lies outside the bounds brought to them; for the values of operations.
 
-    On large arrays `clip` takes a third of the time of NumPy's maximum with a number.
+    On large arrays `clip` takes a third of the time of a maximum with a number.
     """
-    if type(x) is np.ndarray and x.size >= LARGE:
+    if type(x) is np.ndarray and x.size >= MANY:
         return np.clip(x, low, high)
     if high != np.inf:
         x = np.minimum(x, high)
