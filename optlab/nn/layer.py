@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optlab.autograd.creation import DEFAULT_DTYPE
+from optlab.nn.attributes import made
 from optlab.nn.hooks import Hookable
 from optlab.nn.initializer import Constant, Initializer, XavierUniform
 from optlab.nn.parameter import Parameter
@@ -159,26 +160,9 @@ class Layer(State, Hookable):
         >>> layer.create_parameter([2], is_bias=True)
         Parameter ([0., 0.], dtype=float32, requires_grad=True)
         """
-        if attr is False:
-            return None
-        settings: dict[str, Any] = {}
-        start = None
-        if isinstance(attr, str):
-            settings["name"] = attr
-        elif isinstance(attr, Initializer):
-            start = attr
-        elif hasattr(attr, "initializer"):
-            start = attr.initializer
-            for name in ("name", "trainable", "learning_rate", "regularizer", "need_clip"):
-                settings[name] = getattr(attr, name)
-        elif attr is not None and attr is not True:
-            raise TypeError(
-                "create_parameter takes as attr a ParamAttr, a name, an initializer, False (for no "
-                f"parameter) or None; got {attr!r}."
-            )
-        start = start or default_initializer or (Constant(0.0) if is_bias else XavierUniform())
+        default = default_initializer or (Constant(0.0) if is_bias else XavierUniform())
         lengths = tuple(int(length) for length in np.atleast_1d(shape))
-        return Parameter(start(lengths, dtype or self._dtype), **settings)
+        return made(lengths, attr, "attr", dtype or self._dtype, default)
 
     # What it is ---------------------------------------------------------------------------------
 

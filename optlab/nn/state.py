@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from optlab.autograd import in_place, tape
-from optlab.autograd.tensor import Tensor, _leaf, raw
+from optlab.autograd.tape import leaf_for
+from optlab.autograd.tensor import Tensor, raw
 from optlab.nn.parameter import Parameter
 from optlab.nn.structure import Structure, members, place
 
@@ -252,7 +253,7 @@ def put_array(tensor: Tensor, array: Any) -> None:
     tensor.data = array
     if old is None:
         return
-    new = _leaf(array)
+    new = leaf_for(array)
     new.name, new.hooks = old.name, old.hooks
     if old.grad is not None:
         new.grad = old.grad if old.grad is tape.ZERO else old.grad.astype(array.dtype)

@@ -116,3 +116,110 @@ def test_an_initializer_of_ones_own():
     assert layer.weight.numpy().tolist() == [[0.0, 1.0], [2.0, 3.0]]
     with pytest.raises(NotImplementedError, match=r"has no draw\(shape\) method"):
         I.Initializer()((2,))
+
+
+@pytest.mark.parametrize(
+    ("shape", "fans"),
+    [((), (1, 1)), ((6,), (6, 6)), ((3, 5), (3, 5)), ((8, 4, 3, 2), (24, 48))],
+)
+def test_fans_of_every_shape(shape, fans):
+    many = (*shape[:1], *shape[1:])
+    ol.seed(1)
+    bound = math.sqrt(6 / sum(fans))
+    drawn = np.stack([I.XavierUniform()(many, "float64") for _ in range(400)])
+    assert 0.97 * bound < np.abs(drawn).max() <= bound
+    deviation = math.sqrt(2 / fans[0])
+    drawn = np.stack([I.KaimingNormal()(many, "float64") for _ in range(3000)])
+    assert drawn.std() == pytest.approx(deviation, rel=0.1)
+
+
+def test_fans_and_gains_that_are_given():
+    ol.seed(1)
+    drawn = I.XavierUniform(fan_in=3, fan_out=9, gain=2.0)((100, 100), "float64")
+    assert 0.99 * 2 * math.sqrt(0.5) < np.abs(drawn).max() <= 2 * math.sqrt(0.5)
+    drawn = I.KaimingUniform(fan_in=5)((100, 100), "float64")
+    assert 0.99 * math.sqrt(6 / 5) < np.abs(drawn).max() <= math.sqrt(6 / 5)
+    drawn = I.KaimingNormal(mode="fan_out")((20, 500), "float64")
+    assert drawn.std() == pytest.approx(math.sqrt(2 / 500), rel=0.05)
+    drawn = I.KaimingNormal(negative_slope=1.0, nonlinearity="leaky_relu")((500, 20), "float64")
+    assert drawn.std() == pytest.approx(math.sqrt(1 / 500), rel=0.05)
+    with pytest.raises(ValueError, match="mode must be 'fan_in' or 'fan_out'"):
+        I.KaimingNormal(mode="both")
+
+
+@pytest.mark.parametrize(
+    ("name", "gain"),
+    [("linear", 1), ("conv2d", 1), ("conv_transpose3d", 1), ("conv1d_transpose", 1), ("sigmoid", 1),
+     ("tanh", 5 / 3), ("relu", math.sqrt(2)), ("selu", 0.75),
+     ("leaky_relu", math.sqrt(2 / 1.0001))],
+)  # fmt: skip
+def test_gains(name, gain):
+    assert I.calculate_gain(name) == pytest.approx(gain)
+
+
+def test_the_gain_of_a_given_slope_and_of_nothing_known():
+    assert I.calculate_gain("leaky_relu", 0.5) == pytest.approx(math.sqrt(1.6))
+    with pytest.raises(ValueError, match="got 'rulu'"):
+        I.calculate_gain("rulu")
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(-2.0, 2.0), (-0.1, 0.1), (1.0, 9.0), (4.0, math.inf), (-8.0, -5.0)]
+)
+def test_truncated_normal(low, high):
+    ol.seed(2)
+    drawn = I.TruncatedNormal(0.0, 1.0, low, high)((20_000,), "float64")
+    assert low <= drawn.min() <= drawn.max() <= high
+    grid = np.linspace(low, min(high, max(low, 0) + 9), 100_001)
+    density = np.exp(-(grid**2) / 2)
+    mean = (grid * density).sum() / density.sum()
+    deviation = math.sqrt(((grid - mean) ** 2 * density).sum() / density.sum())
+    assert abs(drawn.mean() - mean) < 5 * deviation / math.sqrt(20_000)
+    assert drawn.std() == pytest.approx(deviation, rel=0.03)
+
+
+def test_truncated_normal_moves_and_scales():
+    ol.seed(2)
+    drawn = I.TruncatedNormal(5.0, 0.1, 4.9, 5.1)((1000,))
+    assert 4.9 <= drawn.min() < 4.91
+    assert 5.09 < drawn.max() <= np.float32(5.1)
+    with pytest.raises(ValueError, match="a < b and std > 0"):
+        I.TruncatedNormal(a=1.0, b=1.0)
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (6, 4), (5, 5), (3, 2, 2, 2), (8, 1, 2)])
+def test_orthogonal(shape):
+    ol.seed(3)
+    q = I.Orthogonal(2.0)(shape, "float64").reshape(shape[0], -1)
+    smaller = min(q.shape)
+    product = q @ q.T if q.shape[0] == smaller else q.T @ q
+    np.testing.assert_allclose(product, 4 * np.eye(smaller), atol=1e-12)
+    with pytest.raises(ValueError, match="two axes or more"):
+        I.Orthogonal()((3,))
+
+
+def test_orthogonal_prefers_no_direction():
+    ol.seed(3)
+    corners = [I.Orthogonal()((3, 3), "float64")[0, 0] for _ in range(400)]
+    assert abs(np.mean(corners)) < 0.15
+
+
+@pytest.mark.parametrize("shape", [(4, 4, 3), (4, 2, 3, 3), (6, 3, 1, 5, 3)])
+def test_dirac(shape):
+    groups = shape[0] // shape[1]
+    weight = I.Dirac(groups)(shape)
+    middle = tuple(length // 2 for length in shape[2:])
+    assert weight.sum() == shape[0]
+    for i in range(shape[0]):
+        assert weight[(i, i % shape[1], *middle)] == 1
+    with pytest.raises(ValueError, match="weights of convolutions"):
+        I.Dirac()((3, 3))
+
+
+def test_bilinear():
+    weight = I.Bilinear()((2, 1, 4, 4))
+    assert np.array_equal(weight[0], weight[1])
+    np.testing.assert_allclose(weight[0, 0], weight[0, 0].T)
+    np.testing.assert_allclose(weight[0, 0].reshape(2, 2, 2, 2).sum((0, 2)), 1.0)
+    with pytest.raises(ValueError, match=r"\[out, in, k, k\]"):
+        I.Bilinear()((2, 1, 4, 3))

@@ -1,10 +1,74 @@
 """Functions of networks; the files are named by subject, each rule stands beside its function."""
 
-from optlab.nn.functional.activations import log_softmax, relu, softmax, tanh
+from optlab.nn.functional.activations import (
+    glu,
+    log_sigmoid,
+    log_softmax,
+    maxout,
+    mish,
+    sigmoid,
+    silu,
+    softmax,
+    softplus,
+    softsign,
+    swish,
+    tanh,
+)
 from optlab.nn.functional.affine import embedding, linear
-from optlab.nn.functional.dropouts import dropout
-from optlab.nn.functional.losses import cross_entropy
+from optlab.nn.functional.distances import (
+    bilinear,
+    cosine_similarity,
+    normalize,
+    pairwise_distance,
+)
+from optlab.nn.functional.dropouts import alpha_dropout, dropout, dropout2d, dropout3d
+from optlab.nn.functional.elementwise_losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    smooth_l1_loss,
+    square_error_cost,
+)
+from optlab.nn.functional.error_function import erf, gelu
+from optlab.nn.functional.group_normalizations import group_norm, instance_norm, local_response_norm
+from optlab.nn.functional.labels import label_smooth, one_hot
+from optlab.nn.functional.losses import cross_entropy, nll_loss
+from optlab.nn.functional.margin_losses import (
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    soft_margin_loss,
+)
+from optlab.nn.functional.normalizations import (
+    batch_norm,
+    layer_norm,
+    rms_norm,
+)
+from optlab.nn.functional.rectifiers import (
+    celu,
+    elu,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    leaky_relu,
+    prelu,
+    relu,
+    relu6,
+    selu,
+)
+from optlab.nn.functional.shrinkages import hardshrink, softshrink, tanhshrink, thresholded_relu
 
 __all__ = [
-    "cross_entropy", "dropout", "embedding", "linear", "log_softmax", "relu", "softmax", "tanh",
+    "alpha_dropout", "batch_norm", "bilinear", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "celu", "cosine_similarity", "cross_entropy", "dropout",
+    "dropout2d", "dropout3d", "elu", "embedding", "erf", "gelu", "glu", "group_norm",
+    "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss",
+    "instance_norm", "kl_div", "l1_loss", "label_smooth", "layer_norm", "leaky_relu", "linear",
+    "local_response_norm", "log_sigmoid", "log_softmax", "margin_ranking_loss", "maxout",
+    "mish", "mse_loss", "nll_loss", "normalize", "one_hot", "pairwise_distance", "prelu",
+    "relu", "relu6", "rms_norm", "selu", "sigmoid", "silu", "smooth_l1_loss",
+    "soft_margin_loss", "softmax", "softplus", "softshrink", "softsign", "square_error_cost",
+    "swish", "tanh", "tanhshrink", "thresholded_relu",
 ]  # fmt: skip

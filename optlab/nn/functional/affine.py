@@ -15,6 +15,7 @@ from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import constants_beside, copied
 from optlab.backend.callers import stack_level_outside
 from optlab.backend.ensemble import members_of
+from optlab.nn.functional.shared import no_name
 
 
 def _affine(x: Any, weight: Any, bias: Any) -> Any:
@@ -58,7 +59,7 @@ def _meeting(x: Any, weight: Any) -> Any:
     return x
 
 
-def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
+def linear(x: Any, weight: Any, bias: Any = None, name: None = None) -> Tensor:
     r"""Give x W + b.
 
     Parameters
@@ -79,6 +80,8 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
     >>> ol.nn.functional.linear(ol.ones([1, 2]), ol.ones([2, 3]), ol.zeros([3]))
     Tensor([[2., 2., 2.]], dtype=float32)
     """
+    if name is not None:
+        no_name(name)
     if not isinstance(weight, Tensor):
         weight = Tensor(copied(weight))
     if not isinstance(x, Tensor) or x.data.dtype != weight.data.dtype:
@@ -94,7 +97,13 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
     return apply(AFFINE, (x, weight, bias))
 
 
-def embedding(x: Any, weight: Any, padding_idx: int | None = None, sparse: bool = False) -> Tensor:
+def embedding(
+    x: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    sparse: bool = False,
+    name: None = None,
+) -> Tensor:
     """Look up rows of a table: ``weight[x]``.
 
     Parameters
@@ -128,6 +137,7 @@ def embedding(x: Any, weight: Any, padding_idx: int | None = None, sparse: bool 
     array([[1., 1.],
            [2., 2.]], dtype=float32)
     """
+    no_name(name)
     rows = copied(raw(x))  # a copy: the caller may go on writing to his array
     count = np.shape(weight)[0]
     if rows.dtype.kind not in "iu":

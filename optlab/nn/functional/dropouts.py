@@ -12,6 +12,7 @@ from optlab.autograd.rules import random as rules
 from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import as_array, as_float
 from optlab.backend.random import next_key
+from optlab.nn.functional.shared import channel_axis, no_name, scores
 
 
 def dropout(
@@ -20,6 +21,7 @@ def dropout(
     axis: int | Sequence[int] | None = None,
     training: bool = True,
     mode: str = "upscale_in_train",
+    name: None = None,
 ) -> Tensor:
     """Set elements to 0 at random while training.
 
@@ -54,6 +56,7 @@ def dropout(
     >>> ol.nn.functional.dropout(ol.ones([6]), 0.5, training=False)
     Tensor([1., 1., 1., 1., 1., 1.], dtype=float32)
     """
+    no_name(name)
     rate = as_float(p, "p")
     if not 0 <= rate <= 1:
         raise ValueError(f"dropout takes a probability p from 0 to 1; got {p!r}.")
@@ -81,3 +84,115 @@ def _mask_shape(shape: tuple[int, ...], axis: int | Sequence[int]) -> tuple[int,
         raise ValueError(f"dropout got axis={axis!r} for x of {len(shape)} axes.")
     varying = {one % len(shape) for one in axes}
     return tuple(length if i in varying else 1 for i, length in enumerate(shape))
+
+
+def dropout2d(
+    x: Any, p: float = 0.5, training: bool = True, data_format: str = "NCHW", name: None = None
+) -> Tensor:
+    """Set whole channels of pictures to 0 at random while training.
+
+    Parameters
+    ----------
+    x : Tensor, shape [N, C, H, W] or [N, H, W, C]
+    p : float
+        The probability of each channel to be set to 0; the others are divided by 1 - p.
+    training : bool
+        Outside training nothing is dropped.
+    data_format : {'NCHW', 'NHWC'}
+        Where the channels are.
+
+    Raises
+    ------
+    ValueError
+        If `x` is no batch of pictures, or `p` no probability.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.seed(0)
+    >>> ol.nn.functional.dropout2d(ol.ones([1, 4, 1, 1])).ravel()
+    Tensor([0., 0., 0., 0.], dtype=float32)
+    """
+    return _of_channels("dropout2d", x, p, training, data_format, 4, name)
+
+
+def dropout3d(
+    x: Any, p: float = 0.5, training: bool = True, data_format: str = "NCDHW", name: None = None
+) -> Tensor:
+    """Set whole channels of volumes to 0 at random while training.
+
+    Parameters
+    ----------
+    x : Tensor, shape [N, C, D, H, W] or [N, D, H, W, C]
+    p : float
+        The probability of each channel to be set to 0; the others are divided by 1 - p.
+    training : bool
+        Outside training nothing is dropped.
+    data_format : {'NCDHW', 'NDHWC'}
+        Where the channels are.
+
+    Raises
+    ------
+    ValueError
+        If `x` is no batch of volumes, or `p` no probability.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.dropout3d(ol.ones([1, 1, 1, 1, 2]), training=False).ravel()
+    Tensor([1., 1.], dtype=float32)
+    """
+    return _of_channels("dropout3d", x, p, training, data_format, 5, name)
+
+
+def _of_channels(
+    function: str, x: Any, p: float, training: bool, data_format: str, ndim: int, name: Any
+) -> Tensor:
+    x = scores(x)
+    if x.ndim != ndim:
+        raise ValueError(f"{function} takes x of {ndim} axes, {data_format}; got shape {x.shape}.")
+    axis = channel_axis(data_format, ndim, function)
+    return dropout(x, p, [0, axis], training, name=name)
+
+
+#: What SELU gives for -infinity.
+_LOWEST = -1.0507009873554805 * 1.6732632423543772
+
+
+def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, name: None = None) -> Tensor:
+    """Set elements at random to what SELU gives for -infinity, and keep mean 0 and variance 1.
+
+    Parameters
+    ----------
+    x : Tensor or array
+    p : float
+        The probability of each element to be dropped; less than 1.
+    training : bool
+        Outside training nothing is dropped.
+
+    Raises
+    ------
+    ValueError
+        If `p` is not from 0 to below 1.
+
+    Notes
+    -----
+    Source: Klambauer et al. 2017, "Self-normalizing neural networks".
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.alpha_dropout(ol.ones([2]), training=False)
+    Tensor([1., 1.], dtype=float32)
+    """
+    no_name(name)
+    rate = as_float(p, "p")
+    if not 0 <= rate < 1:
+        raise ValueError(f"alpha_dropout takes p from 0 to below 1; got {p!r}.")
+    t = scores(x)
+    if not training or rate == 0:
+        return t
+    mask = dropout(np.ones_like(t.data), rate, mode="downscale_in_infer").data
+    a = ((1 - rate) * (1 + rate * _LOWEST**2)) ** -0.5
+    dropped: Tensor = t * (a * mask) + (a * _LOWEST * ((1 - mask) - rate))
+    return dropped

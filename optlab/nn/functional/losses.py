@@ -1,4 +1,8 @@
-"""Losses, each beside its derivative rule."""
+"""Losses of classes, each beside its derivative rule.
+
+The scores (or logarithms of probabilities) are brought into rows, one a label, whichever axis the
+classes are on; a row's loss is a factor times a weighted sum of the row.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
+from optlab.autograd.rules.guarded import PRODUCT, product
 from optlab.autograd.rules.indexing import getitem
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import constants_beside, copied
-from optlab.backend.ensemble import members_of
 from optlab.nn.functional.activations import LOG_SOFTMAX
-from optlab.nn.functional.shared import scores
+from optlab.nn.functional.labels import NO_CLASS, all_classes, checked_labels, checked_weight
+from optlab.nn.functional.shared import check_reduction, no_name, reduced, same_shape, scores
 
 
 def _picked(x: Any, labels: Any, scale: float) -> Any:
@@ -22,7 +27,7 @@ def _picked(x: Any, labels: Any, scale: float) -> Any:
 
 def _one_hot(g: Any, labels: Any, scale: float, shape: Any) -> Any:
     """Give g * scale at (i, labels[i]) and 0 elsewhere."""
-    mine = labels[:, None] == constants_beside(labels, np.arange(shape[1]))
+    mine = labels[:, None] == all_classes(labels, shape[1])
     return constants_beside(g, mine) * (g * scale)
 
 
@@ -32,19 +37,149 @@ PICKED_SUM = rule(
 )  # fmt: skip
 
 
-def cross_entropy(input: Any, label: Any, reduction: str = "mean") -> Tensor:
-    r"""Give the cross entropy of softmax(input) against integer labels.
+def _picked_rows(x: Any, labels: Any, factors: Any, smoothing: float) -> Any:
+    """Give f[i] ((1 - s) x[i, labels[i]] + s mean(x[i])), and 0 where f[i] is 0."""
+    picked = getitem(x, (np.arange(len(labels)), labels))
+    if smoothing:
+        picked = (1 - smoothing) * picked + smoothing * np.mean(x, axis=-1)
+    return product(factors, picked)
 
-    .. math:: -\log \frac{e^{x_{i, l_i}}}{\sum_j e^{x_{ij}}}
+
+def _spread_rows(g: Any, labels: Any, factors: Any, smoothing: float, shape: Any) -> Any:
+    chosen = labels[:, None] == all_classes(labels, shape[1])
+    if smoothing:
+        chosen = np.where(chosen, 1 - smoothing + smoothing / shape[1], smoothing / shape[1])
+    spread = chosen * (g * factors)[:, None]
+    return spread.astype(g.dtype) if spread.dtype != g.dtype else spread
+
+
+PICKED_ROWS = rule(
+    _picked_rows,
+    lambda g, x_shape, labels, factors, smoothing: _spread_rows(
+        g, labels, factors, smoothing, x_shape
+    ),
+    inputs="x",
+    static="labels factors smoothing",
+)
+
+
+def cross_entropy(
+    input: Any,
+    label: Any,
+    weight: Any = None,
+    ignore_index: int = NO_CLASS,
+    reduction: str = "mean",
+    soft_label: bool = False,
+    axis: int = -1,
+    use_softmax: bool = True,
+    label_smoothing: float = 0.0,
+    name: None = None,
+) -> Tensor:
+    r"""Give the cross entropy of softmax(input) against labels.
+
+    .. math:: -w_{l_i} \log \frac{e^{x_{i, l_i}}}{\sum_j e^{x_{ij}}} \quad\text{or}\quad
+        -\Big(\sum_j w_j q_{ij}\Big) \sum_j q_{ij} \log \frac{e^{x_{ij}}}{\sum_k e^{x_{ik}}}
+
+    for labels l, which are classes, and soft labels q, which are probabilities of all classes.
 
     Parameters
     ----------
-    input : Tensor of shape [N, C]
+    input : Tensor of shape [N, C] or [N, ..., C]
         Scores before the softmax.
-    label : array or Tensor of integers, of shape [N] or [N, 1]
-        The right class of each row, from 0 to C - 1.
+    label : array or Tensor
+        The right class of each row, from 0 to C - 1: integers of the shape of `input` without the
+        axis of the classes, or with 1 in its place. With `soft_label`, of the shape of `input`.
+    weight : array, shape [C], optional
+        What a row of each class counts.
+    ignore_index : int
+        Rows with this label count nothing.
     reduction : {'mean', 'sum', 'none'}
-        What to do with the N values.
+        What to do with the losses of the rows. The mean is their sum by the sum of their weights;
+        if all rows are ignored, it is 0.
+    soft_label : bool
+        Whether `label` holds probabilities.
+    axis : int
+        Which axis of `input` counts the classes.
+    use_softmax : bool
+        False: `input` holds probabilities already.
+    label_smoothing : float
+        Replace each label q by (1 - s) q + s / C.
+
+    Returns
+    -------
+    Tensor
+        One number; with 'none', of the shape of `label`, with 1 for the classes of a soft label.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, or a label is outside 0 ... C - 1.
+    TypeError
+        If the labels are not integers.
+
+    Notes
+    -----
+    Weights of smoothed and soft labels are Paddle's: one for each row. (PyTorch weighs each term
+    of the sum over classes.) Label smoothing: Szegedy et al. 2016.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> loss = ol.nn.functional.cross_entropy
+    >>> round(loss(ol.zeros([2, 10]), ol.to_tensor([3, 7])).item(), 4)
+    2.3026
+    >>> round(loss(ol.to_tensor([[2.0, 0.0]]), [[0.5, 0.5]], soft_label=True).item(), 4)
+    1.1269
+    """
+    input = scores(input)
+    if reduction not in ("mean", "sum", "none"):
+        check_reduction(reduction)
+    if not input.ndim:
+        raise ValueError("cross_entropy takes scores with an axis of classes; got one number.")
+    if name is not None:
+        no_name(name)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"label_smoothing lies from 0 to 1; got {label_smoothing!r}.")
+    at = _class_axis(axis, input, "cross_entropy")
+    if soft_label:
+        return _soft(
+            input, label, weight, ignore_index, reduction, at, use_softmax, label_smoothing
+        )
+    labels, shape, skips = checked_labels(raw(label), input.data, at, ignore_index, "cross_entropy")
+    if not use_softmax:
+        return _of_probabilities(
+            input, labels, shape, weight, ignore_index, reduction, at, label_smoothing
+        )
+    rows = _in_rows(input, at)
+    log_probability = apply(LOG_SOFTMAX, (rows,), {"axis": -1})
+    if weight is None and not skips and not label_smoothing:
+        return _plain(log_probability, labels, shape, reduction)
+    return _weighted(
+        log_probability, labels, shape, weight, ignore_index, reduction, label_smoothing
+    )
+
+
+def nll_loss(
+    input: Any,
+    label: Any,
+    weight: Any = None,
+    ignore_index: int = NO_CLASS,
+    reduction: str = "mean",
+    name: None = None,
+) -> Tensor:
+    """Give minus the logarithm of the probability of each label.
+
+    Parameters
+    ----------
+    input : Tensor of shape [N, C] or [N, C, ...]
+        Logarithms of probabilities, as `log_softmax` gives them, with the classes on axis 1.
+    label : array or Tensor of integers, shape [N] or [N, ...]
+    weight : array, shape [C], optional
+        What each class counts.
+    ignore_index : int
+        Rows with this label count nothing.
+    reduction : {'mean', 'sum', 'none'}
+        The mean is the sum by the sum of the weights.
 
     Raises
     ------
@@ -55,44 +190,132 @@ def cross_entropy(input: Any, label: Any, reduction: str = "mean") -> Tensor:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import optlab as ol
-    >>> round(ol.nn.functional.cross_entropy(ol.zeros([2, 10]), ol.to_tensor([3, 7])).item(), 4)
-    2.3026
+    >>> log_probability = np.log(ol.to_tensor([[0.5, 0.5], [0.25, 0.75]]))
+    >>> np.round(ol.nn.functional.nll_loss(log_probability, [0, 1], reduction="none"), 4)
+    Tensor([0.6931, 0.2877], dtype=float32)
     """
+    no_name(name)
     input = scores(input)
-    labels = _checked_labels(raw(label), input.shape)
-    log_probability = apply(LOG_SOFTMAX, (input,), {"axis": -1})
+    check_reduction(reduction)
+    if input.ndim < 2:
+        raise ValueError(f"nll_loss takes input of shape [N, C, ...]; got shape {input.shape}.")
+    labels, shape, skips = checked_labels(raw(label), input.data, 1, ignore_index, "nll_loss")
+    rows = _in_rows(input, 1)
+    if weight is None and not skips:
+        return _plain(rows, labels, shape, reduction)
+    return _weighted(rows, labels, shape, weight, ignore_index, reduction, 0.0)
+
+
+def _plain(log_probability: Any, labels: Any, shape: Any, reduction: str) -> Tensor:
+    """Give the loss where every row counts the same."""
     if reduction == "none":
-        return -log_probability[np.arange(len(labels)), labels]
-    if reduction not in ("mean", "sum"):
-        raise ValueError(f"reduction must be 'mean', 'sum' or 'none'; got {reduction!r}.")
+        losses: Tensor = -log_probability[np.arange(len(labels)), labels]
+        return losses if losses.shape == shape else losses.reshape(shape)
     scale = -1.0 / len(labels) if reduction == "mean" else -1.0
     return apply(PICKED_SUM, (log_probability,), {"labels": labels, "scale": scale})
 
 
-def _checked_labels(labels: Any, shape: tuple[int, ...]) -> Any:
-    """Give the labels with shape [N], after checks that speak of the user's own shapes."""
-    labels = copied(labels)  # a copy: the caller may go on writing to his array
-    if len(shape) != 2:
-        raise ValueError(f"cross_entropy takes scores of shape [N, C]; got shape {shape}.")
-    if not shape[0]:
-        raise ValueError("cross_entropy got no rows: the batch is empty.")
-    if labels.dtype.kind not in "iu":
-        raise TypeError(
-            f"cross_entropy takes integer labels; got dtype {labels.dtype}. "
-            "Convert them with .astype('int64')."
-        )
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.shape != shape[:1]:
+def _weighted(
+    log_probability: Any,
+    labels: Any,
+    shape: Any,
+    weight: Any,
+    ignore_index: int,
+    reduction: str,
+    smoothing: float,
+) -> Tensor:
+    """Give the loss where rows count differently, or labels are smoothed."""
+    labels, counts = _counts(labels, weight, ignore_index, smoothing, log_probability)
+    if reduction == "mean":
+        total = np.add.reduce(counts)
+        counts = counts / (total + (total == 0))
+    static = {"labels": labels, "factors": -counts, "smoothing": float(smoothing)}
+    losses = apply(PICKED_ROWS, (log_probability,), static)
+    return losses.reshape(shape) if reduction == "none" else np.sum(losses)
+
+
+def _counts(labels: Any, weight: Any, ignore_index: int, smoothing: float, x: Any) -> Any:
+    """Give the labels, with 0 for those ignored, and what each row counts."""
+    present = labels != ignore_index
+    labels = np.where(present, labels, 0)
+    counts = present.astype(x.dtype)
+    if weight is not None:
+        weights = checked_weight(weight, x.shape[-1], x.data)
+        of_rows = getitem(weights, labels)
+        if smoothing:
+            of_rows = (1 - smoothing) * of_rows + smoothing * np.mean(weights)
+        counts = counts * of_rows
+    return labels, counts
+
+
+def _of_probabilities(
+    input: Any,
+    labels: Any,
+    shape: Any,
+    weight: Any,
+    ignore_index: int,
+    reduction: str,
+    at: int,
+    smoothing: float,
+) -> Tensor:
+    """Give the loss of probabilities; without smoothing only those of the labels are looked at."""
+    rows = _in_rows(input, at)
+    if smoothing:
+        return _weighted(np.log(rows), labels, shape, weight, ignore_index, reduction, smoothing)
+    labels, counts = _counts(labels, weight, ignore_index, 0.0, rows)
+    picked = rows[np.arange(len(labels)), labels]
+    losses: Tensor = -counts * np.log(np.where(counts == 0, 1.0, picked))
+    if reduction == "mean":
+        total = np.add.reduce(counts)
+        return np.sum(losses) / (total + (total == 0))  # type: ignore[no-any-return]
+    return np.sum(losses) if reduction == "sum" else losses.reshape(shape)
+
+
+def _soft(
+    input: Any,
+    label: Any,
+    weight: Any,
+    ignore_index: int,
+    reduction: str,
+    at: int,
+    use_softmax: bool,
+    smoothing: float,
+) -> Tensor:
+    """Give the loss against probabilities of all classes."""
+    if ignore_index != NO_CLASS:
         raise ValueError(
-            f"cross_entropy got scores of shape {shape} and labels of shape {labels.shape}: "
-            f"there must be one label for each of the {shape[0]} rows."
+            "cross_entropy: ignore_index names a class to ignore, but soft labels are "
+            f"probabilities of all classes; got ignore_index={ignore_index!r}."
         )
-    lowest, highest = (int(limit(members_of(labels))) for limit in (np.min, np.max))
-    if lowest < 0 or highest >= shape[1]:
-        raise ValueError(
-            f"labels must lie in 0 ... {shape[1] - 1} for {shape[1]} classes; "
-            f"got {lowest} ... {highest}."
-        )
-    return labels
+    q = label if isinstance(label, Tensor) else Tensor(copied(label))
+    same_shape("cross_entropy with soft_label=True", input=input, label=q)
+    q = q if q.dtype == input.dtype else q.astype(input.dtype)
+    if smoothing:
+        q = (1 - smoothing) * q + smoothing / input.shape[at]
+    log_probability = apply(LOG_SOFTMAX, (input,), {"axis": at}) if use_softmax else np.log(input)
+    losses = -np.sum(apply(PRODUCT, (q, log_probability)), axis=at, keepdims=True)
+    if weight is None:
+        return reduced(losses, reduction)
+    weights = checked_weight(weight, input.shape[at], input.data)
+    weights = weights.reshape((-1,) + (1,) * (input.ndim - 1 - at))
+    counts = np.sum(q * weights, axis=at, keepdims=True)
+    losses = losses * counts
+    if reduction != "mean":
+        return reduced(losses, reduction)
+    total = np.sum(counts)
+    return np.sum(losses) / (total + (total == 0))  # type: ignore[no-any-return]
+
+
+def _class_axis(axis: int, input: Any, function: str) -> int:
+    if not -input.ndim <= axis < input.ndim:
+        raise ValueError(f"{function} got axis={axis!r} for scores of shape {input.shape}.")
+    return axis % input.ndim  # type: ignore[no-any-return]
+
+
+def _in_rows(x: Any, at: int) -> Any:
+    """Give the array with the classes last and all other axes as one."""
+    if at != x.ndim - 1:
+        x = np.moveaxis(x, at, -1)
+    return x if x.ndim == 2 else x.reshape((-1, x.shape[-1]))

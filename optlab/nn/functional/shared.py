@@ -2,14 +2,108 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from optlab.autograd.creation import DEFAULT_DTYPE
 from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import as_array
+
+#: From this size on, `clip` is quicker than NumPy's maximum with a number.
+MANY = 10_000
+
+REDUCTIONS = ("mean", "sum", "none")
 
 
 def scores(x: Any) -> Tensor:
     """Give scores as a Tensor of floating numbers."""
     scores: Tensor = x if isinstance(x, Tensor) else Tensor(as_array(x))
     return scores if scores.dtype.kind == "f" else scores.astype(DEFAULT_DTYPE)
+
+
+def bounded(x: Any, low: float, high: float) -> Any:
+    """Give `x`, with what lies outside the bounds brought to them; for the values of operations.
+
+    On large arrays `clip` takes a third of the time of a maximum with a number.
+    """
+    if type(x) is np.ndarray and x.size >= MANY:
+        return np.clip(x, low, high)
+    if high != np.inf:
+        x = np.minimum(x, high)
+    return x if low == -np.inf else np.maximum(x, low)
+
+
+@lru_cache(maxsize=64)
+def _ones(length: int, dtype: Any) -> Any:
+    ones = np.ones(length, dtype)
+    ones.flags.writeable = False
+    return ones
+
+
+_BY_PRODUCTS = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+def total(x: Any, axis: int) -> Any:
+    """Give the sum along an axis, which stays with length 1.
+
+    Along the last axis a product with ones takes a third of the time of a sum.
+    """
+    if type(x) is np.ndarray and x.dtype in _BY_PRODUCTS and axis in (-1, x.ndim - 1):
+        return (x @ _ones(x.shape[-1], x.dtype))[..., None]
+    return np.add.reduce(x, axis=axis, keepdims=True)
+
+
+def inner(a: Any, b: Any, axis: int) -> Any:
+    """Give the sum of products along an axis, which stays with length 1."""
+    if type(a) is np.ndarray and type(b) is np.ndarray and axis in (-1, a.ndim - 1):
+        return np.vecdot(a, b)[..., None]
+    return np.add.reduce(a * b, axis=axis, keepdims=True)
+
+
+def no_name(name: Any) -> None:
+    """Refuse a name for a result: layers and parameters have names, results have none."""
+    if name is not None:
+        raise TypeError(
+            f"name={name!r}: the results of functions have no names here; name the layer or the "
+            "parameter, or leave name out."
+        )
+
+
+def channel_axis(data_format: str, ndim: int, function: str) -> int:
+    """Give the axis of the channels: 1 for 'NCHW' and its like, the last for 'NHWC'."""
+    formats = ("NC", "NCL", "NCHW", "NCDHW", "NLC", "NHWC", "NDHWC")
+    if data_format not in formats:
+        raise ValueError(
+            f"{function} takes data_format={', '.join(map(repr, formats))}; got {data_format!r}."
+        )
+    return 1 if data_format.startswith("NC") else ndim - 1
+
+
+def reduced(losses: Any, reduction: str) -> Tensor:
+    """Give the mean or the sum of losses, or the losses themselves."""
+    if reduction == "mean":
+        return np.mean(losses)  # type: ignore[no-any-return]
+    if reduction == "sum":
+        return np.sum(losses)  # type: ignore[no-any-return]
+    check_reduction(reduction)
+    return losses  # type: ignore[no-any-return]
+
+
+def check_reduction(reduction: str, allowed: tuple[str, ...] = REDUCTIONS) -> None:
+    """Refuse a reduction that is none."""
+    if reduction not in allowed:
+        *others, last = map(repr, allowed)
+        raise ValueError(f"reduction must be {', '.join(others)} or {last}; got {reduction!r}.")
+
+
+def same_shape(function: str, **arrays: Any) -> None:
+    """Refuse arrays of different shapes: a loss that broadcasts hides a mistake."""
+    shapes = {name: np.shape(x) for name, x in arrays.items()}
+    if len(set(shapes.values())) > 1:
+        given = " and ".join(f"{name} of shape {shape}" for name, shape in shapes.items())
+        raise ValueError(
+            f"{function} compares element by element and got {given}: reshape one to the shape of "
+            "the other."
+        )

@@ -1,0 +1,206 @@
+"""Normalisations of channels, of each example by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.tensor import Tensor, apply_several
+from optlab.nn.functional.normalizations import (
+    STANDARDIZE,
+    cast_back,
+    check_channels,
+    ready,
+    scaled,
+)
+from optlab.nn.functional.shared import channel_axis, no_name, scores
+
+
+def group_norm(
+    x: Any,
+    num_groups: int,
+    epsilon: float = 1e-5,
+    weight: Any = None,
+    bias: Any = None,
+    data_format: str = "NCHW",
+    name: None = None,
+) -> Tensor:
+    r"""Normalise each example over groups of channels and all places.
+
+    Parameters
+    ----------
+    x : Tensor, shape [N, C, ...]
+    num_groups : int
+        Into how many groups the C channels are put.
+    epsilon : float
+    weight, bias : Tensor, shape [C], optional
+    data_format : {'NC', 'NCL', 'NCHW', 'NCDHW', 'NLC', 'NHWC', 'NDHWC'}
+        Where the channels are: on axis 1, or on the last.
+
+    Raises
+    ------
+    ValueError
+        If the channels cannot be put into that many groups, or shapes do not fit.
+
+    Notes
+    -----
+    Source: Wu and He 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> x = ol.to_tensor([[1.0, 3.0, 10.0, 30.0]])
+    >>> np.round(ol.nn.functional.group_norm(x, 2), 4)
+    Tensor([[-1.,  1., -1.,  1.]], dtype=float32)
+    """
+    no_name(name)
+    x, weight, bias, given = ready(x, weight, bias)
+    y = _grouped("group_norm", x, num_groups, epsilon, weight, bias, data_format)
+    return cast_back(y, given)
+
+
+def _grouped(
+    function: str,
+    x: Any,
+    groups: int,
+    epsilon: float,
+    weight: Any,
+    bias: Any,
+    data_format: str,
+) -> Tensor:
+    axis = channel_axis(data_format, x.ndim, function)
+    if x.ndim < 2:
+        raise ValueError(f"{function} takes x of shape [N, C] or [N, C, ...]; got {x.shape}.")
+    count = x.shape[axis]
+    check_channels(function, count, weight=weight, bias=bias)
+    if groups < 1 or count % groups:
+        raise ValueError(f"{function}: {count} channels cannot be put into {groups} groups.")
+    if axis != 1:
+        x = np.moveaxis(x, -1, 1)
+    parts = x.reshape((x.shape[0], groups, -1))
+    static = {"axes": (2,), "epsilon": float(epsilon)}
+    normal = apply_several(STANDARDIZE, (parts,), static)[0].reshape(x.shape)
+    y = scaled(normal, weight, bias, (count,) + (1,) * (x.ndim - 2))
+    return y if axis == 1 else np.moveaxis(y, 1, -1)  # type: ignore[type-var]
+
+
+def instance_norm(
+    x: Any,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.9,
+    eps: float = 1e-5,
+    data_format: str = "NCHW",
+    name: None = None,
+) -> Tensor:
+    r"""Normalise each channel of each example over all places.
+
+    Parameters
+    ----------
+    x : Tensor, shape [N, C, ...]
+    running_mean, running_var : None
+        Running statistics are not covered: each example has its own.
+    weight, bias : Tensor, shape [C], optional
+    use_input_stats : bool
+        True; False is refused.
+    momentum : float
+        0.9: nothing is averaged over batches, and anything else is refused.
+    eps : float
+    data_format : {'NCL', 'NCHW', 'NCDHW', 'NLC', 'NHWC', 'NDHWC'}
+        Where the channels are: on axis 1, or on the last.
+
+    Raises
+    ------
+    TypeError
+        If running statistics are asked for.
+    ValueError
+        If shapes do not fit.
+
+    Notes
+    -----
+    Source: Ulyanov, Vedaldi and Lempitsky 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> x = ol.to_tensor([[[1.0, 3.0], [10.0, 30.0]]])
+    >>> np.round(ol.nn.functional.instance_norm(x), 4).tolist()
+    [[[-1.0, 1.0], [-1.0, 1.0]]]
+    """
+    no_name(name)
+    if running_mean is not None or running_var is not None or not use_input_stats:
+        raise TypeError(
+            "instance_norm with running_mean, running_var or use_input_stats=False is not covered; "
+            "batch_norm has running statistics."
+        )
+    if momentum != 0.9:
+        raise TypeError(
+            f"instance_norm(momentum={momentum!r}) would change nothing: there are no running "
+            "statistics. Leave it out."
+        )
+    x, weight, bias, given = ready(x, weight, bias)
+    axis = channel_axis(data_format, x.ndim, "instance_norm")
+    if x.ndim < 3:
+        raise ValueError(f"instance_norm takes x of shape [N, C, ...]; got {x.shape}.")
+    y = _grouped("instance_norm", x, x.shape[axis], eps, weight, bias, data_format)
+    return cast_back(y, given)
+
+
+def local_response_norm(
+    x: Any,
+    size: int,
+    alpha: float = 1e-4,
+    beta: float = 0.75,
+    k: float = 1.0,
+    data_format: str = "NCHW",
+    name: None = None,
+) -> Tensor:
+    r"""Divide by a mean over neighbouring channels, :math:`x / (k + \alpha \overline{x^2})^\beta`.
+
+    Parameters
+    ----------
+    x : Tensor, shape [N, C, ...]
+    size : int
+        How many channels around each are averaged; missing ones count as 0.
+    alpha, beta, k : float
+    data_format : {'NCL', 'NCHW', 'NCDHW', 'NLC', 'NHWC', 'NDHWC'}
+        Where the channels are: on axis 1, or on the last.
+
+    Raises
+    ------
+    ValueError
+        If `x` has fewer than 3 axes, or `size` is less than 1.
+
+    Notes
+    -----
+    Source: Krizhevsky, Sutskever and Hinton 2012.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.local_response_norm(ol.ones([1, 2, 1]), 1, alpha=3.0, beta=1.0).tolist()
+    [[[0.25], [0.25]]]
+    """
+    no_name(name)
+    x = scores(x)
+    axis = channel_axis(data_format, x.ndim, "local_response_norm")
+    if x.ndim < 3 or size < 1:
+        raise ValueError(
+            "local_response_norm takes x of shape [N, C, ...] and size of at least 1; got shape "
+            f"{x.shape} and size={size!r}."
+        )
+    before = [(0, 0)] * x.ndim
+    before[axis] = (size // 2, (size - 1) // 2)
+    padded = np.pad(np.square(x), before)
+    count = x.shape[axis]
+    index = (slice(None),) * axis
+    total = padded[(*index, slice(0, count))]
+    for i in range(1, size):
+        total = total + padded[(*index, slice(i, i + count))]
+    return x / (float(k) + float(alpha) / size * total) ** float(beta)  # type: ignore[no-any-return]

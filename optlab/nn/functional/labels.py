@@ -1,0 +1,151 @@
+"""Labels: which class a row is of, checked, counted and spread out."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.creation import DEFAULT_DTYPE
+from optlab.autograd.tensor import Tensor, raw
+from optlab.backend.arrays import as_array, constants_beside, copied
+from optlab.backend.ensemble import members_of
+from optlab.nn.functional.shared import no_name, scores
+
+#: What Paddle and PyTorch take where no label is to be ignored: no class has this number.
+NO_CLASS = -100
+
+
+def all_classes(labels: Any, count: int) -> Any:
+    """Give 0 ... count - 1, on the device of the labels."""
+    numbers = np.arange(count)
+    return numbers if type(labels) is np.ndarray else constants_beside(labels, numbers)
+
+
+def checked_weight(weight: Any, classes: int, x: Any) -> Any:
+    """Give the weights of the classes, beside x."""
+    if isinstance(weight, Tensor) and weight.node is not None:
+        raise TypeError(
+            "weight: the weights of the classes are constants here; give weight.detach()."
+        )
+    weights = as_array(raw(weight))
+    if weights.shape != (classes,):
+        raise ValueError(
+            f"weight must have one number for each of the {classes} classes; got shape "
+            f"{weights.shape}."
+        )
+    return constants_beside(x, weights).astype(x.dtype)
+
+
+def checked_labels(
+    labels: Any, x: Any, at: int, ignore_index: int, function: str
+) -> tuple[Any, tuple[int, ...], bool]:
+    """Give the labels in one row, their own shape, and whether some are to be ignored.
+
+    The checks speak of the user's own shapes.
+    """
+    labels = copied(labels)  # a copy: the caller may go on writing to his array
+    shape = x.shape
+    rest = (*shape[:at], *shape[at + 1 :])
+    rows = math.prod(rest)
+    if not (rows and shape[at]):
+        raise ValueError(f"{function} got no rows: the batch is empty.")
+    if labels.dtype.kind not in "iu":
+        hint = (
+            "For probabilities of all classes write soft_label=True."
+            if labels.shape == shape and function == "cross_entropy"
+            else "Convert them with .astype('int64')."
+        )
+        raise TypeError(f"{function} takes integer labels; got dtype {labels.dtype}. {hint}")
+    own = labels.shape
+    if own not in (rest, (*shape[:at], 1, *shape[at + 1 :])):
+        raise ValueError(
+            f"{function} got scores of shape {shape} and labels of shape {own}: "
+            f"there must be one label for each of the {rows} rows."
+        )
+    if labels.ndim != 1:
+        labels = labels.reshape(-1)
+    if type(x) is not np.ndarray:
+        labels = constants_beside(x, labels)
+    lowest, highest = _limits(members_of(labels))
+    skips = lowest <= ignore_index <= highest
+    classes = shape[at]
+    if lowest < 0 or highest >= classes:
+        if skips:
+            lowest, highest = _limits(members_of(np.where(labels == ignore_index, 0, labels)))
+        if lowest < 0 or highest >= classes:
+            ignored = f", or be ignore_index={ignore_index}" if skips else ""
+            raise ValueError(
+                f"labels must lie in 0 ... {classes - 1} for {classes} classes{ignored}; "
+                f"got {lowest} ... {highest}."
+            )
+    return labels, own, skips
+
+
+def _limits(labels: Any) -> tuple[int, int]:
+    """Give the lowest and the highest label."""
+    return int(np.min(labels)), int(np.max(labels))
+
+
+def one_hot(x: Any, num_classes: int = -1, name: None = None) -> Tensor:
+    """Give float32 vectors that are 1 at the given class and 0 elsewhere.
+
+    Parameters
+    ----------
+    x : array or Tensor of integers
+    num_classes : int
+        The length of the vectors; -1 for one more than the largest class.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `x` holds no integers, or one outside 0 ... num_classes - 1.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.one_hot([1, 0], 3)
+    Tensor([[0., 1., 0.],
+            [1., 0., 0.]], dtype=float32)
+    """
+    no_name(name)
+    labels = as_array(raw(x))
+    if labels.dtype.kind not in "iu":
+        raise TypeError(f"one_hot takes integers; got dtype {labels.dtype}.")
+    values = members_of(labels)
+    if num_classes == -1:
+        num_classes = int(np.max(values)) + 1 if values.size else 1
+    if values.size and not 0 <= int(np.min(values)) <= int(np.max(values)) < num_classes:
+        raise ValueError(f"one_hot: classes must lie in 0 ... {num_classes - 1}.")
+    hot = labels[..., None] == all_classes(labels, num_classes)
+    return Tensor(hot.astype(DEFAULT_DTYPE))
+
+
+def label_smooth(
+    label: Any, prior_dist: Any = None, epsilon: float = 0.1, name: None = None
+) -> Tensor:
+    r"""Give :math:`(1 - \varepsilon)\, q + \varepsilon\, u` for probabilities q of classes.
+
+    Parameters
+    ----------
+    label : Tensor or array, shape [..., C]
+    prior_dist : array, shape [1, C], optional
+        The distribution u; by default 1 / C for each class.
+    epsilon : float
+        From 0 to 1.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.label_smooth(ol.to_tensor([1.0, 0.0]))
+    Tensor([0.95, 0.05], dtype=float32)
+    """
+    no_name(name)
+    if not 0 <= epsilon <= 1:
+        raise ValueError(f"label_smooth takes epsilon from 0 to 1; got {epsilon!r}.")
+    label = scores(label)
+    if prior_dist is None:
+        return (1 - epsilon) * label + epsilon / label.shape[-1]  # type: ignore[no-any-return]
+    prior = scores(prior_dist).astype(label.dtype)
+    return (1 - epsilon) * label + epsilon * prior  # type: ignore[no-any-return]

@@ -1,0 +1,183 @@
+"""Layers that change shapes, or look up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.tensor import Tensor
+from optlab.nn import functional
+from optlab.nn.attributes import made, named, needed
+from optlab.nn.initializer import XavierUniform
+from optlab.nn.layer import Layer
+from optlab.nn.layers.shown import Shown
+
+
+class Identity(Layer):
+    """Give the input, whatever the layer was made with.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.Identity()(ol.ones([2]))
+    Tensor([1., 1.], dtype=float32)
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, x: Any) -> Any:
+        """Give `x`."""
+        return x
+
+
+class Flatten(Shown):
+    """Make one axis of several neighbouring ones.
+
+    Parameters
+    ----------
+    start_axis, stop_axis : int
+        The first and the last of them.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.Flatten()(ol.ones([2, 3, 4])).shape
+    (2, 12)
+    """
+
+    def __init__(self, start_axis: int = 1, stop_axis: int = -1) -> None:
+        super().__init__(start_axis=start_axis, stop_axis=stop_axis)
+
+    def forward(self, x: Any) -> Tensor:
+        """Give `x` with fewer axes."""
+        shape = tuple(x.shape)
+        first, last = (
+            axis + len(shape) if axis < 0 else axis for axis in (self.start_axis, self.stop_axis)
+        )
+        if not 0 <= first <= last < len(shape):
+            raise ValueError(
+                f"Flatten(start_axis={self.start_axis}, stop_axis={self.stop_axis}) got x of shape "
+                f"{shape}, which has no such axes."
+            )
+        flat = math.prod(shape[first : last + 1])
+        y: Tensor = as_tensor(x).reshape((*shape[:first], flat, *shape[last + 1 :]))
+        return y
+
+
+class Unflatten(Shown):
+    """Make several axes of one.
+
+    Parameters
+    ----------
+    axis : int
+        Which axis.
+    shape : list of int
+        The lengths of the new ones; one of them may be -1, for what remains.
+    name : str, optional
+        Shown by ``repr``.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.Unflatten(1, [3, -1])(ol.ones([2, 12])).shape
+    (2, 3, 4)
+    """
+
+    def __init__(self, axis: int, shape: Sequence[int], name: str | None = None) -> None:
+        super().__init__(name, axis=axis, shape=list(shape))
+
+    def forward(self, x: Any) -> Tensor:
+        """Give `x` with more axes."""
+        lengths = tuple(x.shape)
+        at = self.axis % len(lengths)
+        y: Tensor = as_tensor(x).reshape((*lengths[:at], *self.shape, *lengths[at + 1 :]))
+        return y
+
+
+def as_tensor(x: Any) -> Any:
+    """Give a Tensor, of whole numbers too."""
+    return x if isinstance(x, Tensor) else Tensor(np.asarray(x))
+
+
+class Embedding(Layer):
+    """Look up a vector for each whole number.
+
+    Parameters
+    ----------
+    num_embeddings : int
+        How many vectors; numbers are from 0 to num_embeddings - 1.
+    embedding_dim : int
+        Their length.
+    padding_idx : int, optional
+        A number that stands for nothing: its vector is 0 and gets no gradient.
+    sparse : bool
+        Whether the gradient is kept as the rows that were read.
+    weight_attr : ParamAttr, str or Initializer, optional
+        Settings of the table; by default it starts by Xavier's uniform rule.
+    name : str, optional
+        What the name of the parameter starts with.
+    dtype : str or dtype
+        Of the table.
+
+    See Also
+    --------
+    optlab.nn.functional.embedding
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> layer = ol.nn.Embedding(10, 3)
+    >>> layer(ol.to_tensor([[1, 2, 4, 5]])).shape
+    (1, 4, 3)
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        sparse: bool = False,
+        weight_attr: Any = None,
+        name: str | None = None,
+        *,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__()
+        for argument, length in (
+            ("num_embeddings", num_embeddings), ("embedding_dim", embedding_dim),
+        ):  # fmt: skip
+            if not isinstance(length, (int, np.integer)) or length < 1:
+                raise ValueError(
+                    f"Embedding: {argument} must be a whole number of at least 1; got {length!r}."
+                )
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise ValueError(
+                f"Embedding: padding_idx must be one of the {num_embeddings} rows; got "
+                f"{padding_idx!r}."
+            )
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.padding_idx, self.sparse = padding_idx, sparse
+        table = made(
+            (num_embeddings, embedding_dim), weight_attr, "weight_attr", dtype, XavierUniform(),
+            named(name, "weight"),
+        )  # fmt: skip
+        self.weight = needed(table, "Embedding", "weight_attr")
+        if padding_idx is not None:
+            start = self.weight.numpy()
+            start[padding_idx] = 0.0
+            self.weight.set_value(start)
+
+    def forward(self, x: Any) -> Tensor:
+        """Look up a vector for each number."""
+        return functional.embedding(x, self.weight, self.padding_idx, self.sparse)
+
+    def extra_repr(self) -> str:
+        """Say the sizes."""
+        shown = f"{self.num_embeddings}, {self.embedding_dim}"
+        if self.padding_idx is not None:
+            shown += f", padding_idx={self.padding_idx}"
+        return f"{shown}, sparse=True" if self.sparse else shown

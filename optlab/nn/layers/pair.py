@@ -1,0 +1,129 @@
+"""Layers of two inputs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from optlab.autograd.tensor import Tensor
+from optlab.nn import functional
+from optlab.nn.attributes import made, named, needed
+from optlab.nn.initializer import Constant, Uniform
+from optlab.nn.layer import Layer
+from optlab.nn.layers.shown import Shown
+
+
+class Bilinear(Layer):
+    r"""Give :math:`x_1^\top W_o\, x_2 + b_o` for each output o.
+
+    Parameters
+    ----------
+    in1_features, in2_features, out_features : int
+        Lengths of the inputs and of the output.
+    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
+        Settings of the parameters, of shapes [out, in1, in2] and [1, out], which start uniformly
+        within 1 / sqrt(in1). ``bias_attr=False`` leaves the bias out.
+    name : str, optional
+        What the names of the parameters start with.
+    dtype : str or dtype
+        Of the parameters.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.Bilinear(2, 3, 4)(ol.ones([5, 2]), ol.ones([5, 3])).shape
+    (5, 4)
+    """
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        name: str | None = None,
+        *,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__()
+        self.in1_features, self.in2_features = in1_features, in2_features
+        self.out_features = out_features
+        bound = 1 / math.sqrt(in1_features)
+        weight = made(
+            (out_features, in1_features, in2_features), weight_attr, "weight_attr", dtype,
+            Uniform(-bound, bound), named(name, "weight"),
+        )  # fmt: skip
+        self.weight = needed(weight, "Bilinear", "weight_attr")
+        self.bias = made(
+            (1, out_features), bias_attr, "bias_attr", dtype, Constant(0.0), named(name, "bias")
+        )
+
+    def forward(self, x1: Any, x2: Any) -> Tensor:
+        """Give what is linear in both inputs."""
+        return functional.bilinear(x1, x2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """Say the sizes."""
+        return f"{self.in1_features}, {self.in2_features}, {self.out_features}"
+
+
+class CosineSimilarity(Shown):
+    """Give the cosine of the angle between vectors.
+
+    Parameters
+    ----------
+    axis : int
+        Along which the vectors lie.
+    eps : float
+        The least product of lengths that is divided by.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> similarity = ol.nn.CosineSimilarity()
+    >>> round(similarity(ol.to_tensor([[3.0, 4.0]]), ol.to_tensor([[4.0, 3.0]])).item(), 4)
+    0.96
+    """
+
+    def __init__(self, axis: int = 1, eps: float = 1e-8) -> None:
+        super().__init__(axis=axis, eps=eps)
+
+    def forward(self, x1: Any, x2: Any) -> Tensor:
+        """Give the cosine of the angle."""
+        return functional.cosine_similarity(x1, x2, self.axis, self.eps)
+
+
+class PairwiseDistance(Shown):
+    """Give the distance of vectors along the last axis.
+
+    Parameters
+    ----------
+    p : float
+        Which norm.
+    epsilon : float
+        Added to the differences, so that equal vectors have a slope.
+    keepdim : bool
+        Keep the last axis, with length 1.
+    name : str, optional
+        Shown by ``repr``.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> round(ol.nn.PairwiseDistance()(ol.to_tensor([[3.0, 4.0]]), ol.zeros([1, 2])).item(), 4)
+    5.0
+    """
+
+    def __init__(
+        self,
+        p: float = 2.0,
+        epsilon: float = 1e-6,
+        keepdim: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name, p=p, epsilon=epsilon, keepdim=keepdim)
+
+    def forward(self, x: Any, y: Any) -> Tensor:
+        """Give the distance."""
+        return functional.pairwise_distance(x, y, self.p, self.epsilon, self.keepdim)
