@@ -89,8 +89,8 @@ _REPEATED = (
 )
 _EXTREME = (
     (
-        "g goes to the elements that reach the extreme; n of them that tie get g / n each, a point in "
-        "the middle of the subdifferential."
+        "g goes to the elements that reach the extreme; n of them that tie get g / n each, a point "
+        "in the middle of the subdifferential."
     ),
     "Rockafellar, Convex Analysis (1970), part V.",
     "",
@@ -103,8 +103,8 @@ FORMULAS: dict[str, tuple[str, str, str]] = {
     "np.linalg.svd": (
         (
             "x = U diag(s) V': the gradient is U diag(g1) V' + U (F * (U'g0 - g0'U)) diag(s) V' + "
-            "U diag(s) (F * (V'g2' - g2 V)) V' with F_ij = 1 / (s_j^2 - s_i^2), and what leads out of "
-            "the columns of U and V, over s."
+            "U diag(s) (F * (V'g2' - g2 V)) V' with F_ij = 1 / (s_j^2 - s_i^2), and what leads "
+            "out of the columns of U and V, over s."
         ),
         "Townsend, Differentiating the singular value decomposition (2016).",
         f"Beware of repeated singular values. {_REPEATED}",
@@ -135,8 +135,8 @@ FORMULAS: dict[str, tuple[str, str, str]] = {
     ),
     "np.linalg.det": (
         (
-            "Jacobi's formula: the gradient is g times the cofactors, which are det(x) inv(x)' where x "
-            "has an inverse and right where it has none."
+            "Jacobi's formula: the gradient is g times the cofactors, which are det(x) inv(x)' "
+            "where x has an inverse and right where it has none."
         ),
         _INVERSE,
         "",
