@@ -289,7 +289,8 @@ def test_lengths_that_differ_are_told_by_argument_with_the_in_axes_that_were_mea
 
 @pytest.mark.parametrize(
     ("f", "instead"),
-    [(lambda x: float(x) * x, "return what you want to see"), (lambda x: x.item(), r"np\.sqrt\(x\)"),
+    [(lambda x: float(x) * x, "return what you want to see"),
+     (lambda x: x.item(), r"np\.sqrt\(x\)"),
      (lambda x: x if x > 0 else -x, r"np.where\(x > 0, a, b\)")],
 )  # fmt: skip
 def test_one_answer_for_all_examples_is_refused_in_plain_words(f: Any, instead: str) -> None:
