@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ def check_grad(
     >>> ol.check_grad(lambda x: ol.autograd.tensor.apply(row, (x,)), np.array([2.0]))
     Traceback (most recent call last):
         ...
-    AssertionError: order 1: the derivative of your function for argument 0 is wrong...
+    AssertionError: order 1: the derivative of your function for argument 0 is wrong: ...
       entry          ours  finite diff.  ours / finite diff.
       [0]               2             4                  0.5
     ...
@@ -160,13 +161,14 @@ class _Check:
             ours = float(np.sum(gradient * v))
             theirs = self.slope(f, points, position, v, u)
             if self.differs(ours, theirs):
-                raise AssertionError(
+                prose = (
                     f"{which} is wrong: <u'J, v> is {ours:.8g}, but finite differences give "
                     f"{theirs:.8g}. (J is the matrix of all derivatives, u and v are random "
                     "weights for outputs and inputs: the two numbers should be equal, but are no "
-                    "derivatives themselves.)\n"
-                    f"{self.entries(f, points, position, u, level)}{CAUSES}"
+                    "derivatives themselves.)"
                 )
+                table = self.entries(f, points, position, u, level)
+                raise AssertionError(f"{fill(prose, 96)}\n{table}{fill(CAUSES, 96)}")
         if level < self.order:
 
             def next_order(u: Any, *points: Any) -> Tensor:

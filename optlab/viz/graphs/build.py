@@ -22,6 +22,8 @@ from optlab.viz.graphs.view import (
 from optlab.viz.layout import text_width
 
 _WIDEST, _PADDING = 190.0, 22.0
+_MOST_WITH_CONSTANTS = 30
+"""A larger graph is easier to read without: the panel tells of them."""
 _CONSTANT = -2
 """What stands for a constant in the order of the nodes, as -1 does for those not drawn."""
 FREED = (
@@ -44,7 +46,7 @@ def view_of(graph: Graph, *, grad: Any = None, most: int = 200) -> GraphView:
     """
     shown = _shown(graph, most)
     rest = [node for node in graph.nodes if node.index not in shown]
-    constants = [] if rest else _constants(graph, most - len(shown))
+    constants = [] if rest else _constants(graph, min(most, _MOST_WITH_CONSTANTS) - len(shown))
     readers = [index for index, _ in constants]
     # A constant stands just before the operation that reads it.
     order = [i for i in shown for i in (*(_CONSTANT,) * readers.count(i), i)]
