@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from textwrap import fill
 from typing import Any
 
@@ -125,15 +124,17 @@ def _name(f: Callable[..., Any]) -> str:
     return "your function" if name == "<lambda>" else name
 
 
-@dataclass
 class _Check:
     """What a check compares with, at every order; `name` is for the seeds."""
 
-    order: int
-    step: float
-    relative: float
-    absolute: float
-    name: str
+    def __init__(
+        self, order: int, step: float, relative: float, absolute: float, name: str
+    ) -> None:
+        self.order = order
+        self.step = step
+        self.relative = relative
+        self.absolute = absolute
+        self.name = name
 
     def differs(self, ours: float, theirs: float) -> bool:
         return not abs(ours - theirs) <= self.absolute + self.relative * abs(theirs)
