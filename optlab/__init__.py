@@ -94,7 +94,8 @@ __all__ = sorted({*_NAMES} - {"abs", "max", "min", "sum", "numpy", "viz"})
 
 def __getattr__(name):
     if name not in _NAMES:
-        raise AttributeError(_unknown(name))
+        # With an object of our own Python adds no suggestion of its own behind ours.
+        raise AttributeError(_unknown(name), name=name, obj=None)
     from importlib import import_module
 
     place, _, attribute = _NAMES[name].partition(":")

@@ -33,7 +33,12 @@ def main(arguments: list[str] | None = None) -> int:
     """
     chosen = _parser().parse_args(arguments)
     try:
-        return chosen.run(chosen)
+        status: int = chosen.run(chosen)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # who reads has read enough (`| head`); nor does the exit flush again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except Trouble as trouble:
         print(f"optlab: {trouble}", file=sys.stderr)
         return 1

@@ -20,8 +20,8 @@ file                       what it holds
 ``rules/``                 the rows, a file a subject, in plain NumPy
 ``composed/``              functions of NumPy written with other functions, so that they need no row
 ``several.py``             operations with several outputs, such as ``np.linalg.eigh``
-``rule_text.py``           the text of a rule; ``reference.py``, ``reference_text.py`` and
-                           ``lookup.py``: ``optlab rules`` and `rule_of`
+``rule_text.py``           the text of a rule; ``reference.py``, ``reference_notes.py``,
+                           ``reference_text.py``, ``lookup.py``: ``optlab rules`` and `rule_of`
 **the walk back**
 ``tape.py``                nodes and leaves, and the walk back along them
 ``mode.py``                `no_grad`, `enable_grad`: whether operations are recorded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import sys
 import threading
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -10,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from optlab.autograd.extras import extras
-from optlab.backend.callers import frame_outside
+from optlab.backend.callers import frame_outside, place_of
 
 
 class AnomalyError(FloatingPointError):
@@ -22,6 +23,10 @@ class AnomalyError(FloatingPointError):
     >>> issubclass(ol.autograd.AnomalyError, FloatingPointError)
     True
     """
+
+
+#: What rules multiply and divide with (see `rules.guarded`), in words.
+_ARITHMETIC = {"product": "a multiplication, a * b", "quotient": "a division, a / b"}
 
 
 class _Mode(threading.local):
@@ -74,12 +79,12 @@ def check_forward(node: Any, values: Any, y: Any) -> None:
     frame = frame_outside("optlab", "numpy")
     name, number = frame.f_code.co_filename, frame.f_lineno
     code = linecache.getline(name, number).strip()
-    _lines[node] = f"{name}, line {number}" + (f": {code}" if code else "")
+    _lines[node] = place_of(frame) + (f": {code}" if code else "")
     names = node.operation.inputs
     values = _flat(values)
     for i, output in enumerate(y if isinstance(y, tuple) else (y,)):
         which = f" (output {i})" if isinstance(y, tuple) else ""
-        _check(node, f"{node.operation.name!r} gave", output, values, names, which)
+        _check(node, "", output, values, names, which)
 
 
 def check_backward(node: Any, position: int, part: Any, g: Any, saved: Any) -> None:
@@ -90,7 +95,7 @@ def check_backward(node: Any, position: int, part: Any, g: Any, saved: Any) -> N
     inputs = operation.inputs
     known = {**dict(enumerate(inputs)), len(inputs): "y"}
     names = ["the arriving gradient", *(known.get(source, "") for source in sources)]
-    what = f"the derivative of {operation.name!r} for {inputs[position]} is"
+    what = f"the derivative of {_named(operation)} for {inputs[position]} is"
     arrived = list(g.arrived.values()) if hasattr(g, "arrived") else [g]
     others = _flat([*arrived[1:], *saved])
     values = [raw(x) for x in (arrived[0], *saved, *others)]
@@ -119,6 +124,10 @@ def _check(node: Any, what: str, y: Any, values: Any, names: Any, which: str) ->
     if not _is_elementwise(node.operation):
         parts = []
     made_of = f", from {' and '.join(parts)}" if parts else ""
+    if not what:
+        if _derivative_running():
+            return  # a step of a rule, such as its division; check_backward looks at what it gives
+        what = f"{_named(node.operation)} gave"
     where = _lines.get(node)
     line = f" It was called in {where}." if where else ""
     count = int(np.size(finite) - np.count_nonzero(finite))
@@ -135,9 +144,31 @@ def _is_finite(value: Any) -> bool:
     return kind != "f" or bool(np.isfinite(value).all())
 
 
+def _named(operation: Any) -> str:
+    said = _ARITHMETIC.get(operation.name)
+    return f"{operation.name!r}" + (f" ({said}, inside a derivative rule)" if said else "")
+
+
 def _is_elementwise(operation: Any) -> bool:
     """Say whether an element of the output is made of the elements of the inputs beside it."""
+    if operation.name in _ARITHMETIC:
+        return True
     return operation.name != "matmul" and isinstance(getattr(np, operation.name, None), np.ufunc)
+
+
+def _derivative_running() -> bool:
+    """Say whether a derivative rule is running now, and is nobody's own code.
+
+    Only an error asks, so the stack is read instead of every walk noting where it is.
+    """
+    from optlab.autograd.tape import backpropagate
+
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code is not backpropagate.__code__:
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in ("optlab", "numpy"):
+            return False  # in a Function or a hook of the user
+        frame = frame.f_back
+    return frame is not None
 
 
 def _at(value: Any, place: tuple[int, ...], shape: tuple[int, ...]) -> float | None:

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from textwrap import fill
 from typing import Any
 
 import numpy as np
 
+from optlab.autograd import trees
 from optlab.autograd.functional import vjp
 from optlab.autograd.mode import no_grad
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.random import Key
+
+#: Of arguments up to this size, every entry of the gradient is shown.
+_MOST_SHOWN = 10
+
+CAUSES = """\
+If the rule looks right, usual causes are: a kink or jump at this very point (move it a little); \
+float32 somewhere inside (finite differences need float64); random numbers that differ from call \
+to call; a value kept with ctx.y = y, which hides it from the tape (ctx.save_for_backward(y) does \
+not); .numpy() or .detach() on the way."""
 
 
 def check_grad(
@@ -29,9 +40,11 @@ def check_grad(
     Parameters
     ----------
     f : callable
-        Takes arrays, gives one array.
-    args : array_like
-        Where to check, in float64, away from kinks.
+        Gives one array, or a container of arrays.
+    args
+        Where to check, away from kinks: arrays, or dicts, lists and tuples of them. Floating
+        numbers are checked, in float64; whole numbers, and all that is no array, are passed
+        through as they are.
     order : int
         1 checks the gradient, 2 also the gradient of the gradient, and so on.
     step : float
@@ -42,7 +55,10 @@ def check_grad(
     Raises
     ------
     AssertionError
-        If they differ; it says for which argument and order, and by how much.
+        If they differ; it says for which argument and order, and by how much. For an argument of
+        ten elements or fewer it shows the gradient of the sum of the output, entry by entry.
+    TypeError
+        If there is no floating number to differentiate by.
 
     Examples
     --------
@@ -56,61 +72,159 @@ def check_grad(
     >>> ol.check_grad(lambda x: ol.autograd.tensor.apply(row, (x,)), np.array([2.0]))
     Traceback (most recent call last):
         ...
-    AssertionError: order 1: the derivative of <lambda> for argument 0 is ..., finite ...
+    AssertionError: order 1: the derivative of your function for argument 0 is wrong: ...
+      entry          ours  finite diff.  ours / finite diff.
+      [0]               2             4                  0.5
+    ...
     """
+    built = [trees.flatten(x) for x in args]
+    parts = [part for found, _ in built for part in found]
+    labels = [label for i, x in enumerate(args) for label in trees.labels(x, f"argument {i}")]
+    checked = [i for i, part in enumerate(parts) if _is_floating(part)]
+    if not checked:
+        raise TypeError(
+            "check_grad found no floating number to differentiate by: whole numbers are passed "
+            "through as they are. Write 2.0 instead of 2, or convert with .astype(float)."
+        )
+
+    def of_floating(*points: Any) -> Any:
+        filled = list(parts)
+        for i, point in zip(checked, points, strict=True):
+            filled[i] = point
+        given, start = [], 0
+        for found, build in built:
+            given.append(build(filled[start : start + len(found)]))
+            start += len(found)
+        y = f(*given)
+        if not trees.is_container(y):
+            return y
+        return np.concatenate([np.reshape(part, (-1,)) for part in trees.flatten(y)[0]])
+
+    points = tuple(np.array(raw(parts[i]), dtype=np.float64) for i in checked)
+    _Check(order, step, relative_tolerance, absolute_tolerance, _name(f)).run(
+        of_floating, points, [labels[i] for i in checked], 1, _name(f)
+    )
+
+
+def _is_floating(part: Any) -> bool:
+    try:
+        return np.asarray(raw(part)).dtype.kind == "f"
+    except (TypeError, ValueError):
+        return False
+
+
+def _name(f: Callable[..., Any]) -> str:
+    """Name a function as its author would: the class for ``Mine.apply``, nothing for a lambda."""
+    while hasattr(f, "func"):  # functools.partial
+        f = f.func
+    owner = getattr(f, "__self__", None)
     name = getattr(f, "__name__", type(f).__name__)
-    points = tuple(np.array(raw(x), dtype=np.float64) for x in args)
-    _check(f, points, 1, order, name, step, relative_tolerance, absolute_tolerance)
+    if isinstance(owner, type) and name == "apply":
+        name = owner.__name__
+    return "your function" if name == "<lambda>" else name
 
 
-def _check(
-    f: Callable[..., Any],
-    points: tuple[np.ndarray, ...],
-    level: int,
-    order: int,
-    name: str,
-    step: float,
-    relative: float,
-    absolute: float,
-) -> None:
-    numbers = Key(level, ("check_grad", name)).generator()
-    value, pullback = vjp(f, *points)
-    u = numbers.standard_normal(np.shape(value))
-    gradients = pullback(u)
-    for position, (x, gradient) in enumerate(zip(points, gradients, strict=True)):
-        # Each order puts the gradient that arrives before the function's own arguments.
-        own = position - (level - 1)
-        which = f"argument {own}" if own >= 0 else "the arriving gradient"
-        if gradient.shape != x.shape:
-            raise AssertionError(
-                f"order {level}: the derivative of {name} for {which} has shape "
-                f"{gradient.shape}, but the argument has shape {x.shape}."
+class _Check:
+    """What a check compares with, at every order; `name` is for the seeds."""
+
+    def __init__(
+        self, order: int, step: float, relative: float, absolute: float, name: str
+    ) -> None:
+        self.order = order
+        self.step = step
+        self.relative = relative
+        self.absolute = absolute
+        self.name = name
+
+    def differs(self, ours: float, theirs: float) -> bool:
+        return not abs(ours - theirs) <= self.absolute + self.relative * abs(theirs)
+
+    def run(
+        self,
+        f: Callable[..., Any],
+        points: tuple[np.ndarray, ...],
+        labels: list[str],
+        level: int,
+        name: str,
+    ) -> None:
+        """Check one order, and then the next."""
+        numbers = Key(level, ("check_grad", self.name)).generator()
+        value, pullback = vjp(f, *points)
+        u = numbers.standard_normal(np.shape(value))
+        gradients = pullback(u)
+        for position, (x, gradient) in enumerate(zip(points, gradients, strict=True)):
+            which = f"order {level}: the derivative of {name} for {labels[position]}"
+            if gradient.shape != x.shape:
+                raise AssertionError(
+                    f"{which} has shape {gradient.shape}, but the argument has shape {x.shape}."
+                )
+            v = numbers.standard_normal(x.shape)
+            ours = float(np.sum(gradient * v))
+            theirs = self.slope(f, points, position, v, u)
+            if self.differs(ours, theirs):
+                prose = (
+                    f"{which} is wrong: <u'J, v> is {ours:.8g}, but finite differences give "
+                    f"{theirs:.8g}. (J is the matrix of all derivatives, u and v are random "
+                    "weights for outputs and inputs: the two numbers should be equal, but are no "
+                    "derivatives themselves.)"
+                )
+                table = self.entries(f, points, position, u, level)
+                raise AssertionError(f"{fill(prose, 96)}\n{table}{fill(CAUSES, 96)}")
+        if level < self.order:
+
+            def next_order(u: Any, *points: Any) -> Tensor:
+                pulled = vjp(f, *points)[1](u)
+                return np.concatenate([np.reshape(g, (-1,)) for g in pulled])  # type: ignore[return-value]
+
+            # Each order puts the gradient that arrives before the function's own arguments.
+            arriving = "the arriving gradient"
+            self.run(
+                next_order, (u, *points), [arriving, *labels], level + 1, f"the gradient of {name}"
             )
-        v = numbers.standard_normal(x.shape)
-        ours = float(np.sum(gradient * v))
+
+    def slope(
+        self, f: Callable[..., Any], points: Any, position: int, v: np.ndarray, u: Any
+    ) -> float:
+        """Give the slope of <u, f> along `v` by finite differences."""
         before, after = list(points), list(points)
-        before[position], after[position] = x - step * v, x + step * v
+        before[position] = points[position] - self.step * v
+        after[position] = points[position] + self.step * v
         with no_grad():
             difference = raw(f(*after)) - raw(f(*before))
-        theirs = float(np.sum(u * difference)) / (2 * step)
-        if not abs(ours - theirs) <= absolute + relative * abs(theirs):
-            raise AssertionError(
-                f"order {level}: the derivative of {name} for {which} is {ours!r}, "
-                f"finite differences give {theirs!r}."
+        return float(np.sum(u * difference)) / (2 * self.step)
+
+    def entries(self, f: Callable[..., Any], points: Any, position: int, u: Any, level: int) -> str:
+        """Show the gradient of the sum of the output entry by entry, beside finite differences."""
+        x = points[position]
+        if x.size > _MOST_SHOWN:
+            return ""
+        # A sum may be constant where its parts are not (softmax); random weights then show more.
+        plain = tuple(np.ones_like(p) if i < level - 1 else p for i, p in enumerate(points))
+        said = ""
+        for at, weights, what in (
+            (plain, np.ones_like(u), "the sum of"),
+            (points, u, "the randomly weighted sum of"),
+        ):
+            try:
+                gradient = vjp(f, *at)[1](weights)[position]
+            except Exception:  # noqa: BLE001 - the message must not fail where the check did not
+                return ""
+            output = "the output" if level == 1 else f"the derivatives of order {level - 1}"
+            said = f"The gradient of {what} {output}, entry by entry:\n"
+            said += (
+                f"  {'entry':<8}{'ours':>11}  {'finite diff.':>12}  {'ours / finite diff.':>19}\n"
             )
-    if level < order:
-
-        def next_order(u: Any, *points: Any) -> Tensor:
-            pulled = vjp(f, *points)[1](u)
-            return np.concatenate([np.reshape(g, (-1,)) for g in pulled])  # type: ignore[return-value]
-
-        _check(
-            next_order,
-            (u, *points),
-            level + 1,
-            order,
-            f"the gradient of {name}",
-            step,
-            relative,
-            absolute,
-        )
+            wrong = False
+            for place in np.ndindex(x.shape):
+                one = np.zeros_like(x)
+                one[place] = 1.0
+                ours, theirs = float(gradient[place]), self.slope(f, at, position, one, weights)
+                ratio = f"{ours / theirs:.4g}" if abs(theirs) > self.absolute else "-"
+                differs = self.differs(ours, theirs)
+                wrong |= differs
+                entry = f"[{', '.join(map(str, place))}]" if place else "()"
+                shown = "" if differs else "  (right)"
+                said += f"  {entry:<8}{ours:>11.6g}  {theirs:>12.6g}  {ratio:>19}{shown}\n"
+            if wrong:
+                break
+        return said

@@ -114,7 +114,21 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
         a, b = inputs
         a = np.reshape(a, np.shape(a) + (1,) * np.ndim(b))
         return universal_function(ufunc, "__call__", (a, b), kwargs)
-    raise not_covered(ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}")
+    name = str(ufunc.__name__)
+    if getattr(np, name, None) is not ufunc:
+        raise _foreign(name)
+    raise not_covered(name if method == "__call__" else f"{name}.{method}")
+
+
+def _foreign(name: str) -> TypeError:
+    """Give the error for a ufunc that is not NumPy's own, such as those of scipy.special."""
+    name = name.split(" ")[0]  # np.frompyfunc and np.vectorize add "(vectorized)"
+    return TypeError(
+        f"{name} is not a function of NumPy (but of scipy.special, np.frompyfunc or the like), so "
+        "optlab has no derivative rule for it. If you know its derivative, give it one: "
+        f"optlab.autograd.rule({name}, lambda g, x: g * ...), in plain NumPy; or write it with "
+        f"functions of NumPy; or use {name}(t.detach().numpy()) if no gradient is needed."
+    )
 
 
 def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -29,7 +29,7 @@ from optlab.autograd.rules.linear_algebra import MATMUL
 from optlab.autograd.tape import Entry, Leaf, Node
 from optlab.backend import events
 from optlab.backend.arrays import Shape, constants_beside, placed_beside
-from optlab.backend.callers import frame_outside
+from optlab.backend.callers import frame_outside, place_of
 from optlab.backend.ensemble import EnsembleArray
 
 if TYPE_CHECKING:
@@ -230,5 +230,4 @@ def _note_overwritten(t: Tensor, before: Any, writer: str) -> None:
 
 
 def _writer(what: str) -> str:
-    frame = frame_outside("optlab", "numpy")
-    return f"{what} ({frame.f_code.co_filename}, line {frame.f_lineno})"
+    return f"{what} ({place_of(frame_outside('optlab', 'numpy'))})"

@@ -20,7 +20,8 @@ def rule_of(function: Any) -> str:
     Parameters
     ----------
     function : str or function
-        ``"tanh"``, ``"np.linalg.svd"``, ``"getitem"``, ``"@"``, or the function itself.
+        ``"tanh"``, ``"np.linalg.svd"``, ``"getitem"``, ``"@"``, or the function itself; also what
+        a rule calls, ``"over_gaps"``.
 
     Returns
     -------
@@ -47,14 +48,17 @@ def rule_of(function: Any) -> str:
       With vmap: elementwise, no batching rule needed
     """
     # Only who asks for it pays for reading the sources.
-    from optlab.autograd.reference import entry_of, find, near
-    from optlab.autograd.reference_text import explain
+    from optlab.autograd.reference import entry_of, find, helper_of, near
+    from optlab.autograd.reference_text import explain, explain_helper
 
     if isinstance(function, str):
         entry = find(function)
         if entry is None:
-            meant = " or ".join(near(function)) or "nothing that is spelled like it"
-            raise LookupError(f"there is no function {function!r}. Did you mean {meant}?")
+            if (helper := helper_of(function)) is not None:
+                return _Explanation(explain_helper(helper))
+            meant = " or ".join(near(function))
+            said = f"Did you mean {meant}?" if meant else "No name is spelled like it."
+            raise LookupError(f"there is no function {function!r}. {said}")
     else:
         entry = entry_of(function) or find(getattr(function, "__name__", ""))
         if entry is None:

@@ -20,6 +20,7 @@ from optlab.autograd import random
 from optlab.autograd.composed import COMPOSED
 from optlab.autograd.dispatch import IN_PLACE, PLAIN, REDUCTIONS, WHOLE_NUMBERS
 from optlab.autograd.operation import TABLE, Operation
+from optlab.autograd.reference_notes import ELSEWHERE
 from optlab.autograd.rule_text import rule_text
 from optlab.autograd.rules import elementwise
 
@@ -226,7 +227,7 @@ def find(wanted: str) -> Entry | None:
     ufunc, _, method = bare.rpartition(".")
     if method in REDUCTIONS and (function := REDUCTIONS[method].get(getattr(np, ufunc, None))):
         return entry_of(function)
-    found = _of_numpy(bare) or _of_numpy(f"linalg.{bare}")
+    found = _of_numpy(bare) or _of_numpy(f"linalg.{bare}") or _of_numpy(f"fft.{bare}")
     last = (entry for name, entry in known.items() if name.rpartition(".")[2] == bare)
     return found or next(last, None)
 
@@ -244,6 +245,21 @@ def _of_numpy(path: str) -> Entry | None:
     if entry is not None:
         return entry
     return Entry(f"np.{path}", "no rule", function)
+
+
+def helper_of(wanted: str) -> FunctionType | None:
+    """Find a function that rules call, by its name: ``over_gaps``.
+
+    Examples
+    --------
+    >>> helper_of("over_gaps").__module__, helper_of("tanhh")
+    ('optlab.autograd.rules.matrices', None)
+    """
+    for module in [name for name in sys.modules if name.startswith("optlab.autograd.")]:
+        found = getattr(sys.modules[module], wanted, None)
+        if isinstance(found, FunctionType) and found.__module__ == module:
+            return found
+    return None
 
 
 def near(wanted: str) -> list[str]:
@@ -298,4 +314,4 @@ def convention_of(entry: Entry) -> list[str]:
         meant = {re.split(r"[(\s]", name)[0] for name in re.findall(r"``(.+?)``", where)}
         if names & meant or ("**" in names and "**" in where):
             said.append(f"{where}: {what}".replace("``", "`"))
-    return said
+    return said + [f"{where}: {what}" for where, what, _, whose in ELSEWHERE if entry.name in whose]

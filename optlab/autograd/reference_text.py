@@ -12,6 +12,7 @@ from typing import Any
 
 from optlab.autograd.operation import TABLE, Operation
 from optlab.autograd.reference import KINDS, SPELLED, Entry, convention_of, entries, name_of
+from optlab.autograd.reference_notes import FORMULAS
 from optlab.autograd.rule_text import rule_text
 from optlab.backend.ensemble.batching import RULES, covered
 from optlab.backend.ensemble.table import INSTEAD
@@ -25,7 +26,10 @@ READS = {
     "needs": "for each input, whether its gradient is wanted",
 }
 
-_MOST_HELPERS = 12
+_MOST_LINES_OF_HELPERS = 90
+
+#: A longer function is cut here: its file and line stand above it.
+_MOST_LINES = 40
 
 #: What runs operations and refuses arguments: it says nothing about a derivative.
 _OF_THE_ENGINE = {"apply", "apply_several", "not_covered", "raw"}
@@ -85,6 +89,7 @@ def explain(entry: Entry) -> str:
     if entry.operation is not None:
         rules = [one for _, one in entry.rules() if one is not None]
         lines.append(f"  {kind}: {place_of(rules[0])}")
+        lines += _formula(entry)
         lines += _said(_docstring(entry.function) if entry.is_of_the_engine else "")
         lines += _rules(entry)
         lines += _legend(rules, entry.operation)
@@ -102,6 +107,28 @@ def explain(entry: Entry) -> str:
     if entry.kind in ("rule", "zero", "composed") and not entry.is_of_the_engine:
         lines += ["", *_on_ensembles(entry.function)]
     return "\n".join(lines)
+
+
+def explain_helper(function: Any) -> str:
+    """Explain a function that rules call: its source, and what it calls in turn.
+
+    Examples
+    --------
+    >>> from optlab.autograd.rules.matrices import over_gaps
+    >>> print(explain_helper(over_gaps).splitlines()[0])
+    over_gaps: what derivative rules call, optlab/autograd/rules/matrices.py:...
+    """
+    head = f"{function.__name__}: what derivative rules call, {place_of(function)}"
+    return "\n".join([head, "", _indented(_source(function), 6), *_helpers([function])])
+
+
+def _formula(entry: Entry) -> list[str]:
+    """Say what a rule is in a formula, who derived it, and what to beware of."""
+    if entry.name not in FORMULAS:
+        return []
+    formula, reference, beware = FORMULAS[entry.name]
+    lines = ["", *_wrapped(formula, "  "), *_wrapped(f"See {reference}", "  ")]
+    return [*lines, *(_wrapped(beware, "  ") if beware else [])]
 
 
 def _on_ensembles(function: Any) -> list[str]:
@@ -157,26 +184,32 @@ def _arguments(rule: Any) -> tuple[str, ...]:
 
 
 def _helpers(functions: list[Any]) -> list[str]:
-    """Show the functions of ours that rules call: a lambda's own helper in full, others by name."""
-    seen: dict[Any, None] = {}
-    shown: list[Any] = []
+    """Show the functions of ours that rules call; what these call in turn, by name."""
+    helpers = [one for function in functions for one in _called_by(function)]
+    shown: dict[Any, str] = {}
+    for helper in dict.fromkeys(helpers):
+        text = _shortened(_source(helper))
+        if sum(map(len, map(str.splitlines, (*shown.values(), text)))) <= _MOST_LINES_OF_HELPERS:
+            shown[helper] = text
+    further = [*helpers, *(one for helper in shown for one in _called_by(helper))]
+    rest = [one for one in dict.fromkeys(further) if one not in shown]
     lines: list[str] = []
-    for function in functions:
-        for helper in _called_by(function):
-            private = helper.__name__.startswith("_") and helper not in seen
-            if private and _plain(function).__name__ == "<lambda>":
-                shown.append(helper)
-                lines += ["", f"    {place_of(helper)}", _indented(_source(helper), 6)]
-            seen[helper] = None
-    for helper in shown:
-        seen |= dict.fromkeys(_called_by(helper))
-    rest = [helper for helper in seen if helper not in shown][:_MOST_HELPERS]
-    if rest:
+    if shown:
         lines += ["", "  It calls"]
-    for helper in rest:
-        lines += _wrapped(f"{helper.__name__}: {_docstring(helper)}", "    ")
-        lines.append(f"      {place_of(helper)}")
+    for helper, text in shown.items():
+        lines += ["", f"    {place_of(helper)}", _indented(text, 6)]
+    if rest:
+        names = ", ".join(one.__name__ for one in rest)
+        lines += ["", *_wrapped(f"and further {names}: `optlab rules NAME` shows them", "  ")]
     return lines
+
+
+def _shortened(text: str) -> str:
+    lines = text.splitlines()
+    if len(lines) <= _MOST_LINES:
+        return text
+    left = len(lines) - _MOST_LINES + 1
+    return "\n".join([*lines[: _MOST_LINES - 1], f"    ... ({left} lines more)"])
 
 
 def _called_by(function: Any) -> Iterator[FunctionType]:

@@ -19,6 +19,7 @@ from optlab.autograd.conversions import (
     SilentDetachError,
     as_operand,
     needs_grad,
+    not_real,
     refusal,
 )
 from optlab.autograd.extras import extras
@@ -37,6 +38,7 @@ from optlab.backend.arrays import (
     on_host,
     placed_beside,
     refuse_mixture,
+    refuse_shapes,
     spread_beside,
 )
 
@@ -333,6 +335,9 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     except TypeError:
         refuse_mixture(operation.name, [raw(x) for x in inputs])
         raise
+    except ValueError:
+        refuse_shapes(operation.name, [raw(x) for x in inputs])
+        raise
     if not mask or not recording.on:
         return collected(y, map(Tensor, y)) if operation.several else Tensor(y)
     recipe = operation.recipes.get(mask) or operation.recipe(mask)
@@ -344,10 +349,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
         values = [*values, *shapes]
     shape, dtype = ((), y[0].dtype) if operation.several else (y.shape, y.dtype)
     if dtype.kind != "f":
-        raise TypeError(
-            f"{operation.name} gives {dtype} here; gradients are for real floating numbers. Use "
-            ".detach() where no gradient is wanted."
-        )
+        raise not_real(operation.name, dtype)
     source = edges[0].source if operation.view and edges[0] is not None else None
     node = Node(operation, edges, recipe.select(values), recipe, static, shape, dtype, source)
     if extras.on:

@@ -72,6 +72,20 @@ def flatten(x: Any) -> tuple[list[Any], Build]:
     return [part for parts, _ in flat for part in parts], build
 
 
+def labels(x: Any, name: str) -> list[str]:
+    """Name the arrays in `x`, in the order of `flatten`, as one would write them.
+
+    Examples
+    --------
+    >>> labels({"w": 1.0, "layers": [np.ones(2), np.ones(3)]}, "net")
+    ["net['w']", "net['layers'][0]", "net['layers'][1]"]
+    """
+    if not is_container(x):
+        return [name]
+    parts = x.items() if isinstance(x, dict) else enumerate(x)
+    return [label for key, part in parts for label in labels(part, f"{name}[{key!r}]")]
+
+
 def matching(tree: Any, x: Any, what: str, owner: str) -> list[Any]:
     """Give the parts of `x`, which must be built like `tree` and of the same shapes.
 

@@ -6,6 +6,7 @@ again, so from there on the gradient of what all members share is the sum over t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -214,16 +215,12 @@ def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callab
     @wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         axes = _one_for_each(in_axes, args)
-        lengths = {
-            length for x, a in zip(args, axes, strict=True) for length in _lengths(x, a, args)
-        }
+        found = [_lengths(x, a, args) for x, a in zip(args, axes, strict=True)]
+        lengths = {length for one in found for length in one}
         if not lengths:
             raise ValueError("vmap needs an argument with an axis to run along: in_axes are None.")
         if len(lengths) > 1:
-            raise ValueError(
-                "vmap runs along axes of one length; the arguments have "
-                f"{' and '.join(map(str, sorted(lengths)))}."
-            )
+            raise ValueError(_of_many_lengths(f, args, axes, found))
         count = lengths.pop()
         # The place on the tape also numbers the level: an inner vmap opens later than an outer one.
         level = next(writes.clock)
@@ -232,6 +229,47 @@ def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callab
         return _left(y, out_axes, level, count)
 
     return mapped
+
+
+def _of_many_lengths(f: Any, args: Any, axes: Any, found: list[list[int]]) -> str:
+    """Say which argument has which length, and which `in_axes` were probably meant."""
+    import inspect  # only here: it takes a while to import
+
+    try:
+        names = [f" ({name})" for name in inspect.signature(f).parameters]
+    except (TypeError, ValueError):
+        names = []
+    names = names if len(names) == len(args) else [""] * len(args)
+    told = []
+    for i, (x, axis) in enumerate(zip(args, axes, strict=True)):
+        for part, label, a in _told(x, axis, f"argument {i}{names[i]}"):
+            told.append(f"  {label}, shape {np.shape(part)}: {np.shape(part)[a]} along axis {a}")
+    # What most arguments have counts the examples; of equally many, what comes later (the data).
+    counts = Counter(length for lengths in reversed(found) for length in set(lengths))
+    count = counts.most_common(1)[0][0]
+    meant = [
+        axis if set(lengths) == {count} else None for axis, lengths in zip(axes, found, strict=True)
+    ]
+    listed = ", ".join(map(repr, meant)) + "," * (len(meant) == 1)
+    return (
+        "vmap runs along axes of one length, one element an example; these differ:\n"
+        + "\n".join(told)
+        + f"\nGive None for what all examples share: vmap(f, in_axes=({listed})) runs {count} "
+        "examples."
+    )
+
+
+def _told(x: Any, axis: Any, label: str) -> list[tuple[Any, str, int]]:
+    """Give the arrays of an argument to run along, with their names and axes."""
+    parts = _paired(x, axis)
+    if parts is None:
+        return [] if axis is None else [(x, label, axis)]
+    keys = x if isinstance(x, dict) else range(len(x))
+    return [
+        one
+        for key, (part, a) in zip(keys, parts, strict=True)
+        for one in _told(part, a, f"{label}[{key!r}]")
+    ]
 
 
 def _one_for_each(axes: Axes, args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -208,6 +208,39 @@ def refuse_mixture(name: str, values: Iterable[Any]) -> None:
         raise MixedArraysError(f"{name} was given {_kind(here[0])} and {_kind(away[0])}. {_REMEDY}")
 
 
+def refuse_shapes(name: str, values: Iterable[Any]) -> None:
+    """Raise an error that names both shapes where matrices do not fit together.
+
+    Examples
+    --------
+    >>> refuse_shapes("matmul", [np.ones((2, 3)), np.ones((2, 3))])
+    Traceback (most recent call last):
+        ...
+    ValueError: a @ b needs as many columns in a as b has rows; got a of shape (2, 3) and b of ...
+    >>> refuse_shapes("add", [np.ones(2), np.ones(3)])
+    """
+    shapes = [np.shape(x) for x in values]
+    if name != "matmul" or len(shapes) != 2:
+        return
+    a, b = shapes
+    said = f"a @ b needs as many columns in a as b has rows; got a of shape {a} and b of shape {b}."
+    if not a or not b:
+        said += " A single number is multiplied with *."
+    for text, x, y in (
+        ("a @ b.mT", a, _turned(b)),
+        ("a.mT @ b", _turned(a), b),
+        ("b @ a", b, a),
+    ):
+        if len(x) > 1 and y and x[-1] == y[-min(len(y), 2)] and x[:-2] == y[:-2]:
+            result = (*x[:-1], *y[-1:]) if len(y) > 1 else x[:-1]
+            said += f" {text} would have the shape {result};"
+    raise ValueError(said.removesuffix(";") + "." * said.endswith(";"))
+
+
+def _turned(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (*shape[:-2], shape[-1], shape[-2]) if len(shape) > 1 else ()
+
+
 def unwrapped(array: Any) -> Any:
     """Give the array inside Tensors and ensembles.
 

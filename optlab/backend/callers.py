@@ -14,6 +14,23 @@ def frame_outside(*packages: str) -> FrameType:
     return frame
 
 
+def place_of(frame: FrameType) -> str:
+    """Say where a frame is running: file and line, or the cell of a notebook and its line.
+
+    Examples
+    --------
+    >>> place_of(sys._getframe()).rpartition(" ")[0]
+    '..., line'
+    """
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    # IPython keeps cells under made-up file names; who has not imported it runs no cell.
+    find = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    shell = find() if find is not None else None
+    named = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    found = named(file) if named is not None else None
+    return f"cell {found[1]}, line {line}" if found else f"{file}, line {line}"
+
+
 def stack_level_outside(*packages: str) -> int:
     """Give the ``stacklevel`` with which a warning points at the user's own line.
 

@@ -22,5 +22,6 @@ def missing(package: str, name: str, known: Sequence[str]) -> AttributeError:
     plain = {one.lower(): one for one in known}
     close = get_close_matches(name.lower(), list(plain), 1, 0.75)
     if close:
-        return AttributeError(f"{package} has no {name!r}. Did you mean {plain[close[0]]!r}?")
+        said = f"{package} has no {name!r}. Did you mean {plain[close[0]]!r}?"
+        return AttributeError(said, name=name, obj=None)  # else Python would add its own to this
     return AttributeError(f"{package} has no {name!r}; it has {', '.join(known)}.")

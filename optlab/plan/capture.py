@@ -12,7 +12,7 @@ import numpy as np
 
 from optlab.autograd.tape import Leaf, backpropagate
 from optlab.autograd.tensor import SilentDetachError, Tensor
-from optlab.backend.callers import frame_outside
+from optlab.backend.callers import frame_outside, place_of
 from optlab.plan.plan import Instruction, Joined, Place, Plan
 
 _PACKAGE = str(Path(__file__).parents[1])
@@ -80,7 +80,7 @@ def _is_joined(x: Any) -> bool:
 def _refusal(what: str) -> CaptureRefusedError:
     """Say what cannot be captured, and in which line of the user's code."""
     frame = frame_outside("optlab", "numpy")
-    where = f"{frame.f_code.co_filename}, line {frame.f_lineno}"
+    where = place_of(frame)
     return CaptureRefusedError(f"{what} ({where}): a plan cannot repeat it.")
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from optlab.autograd.reference import Entry, conventions, entries
+from optlab.autograd.reference_notes import ELSEWHERE
 from optlab.autograd.reference_text import home_of, short_text
 from tests.autograd.rows import ROWS
 
@@ -40,22 +41,6 @@ rule](#functions-with-a-rule), [zero derivatives](#flat-almost-everywhere), [com
 functions](#written-with-other-functions), [operations of the engine](#operations-of-the-engine),
 [random numbers](#random-numbers), [no derivative](#no-derivative-plain-arrays),
 [refused](#refused).
-"""
-
-#: What is said in the docstrings of other files: what it is about, the convention, the file.
-ELSEWHERE = """
-norms at the zero vector | 0, the middle of the slopes; the second derivative is 0 too | norms
-norms, elements that are 0 or tie for the maximum | 0; ties share equally | norms
-`max`, `min` with ties | shared equally among the elements that tie | reductions
-`std` where all numbers are equal | 0 | reductions
-elements that `where=` leaves out | 0, also where they are NaN or infinite | reductions
-`logaddexp.reduce` of nothing but -inf | 0 | reductions
-`median`, `quantile` | to the neighbours, in the shares of the interpolation | order_statistics
-`median`, `quantile` with ties | in the order in which they come | order_statistics
-`sort`, `partition` with ties | in the order in which they come | sorting
-repeated eigenvalues, singular values | 0 for an arbitrary rotation of vectors | decompositions
-symmetric input of `eigh` | shared by both triangles | decompositions
-a branch that `np.where` did not take | 0, also through an infinite slope | guarded
 """
 
 
@@ -103,8 +88,7 @@ def _of(every: list[Entry], kind: str) -> list[Entry]:
 def _conventions() -> str:
     rows = [[where.replace("``", "`"), what.replace("``", "`"), _link("elementwise.py")]
             for where, what in conventions()]  # fmt: skip
-    for line in ELSEWHERE.strip().splitlines():
-        where, what, file = line.split(" | ")
+    for where, what, file, _ in ELSEWHERE:
         rows.append([where, what, _link(f"{file}.py")])
     return (
         "## Where there is no derivative\n\nAt a kink, a jump or a pole the rule chooses. The "

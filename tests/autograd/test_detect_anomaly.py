@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
+import types
 from typing import Any
 
 import numpy as np
@@ -140,3 +142,73 @@ def test_an_assigned_nan_is_no_new_anomaly_but_an_overflow_is() -> None:
         pytest.raises(AnomalyError, match="'assign' gave inf"),
     ):
         narrow[0] = 1e300
+
+
+def test_a_step_of_a_derivative_rule_is_not_named_but_the_derivative_with_its_inputs() -> None:
+    def first(p: Any) -> Any:
+        return np.sum(np.arcsin(1 - p) * (p + 1))
+
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(AnomalyError) as caught,
+        ol.autograd.detect_anomaly(),
+    ):
+        ol.grad(lambda p: np.sum(ol.grad(first)(p)))(leaf(1.0, 0.0))
+    message = str(caught.value)
+    assert message.startswith("the derivative of 'arcsin' for x is ")
+    assert "at element [1]" in message
+    assert "x = 1.0" in message
+    assert "return np.sum(np.arcsin(1 - p) * (p + 1))" in message
+
+
+def test_the_backward_of_a_function_of_the_user_is_looked_into() -> None:
+    class Mine(ol.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * 1.0
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * np.log(ctx.saved_tensors[0])
+
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(AnomalyError, match="'log' gave -inf"),
+        ol.autograd.detect_anomaly(),
+    ):
+        np.sum(Mine.apply(leaf(1.0, 0.0))).backward(create_graph=True)
+
+
+class _Shell:
+    """What IPython has for the cells of a notebook."""
+
+    class compile:
+        @staticmethod
+        def format_code_name(name: str) -> Any:
+            return ("Cell", "In[7]") if name == "/tmp/ipykernel_12/345.py" else None
+
+
+def test_a_cell_of_a_notebook_is_named_by_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    ipython = types.ModuleType("IPython")
+    ipython.get_ipython = lambda: _Shell  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    code = "with np.errstate(all='ignore'), ol.autograd.detect_anomaly():\n    np.log(x)"
+    for file, said in (
+        ("/tmp/ipykernel_12/345.py", "cell In[7], line 2"),
+        ("a.py", "a.py, line 2"),
+    ):
+        with pytest.raises(AnomalyError, match=re.escape(f"called in {said}")):
+            exec(compile(code, file, "exec"), {"np": np, "ol": ol, "x": leaf(0.0)})
+
+
+def test_a_cell_of_ipython_itself() -> None:
+    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell.instance()
+    shell.push({"np": np, "ol": ol, "x": leaf(0.0), "AnomalyError": AnomalyError})
+    shell.run_cell(
+        "try:\n    with np.errstate(all='ignore'), ol.autograd.detect_anomaly():\n"
+        "        np.log(x)\nexcept AnomalyError as error:\n    said = str(error)",
+        store_history=True,
+    )
+    assert re.search(r"called in cell In\[\d+\], line 3: np\.log\(x\)", shell.user_ns["said"])
+    type(shell).clear_instance()

@@ -222,8 +222,10 @@ def test_what_needs_one_answer_is_refused_by_name(f: Any, named: str) -> None:
 
 
 def test_axes_that_do_not_fit_are_named() -> None:
-    with pytest.raises(ValueError, match="2 and 3"):
-        ol.vmap(lambda x, y: x + y)(np.ones(2), np.ones(3))
+    with pytest.raises(
+        ValueError, match=r"(?s)argument 0, shape \(2,\): 2.*argument 1, shape \(3,\): 3"
+    ):
+        ol.vmap(np.add)(np.ones(2), np.ones(3))
     with pytest.raises(ValueError, match="axis 1 of an argument of shape"):
         ol.vmap(np.sum, 1)(np.ones(2))
     with pytest.raises(ValueError, match="2 entries for 1"):
@@ -287,3 +289,30 @@ def test_one_mask_of_dropout_is_shared_by_all_examples() -> None:
     y = np.asarray(ol.vmap(lambda x: ol.nn.functional.dropout(x, 0.5))(np.ones((4, 50), "float32")))
     assert (y == y[0]).all()
     assert set(np.unique(y)) == {0.0, 2.0}
+
+
+def test_lengths_that_differ_are_told_by_argument_with_the_in_axes_that_were_meant() -> None:
+    def loss(net: Any, x: Any, y: Any) -> Any:
+        return np.sum((x @ net["w"] - y) ** 2)
+
+    net = {"w": np.ones((3, 2)), "b": np.ones(2)}
+    with pytest.raises(ValueError, match="these differ") as caught:
+        ol.vmap(ol.grad(loss))(net, np.ones((64, 3)), np.ones((64, 2)))
+    said = str(caught.value)
+    assert "argument 0 (net)['w'], shape (3, 2): 3 along axis 0" in said
+    assert "argument 1 (x), shape (64, 3): 64 along axis 0" in said
+    assert "in_axes=(None, 0, 0)) runs 64 examples" in said
+    ol.vmap(ol.grad(loss), in_axes=(None, 0, 0))(net, np.ones((64, 3)), np.ones((64, 2)))
+    with pytest.raises(ValueError, match=r"in_axes=\(None, 1\)"):
+        ol.vmap(np.dot, in_axes=(0, 1))(np.ones(3), np.ones((3, 5)))
+
+
+@pytest.mark.parametrize(
+    ("f", "instead"),
+    [(lambda x: float(x) * x, "return what you want to see"),
+     (lambda x: x.item(), r"np\.sqrt\(x\)"),
+     (lambda x: x if x > 0 else -x, r"np.where\(x > 0, a, b\)")],
+)  # fmt: skip
+def test_one_answer_for_all_examples_is_refused_in_plain_words(f: Any, instead: str) -> None:
+    with pytest.raises(EnsembleError, match=rf"stands for 3 examples at once.*vmap.*{instead}"):
+        ol.vmap(f)(np.arange(3.0))

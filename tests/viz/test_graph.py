@@ -82,9 +82,9 @@ def test_a_gradient_that_is_not_complete_says_so():
     x = ol.to_tensor([3.0, 4.0], requires_grad=True)
     h = x * 1.0
     picture = ol.viz.graph(np.sum(h * h))
-    shared = picture.view.nodes[1]
+    shared = at(picture, "multiply")
     assert [piece.complete for piece in shared.pieces] == [True]
-    other = ol.viz.graph(np.sum(h) + np.sum(np.sin(h))).view.nodes[1]
+    other = at(ol.viz.graph(np.sum(h) + np.sum(np.sin(h))), "multiply")
     assert [piece.complete for piece in other.pieces] == [False, True]
     assert other.pieces[0].short.endswith("so far")
     assert "part" in [other.state(stage) for stage in range(8)]
@@ -196,6 +196,41 @@ def test_a_large_graph_is_folded_and_its_leaves_still_get_everything():
         edge.target for edge in picture.view.edges
     }
     assert drawn == set(range(len(picture.view.nodes)))
+
+
+def test_of_a_folded_graph_every_leaf_is_listed_with_its_gradient_and_the_way_to_see_all():
+    leaves = [ol.Parameter([float(i)], name=f"leaf{i}") for i in range(12)]
+    total = leaves[0] * 1.0
+    for leaf in leaves[1:]:
+        total = total + leaf * leaf
+    total = np.sum(total)
+    picture = ol.viz.graph(total, max_nodes=8)
+    assert [title for title, _ in picture.view.leaves] == [f"leaf{i}" for i in range(12)]
+    assert "12 leaves" in picture.view.headline
+    wanted = int(re.search(r"earlier operations? .* max_nodes=(\d+)", picture.view.headline)[1])
+    total.backward(retain_graph=True)
+    for leaf, (_, gradient) in zip(leaves, picture.view.leaves, strict=True):
+        assert gradient == texts.gradient(leaf.grad.numpy())
+    whole = ol.viz.graph(total, max_nodes=wanted).view
+    assert "max_nodes" not in whole.headline
+    assert all(node.kind != "rest" for node in whole.nodes)
+    from optlab.viz.graphs.figure import panel_text
+
+    assert "and 4 more" in panel_text(picture.view, picture.view.last)
+
+
+def test_constants_beside_tensors_are_small_dotted_nodes():
+    x = ol.to_tensor([3.0, 4.0], dtype="float64", requires_grad=True)
+    target = np.array([1.0, 2.0])
+    view = ol.viz.graph(np.sum((x - target) ** 2 * 0.02)).view
+    shown = {node.title: node for node in view.nodes if node.kind == "data"}
+    assert set(shown) == {"constant", "0.02"}
+    assert shown["constant"].line == "not kept"
+    reads = {view.nodes[e.source].title: view.nodes[e.target].title for e in view.edges}
+    assert (reads["constant"], reads["0.02"]) == ("subtract", "multiply")
+    assert "1 leaf" in view.headline
+    assert [title for title, _ in view.leaves] == ["x"]
+    assert view.nodes[-1].title == "sum"
 
 
 def test_two_hundred_nodes_make_a_figure_of_bearable_weight():

@@ -15,6 +15,14 @@ import optlab.backend.ensemble.indexing as indexing
 _numpy: Any = np  # NumPy's annotations know nothing of arrays that answer for themselves
 
 
+#: What to write where one Python number was asked for.
+_GO_ON = (
+    "Go on with the array itself (np.sqrt(x), not math.sqrt(float(x))), and return what you want "
+    "to see: what vmap gives is a plain array of all examples. (Of an ensemble, .members[k] is "
+    "the k-th.)"
+)
+
+
 class EnsembleError(TypeError):
     """Something would need one answer where the members of an ensemble have one each."""
 
@@ -159,23 +167,25 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def _refused(self, call: str, instead: str) -> EnsembleError:
         return EnsembleError(
-            f"{call} needs one answer, but the {self.member_count} members of this ensemble have "
-            f"one each. {instead}"
+            f"{call} needs one answer, but this array stands for {self.member_count} examples at "
+            "once, each with a value of its own: so it is inside vmap, and for the members of an "
+            f"ensemble. {instead}"
         )
 
     def __bool__(self) -> bool:
         raise self._refused(
-            "a condition (if, while, and, or, not)", "Choose for each member with np.where(...)."
+            "a condition (if, while, and, or, not)",
+            "Choose for each by itself: np.where(x > 0, a, b) in place of `a if x > 0 else b`.",
         )
 
     def __float__(self) -> float:
-        raise self._refused("float()", "Go on with the ensemble; .members has all values.")
+        raise self._refused("float()", _GO_ON)
 
     def __int__(self) -> int:
-        raise self._refused("int()", "Go on with the ensemble; .members has all values.")
+        raise self._refused("int()", _GO_ON)
 
     def __complex__(self) -> complex:
-        raise self._refused("complex()", "Go on with the ensemble; .members has all values.")
+        raise self._refused("complex()", _GO_ON)
 
     def __index__(self) -> int:
         raise self._refused(
@@ -194,11 +204,11 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def item(self, *index: Any) -> Any:
         """Refuse: there is one number a member (``.members`` has all)."""
-        raise self._refused(".item()", "Which member? .members[k] is the k-th.")
+        raise self._refused(".item()", _GO_ON)
 
     def tolist(self) -> Any:
         """Refuse: there is one list a member (``.members`` has all)."""
-        raise self._refused(".tolist()", "Which member? .members[k] is the k-th.")
+        raise self._refused(".tolist()", _GO_ON)
 
     # Copies, dtypes, shapes ---------------------------------------------------------------------
 

@@ -45,7 +45,8 @@ def graph(
     names : mapping of str to Tensor, optional
         What to call Tensors. By default, what your variables are called.
     max_nodes : int
-        Of a larger graph the latest operations are drawn, and the earlier ones as one node.
+        Of a larger graph the latest operations are drawn, and the earlier ones as one node; the
+        headline says which number draws all. Constants are drawn only in small graphs.
 
     Returns
     -------

@@ -22,6 +22,10 @@ from optlab.viz.graphs.view import (
 from optlab.viz.layout import text_width
 
 _WIDEST, _PADDING = 190.0, 22.0
+_MOST_WITH_CONSTANTS = 30
+"""A larger graph is easier to read without: the panel tells of them."""
+_CONSTANT = -2
+"""What stands for a constant in the order of the nodes, as -1 does for those not drawn."""
 FREED = (
     "The gradients cannot be shown: backward() has been through this graph already and freed the "
     "values that it had kept. Call ol.viz.graph(loss) before loss.backward(), or keep them with "
@@ -42,12 +46,27 @@ def view_of(graph: Graph, *, grad: Any = None, most: int = 200) -> GraphView:
     """
     shown = _shown(graph, most)
     rest = [node for node in graph.nodes if node.index not in shown]
-    place = {index: at for at, index in enumerate(shown) if index >= 0}
-    folded = shown.index(-1) if rest else None
-    place |= {node.index: shown.index(-1) for node in rest}
-    nodes = [_rest(rest) if index < 0 else _node(graph, graph.nodes[index]) for index in shown]
+    constants = [] if rest else _constants(graph, min(most, _MOST_WITH_CONSTANTS) - len(shown))
+    readers = [index for index, _ in constants]
+    # A constant stands just before the operation that reads it.
+    order = [i for i in shown for i in (*(_CONSTANT,) * readers.count(i), i)]
+    place = {index: at for at, index in enumerate(order) if index >= 0}
+    folded = order.index(-1) if rest else None
+    if folded is not None:
+        place |= dict.fromkeys((node.index for node in rest), folded)
+    written = iter(constants)
+    nodes = [
+        _constant(next(written)[1])
+        if index == _CONSTANT
+        else _rest(rest)
+        if index < 0
+        else _node(graph, graph.nodes[index])
+        for index in order
+    ]
     edges = _edges(graph, place, folded)
-    view = GraphView(nodes, edges, [], [], 0, 0, _title(graph), _headline(graph))
+    read = [at for at, index in enumerate(order) if index == _CONSTANT]
+    edges += [EdgeView(at, place[reader], []) for at, reader in zip(read, readers, strict=True)]
+    view = GraphView(nodes, edges, [], [], 0, 0, _title(graph), _headline(graph, rest))
     with np.errstate(all="ignore"):  # what is not finite is written as such
         _walk(graph, view, place, folded, grad)
     for node in nodes:
@@ -88,6 +107,23 @@ def _shown(graph: Graph, most: int) -> list[int]:
     return [*plain, -1, *operations]
 
 
+def _constants(graph: Graph, room: int) -> list[tuple[int, Input]]:
+    """Give the inputs that stand for themselves, with who reads them; none if they are too many."""
+    found = [(node.index, one) for node in graph.nodes for one in node.inputs if one.source is None]
+    return found if len(found) <= room else []
+
+
+def _constant(one: Input) -> NodeView:
+    """Draw a plain number beside a Tensor, or an array of which the tape keeps nothing."""
+    if one.value is None:
+        found = NodeView("data", "constant", "not kept", "data: needs no gradient")
+        found.facts.append(("value", "not known: no rule reads it, so it was not kept"))
+        return found
+    found = NodeView("data", texts.value(one.value), "constant", "data: needs no gradient")
+    found.facts.append(("is", "a number that you wrote beside a Tensor"))
+    return found
+
+
 def _edges(graph: Graph, place: dict[int, int], rest: int | None) -> list[EdgeView]:
     found: list[EdgeView] = []
     seen: set[tuple[int, int]] = set()
@@ -109,17 +145,20 @@ def _title(graph: Graph) -> str:
     return f"How {root.variable or texts.title(root)} was computed"
 
 
-def _headline(graph: Graph) -> str:
+def _headline(graph: Graph, rest: Sequence[GraphNode]) -> str:
+    folded = sum(node.kind == "operation" for node in rest)
+    more = f" {folded:,} earlier operation{'s are' if folded != 1 else ' is'} drawn as one node; "
+    more = f"{more}max_nodes={len(graph.nodes)} draws all." if rest else ""
     operations = graph.operations
     leaves = sum(node.kind == "leaf" for node in graph.nodes)
     said = f"{operations:,} operation{'s' * (operations != 1)}, "
     said += f"{leaves:,} lea{'ves' if leaves != 1 else 'f'}"
     if graph.freed:
-        return f"{said}; what was kept for backward has been freed."
+        return f"{said}; what was kept for backward has been freed.{more}"
     if operations:
         said += f"; {texts.size(graph.kept_bytes)} kept for backward"
         said += " besides the leaves' own memory"
-    return said + "."
+    return f"{said}.{more}"
 
 
 def _rest(nodes: Sequence[GraphNode]) -> NodeView:
@@ -228,6 +267,13 @@ def _walk(
             piece.short += " so far" if piece.short else ""
         for piece in node.pieces[-1:]:
             piece.complete = True
+    view.leaves = [
+        (texts.title(node), texts.gradient(sums[node.index]))
+        if node.index in sums
+        else (texts.title(node), "no gradient arrives here")
+        for node in graph.nodes
+        if node.kind == "leaf" and node.index != graph.root
+    ]
     leaves = [at for at, node in enumerate(view.nodes) if node.kind == "leaf" and node.pieces]
     view.stages.append("The leaves: backward() adds these to their grad")
     view.current.append(leaves)

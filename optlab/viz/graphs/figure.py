@@ -312,10 +312,12 @@ def panel_text(view: GraphView, stage: int) -> str:
         )])  # fmt: skip
     if stage == view.last:
         parts = [_heading("The leaves"), *_wrapped("backward() adds these to their grad:")]
-        for at in turn[:8]:
-            piece = view.nodes[at].piece(stage)
-            parts += ["", f"<b>{_safe(view.nodes[at].title)}</b>"]
-            parts += _wrapped(piece.full if piece else "", "gradient")
+        drawn = [(view.nodes[at].title, view.nodes[at].piece(stage)) for at in turn]
+        leaves = view.leaves or [(title, piece.full if piece else "") for title, piece in drawn]
+        for title, gradient in leaves[:8]:
+            parts += ["", f"<b>{_safe(title)}</b>", *_wrapped(gradient, "gradient")]
+        if len(leaves) > 8:
+            parts += ["", f"and {len(leaves) - 8:,} more"]
         return "<br>".join(parts)
     node = view.nodes[turn[0]]
     piece = node.piece(stage)

@@ -122,6 +122,8 @@ class GraphView:
     title, headline : str
     problem : str
         Why the walk back is not shown, or where it ends.
+    leaves : list of (str, str)
+        Every leaf, drawn or not, and the gradient that arrives there.
     """
 
     nodes: list[NodeView]
@@ -133,6 +135,7 @@ class GraphView:
     title: str
     headline: str
     problem: str = ""
+    leaves: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def last(self) -> int:

@@ -3,7 +3,9 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const MARGIN = 14;
-const SMALLEST = 0.85; // below this scale text is too small: the picture scrolls instead
+const SMALLEST = 0.85; // below this scale text is small: the picture scrolls instead
+const SMALLEST_WHOLE = 0.6; // of a graph of few nodes the whole is worth more
+const FEW = 30;
 
 function make(tag, options = {}, ...children) {
   const svg = ["svg", "g", "rect", "text", "path", "marker", "defs", "title"].includes(tag);
@@ -72,13 +74,14 @@ class GraphStepper {
     this.svg.append(this.lines, ...this.nodes);
     this.scroller = make("div", { class: "scroller", tabindex: "0", role: "group", "aria-label": "the graph: left and right arrows step, up and down choose a node" }, this.svg);
     this.panel = make("div", { class: "panel", tabindex: "0", role: "region", "aria-label": "the chosen node" });
+    this.hint = make("p", { class: "quiet hint", hidden: true, text: "The graph is larger than its frame: it starts at the end, where backward starts. Scroll inside it, or press the up and down arrow keys, to see the rest." });
     this.live = make("div", { class: "hidden", "aria-live": "polite" });
     const legend = make("div", { class: "legend" }, ...this.options.legend.map(([kind, text]) => make("span", {}, make("i", { class: kind }), text)));
     this.root = make(
       "div", { class: "optlab-graph", role: "group", "aria-label": view.title },
       make("h3", { text: view.title }), make("p", { class: "headline", text: view.headline }),
       make("p", { class: "problem", text: view.problem, hidden: !view.problem }),
-      transport, make("div", { class: "columns" }, this.scroller, this.panel), legend, this.live,
+      transport, this.hint, make("div", { class: "columns" }, this.scroller, this.panel), legend, this.live,
     );
     this.root.stepper = this;
     element.append(this.root);
@@ -143,7 +146,11 @@ class GraphStepper {
     this.root.classList.toggle("narrow", width < 780);
     const whole = this.view.width + 2 * MARGIN, tall = this.view.height + 2 * MARGIN;
     const room = this.scroller.clientWidth;
-    this.scale = Math.max(SMALLEST, Math.min(1, room / whole));
+    const few = this.view.nodes.length < FEW;
+    const high = parseFloat(getComputedStyle(this.scroller).maxHeight) - 2; // less its border
+    const fitting = Math.min(1, room / whole, few && high > 0 ? high / tall : 1);
+    this.scale = Math.max(few ? SMALLEST_WHOLE : SMALLEST, fitting);
+    this.hint.hidden = whole * this.scale <= room + 1 && !(tall * this.scale > high + 1);
     this.svg.setAttribute("viewBox", `0 0 ${whole} ${tall}`);
     this.svg.setAttribute("width", whole * this.scale);
     this.svg.setAttribute("height", tall * this.scale);
@@ -219,7 +226,8 @@ class GraphStepper {
     const leaves = view.current[stage].length > 1 || (stage === this.last && this.last > 0);
     if (leaves && this.chosen === null) {
       parts.push(make("h4", { text: "The leaves" }), make("p", { class: "quiet", text: "The walk is over. What arrived here is what backward() adds to each leaf's grad." }));
-      for (const at of view.current[stage]) parts.push(make("h5", { text: view.nodes[at].title }), make("div", { class: "numbers", text: pieceAt(view.nodes[at], stage).full }));
+      const all = view.leaves.length ? view.leaves : view.current[stage].map((at) => [view.nodes[at].title, pieceAt(view.nodes[at], stage).full]);
+      for (const [title, gradient] of all) parts.push(make("h5", { text: title }), make("div", { class: "numbers", text: gradient }));
     } else {
       parts.push(make("h4", { text: node.title }), make("p", { class: "quiet", text: node.what }));
       if (piece && piece.full) parts.push(make("h5", { text: piece.complete ? "gradient that arrives, g" : "gradient so far (more is to come)" }), make("div", { class: "numbers", text: piece.full }));

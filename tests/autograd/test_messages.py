@@ -1,0 +1,60 @@
+"""What errors say: the given, the expected, and what to write instead."""
+
+from __future__ import annotations
+
+import traceback
+
+import numpy as np
+import pytest
+
+import optlab as ol
+from optlab.backend.arrays import refuse_shapes
+
+
+def test_a_ufunc_of_somebody_else_is_not_called_one_of_numpy() -> None:
+    twice = np.frompyfunc(lambda a: 2 * a, 1, 1)
+    with pytest.raises(TypeError, match=r"not a function of NumPy.*autograd\.rule\(") as caught:
+        twice(ol.to_tensor([1.0], requires_grad=True))
+    assert "np.<lambda>" not in str(caught.value)
+
+
+def test_erf_of_scipy_is_refused_by_its_own_name_and_the_rule_that_is_offered_works() -> None:
+    from optlab.autograd import rule
+    from optlab.autograd.operation import TABLE
+
+    erf = pytest.importorskip("scipy.special").erf
+    with pytest.raises(TypeError, match=r"^erf is not a function of NumPy"):
+        ol.grad(erf)(0.5)
+    rule(erf, lambda g, x: g * 2 / np.sqrt(np.pi) * np.exp(-x * x))
+    try:
+        ol.check_grad(erf, np.array([0.5, -1.0]))
+    finally:
+        del TABLE[erf]
+
+
+@pytest.mark.parametrize("place", [ol, ol.optimizer], ids=["ol", "ol.optimizer"])
+def test_an_unknown_name_gets_one_suggestion(place: object) -> None:
+    name = "tensor" if place is ol else "Adm"
+    with pytest.raises(AttributeError) as caught:
+        getattr(place, name)
+    said = "".join(traceback.format_exception(caught.value)).rstrip()
+    assert said.count("Did you mean") == 1
+    assert "?." not in said
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "said"),
+    [((2, 3), (2, 3), "a @ b.mT would have the shape (2, 2); a.mT @ b would have"),
+     ((3, 4), (2, 3), "b @ a would have the shape (2, 4)."),
+     ((5, 2), (3,), "shape (3,)."), ((4, 3), (4,), "a.mT @ b would have the shape (3,)."),
+     ((7, 2, 3), (7, 2, 3), "a @ b.mT would have the shape (7, 2, 2)"), ((), (2,), "with *")],
+)  # fmt: skip
+def test_shapes_that_do_not_fit_are_named_with_what_would(
+    a: tuple[int, ...], b: tuple[int, ...], said: str
+) -> None:
+    with pytest.raises(ValueError, match="as many columns in a") as caught:
+        refuse_shapes("matmul", [np.ones(a), np.ones(b)])
+    message = str(caught.value)
+    assert f"a of shape {a} and b of shape {b}." in message
+    assert said in message
+    refuse_shapes("add", [np.ones(a), np.ones(b)])
