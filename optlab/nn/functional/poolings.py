@@ -302,7 +302,7 @@ def pooled(
     """Give the maxima of windows, and where they are if that is wanted."""
     y = apply(MAX_POOL, (x,), {"windows": windows})
     if not truth(return_mask, "return_mask", call):
-        return read.channels_back(y, last)  # type: ignore[no-any-return]
+        return read.channels_back(y, last)
     mask = Tensor(max_places(x.data, y.data, windows))
     return read.channels_back(y, last), read.channels_back(mask, last)
 
