@@ -163,7 +163,7 @@ def test_any_part_of_a_network_may_differ_from_member_to_member(
 
     def f(x: Any, weight: Any, bias: Any, labels: Any) -> Any:
         scores = F.softmax(F.relu(F.linear(x, weight, bias)))
-        return np.sum(F.cross_entropy(scores, labels, reduction))
+        return np.sum(F.cross_entropy(scores, labels, reduction=reduction))
 
     def gradients(parts: Any) -> Any:
         return ol.value_and_grad(f, (0, 1, 2))(*parts.values())

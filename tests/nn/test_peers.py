@@ -66,7 +66,7 @@ def test_cross_entropy(torch, reduction, dtype):
     x, labels = numbers(6, 5, scale=4.0).astype(dtype), np.array([0, 4, 2, 2, 1, 3])
     theirs, ours = torch.tensor(x, requires_grad=True), ol.to_tensor(x, requires_grad=True)
     y = torch.nn.functional.cross_entropy(theirs, torch.tensor(labels), reduction=reduction)
-    z = F.cross_entropy(ours, labels, reduction)
+    z = F.cross_entropy(ours, labels, reduction=reduction)
     rtol = 1e-5 if dtype == "float32" else 1e-12
     np.testing.assert_allclose(z.detach().numpy(), y.detach().numpy(), rtol=rtol)
     y.sum().backward()

@@ -1,4 +1,4 @@
-"""Activations, each beside its derivative rule."""
+"""Smooth activations, each beside its derivative rule."""
 
 from __future__ import annotations
 
@@ -8,32 +8,304 @@ import numpy as np
 
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.elementwise import TANH
+from optlab.autograd.rules.guarded import run
 from optlab.autograd.tensor import Tensor, apply
-from optlab.nn.functional.shared import scores
+from optlab.nn.functional.shared import no_name, scores
 
 
-def _relu(x: Any) -> Any:
-    return np.maximum(x, 0)
+def tanh(x: Any, name: None = None) -> Tensor:
+    """Give the hyperbolic tangent, element by element.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> np.round(ol.nn.functional.tanh(ol.to_tensor([0.0, 1.0])), 4)
+    Tensor([0.    , 0.7616], dtype=float32)
+    """
+    if name is not None:
+        no_name(name)
+    return apply(TANH, (x,))
 
 
-RELU = rule(_relu, lambda g, y: g * (y > 0))
+# The logistic function and what is made of it.
 
 
-def relu(x: Any) -> Tensor:
-    r"""Give max(x, 0), element by element; its derivative at 0 is 0.
+def _sigmoid(x: Any) -> Any:
+    small = np.exp(-np.abs(x))  # of the size of x: nothing overflows
+    return np.where(x < 0, small, 1.0) / (1 + small)
+
+
+SIGMOID = rule(_sigmoid, lambda g, y: g * (y * (1 - y)))
+
+
+def sigmoid(x: Any, name: None = None) -> Tensor:
+    r"""Give :math:`1 / (1 + e^{-x})`, without overflow for large -x.
 
     Examples
     --------
     >>> import optlab as ol
-    >>> ol.nn.functional.relu(ol.to_tensor([-1.0, 2.0]))
-    Tensor([0., 2.], dtype=float32)
+    >>> ol.nn.functional.sigmoid(ol.to_tensor([-1000.0, 0.0, 1000.0]))
+    Tensor([0. , 0.5, 1. ], dtype=float32)
     """
-    return apply(RELU, (x,))
+    no_name(name)
+    return apply(SIGMOID, (scores(x),))
 
 
-def tanh(x: Any) -> Tensor:
-    """Give the hyperbolic tangent, element by element."""
-    return apply(TANH, (x,))
+def _log_sigmoid(x: Any) -> Any:
+    return np.minimum(x, 0.0) - np.log1p(np.exp(-np.abs(x)))
+
+
+LOG_SIGMOID = rule(_log_sigmoid, lambda g, y: -g * np.expm1(y))
+
+
+def log_sigmoid(x: Any, name: None = None) -> Tensor:
+    r"""Give :math:`-\log(1 + e^{-x})`, the logarithm of `sigmoid`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> np.round(ol.nn.functional.log_sigmoid(ol.to_tensor([-100.0, 0.0])), 4)
+    Tensor([-100.    ,   -0.6931], dtype=float32)
+    """
+    no_name(name)
+    return apply(LOG_SIGMOID, (scores(x),))
+
+
+def _softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    steep = beta * x
+    bent = (np.maximum(steep, 0.0) + np.log1p(np.exp(-np.abs(steep)))) / beta
+    return np.where(steep > threshold, x, bent)
+
+
+SOFTPLUS = rule(
+    _softplus,
+    lambda g, y, beta=1.0, threshold=20.0: np.where(
+        beta * y > threshold, g, -g * np.expm1(-beta * y)
+    ),
+    static="beta threshold",
+)
+
+
+def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0, name: None = None) -> Tensor:
+    r"""Give :math:`\log(1 + e^{\beta x}) / \beta`: a smooth max(x, 0).
+
+    Parameters
+    ----------
+    x : Tensor or array
+    beta : float
+        How sharply it bends at 0; greater than 0.
+    threshold : float
+        Where beta * x is greater, x itself is given.
+
+    Raises
+    ------
+    ValueError
+        If `beta` is 0 or negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> np.round(ol.nn.functional.softplus(ol.to_tensor([-100.0, 0.0, 100.0])), 4)
+    Tensor([  0.    ,   0.6931, 100.    ], dtype=float32)
+    """
+    no_name(name)
+    if not beta > 0:
+        raise ValueError(f"softplus takes beta greater than 0; got {beta!r}.")
+    static = {"beta": float(beta), "threshold": float(threshold)}
+    return apply(SOFTPLUS, (scores(x),), static)
+
+
+def _silu(x: Any) -> Any:
+    return x * _sigmoid(x)
+
+
+def _slope_of_silu(x: Any) -> Any:
+    share = run(SIGMOID, x)
+    return share * (1 + x * (1 - share))
+
+
+SILU = rule(_silu, lambda g, x: g * _slope_of_silu(x))
+
+
+def silu(x: Any, inplace: bool = False, name: None = None) -> Tensor:
+    r"""Give :math:`x / (1 + e^{-x})`, also called swish.
+
+    Sources: Elfwing, Uchibe and Doya 2017; Ramachandran, Zoph and Le 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> np.round(ol.nn.functional.silu(ol.to_tensor([-1.0, 0.0, 1.0])), 4)
+    Tensor([-0.2689,  0.    ,  0.7311], dtype=float32)
+    """
+    no_name(name)
+    if inplace:
+        raise TypeError(
+            "silu(inplace=True) is not covered: its rule reads the input, which would be "
+            "overwritten. Write x = silu(x)."
+        )
+    return apply(SILU, (scores(x),))
+
+
+def swish(x: Any, name: None = None) -> Tensor:
+    r"""Give :math:`x / (1 + e^{-x})`: the other name of `silu`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> np.round(ol.nn.functional.swish(ol.to_tensor([1.0])), 4)
+    Tensor([0.7311], dtype=float32)
+    """
+    return silu(x, name=name)
+
+
+def _bend(x: Any) -> Any:
+    """Give tanh(log(1 + e^x)), as a quotient of powers of e^-|x|."""
+    e = np.exp(-np.abs(x))
+    positive = x >= 0
+    top = np.where(positive, 1 + 2 * e, e * (e + 2))
+    return top / (top + np.where(positive, 2 * (e * e), 2.0))
+
+
+def _mish(x: Any) -> Any:
+    return x * _bend(x)
+
+
+def _slope_of_mish(x: Any) -> Any:
+    bend = _bend(x)
+    return bend + x * (run(SIGMOID, x) * (1 - bend * bend))
+
+
+MISH = rule(_mish, lambda g, x: g * _slope_of_mish(x))
+
+
+def mish(x: Any, name: None = None) -> Tensor:
+    r"""Give :math:`x \tanh(\log(1 + e^x))`.
+
+    Source: Misra 2020, "Mish: a self regularized non-monotonic activation function".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> np.round(ol.nn.functional.mish(ol.to_tensor([-1.0, 0.0, 1.0])), 4)
+    Tensor([-0.3034,  0.    ,  0.8651], dtype=float32)
+    """
+    no_name(name)
+    return apply(MISH, (scores(x),))
+
+
+def _softsign(x: Any) -> Any:
+    return x / (1 + np.abs(x))
+
+
+SOFTSIGN = rule(_softsign, lambda g, y: g * np.square(1 - np.abs(y)))
+
+
+def softsign(x: Any, name: None = None) -> Tensor:
+    """Give x / (1 + |x|).
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.softsign(ol.to_tensor([-1.0, 3.0]))
+    Tensor([-0.5 ,  0.75], dtype=float32)
+    """
+    no_name(name)
+    return apply(SOFTSIGN, (scores(x),))
+
+
+# Gates: one half of the channels says how much of the other passes.
+
+
+def _halves(x: Any, axis: int) -> tuple[Any, Any]:
+    before = (slice(None),) * (axis % x.ndim)
+    middle = x.shape[axis] // 2
+    return x[(*before, slice(middle))], x[(*before, slice(middle, None))]
+
+
+def _glu(x: Any, axis: int = -1) -> Any:
+    passing, gate = _halves(x, axis)
+    return passing * _sigmoid(gate)
+
+
+def _glu_back(g: Any, x: Any, axis: int = -1) -> Any:
+    passing, gate = _halves(x, axis)
+    share = run(SIGMOID, gate)
+    through = g * share
+    return np.concatenate([through, through * passing * (1 - share)], axis=axis)
+
+
+GLU = rule(_glu, _glu_back, static="axis")
+
+
+def glu(x: Any, axis: int = -1, name: None = None) -> Tensor:
+    """Give the first half of x along `axis`, times the sigmoid of the second half.
+
+    Source: Dauphin et al. 2017, "Language modeling with gated convolutional networks".
+
+    Raises
+    ------
+    ValueError
+        If the axis is not of even length.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.glu(ol.to_tensor([2.0, 4.0, 0.0, 1000.0]))
+    Tensor([1., 4.], dtype=float32)
+    """
+    no_name(name)
+    x = scores(x)
+    _check_axis("glu", x, axis)
+    if x.shape[axis] % 2:
+        raise ValueError(
+            f"glu takes an axis of even length; axis {axis} of x of shape {x.shape} is "
+            f"{x.shape[axis]} long."
+        )
+    return apply(GLU, (x,), {"axis": axis})
+
+
+def maxout(x: Any, groups: int, axis: int = 1, name: None = None) -> Tensor:
+    """Give the largest of every `groups` neighbouring channels; equal ones share the gradient.
+
+    Source: Goodfellow et al. 2013, "Maxout networks".
+
+    Raises
+    ------
+    ValueError
+        If the channels cannot be grouped so.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.maxout(ol.to_tensor([[1.0, 5.0, 2.0, 0.0]]), groups=2)
+    Tensor([[5., 2.]], dtype=float32)
+    """
+    no_name(name)
+    x = scores(x)
+    _check_axis("maxout", x, axis)
+    at = axis % x.ndim
+    if groups < 1 or x.shape[at] % groups:
+        raise ValueError(
+            f"maxout: the {x.shape[at]} channels on axis {axis} cannot be put into groups of "
+            f"{groups}."
+        )
+    grouped = x.reshape((*x.shape[:at], x.shape[at] // groups, groups, *x.shape[at + 1 :]))
+    return np.max(grouped, axis=at + 1)  # type: ignore[no-any-return]
+
+
+def _check_axis(function: str, x: Any, axis: int) -> None:
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"{function} got axis={axis!r} for x of shape {x.shape}.")
+
+
+# Probabilities.
 
 
 def _log_softmax(x: Any, axis: int = -1) -> Any:
@@ -49,8 +321,15 @@ LOG_SOFTMAX = rule(
 )
 
 
-def log_softmax(x: Any, axis: int = -1) -> Tensor:
+def log_softmax(x: Any, axis: int = -1, dtype: Any = None, name: None = None) -> Tensor:
     """Give the logarithms of `softmax`, without overflow for large x.
+
+    Parameters
+    ----------
+    x : Tensor or array
+    axis : int
+    dtype : str, optional
+        Cast x to it first.
 
     Examples
     --------
@@ -59,11 +338,34 @@ def log_softmax(x: Any, axis: int = -1) -> Tensor:
     >>> np.exp(ol.nn.functional.log_softmax(ol.to_tensor([1000.0, 1000.0])))
     Tensor([0.5, 0.5], dtype=float32)
     """
-    return apply(LOG_SOFTMAX, (scores(x),), {"axis": axis})
+    no_name(name)
+    x = scores(x if dtype is None else scores(x).astype(dtype))
+    return apply(LOG_SOFTMAX, (x,), {"axis": axis})
 
 
-def softmax(x: Any, axis: int = -1) -> Tensor:
+def _softmax(x: Any, axis: int = -1) -> Any:
+    y = np.exp(x - np.maximum.reduce(x, axis=axis, keepdims=True))
+    y /= np.add.reduce(y, axis=axis, keepdims=True)
+    return y
+
+
+def _softmax_back(g: Any, y: Any, axis: int = -1) -> Any:
+    through = g * y
+    return through - y * np.add.reduce(through, axis=axis, keepdims=True)
+
+
+SOFTMAX = rule(_softmax, _softmax_back, static="axis")
+
+
+def softmax(x: Any, axis: int = -1, dtype: Any = None, name: None = None) -> Tensor:
     """Give exp(x) / sum(exp(x)) along `axis`, without overflow for large x.
+
+    Parameters
+    ----------
+    x : Tensor or array
+    axis : int
+    dtype : str, optional
+        Cast x to it first.
 
     Examples
     --------
@@ -71,4 +373,6 @@ def softmax(x: Any, axis: int = -1) -> Tensor:
     >>> ol.nn.functional.softmax(ol.to_tensor([0.0, 0.0]))
     Tensor([0.5, 0.5], dtype=float32)
     """
-    return log_softmax(x, axis).exp()
+    no_name(name)
+    x = scores(x if dtype is None else scores(x).astype(dtype))
+    return apply(SOFTMAX, (x,), {"axis": axis})

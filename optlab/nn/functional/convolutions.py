@@ -14,6 +14,7 @@ from optlab.nn.functional.convolution_rules import (
     BIASED_CONVOLUTION,
     CONVOLUTION,
 )
+from optlab.nn.functional.shared import no_name
 
 
 def conv1d(
@@ -163,7 +164,7 @@ def arguments(
     x: Any, weight: Any, bias: Any, groups: Any, data_format: str, name: Any, dims: int, call: str
 ) -> tuple[Tensor, Tensor, Any, bool]:
     """Give x with the channels second, in the dtype of the weights, after checks."""
-    read.no_name(name, call)
+    no_name(name)
     last = read.is_channels_last(data_format, dims, call)
     if not isinstance(weight, Tensor):
         weight = Tensor(as_array(weight))

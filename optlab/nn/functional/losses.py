@@ -1,18 +1,28 @@
-"""Losses, each beside its derivative rule."""
+"""Losses of classes, each beside its derivative rule.
+
+The scores (or logarithms of probabilities) are brought into rows, one a label, whichever axis the
+classes are on; a row's loss is a factor times a weighted sum of the row.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from optlab.autograd.creation import DEFAULT_DTYPE
 from optlab.autograd.operation import rule
+from optlab.autograd.rules.guarded import PRODUCT, product
 from optlab.autograd.rules.indexing import getitem
 from optlab.autograd.tensor import Tensor, apply, raw
-from optlab.backend.arrays import copied
+from optlab.backend.arrays import as_array, constants_beside, copied
 from optlab.backend.ensemble import members_of
 from optlab.nn.functional.activations import LOG_SOFTMAX
-from optlab.nn.functional.shared import scores
+from optlab.nn.functional.shared import check_reduction, no_name, reduced, same_shape, scores
+
+#: What Paddle and PyTorch take where no label is to be ignored: no class has this number.
+NO_CLASS = -100
 
 
 def _picked(x: Any, labels: Any, scale: float) -> Any:
@@ -22,7 +32,13 @@ def _picked(x: Any, labels: Any, scale: float) -> Any:
 
 def _one_hot(g: Any, labels: Any, scale: float, shape: Any) -> Any:
     """Give g * scale at (i, labels[i]) and 0 elsewhere."""
-    return (labels[:, None] == np.arange(shape[1])) * (g * scale)
+    return (labels[:, None] == _classes(labels, shape[1])) * (g * scale)
+
+
+def _classes(labels: Any, count: int) -> Any:
+    """Give 0 ... count - 1, on the device of the labels."""
+    numbers = np.arange(count)
+    return numbers if type(labels) is np.ndarray else constants_beside(labels, numbers)
 
 
 PICKED_SUM = rule(
@@ -31,19 +47,151 @@ PICKED_SUM = rule(
 )  # fmt: skip
 
 
-def cross_entropy(input: Any, label: Any, reduction: str = "mean") -> Tensor:
-    r"""Give the cross entropy of softmax(input) against integer labels.
+def _picked_rows(x: Any, labels: Any, factors: Any, smoothing: float) -> Any:
+    """Give f[i] ((1 - s) x[i, labels[i]] + s mean(x[i])), and 0 where f[i] is 0."""
+    picked = getitem(x, (np.arange(len(labels)), labels))
+    if smoothing:
+        picked = (1 - smoothing) * picked + smoothing * np.mean(x, axis=-1)
+    return product(factors, picked)
 
-    .. math:: -\log \frac{e^{x_{i, l_i}}}{\sum_j e^{x_{ij}}}
+
+def _spread_rows(g: Any, labels: Any, factors: Any, smoothing: float, shape: Any) -> Any:
+    chosen = labels[:, None] == _classes(labels, shape[1])
+    if smoothing:
+        chosen = np.where(chosen, 1 - smoothing + smoothing / shape[1], smoothing / shape[1])
+    spread = chosen * (g * factors)[:, None]
+    return spread.astype(g.dtype) if spread.dtype != g.dtype else spread
+
+
+PICKED_ROWS = rule(
+    _picked_rows,
+    lambda g, x_shape, labels, factors, smoothing: _spread_rows(
+        g, labels, factors, smoothing, x_shape
+    ),
+    inputs="x",
+    static="labels factors smoothing",
+)
+
+
+def cross_entropy(
+    input: Any,
+    label: Any,
+    weight: Any = None,
+    ignore_index: int = NO_CLASS,
+    reduction: str = "mean",
+    soft_label: bool = False,
+    axis: int = -1,
+    use_softmax: bool = True,
+    label_smoothing: float = 0.0,
+    name: None = None,
+) -> Tensor:
+    r"""Give the cross entropy of softmax(input) against labels.
+
+    .. math:: -w_{l_i} \log \frac{e^{x_{i, l_i}}}{\sum_j e^{x_{ij}}} \quad\text{or}\quad
+        -\Big(\sum_j w_j q_{ij}\Big) \sum_j q_{ij} \log \frac{e^{x_{ij}}}{\sum_k e^{x_{ik}}}
+
+    for labels l, which are classes, and soft labels q, which are probabilities of all classes.
 
     Parameters
     ----------
-    input : Tensor of shape [N, C]
+    input : Tensor of shape [N, C] or [N, ..., C]
         Scores before the softmax.
-    label : array or Tensor of integers, of shape [N] or [N, 1]
-        The right class of each row, from 0 to C - 1.
+    label : array or Tensor
+        The right class of each row, from 0 to C - 1: integers of the shape of `input` without the
+        axis of the classes, or with 1 in its place. With `soft_label`, of the shape of `input`.
+    weight : array, shape [C], optional
+        What a row of each class counts.
+    ignore_index : int
+        Rows with this label count nothing.
     reduction : {'mean', 'sum', 'none'}
-        What to do with the N values.
+        What to do with the losses of the rows. The mean is their sum by the sum of their weights;
+        if all rows are ignored, it is 0.
+    soft_label : bool
+        Whether `label` holds probabilities.
+    axis : int
+        Which axis of `input` counts the classes.
+    use_softmax : bool
+        False: `input` holds probabilities already.
+    label_smoothing : float
+        Replace each label q by (1 - s) q + s / C.
+
+    Returns
+    -------
+    Tensor
+        One number; with 'none', of the shape of `label`, with 1 for the classes of a soft label.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, or a label is outside 0 ... C - 1.
+    TypeError
+        If the labels are not integers.
+
+    Notes
+    -----
+    Weights of smoothed and soft labels are Paddle's: one for each row. (PyTorch weighs each term
+    of the sum over classes.) Label smoothing: Szegedy et al. 2016.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> loss = ol.nn.functional.cross_entropy
+    >>> round(loss(ol.zeros([2, 10]), ol.to_tensor([3, 7])).item(), 4)
+    2.3026
+    >>> round(loss(ol.to_tensor([[2.0, 0.0]]), [[0.5, 0.5]], soft_label=True).item(), 4)
+    1.1269
+    """
+    input = scores(input)
+    if reduction not in ("mean", "sum", "none"):
+        check_reduction(reduction)
+    if not input.ndim:
+        raise ValueError("cross_entropy takes scores with an axis of classes; got one number.")
+    if name is not None:
+        no_name(name)
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"label_smoothing lies from 0 to 1; got {label_smoothing!r}.")
+    at = _class_axis(axis, input, "cross_entropy")
+    if soft_label:
+        return _soft(
+            input, label, weight, ignore_index, reduction, at, use_softmax, label_smoothing
+        )
+    labels, shape, skips = _checked_labels(
+        raw(label), input.data, at, ignore_index, "cross_entropy"
+    )
+    if not use_softmax:
+        return _of_probabilities(
+            input, labels, shape, weight, ignore_index, reduction, at, label_smoothing
+        )
+    rows = _in_rows(input, at)
+    log_probability = apply(LOG_SOFTMAX, (rows,), {"axis": -1})
+    if weight is None and not skips and not label_smoothing:
+        return _plain(log_probability, labels, shape, reduction)
+    return _weighted(
+        log_probability, labels, shape, weight, ignore_index, reduction, label_smoothing
+    )
+
+
+def nll_loss(
+    input: Any,
+    label: Any,
+    weight: Any = None,
+    ignore_index: int = NO_CLASS,
+    reduction: str = "mean",
+    name: None = None,
+) -> Tensor:
+    """Give minus the logarithm of the probability of each label.
+
+    Parameters
+    ----------
+    input : Tensor of shape [N, C] or [N, C, ...]
+        Logarithms of probabilities, as `log_softmax` gives them, with the classes on axis 1.
+    label : array or Tensor of integers, shape [N] or [N, ...]
+    weight : array, shape [C], optional
+        What each class counts.
+    ignore_index : int
+        Rows with this label count nothing.
+    reduction : {'mean', 'sum', 'none'}
+        The mean is the sum by the sum of the weights.
 
     Raises
     ------
@@ -54,44 +202,255 @@ def cross_entropy(input: Any, label: Any, reduction: str = "mean") -> Tensor:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import optlab as ol
-    >>> round(ol.nn.functional.cross_entropy(ol.zeros([2, 10]), ol.to_tensor([3, 7])).item(), 4)
-    2.3026
+    >>> log_probability = np.log(ol.to_tensor([[0.5, 0.5], [0.25, 0.75]]))
+    >>> np.round(ol.nn.functional.nll_loss(log_probability, [0, 1], reduction="none"), 4)
+    Tensor([0.6931, 0.2877], dtype=float32)
     """
+    no_name(name)
     input = scores(input)
-    labels = _checked_labels(raw(label), input.shape)
-    log_probability = apply(LOG_SOFTMAX, (input,), {"axis": -1})
+    check_reduction(reduction)
+    if input.ndim < 2:
+        raise ValueError(f"nll_loss takes input of shape [N, C, ...]; got shape {input.shape}.")
+    labels, shape, skips = _checked_labels(raw(label), input.data, 1, ignore_index, "nll_loss")
+    rows = _in_rows(input, 1)
+    if weight is None and not skips:
+        return _plain(rows, labels, shape, reduction)
+    return _weighted(rows, labels, shape, weight, ignore_index, reduction, 0.0)
+
+
+def _plain(log_probability: Any, labels: Any, shape: Any, reduction: str) -> Tensor:
+    """Give the loss where every row counts the same."""
     if reduction == "none":
-        return -log_probability[np.arange(len(labels)), labels]
-    if reduction not in ("mean", "sum"):
-        raise ValueError(f"reduction must be 'mean', 'sum' or 'none'; got {reduction!r}.")
+        losses: Tensor = -log_probability[np.arange(len(labels)), labels]
+        return losses if losses.shape == shape else losses.reshape(shape)
     scale = -1.0 / len(labels) if reduction == "mean" else -1.0
     return apply(PICKED_SUM, (log_probability,), {"labels": labels, "scale": scale})
 
 
-def _checked_labels(labels: Any, shape: tuple[int, ...]) -> Any:
-    """Give the labels with shape [N], after checks that speak of the user's own shapes."""
-    labels = copied(labels)  # a copy: the caller may go on writing to his array
-    if len(shape) != 2:
-        raise ValueError(f"cross_entropy takes scores of shape [N, C]; got shape {shape}.")
-    if not shape[0]:
-        raise ValueError("cross_entropy got no rows: the batch is empty.")
-    if labels.dtype.kind not in "iu":
+def _weighted(
+    log_probability: Any,
+    labels: Any,
+    shape: Any,
+    weight: Any,
+    ignore_index: int,
+    reduction: str,
+    smoothing: float,
+) -> Tensor:
+    """Give the loss where rows count differently, or labels are smoothed."""
+    labels, counts = _counts(labels, weight, ignore_index, smoothing, log_probability)
+    if reduction == "mean":
+        total = np.add.reduce(counts)
+        counts = counts / (total + (total == 0))
+    static = {"labels": labels, "factors": -counts, "smoothing": float(smoothing)}
+    losses = apply(PICKED_ROWS, (log_probability,), static)
+    return losses.reshape(shape) if reduction == "none" else np.sum(losses)
+
+
+def _counts(labels: Any, weight: Any, ignore_index: int, smoothing: float, x: Any) -> Any:
+    """Give the labels, with 0 for those ignored, and what each row counts."""
+    present = labels != ignore_index
+    labels = np.where(present, labels, 0)
+    counts = present.astype(x.dtype)
+    if weight is not None:
+        weights = _checked_weight(weight, x.shape[-1], x.data)
+        of_rows = getitem(weights, labels)
+        if smoothing:
+            of_rows = (1 - smoothing) * of_rows + smoothing * np.mean(weights)
+        counts = counts * of_rows
+    return labels, counts
+
+
+def _of_probabilities(
+    input: Any,
+    labels: Any,
+    shape: Any,
+    weight: Any,
+    ignore_index: int,
+    reduction: str,
+    at: int,
+    smoothing: float,
+) -> Tensor:
+    """Give the loss of probabilities; without smoothing only those of the labels are looked at."""
+    rows = _in_rows(input, at)
+    if smoothing:
+        return _weighted(np.log(rows), labels, shape, weight, ignore_index, reduction, smoothing)
+    labels, counts = _counts(labels, weight, ignore_index, 0.0, rows)
+    picked = rows[np.arange(len(labels)), labels]
+    losses: Tensor = -counts * np.log(np.where(counts == 0, 1.0, picked))
+    if reduction == "mean":
+        total = np.add.reduce(counts)
+        return np.sum(losses) / (total + (total == 0))  # type: ignore[no-any-return]
+    return np.sum(losses) if reduction == "sum" else losses.reshape(shape)
+
+
+def _soft(
+    input: Any,
+    label: Any,
+    weight: Any,
+    ignore_index: int,
+    reduction: str,
+    at: int,
+    use_softmax: bool,
+    smoothing: float,
+) -> Tensor:
+    """Give the loss against probabilities of all classes."""
+    if ignore_index != NO_CLASS:
+        raise ValueError(
+            "cross_entropy: ignore_index names a class to ignore, but soft labels are "
+            f"probabilities of all classes; got ignore_index={ignore_index!r}."
+        )
+    q = label if isinstance(label, Tensor) else Tensor(copied(label))
+    same_shape("cross_entropy with soft_label=True", input=input, label=q)
+    q = q if q.dtype == input.dtype else q.astype(input.dtype)
+    if smoothing:
+        q = (1 - smoothing) * q + smoothing / input.shape[at]
+    log_probability = apply(LOG_SOFTMAX, (input,), {"axis": at}) if use_softmax else np.log(input)
+    losses = -np.sum(apply(PRODUCT, (q, log_probability)), axis=at, keepdims=True)
+    if weight is None:
+        return reduced(losses, reduction)
+    weights = _checked_weight(weight, input.shape[at], input.data)
+    weights = weights.reshape((-1,) + (1,) * (input.ndim - 1 - at))
+    counts = np.sum(q * weights, axis=at, keepdims=True)
+    losses = losses * counts
+    if reduction != "mean":
+        return reduced(losses, reduction)
+    total = np.sum(counts)
+    return np.sum(losses) / (total + (total == 0))  # type: ignore[no-any-return]
+
+
+def _class_axis(axis: int, input: Any, function: str) -> int:
+    if not -input.ndim <= axis < input.ndim:
+        raise ValueError(f"{function} got axis={axis!r} for scores of shape {input.shape}.")
+    return axis % input.ndim  # type: ignore[no-any-return]
+
+
+def _in_rows(x: Any, at: int) -> Any:
+    """Give the array with the classes last and all other axes as one."""
+    if at != x.ndim - 1:
+        x = np.moveaxis(x, at, -1)
+    return x if x.ndim == 2 else x.reshape((-1, x.shape[-1]))
+
+
+def _checked_weight(weight: Any, classes: int, x: Any) -> Any:
+    if isinstance(weight, Tensor) and weight.node is not None:
         raise TypeError(
-            f"cross_entropy takes integer labels; got dtype {labels.dtype}. "
-            "Convert them with .astype('int64')."
+            "weight: the weights of the classes are constants here; give weight.detach()."
         )
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.shape != shape[:1]:
+    weights = as_array(raw(weight))
+    if weights.shape != (classes,):
         raise ValueError(
-            f"cross_entropy got scores of shape {shape} and labels of shape {labels.shape}: "
-            f"there must be one label for each of the {shape[0]} rows."
+            f"weight must have one number for each of the {classes} classes; got shape "
+            f"{weights.shape}."
         )
+    return constants_beside(x, weights).astype(x.dtype)
+
+
+def _checked_labels(
+    labels: Any, x: Any, at: int, ignore_index: int, function: str
+) -> tuple[Any, tuple[int, ...], bool]:
+    """Give the labels in one row, their own shape, and whether some are to be ignored.
+
+    The checks speak of the user's own shapes.
+    """
+    labels = copied(labels)  # a copy: the caller may go on writing to his array
+    shape = x.shape
+    rest = (*shape[:at], *shape[at + 1 :])
+    rows = math.prod(rest)
+    if not rows or not shape[at]:
+        raise ValueError(f"{function} got no rows: the batch is empty.")
+    if labels.dtype.kind not in "iu":
+        hint = (
+            "For probabilities of all classes write soft_label=True."
+            if labels.shape == shape and function == "cross_entropy"
+            else "Convert them with .astype('int64')."
+        )
+        raise TypeError(f"{function} takes integer labels; got dtype {labels.dtype}. {hint}")
+    own = labels.shape
+    if own not in (rest, (*shape[:at], 1, *shape[at + 1 :])):
+        raise ValueError(
+            f"{function} got scores of shape {shape} and labels of shape {own}: "
+            f"there must be one label for each of the {rows} rows."
+        )
+    if labels.ndim != 1:
+        labels = labels.reshape(-1)
+    if type(x) is not np.ndarray:
+        labels = constants_beside(x, labels)
     lowest, highest = (int(limit(members_of(labels))) for limit in (np.min, np.max))
-    if lowest < 0 or highest >= shape[1]:
-        raise ValueError(
-            f"labels must lie in 0 ... {shape[1] - 1} for {shape[1]} classes; "
-            f"got {lowest} ... {highest}."
-        )
-    return labels
+    skips = lowest <= ignore_index <= highest
+    classes = shape[at]
+    if lowest < 0 or highest >= classes:
+        if skips:
+            kept = members_of(np.where(labels == ignore_index, 0, labels))
+            lowest, highest = int(np.min(kept)), int(np.max(kept))
+        if lowest < 0 or highest >= classes:
+            ignored = f", or be ignore_index={ignore_index}" if skips else ""
+            raise ValueError(
+                f"labels must lie in 0 ... {classes - 1} for {classes} classes{ignored}; "
+                f"got {lowest} ... {highest}."
+            )
+    return labels, own, skips
+
+
+def one_hot(x: Any, num_classes: int = -1, name: None = None) -> Tensor:
+    """Give float32 vectors that are 1 at the given class and 0 elsewhere.
+
+    Parameters
+    ----------
+    x : array or Tensor of integers
+    num_classes : int
+        The length of the vectors; -1 for one more than the largest class.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `x` holds no integers, or one outside 0 ... num_classes - 1.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.one_hot([1, 0], 3)
+    Tensor([[0., 1., 0.],
+            [1., 0., 0.]], dtype=float32)
+    """
+    no_name(name)
+    labels = as_array(raw(x))
+    if labels.dtype.kind not in "iu":
+        raise TypeError(f"one_hot takes integers; got dtype {labels.dtype}.")
+    values = members_of(labels)
+    if num_classes == -1:
+        num_classes = int(np.max(values)) + 1 if values.size else 1
+    if values.size and not 0 <= int(np.min(values)) <= int(np.max(values)) < num_classes:
+        raise ValueError(f"one_hot: classes must lie in 0 ... {num_classes - 1}.")
+    hot = labels[..., None] == constants_beside(labels, np.arange(num_classes))
+    return Tensor(hot.astype(DEFAULT_DTYPE))
+
+
+def label_smooth(
+    label: Any, prior_dist: Any = None, epsilon: float = 0.1, name: None = None
+) -> Tensor:
+    r"""Give :math:`(1 - \varepsilon)\, q + \varepsilon\, u` for probabilities q of classes.
+
+    Parameters
+    ----------
+    label : Tensor or array, shape [..., C]
+    prior_dist : array, shape [1, C], optional
+        The distribution u; by default 1 / C for each class.
+    epsilon : float
+        From 0 to 1.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.label_smooth(ol.to_tensor([1.0, 0.0]))
+    Tensor([0.95, 0.05], dtype=float32)
+    """
+    no_name(name)
+    if not 0 <= epsilon <= 1:
+        raise ValueError(f"label_smooth takes epsilon from 0 to 1; got {epsilon!r}.")
+    label = scores(label)
+    if prior_dist is None:
+        return (1 - epsilon) * label + epsilon / label.shape[-1]  # type: ignore[no-any-return]
+    prior = scores(prior_dist).astype(label.dtype)
+    return (1 - epsilon) * label + epsilon * prior  # type: ignore[no-any-return]

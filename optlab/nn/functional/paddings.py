@@ -11,6 +11,7 @@ from optlab.autograd.rules.padding import PAD
 from optlab.autograd.tensor import Tensor, apply
 from optlab.backend.arrays import as_array, as_float
 from optlab.nn.functional import windows as read
+from optlab.nn.functional.shared import no_name
 
 #: The modes, with NumPy's names for them.
 MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -69,7 +70,7 @@ def pad(
     >>> ol.nn.functional.pad(x, [2, 0], mode="reflect")
     Tensor([[[3., 2., 1., 2., 3.]]], dtype=float32)
     """
-    read.no_name(name, "pad")
+    no_name(name)
     if not isinstance(x, Tensor):
         x = Tensor(as_array(x))
     if mode not in MODES:

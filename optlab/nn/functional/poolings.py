@@ -10,7 +10,7 @@ from optlab.autograd.tensor import Tensor, apply
 from optlab.backend.arrays import as_float
 from optlab.nn.functional import windows as read
 from optlab.nn.functional.pooling_rules import AVERAGE_POOL, MAX_POOL, max_places
-from optlab.nn.functional.shared import scores
+from optlab.nn.functional.shared import no_name, scores
 
 
 def max_pool1d(
@@ -256,7 +256,7 @@ def avg_pool3d(
 
 def entered(x: Any, data_format: str, name: Any, dims: int, call: str) -> tuple[Tensor, bool]:
     """Give x with its channels second, after checks."""
-    read.no_name(name, call)
+    no_name(name)
     last = read.is_channels_last(data_format, dims, call)
     x = scores(x)
     read.check_axes(x, dims, data_format, call)

@@ -10,7 +10,7 @@ import numpy as np
 from optlab.autograd.tensor import Tensor, apply
 from optlab.nn.functional import windows as read
 from optlab.nn.functional.convolution_rules import FOLDED, UNFOLDED
-from optlab.nn.functional.shared import scores
+from optlab.nn.functional.shared import no_name, scores
 
 
 def unfold(
@@ -60,7 +60,7 @@ def unfold(
              [3., 4., 6., 7.],
              [4., 5., 7., 8.]]], dtype=float32)
     """
-    read.no_name(name, "unfold")
+    no_name(name)
     x = scores(x)
     read.check_axes(x, 2, "NCHW", "unfold")
     static, _ = _patches(x.shape[2:], kernel_sizes, strides, paddings, dilations, "unfold")
@@ -108,7 +108,7 @@ def fold(
               [2., 4., 2.],
               [1., 2., 1.]]]], dtype=float32)
     """
-    read.no_name(name, "fold")
+    no_name(name)
     x = scores(x)
     size = read.per_axis(output_sizes, 2, "output_sizes", "fold")
     static, count = _patches(size, kernel_sizes, strides, paddings, dilations, "fold")
@@ -224,7 +224,7 @@ def pixel_unshuffle(
 
 def _shuffled(x: Any, factor: Any, data_format: str, name: Any, call: str) -> Any:
     """Give x with its channels second, where they were, and the factor."""
-    read.no_name(name, call)
+    no_name(name)
     last = read.is_channels_last(data_format, 2, call)
     x = scores(x)
     read.check_axes(x, 2, data_format, call)

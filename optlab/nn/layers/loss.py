@@ -6,16 +6,36 @@ from typing import Any
 
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
+from optlab.nn.functional.losses import NO_CLASS
+from optlab.nn.functional.shared import check_reduction
 from optlab.nn.layer import Layer
 
 
 class CrossEntropyLoss(Layer):
-    """Give the cross entropy of softmax(input) against integer labels.
+    """Give the cross entropy of softmax(input) against labels.
 
     Parameters
     ----------
+    weight : array, shape [C], optional
+        What a row of each class counts.
+    ignore_index : int
+        Rows with this label count nothing.
     reduction : {'mean', 'sum', 'none'}
         What to do with the values of the rows.
+    soft_label : bool
+        Whether labels are probabilities of all classes.
+    axis : int
+        Which axis of the input counts the classes.
+    use_softmax : bool
+        False: the input holds probabilities already.
+    label_smoothing : float
+        Replace each label q by (1 - s) q + s / C.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.cross_entropy : the formula, shapes and errors.
 
     Examples
     --------
@@ -25,11 +45,76 @@ class CrossEntropyLoss(Layer):
     2.3026
     """
 
-    def __init__(self, reduction: str = "mean") -> None:
-        if reduction not in ("mean", "sum", "none"):
-            raise ValueError(f"reduction must be 'mean', 'sum' or 'none'; got {reduction!r}.")
-        self.reduction = reduction
+    def __init__(
+        self,
+        weight: Any = None,
+        ignore_index: int = NO_CLASS,
+        reduction: str = "mean",
+        soft_label: bool = False,
+        axis: int = -1,
+        use_softmax: bool = True,
+        label_smoothing: float = 0.0,
+        name: str | None = None,
+    ) -> None:
+        check_reduction(reduction)
+        self._weight = weight
+        self.ignore_index, self.reduction, self.soft_label = ignore_index, reduction, soft_label
+        self.axis, self.use_softmax, self.label_smoothing = axis, use_softmax, label_smoothing
+        self._name = name
 
     def forward(self, input: Any, label: Any) -> Tensor:
         """Give the loss of `input` (scores, [N, C]) against `label` (integers, [N])."""
-        return functional.cross_entropy(input, label, self.reduction)
+        return functional.cross_entropy(
+            input, label, self._weight, self.ignore_index, self.reduction, self.soft_label,
+            self.axis, self.use_softmax, self.label_smoothing,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        """Say the name."""
+        return "" if self._name is None else f"name={self._name!r}"
+
+
+class NLLLoss(Layer):
+    """Give minus the logarithm of the probability of each label.
+
+    Parameters
+    ----------
+    weight : array, shape [C], optional
+        What a row of each class counts.
+    ignore_index : int
+        Rows with this label count nothing.
+    reduction : {'mean', 'sum', 'none'}
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.nll_loss : shapes and errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> log_probability = np.log(ol.to_tensor([[0.5, 0.5]]))
+    >>> round(ol.nn.NLLLoss()(log_probability, [0]).item(), 4)
+    0.6931
+    """
+
+    def __init__(
+        self,
+        weight: Any = None,
+        ignore_index: int = NO_CLASS,
+        reduction: str = "mean",
+        name: str | None = None,
+    ) -> None:
+        check_reduction(reduction)
+        self._weight, self.ignore_index, self.reduction = weight, ignore_index, reduction
+        self._name = name
+
+    def forward(self, input: Any, label: Any) -> Tensor:
+        """Give the loss of `input` (logarithms of probabilities) against `label`."""
+        return functional.nll_loss(input, label, self._weight, self.ignore_index, self.reduction)
+
+    def extra_repr(self) -> str:
+        """Say the name."""
+        return "" if self._name is None else f"name={self._name!r}"

@@ -1,0 +1,320 @@
+"""Activations made of straight pieces and exponentials: ReLU and its relatives.
+
+Each rule stands beside its function. At a corner the derivative is that of the side on which
+PyTorch and Paddle take it: the left one for ReLU and its relatives, 0 at the ends of what is cut
+off.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.operation import rule
+from optlab.autograd.rules.guarded import kept
+from optlab.autograd.tensor import Tensor, apply
+from optlab.nn.functional.shared import channel_axis, no_name, scores
+
+
+def _relu(x: Any) -> Any:
+    return np.maximum(x, 0)
+
+
+RELU = rule(_relu, lambda g, y: g * (y > 0))
+
+
+def relu(x: Any, name: None = None) -> Tensor:
+    r"""Give max(x, 0), element by element; its derivative at 0 is 0.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.relu(ol.to_tensor([-1.0, 2.0]))
+    Tensor([0., 2.], dtype=float32)
+    """
+    if name is not None:
+        no_name(name)
+    return apply(RELU, (x,))
+
+
+# What lies outside an interval is cut off.
+
+
+def _cut(x: Any, low: float, high: float) -> Any:
+    return np.minimum(np.maximum(x, low), high)
+
+
+CUT = rule(
+    _cut, lambda g, y, low, high: kept(g, (y > low) & (y < high)), inputs="x", static="low high"
+)
+
+
+def relu6(x: Any, name: None = None) -> Tensor:
+    """Give min(max(x, 0), 6), element by element; its derivative at 0 and 6 is 0.
+
+    Source: Krizhevsky 2010, "Convolutional deep belief networks on CIFAR-10".
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.relu6(ol.to_tensor([-1.0, 2.0, 7.0]))
+    Tensor([0., 2., 6.], dtype=float32)
+    """
+    no_name(name)
+    return apply(CUT, (scores(x),), {"low": 0.0, "high": 6.0})
+
+
+def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: None = None) -> Tensor:
+    """Cut off what lies outside the interval from `min` to `max`; at its ends the derivative is 0.
+
+    Raises
+    ------
+    ValueError
+        If `min` is greater than `max`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.hardtanh(ol.to_tensor([-2.0, 0.5, 2.0]))
+    Tensor([-1. ,  0.5,  1. ], dtype=float32)
+    """
+    no_name(name)
+    if min > max:
+        raise ValueError(f"hardtanh: min must not exceed max; got min={min!r} and max={max!r}.")
+    return apply(CUT, (scores(x),), {"low": float(min), "high": float(max)})
+
+
+def _hard_sigmoid(x: Any, slope: float, offset: float) -> Any:
+    return np.minimum(np.maximum(slope * x + offset, 0.0), 1.0)
+
+
+HARD_SIGMOID = rule(
+    _hard_sigmoid,
+    lambda g, y, slope: slope * kept(g, (y > 0) & (y < 1)),
+    inputs="x",
+    static="slope offset",
+)
+
+
+def hardsigmoid(x: Any, slope: float = 0.1666667, offset: float = 0.5, name: None = None) -> Tensor:
+    """Give slope * x + offset, cut off below 0 and above 1: a sigmoid of three straight pieces.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.hardsigmoid(ol.to_tensor([-4.0, 0.0, 4.0]))
+    Tensor([0. , 0.5, 1. ], dtype=float32)
+    """
+    no_name(name)
+    return apply(HARD_SIGMOID, (scores(x),), {"slope": float(slope), "offset": float(offset)})
+
+
+def _hard_swish(x: Any) -> Any:
+    return x * (np.minimum(np.maximum(x + 3.0, 0.0), 6.0) / 6.0)
+
+
+HARD_SWISH = rule(
+    _hard_swish,
+    lambda g, x: np.where(np.abs(x) < 3, g * ((2 * x + 3) / 6), kept(g, x >= 3)),
+    inputs="x",
+)
+
+
+def hardswish(x: Any, name: None = None) -> Tensor:
+    """Give x * min(max(x + 3, 0), 6) / 6; its derivative is 0 at -3 and 1 at 3.
+
+    Source: Howard et al. 2019, "Searching for MobileNetV3".
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.hardswish(ol.to_tensor([-4.0, 3.0, 4.0]))
+    Tensor([-0.,  3.,  4.], dtype=float32)
+    """
+    no_name(name)
+    return apply(HARD_SWISH, (scores(x),))
+
+
+# A slope on the left of 0.
+
+
+def _leaky_relu(x: Any, slope: float) -> Any:
+    return np.where(x > 0, x, slope * x)
+
+
+# For a slope of at least 0, the output has the sign of the input.
+LEAKY_RELU = rule(
+    _leaky_relu,
+    lambda g, y, slope: np.where(y > 0, g, slope * g),
+    inputs="x",
+    static="slope",
+)
+
+
+def leaky_relu(x: Any, negative_slope: float = 0.01, name: None = None) -> Tensor:
+    """Give x where it is positive and negative_slope * x elsewhere, at 0 with the latter's slope.
+
+    Source: Maas, Hannun and Ng 2013.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.leaky_relu(ol.to_tensor([-1.0, 2.0]), 0.5)
+    Tensor([-0.5,  2. ], dtype=float32)
+    """
+    no_name(name)
+    x, slope = scores(x), float(negative_slope)
+    if slope < 0:
+        return np.where(x > 0, x, slope * x)  # type: ignore[no-any-return]
+    return apply(LEAKY_RELU, (x,), {"slope": slope})
+
+
+def _prelu(x: Any, weight: Any) -> Any:
+    return np.where(x > 0, x, weight * x)
+
+
+PRELU = rule(
+    _prelu,
+    lambda g, x, weight: np.where(x > 0, g, weight * g),
+    lambda g, x: kept(g * x, x <= 0),
+    inputs="x weight",
+)
+
+
+def prelu(x: Any, weight: Any, data_format: str = "NCHW", name: None = None) -> Tensor:
+    """Give x where it is positive and weight * x elsewhere, with one weight a channel or for all.
+
+    Parameters
+    ----------
+    x : Tensor or array
+    weight : Tensor, shape [1] or [channels]
+    data_format : {'NC', 'NCL', 'NCHW', 'NCDHW', 'NLC', 'NHWC', 'NDHWC'}
+        Where the channels are: on axis 1, or on the last.
+
+    Raises
+    ------
+    ValueError
+        If there are neither one weight nor as many as channels.
+
+    Notes
+    -----
+    Source: He et al. 2015, "Delving deep into rectifiers".
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.prelu(ol.to_tensor([[-1.0, -1.0]]), ol.to_tensor([0.25, 0.5]))
+    Tensor([[-0.25, -0.5 ]], dtype=float32)
+    """
+    no_name(name)
+    x, weight = scores(x), scores(weight)
+    if weight.size > 1:
+        axis = channel_axis(data_format, x.ndim, "prelu")
+        channels = x.shape[axis] if 0 <= axis < x.ndim and x.ndim > 1 else None
+        if weight.shape != (channels,):
+            raise ValueError(
+                f"prelu got x of shape {x.shape} and weight of shape {weight.shape}: give one "
+                f"weight, or one for each of the channels on axis {axis}."
+            )
+        if axis != x.ndim - 1:
+            weight = weight.reshape((-1,) + (1,) * (x.ndim - 1 - axis))
+    else:
+        weight = weight.reshape(())
+    return apply(PRELU, (x, weight))
+
+
+# Exponentials on the left of 0.
+
+
+def _exponential(x: Any, scale: float, alpha: float, width: float) -> Any:
+    left = (scale * alpha) * np.expm1(np.minimum(x, 0.0) / width)
+    return np.where(x > 0, x if scale == 1.0 else scale * x, left)
+
+
+EXPONENTIAL = rule(
+    _exponential,
+    lambda g, y, scale, alpha, width: g * np.where(y > 0, scale, (y + scale * alpha) / width),
+    inputs="x",
+    static="scale alpha width",
+)
+
+
+def elu(x: Any, alpha: float = 1.0, name: None = None) -> Tensor:
+    r"""Give x where it is positive and :math:`\alpha (e^x - 1)` elsewhere.
+
+    Source: Clevert, Unterthiner and Hochreiter 2016.
+
+    Raises
+    ------
+    ValueError
+        If `alpha` is negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> np.round(ol.nn.functional.elu(ol.to_tensor([-1.0, 2.0])), 4)
+    Tensor([-0.6321,  2.    ], dtype=float32)
+    """
+    no_name(name)
+    if alpha < 0:
+        raise ValueError(f"elu takes alpha of at least 0; got {alpha!r}.")
+    static = {"scale": 1.0, "alpha": float(alpha), "width": 1.0}
+    return apply(EXPONENTIAL, (scores(x),), static)
+
+
+def selu(
+    x: Any,
+    scale: float = 1.0507009873554805,
+    alpha: float = 1.6732632423543772,
+    name: None = None,
+) -> Tensor:
+    r"""Give scale * x where x is positive and :math:`scale\,\alpha (e^x - 1)` elsewhere.
+
+    With the given numbers activations keep mean 0 and variance 1 from layer to layer.
+    Source: Klambauer et al. 2017, "Self-normalizing neural networks".
+
+    Raises
+    ------
+    ValueError
+        If `scale` is not greater than 1, or `alpha` is negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> np.round(ol.nn.functional.selu(ol.to_tensor([-1.0, 2.0])), 4)
+    Tensor([-1.1113,  2.1014], dtype=float32)
+    """
+    no_name(name)
+    if not scale > 1 or alpha < 0:
+        raise ValueError(
+            f"selu takes scale above 1 and alpha of at least 0; got {scale!r} and {alpha!r}."
+        )
+    static = {"scale": float(scale), "alpha": float(alpha), "width": 1.0}
+    return apply(EXPONENTIAL, (scores(x),), static)
+
+
+def celu(x: Any, alpha: float = 1.0, name: None = None) -> Tensor:
+    r"""Give x where it is positive and :math:`\alpha (e^{x/\alpha} - 1)` elsewhere: smooth at 0.
+
+    Source: Barron 2017, "Continuously differentiable exponential linear units".
+
+    Raises
+    ------
+    ValueError
+        If `alpha` is 0 or negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> np.round(ol.nn.functional.celu(ol.to_tensor([-1.0, 2.0]), 2.0), 4)
+    Tensor([-0.7869,  2.    ], dtype=float32)
+    """
+    no_name(name)
+    if not alpha > 0:
+        raise ValueError(f"celu takes alpha greater than 0; got {alpha!r}.")
+    static = {"scale": 1.0, "alpha": float(alpha), "width": float(alpha)}
+    return apply(EXPONENTIAL, (scores(x),), static)
