@@ -19,7 +19,8 @@ from tests.nn.cases import CASES, Case
 ALL = pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.label)
 #: The files whose operations the cases must reach.
 FILES = [
-    "activations", "elementwise_losses", "error_function", "losses", "rectifiers", "shrinkages",
+    "activations", "convolution_rules", "elementwise_losses", "error_function", "losses",
+    "pooling_rules", "rectifiers", "shrinkages",
 ]  # fmt: skip
 
 

@@ -6,7 +6,6 @@ from optlab.nn.functional.activations import (
     log_softmax,
     maxout,
     mish,
-    relu,
     sigmoid,
     silu,
     softmax,

@@ -147,6 +147,6 @@ def zeropad2d(x: Any, padding: Any, data_format: str = "NCHW", name: None = None
     Tensor([[[[0., 1., 1.],
               [0., 0., 0.]]]], dtype=float32)
     """
-    read.no_name(name, "zeropad2d")
+    no_name(name)
     sides = read.per_axis(padding, 4, "padding", "zeropad2d", least=0)
     return pad(x, list(sides), "constant", 0.0, data_format)

@@ -38,32 +38,6 @@ def channels_back(y: Any, last: bool) -> Any:
     return _numpy.moveaxis(y, 1, -1) if last else y
 
 
-def is_channels_last(data_format: Any, dims: int, call: str) -> bool:
-    """Read a data format for `dims` axes of space."""
-    first, last = FORMATS[dims]
-    if data_format not in (first, last):
-        raise ValueError(f"{call} takes data_format={first!r} or {last!r}; got {data_format!r}.")
-    return bool(data_format == last)
-
-
-def channels_second(x: Any, last: bool) -> Any:
-    """Move the channels of `x` from the last place to the second, if that is where they are."""
-    return _numpy.moveaxis(x, -1, 1) if last else x
-
-
-def channels_back(y: Any, last: bool) -> Any:
-    """Move the channels of a result to where those of the input were."""
-    return _numpy.moveaxis(y, 1, -1) if last else y
-
-
-def no_name(name: Any, call: str) -> None:
-    """Refuse a name: nothing here would keep it."""
-    if name is not None:
-        raise TypeError(
-            f"{call} keeps no name={name!r}: results have none here. Leave the argument out."
-        )
-
-
 def check_axes(x: Any, dims: int, data_format: str, call: str) -> None:
     """Make sure that `x` has an axis for each letter of the format."""
     if x.ndim != dims + 2:

@@ -1,6 +1,6 @@
 """Calls of the functions of networks, at which everything that a rule must do is checked."""
 
-from tests.nn.cases import activations, losses
+from tests.nn.cases import activations, convolutions, losses, poolings
 from tests.nn.cases.table import CASES, Case
 
-__all__ = ["CASES", "Case", "activations", "losses"]
+__all__ = ["CASES", "Case", "activations", "convolutions", "losses", "poolings"]
