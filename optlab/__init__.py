@@ -73,6 +73,8 @@ _NAMES = {
     "vmap": "optlab.autograd:vmap",
     # training, watching, comparing
     "Parameter": "optlab.nn:Parameter",
+    "ParamAttr": "optlab.nn:ParamAttr",
+    "create_parameter": "optlab.nn:create_parameter",
     "record": "optlab.trace:record",
     "compare": "optlab.lab:compare",
     "sweep": "optlab.lab:sweep",

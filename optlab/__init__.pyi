@@ -47,7 +47,9 @@ from optlab.backend.random import seed as seed
 from optlab.lab import compare as compare
 from optlab.lab import problems as problems
 from optlab.lab import sweep as sweep
+from optlab.nn import ParamAttr as ParamAttr
 from optlab.nn import Parameter as Parameter
+from optlab.nn import create_parameter as create_parameter
 from optlab.optimizer import regularizer as regularizer
 from optlab.trace import record as record
 from optlab.viz.explorer import explore as explore

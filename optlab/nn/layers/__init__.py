@@ -1,7 +1,97 @@
 """The layers; the files are named by subject."""
 
-from optlab.nn.layers.activation import ReLU, Tanh
+from optlab.nn.layers.activation import (
+    GELU,
+    GLU,
+    LogSigmoid,
+    LogSoftmax,
+    Maxout,
+    Mish,
+    Sigmoid,
+    Silu,
+    Softmax,
+    Softmax2D,
+    Softplus,
+    Softsign,
+    Swish,
+    Tanh,
+)
+from optlab.nn.layers.elementwise_loss import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    HingeEmbeddingLoss,
+    HuberLoss,
+    KLDivLoss,
+    L1Loss,
+    MarginRankingLoss,
+    MSELoss,
+    SmoothL1Loss,
+    SoftMarginLoss,
+)
+from optlab.nn.layers.hard import (
+    Hardshrink,
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
+    Softshrink,
+    Tanhshrink,
+    ThresholdedReLU,
+)
 from optlab.nn.layers.linear import Linear
-from optlab.nn.layers.loss import CrossEntropyLoss
+from optlab.nn.layers.loss import (
+    CrossEntropyLoss,
+    NLLLoss,
+)
+from optlab.nn.layers.rectifier import (
+    CELU,
+    ELU,
+    SELU,
+    LeakyReLU,
+    PReLU,
+    ReLU,
+    ReLU6,
+)
 
-__all__ = ["CrossEntropyLoss", "Linear", "ReLU", "Tanh"]
+__all__ = [
+    "CELU",
+    "ELU",
+    "GELU",
+    "GLU",
+    "SELU",
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "CrossEntropyLoss",
+    "Hardshrink",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "HingeEmbeddingLoss",
+    "HuberLoss",
+    "KLDivLoss",
+    "L1Loss",
+    "LeakyReLU",
+    "Linear",
+    "LogSigmoid",
+    "LogSoftmax",
+    "MSELoss",
+    "MarginRankingLoss",
+    "Maxout",
+    "Mish",
+    "NLLLoss",
+    "PReLU",
+    "ReLU",
+    "ReLU6",
+    "Sigmoid",
+    "Silu",
+    "SmoothL1Loss",
+    "SoftMarginLoss",
+    "Softmax",
+    "Softmax2D",
+    "Softplus",
+    "Softshrink",
+    "Softsign",
+    "Swish",
+    "Tanh",
+    "Tanhshrink",
+    "ThresholdedReLU",
+]  # fmt: skip

@@ -8,9 +8,9 @@ import numpy as np
 
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
+from optlab.nn.attributes import made, named, needed
 from optlab.nn.initializer import Constant, Initializer, XavierUniform
 from optlab.nn.layer import Layer
-from optlab.nn.parameter import Parameter
 
 
 class Linear(Layer):
@@ -20,10 +20,15 @@ class Linear(Layer):
     ----------
     in_features, out_features : int
         Lengths of the last axis of input and output.
-    bias_attr : bool
-        False leaves the bias out.
-    weight_initializer, bias_initializer : Initializer
-        By default Xavier uniform and zero.
+    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
+        Settings of the parameters: all of them, or a name, or how they start, by default Xavier
+        uniform and zero. ``bias_attr=False`` leaves the bias out.
+    name : str, optional
+        What the names of the parameters start with; by default they are named by their place.
+    weight_initializer, bias_initializer : Initializer, optional
+        How the parameters start where `weight_attr` and `bias_attr` do not say.
+    dtype : str or dtype
+        Of the parameters.
 
     Examples
     --------
@@ -38,26 +43,29 @@ class Linear(Layer):
         self,
         in_features: int,
         out_features: int,
-        bias_attr: bool | None = None,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        name: str | None = None,
         *,
         weight_initializer: Initializer | None = None,
         bias_initializer: Initializer | None = None,
         dtype: Any = "float32",
     ) -> None:
-        for name, length in (("in_features", in_features), ("out_features", out_features)):
+        super().__init__()
+        for argument, length in (("in_features", in_features), ("out_features", out_features)):
             if not isinstance(length, (int, np.integer)) or length < 1:
                 raise ValueError(
-                    f"Linear: {name} must be a whole number of at least 1; got {length!r}."
+                    f"Linear: {argument} must be a whole number of at least 1; got {length!r}."
                 )
-        if bias_attr not in (None, True, False):
-            raise TypeError(f"Linear: bias_attr must be True, False or None; got {bias_attr!r}.")
         self.in_features, self.out_features = in_features, out_features
-        draw = weight_initializer or XavierUniform()
-        self.weight = Parameter(draw((in_features, out_features), dtype))
-        self.bias: Parameter | None = None
-        if bias_attr is not False:
-            start = bias_initializer or Constant(0.0)
-            self.bias = Parameter(start((out_features,), dtype))
+        start = weight_initializer or XavierUniform()
+        weight = made(
+            (in_features, out_features), weight_attr, "weight_attr", dtype, start,
+            named(name, "weight"),
+        )  # fmt: skip
+        self.weight = needed(weight, "Linear", "weight_attr")
+        start = bias_initializer or Constant(0.0)
+        self.bias = made((out_features,), bias_attr, "bias_attr", dtype, start, named(name, "bias"))
 
     def forward(self, x: Any) -> Tensor:
         """Give x W + b."""

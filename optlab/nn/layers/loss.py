@@ -1,4 +1,4 @@
-"""Losses as layers."""
+"""Losses of classes as layers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
 from optlab.nn.functional.losses import NO_CLASS
 from optlab.nn.functional.shared import check_reduction
-from optlab.nn.layer import Layer
+from optlab.nn.layers.shown import Shown
 
 
-class CrossEntropyLoss(Layer):
+class CrossEntropyLoss(Shown):
     """Give the cross entropy of softmax(input) against labels.
 
     Parameters
@@ -57,10 +57,16 @@ class CrossEntropyLoss(Layer):
         name: str | None = None,
     ) -> None:
         check_reduction(reduction)
+        super().__init__(
+            name,
+            ignore_index=ignore_index,
+            reduction=reduction,
+            soft_label=soft_label,
+            axis=axis,
+            use_softmax=use_softmax,
+            label_smoothing=label_smoothing,
+        )
         self._weight = weight
-        self.ignore_index, self.reduction, self.soft_label = ignore_index, reduction, soft_label
-        self.axis, self.use_softmax, self.label_smoothing = axis, use_softmax, label_smoothing
-        self._name = name
 
     def forward(self, input: Any, label: Any) -> Tensor:
         """Give the loss of `input` (scores, [N, C]) against `label` (integers, [N])."""
@@ -69,12 +75,8 @@ class CrossEntropyLoss(Layer):
             self.axis, self.use_softmax, self.label_smoothing,
         )  # fmt: skip
 
-    def extra_repr(self) -> str:
-        """Say the name."""
-        return "" if self._name is None else f"name={self._name!r}"
 
-
-class NLLLoss(Layer):
+class NLLLoss(Shown):
     """Give minus the logarithm of the probability of each label.
 
     Parameters
@@ -108,13 +110,9 @@ class NLLLoss(Layer):
         name: str | None = None,
     ) -> None:
         check_reduction(reduction)
-        self._weight, self.ignore_index, self.reduction = weight, ignore_index, reduction
-        self._name = name
+        super().__init__(name, ignore_index=ignore_index, reduction=reduction)
+        self._weight = weight
 
     def forward(self, input: Any, label: Any) -> Tensor:
         """Give the loss of `input` (logarithms of probabilities) against `label`."""
         return functional.nll_loss(input, label, self._weight, self.ignore_index, self.reduction)
-
-    def extra_repr(self) -> str:
-        """Say the name."""
-        return "" if self._name is None else f"name={self._name!r}"

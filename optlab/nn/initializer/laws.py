@@ -1,8 +1,4 @@
-"""Initial values of parameters.
-
-An initializer is called with a shape and a dtype and gives an array; the fans are those of a weight
-of shape [in, out].
-"""
+"""Initial values that do not depend on the shape of the parameter."""
 
 from __future__ import annotations
 
@@ -98,71 +94,47 @@ class Normal(Initializer):
         return next_key().generator().normal(self.mean, self.std, shape)
 
 
-def _fans(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Give how many inputs and outputs a weight of shape [in, out] has."""
-    return (shape[0], shape[1]) if len(shape) == 2 else (math.prod(shape), math.prod(shape))
+class TruncatedNormal(Initializer):
+    """Normal, drawn again until it lies from `a` to `b`.
 
-
-class XavierUniform(Initializer):
-    r"""Uniform on :math:`\pm\sqrt{6 / (in + out)}`.
-
-    It keeps the variance of activations and gradients about equal across layers of tanh.
-    Source: Glorot and Bengio 2010.
+    Raises
+    ------
+    ValueError
+        If `a` is not less than `b`, or `std` is not positive.
 
     Examples
     --------
-    >>> bool(abs(XavierUniform()((3, 3))).max() <= 1.0)
+    >>> bool(abs(TruncatedNormal(0.0, 1.0, a=-0.5, b=0.5)((100,))).max() <= 0.5)
     True
     """
 
-    def draw(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Draw from the next random key."""
-        bound = math.sqrt(6 / sum(_fans(shape)))
-        return next_key().generator().uniform(-bound, bound, shape)
-
-
-class XavierNormal(Initializer):
-    r"""Normal with standard deviation :math:`\sqrt{2 / (in + out)}`.
-
-    Source: Glorot and Bengio 2010.
-
-    Examples
-    --------
-    >>> XavierNormal()((3, 4)).shape
-    (3, 4)
-    """
+    def __init__(
+        self, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0
+    ) -> None:
+        if not (a < b and std > 0):
+            raise ValueError(
+                f"TruncatedNormal takes a < b and std > 0; got a={a!r}, b={b!r} and std={std!r}."
+            )
+        self.mean, self.std, self.a, self.b = mean, std, a, b
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         """Draw from the next random key."""
-        return next_key().generator().normal(0.0, math.sqrt(2 / sum(_fans(shape))), shape)
-
-
-class KaimingUniform(Initializer):
-    r"""Uniform on :math:`\pm\sqrt{6 / in}`, made for layers of ReLU. Source: He et al. 2015.
-
-    Examples
-    --------
-    >>> bool(abs(KaimingUniform()((6, 3))).max() <= 1.0)
-    True
-    """
-
-    def draw(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Draw from the next random key."""
-        bound = math.sqrt(6 / _fans(shape)[0])
-        return next_key().generator().uniform(-bound, bound, shape)
-
-
-class KaimingNormal(Initializer):
-    r"""Normal with standard deviation :math:`\sqrt{2 / in}`, made for layers of ReLU.
-
-    Source: He et al. 2015.
-
-    Examples
-    --------
-    >>> KaimingNormal()((6, 3)).shape
-    (6, 3)
-    """
-
-    def draw(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Draw from the next random key."""
-        return next_key().generator().normal(0.0, math.sqrt(2 / _fans(shape)[0]), shape)
+        numbers = next_key().generator()
+        low, high = (self.a - self.mean) / self.std, (self.b - self.mean) / self.std
+        inside = (math.erf(high / math.sqrt(2)) - math.erf(low / math.sqrt(2))) / 2
+        nearest = min(max(low, 0.0), high)  # where the density is largest
+        if inside <= 0.25:  # so far out, or so narrow, that even draws are kept more often
+            reach = 40 / max(abs(nearest), 1.0)  # beyond, the density is e^-40 of the largest
+            low, high = max(low, nearest - reach), min(high, nearest + reach)
+        drawn = np.empty(math.prod(shape))
+        missing = np.arange(drawn.size)
+        while missing.size:
+            if inside > 0.25:
+                z = numbers.standard_normal(missing.size)
+                good = (z >= low) & (z <= high)
+            else:
+                z = numbers.uniform(low, high, missing.size)
+                good = numbers.random(missing.size) < np.exp((nearest**2 - z * z) / 2)
+            drawn[missing] = z
+            missing = missing[~good]
+        return np.clip(self.mean + self.std * drawn, self.a, self.b).reshape(shape)

@@ -1,0 +1,29 @@
+"""Initial values of parameters.
+
+An initializer is called with a shape and a dtype and gives an array. The fans, how many inputs and
+outputs a weight has, are read from its shape: [in, out], or [out, in, ...] of a convolution, whose
+kernel multiplies both.
+"""
+
+from optlab.nn.initializer.fans import (
+    KaimingNormal,
+    KaimingUniform,
+    XavierNormal,
+    XavierUniform,
+    calculate_gain,
+)
+from optlab.nn.initializer.laws import (
+    Assign,
+    Constant,
+    Initializer,
+    Normal,
+    TruncatedNormal,
+    Uniform,
+)
+from optlab.nn.initializer.patterns import Bilinear, Dirac, Orthogonal
+
+__all__ = [
+    "Assign", "Bilinear", "Constant", "Dirac", "Initializer", "KaimingNormal", "KaimingUniform",
+    "Normal", "Orthogonal", "TruncatedNormal", "Uniform", "XavierNormal", "XavierUniform",
+    "calculate_gain",
+]  # fmt: skip

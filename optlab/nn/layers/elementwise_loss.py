@@ -1,0 +1,373 @@
+"""Losses of elements as layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optlab.autograd.tensor import Tensor
+from optlab.nn import functional
+from optlab.nn.functional.shared import check_reduction
+from optlab.nn.layers.shown import Shown
+
+KL_REDUCTIONS = ("mean", "batchmean", "sum", "none")
+
+
+class MSELoss(Shown):
+    """Give the squared differences, by default their mean.
+
+    Parameters
+    ----------
+    reduction : {'mean', 'sum', 'none'}
+
+    See Also
+    --------
+    optlab.nn.functional.mse_loss : the formula, shapes and errors.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.MSELoss()(ol.to_tensor([1.0, 2.0]), ol.to_tensor([1.0, 4.0])).item()
+    2.0
+    """
+
+    def __init__(
+        self,
+        reduction: str = "mean",
+    ) -> None:
+        check_reduction(reduction)
+        super().__init__(None, reduction=reduction)
+
+    def forward(self, input: Any, label: Any) -> Tensor:
+        """Give the loss of `input` against `label`."""
+        return functional.mse_loss(input, label, reduction=self.reduction)
+
+
+class L1Loss(Shown):
+    """Give the sizes of the differences, by default their mean.
+
+    Parameters
+    ----------
+    reduction : {'mean', 'sum', 'none'}
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.l1_loss : the formula, shapes and errors.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.L1Loss()(ol.to_tensor([1.0, 2.0]), ol.to_tensor([1.0, 4.0])).item()
+    1.0
+    """
+
+    def __init__(
+        self,
+        reduction: str = "mean",
+        name: str | None = None,
+    ) -> None:
+        check_reduction(reduction)
+        super().__init__(name, reduction=reduction)
+
+    def forward(self, input: Any, label: Any) -> Tensor:
+        """Give the loss of `input` against `label`."""
+        return functional.l1_loss(input, label, reduction=self.reduction)
+
+
+class SmoothL1Loss(Shown):
+    """Give half the square of small differences, and a straight line above.
+
+    Parameters
+    ----------
+    reduction : {'mean', 'sum', 'none'}
+    delta : float
+        From which difference on the loss grows in proportion to it.
+    is_huber : bool
+        False: divide by `delta`, so that the slope above is 1.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.smooth_l1_loss : the formula, shapes and errors.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.SmoothL1Loss()(ol.to_tensor([3.0]), ol.to_tensor([0.0])).item()
+    2.5
+    """
+
+    def __init__(
+        self,
+        reduction: str = "mean",
+        delta: float = 1.0,
+        is_huber: bool = True,
+        name: str | None = None,
+    ) -> None:
+        check_reduction(reduction)
+        super().__init__(name, reduction=reduction, delta=delta, is_huber=is_huber)
+
+    def forward(self, input: Any, label: Any) -> Tensor:
+        """Give the loss of `input` against `label`."""
+        return functional.smooth_l1_loss(
+            input, label, reduction=self.reduction, delta=self.delta, is_huber=self.is_huber
+        )
+
+
+class HuberLoss(Shown):
+    """Give half the square of small differences, and a straight line above: PyTorch's name.
+
+    Parameters
+    ----------
+    reduction : {'mean', 'sum', 'none'}
+    delta : float
+        From which difference on the loss grows in proportion to it.
+
+    See Also
+    --------
+    optlab.nn.functional.huber_loss : the formula, shapes and errors.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.HuberLoss()(ol.to_tensor([3.0]), ol.to_tensor([0.0])).item()
+    2.5
+    """
+
+    def __init__(
+        self,
+        reduction: str = "mean",
+        delta: float = 1.0,
+    ) -> None:
+        check_reduction(reduction)
+        super().__init__(None, reduction=reduction, delta=delta)
+
+    def forward(self, input: Any, label: Any) -> Tensor:
+        """Give the loss of `input` against `label`."""
+        return functional.huber_loss(input, label, reduction=self.reduction, delta=self.delta)
+
+
+class BCELoss(Shown):
+    """Give the cross entropy of probabilities of yes against labels from 0 to 1.
+
+    Parameters
+    ----------
+    weight : array, optional
+        What each element counts.
+    reduction : {'mean', 'sum', 'none'}
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.binary_cross_entropy : the formula, shapes and errors.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.BCELoss()(ol.to_tensor([1.0]), ol.to_tensor([1.0])).item()
+    0.0
+    """
+
+    def __init__(
+        self,
+        weight: Any = None,
+        reduction: str = "mean",
+        name: str | None = None,
+    ) -> None:
+        check_reduction(reduction)
+        super().__init__(name, reduction=reduction)
+        self._weight = weight
+
+    def forward(self, input: Any, label: Any) -> Tensor:
+        """Give the loss of `input` against `label`."""
+        return functional.binary_cross_entropy(
+            input, label, weight=self._weight, reduction=self.reduction
+        )
+
+
+class BCEWithLogitsLoss(Shown):
+    """Give the cross entropy of sigmoid(logit) against labels from 0 to 1.
+
+    Parameters
+    ----------
+    weight : array, optional
+        What each element counts.
+    reduction : {'mean', 'sum', 'none'}
+    pos_weight : array, optional
+        What a positive label counts.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.binary_cross_entropy_with_logits : the formula, and shapes.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.BCEWithLogitsLoss()(ol.to_tensor([-1000.0]), ol.to_tensor([1.0])).item()
+    1000.0
+    """
+
+    def __init__(
+        self,
+        weight: Any = None,
+        reduction: str = "mean",
+        pos_weight: Any = None,
+        name: str | None = None,
+    ) -> None:
+        check_reduction(reduction)
+        super().__init__(name, reduction=reduction)
+        self._weight = weight
+        self._pos_weight = pos_weight
+
+    def forward(self, logit: Any, label: Any) -> Tensor:
+        """Give the loss of `logit` against `label`."""
+        return functional.binary_cross_entropy_with_logits(
+            logit, label, weight=self._weight, reduction=self.reduction, pos_weight=self._pos_weight
+        )
+
+
+class KLDivLoss(Shown):
+    """Give the Kullback-Leibler divergence of logarithms of probabilities from labels.
+
+    Parameters
+    ----------
+    reduction : {'mean', 'batchmean', 'sum', 'none'}
+    log_target : bool
+        Whether labels hold logarithms, too.
+
+    See Also
+    --------
+    optlab.nn.functional.kl_div : the formula, shapes and errors.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.KLDivLoss()(ol.to_tensor([-2.0]), ol.to_tensor([1.0])).item()
+    2.0
+    """
+
+    def __init__(
+        self,
+        reduction: str = "mean",
+        log_target: bool = False,
+    ) -> None:
+        check_reduction(reduction, KL_REDUCTIONS)
+        super().__init__(None, reduction=reduction, log_target=log_target)
+
+    def forward(self, input: Any, label: Any) -> Tensor:
+        """Give the loss of `input` against `label`."""
+        return functional.kl_div(input, label, reduction=self.reduction, log_target=self.log_target)
+
+
+class HingeEmbeddingLoss(Shown):
+    """Give distances of what is alike, and how much is missing to the margin of what is not.
+
+    Parameters
+    ----------
+    margin : float
+        How far apart what is different should be.
+    reduction : {'mean', 'sum', 'none'}
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.hinge_embedding_loss : the formula, shapes and errors.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.HingeEmbeddingLoss()(ol.to_tensor([0.5, 0.25]), ol.to_tensor([1, -1])).item()
+    0.625
+    """
+
+    def __init__(
+        self,
+        margin: float = 1.0,
+        reduction: str = "mean",
+        name: str | None = None,
+    ) -> None:
+        check_reduction(reduction)
+        super().__init__(name, margin=margin, reduction=reduction)
+
+    def forward(self, input: Any, label: Any) -> Tensor:
+        """Give the loss of `input` against `label`."""
+        return functional.hinge_embedding_loss(
+            input, label, margin=self.margin, reduction=self.reduction
+        )
+
+
+class MarginRankingLoss(Shown):
+    """Give how much is missing for the right one of two scores to be larger.
+
+    Parameters
+    ----------
+    margin : float
+        By how much the right one should be larger.
+    reduction : {'mean', 'sum', 'none'}
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.margin_ranking_loss : the formula, shapes and errors.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.MarginRankingLoss()(ol.to_tensor([1.0]), ol.to_tensor([3.0]), ol.to_tensor([1.0])).item()
+    2.0
+    """
+
+    def __init__(
+        self,
+        margin: float = 0.0,
+        reduction: str = "mean",
+        name: str | None = None,
+    ) -> None:
+        check_reduction(reduction)
+        super().__init__(name, margin=margin, reduction=reduction)
+
+    def forward(self, input: Any, other: Any, label: Any) -> Tensor:
+        """Give the loss of `input` against `label`."""
+        return functional.margin_ranking_loss(
+            input, other, label, margin=self.margin, reduction=self.reduction
+        )
+
+
+class SoftMarginLoss(Shown):
+    """Give log(1 + e^(-label * input)) for labels of 1 and -1.
+
+    Parameters
+    ----------
+    reduction : {'mean', 'sum', 'none'}
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.soft_margin_loss : the formula, shapes and errors.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.SoftMarginLoss()(ol.to_tensor([-1000.0]), ol.to_tensor([1.0])).item()
+    1000.0
+    """
+
+    def __init__(
+        self,
+        reduction: str = "mean",
+        name: str | None = None,
+    ) -> None:
+        check_reduction(reduction)
+        super().__init__(name, reduction=reduction)
+
+    def forward(self, input: Any, label: Any) -> Tensor:
+        """Give the loss of `input` against `label`."""
+        return functional.soft_margin_loss(input, label, reduction=self.reduction)

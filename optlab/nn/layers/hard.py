@@ -1,0 +1,208 @@
+"""Activations that cut off or shrink, as layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optlab.autograd.tensor import Tensor
+from optlab.nn import functional
+from optlab.nn.layers.shown import Shown
+
+
+class Hardshrink(Shown):
+    """Give x where its size is above the threshold, and 0 elsewhere.
+
+    Parameters
+    ----------
+    threshold : float
+        At least 0.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.hardshrink : the formula, and its source.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.Hardshrink()(ol.to_tensor([-1.0, 0.3]))
+    Tensor([-1.,  0.], dtype=float32)
+    """
+
+    def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
+        super().__init__(name, threshold=threshold)
+
+    def forward(self, x: Any) -> Tensor:
+        """Give x where its size is above the threshold, and 0 elsewhere."""
+        return functional.hardshrink(x, self.threshold)
+
+
+class Hardsigmoid(Shown):
+    """Give x / 6 + 1 / 2, cut off below 0 and above 1.
+
+    Parameters
+    ----------
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.hardsigmoid : the formula, and its source.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.Hardsigmoid()(ol.to_tensor([-4.0, 0.0]))
+    Tensor([0. , 0.5], dtype=float32)
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+
+    def forward(self, x: Any) -> Tensor:
+        """Give x / 6 + 1 / 2, cut off below 0 and above 1."""
+        return functional.hardsigmoid(x)
+
+
+class Hardswish(Shown):
+    """Give x min(max(x + 3, 0), 6) / 6.
+
+    Parameters
+    ----------
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.hardswish : the formula, and its source.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.Hardswish()(ol.to_tensor([3.0, 4.0]))
+    Tensor([3., 4.], dtype=float32)
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+
+    def forward(self, x: Any) -> Tensor:
+        """Give x min(max(x + 3, 0), 6) / 6."""
+        return functional.hardswish(x)
+
+
+class Hardtanh(Shown):
+    """Cut off what lies outside an interval.
+
+    Parameters
+    ----------
+    min, max : float
+        The ends of the interval outside of which x is cut off.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.hardtanh : the formula, and its source.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.Hardtanh()(ol.to_tensor([-2.0, 0.5]))
+    Tensor([-1. ,  0.5], dtype=float32)
+    """
+
+    def __init__(self, min: float = -1.0, max: float = 1.0, name: str | None = None) -> None:
+        super().__init__(name, min=min, max=max)
+
+    def forward(self, x: Any) -> Tensor:
+        """Cut off what lies outside an interval."""
+        return functional.hardtanh(x, self.min, self.max)
+
+
+class Softshrink(Shown):
+    """Bring x nearer to 0 by the threshold, at most to 0.
+
+    Parameters
+    ----------
+    threshold : float
+        At least 0.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.softshrink : the formula, and its source.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.Softshrink()(ol.to_tensor([-1.0, 0.3]))
+    Tensor([-0.5,  0. ], dtype=float32)
+    """
+
+    def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
+        super().__init__(name, threshold=threshold)
+
+    def forward(self, x: Any) -> Tensor:
+        """Bring x nearer to 0 by the threshold, at most to 0."""
+        return functional.softshrink(x, self.threshold)
+
+
+class Tanhshrink(Shown):
+    """Give x - tanh(x).
+
+    Parameters
+    ----------
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.tanhshrink : the formula, and its source.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.Tanhshrink()(ol.to_tensor([0.0, 1000.0]))
+    Tensor([  0., 999.], dtype=float32)
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+
+    def forward(self, x: Any) -> Tensor:
+        """Give x - tanh(x)."""
+        return functional.tanhshrink(x)
+
+
+class ThresholdedReLU(Shown):
+    """Give x where it is above the threshold, and a fixed value elsewhere.
+
+    Parameters
+    ----------
+    threshold : float
+        Above which x stays.
+    value : float
+        What is given elsewhere.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.thresholded_relu : the formula, and its source.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.ThresholdedReLU()(ol.to_tensor([0.5, 2.0]))
+    Tensor([0., 2.], dtype=float32)
+    """
+
+    def __init__(self, threshold: float = 1.0, value: float = 0.0, name: str | None = None) -> None:
+        super().__init__(name, threshold=threshold, value=value)
+
+    def forward(self, x: Any) -> Tensor:
+        """Give x where it is above the threshold, and a fixed value elsewhere."""
+        return functional.thresholded_relu(x, self.threshold, self.value)

@@ -1,0 +1,241 @@
+"""ReLU and its relatives as layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optlab.autograd.tensor import Tensor
+from optlab.nn import functional
+from optlab.nn.attributes import made, named, needed
+from optlab.nn.initializer import Constant
+from optlab.nn.layer import Layer
+from optlab.nn.layers.shown import Shown
+
+
+class CELU(Shown):
+    """Give x where it is positive and alpha (e^(x / alpha) - 1) elsewhere: smooth at 0.
+
+    Parameters
+    ----------
+    alpha : float
+        How deep the left side goes; greater than 0.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.celu : the formula, and its source.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.CELU()(ol.to_tensor([-100.0, 2.0]))
+    Tensor([-1.,  2.], dtype=float32)
+    """
+
+    def __init__(self, alpha: float = 1.0, name: str | None = None) -> None:
+        super().__init__(name, alpha=alpha)
+
+    def forward(self, x: Any) -> Tensor:
+        """Give x where it is positive and alpha (e^(x / alpha) - 1) elsewhere."""
+        return functional.celu(x, self.alpha)
+
+
+class ELU(Shown):
+    """Give x where it is positive and alpha (e^x - 1) elsewhere.
+
+    Parameters
+    ----------
+    alpha : float
+        How deep the left side goes; at least 0.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.elu : the formula, and its source.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.ELU()(ol.to_tensor([-100.0, 2.0]))
+    Tensor([-1.,  2.], dtype=float32)
+    """
+
+    def __init__(self, alpha: float = 1.0, name: str | None = None) -> None:
+        super().__init__(name, alpha=alpha)
+
+    def forward(self, x: Any) -> Tensor:
+        """Give x where it is positive and alpha (e^x - 1) elsewhere."""
+        return functional.elu(x, self.alpha)
+
+
+class LeakyReLU(Shown):
+    """Give x where it is positive and negative_slope * x elsewhere.
+
+    Parameters
+    ----------
+    negative_slope : float
+        The slope on the left of 0.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.leaky_relu : the formula, and its source.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.LeakyReLU(0.5)(ol.to_tensor([-1.0, 2.0]))
+    Tensor([-0.5,  2. ], dtype=float32)
+    """
+
+    def __init__(self, negative_slope: float = 0.01, name: str | None = None) -> None:
+        super().__init__(name, negative_slope=negative_slope)
+
+    def forward(self, x: Any) -> Tensor:
+        """Give x where it is positive and negative_slope * x elsewhere."""
+        return functional.leaky_relu(x, self.negative_slope)
+
+
+class ReLU(Shown):
+    """Give max(x, 0).
+
+    Parameters
+    ----------
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.relu : the formula, and its source.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.ReLU()(ol.to_tensor([-1.0, 2.0]))
+    Tensor([0., 2.], dtype=float32)
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+
+    def forward(self, x: Any) -> Tensor:
+        """Give max(x, 0)."""
+        return functional.relu(x)
+
+
+class ReLU6(Shown):
+    """Give min(max(x, 0), 6).
+
+    Parameters
+    ----------
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.relu6 : the formula, and its source.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.ReLU6()(ol.to_tensor([-1.0, 7.0]))
+    Tensor([0., 6.], dtype=float32)
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+
+    def forward(self, x: Any) -> Tensor:
+        """Give min(max(x, 0), 6)."""
+        return functional.relu6(x)
+
+
+class SELU(Shown):
+    """Give scale * x where x is positive and scale * alpha (e^x - 1) elsewhere.
+
+    Parameters
+    ----------
+    scale : float
+        The slope on the right; above 1.
+    alpha : float
+        How deep the left side goes, by `scale`; at least 0.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.selu : the formula, and its source.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.SELU(2.0, 1.0)(ol.to_tensor([-100.0, 2.0]))
+    Tensor([-2.,  4.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        scale: float = 1.0507009873554805,
+        alpha: float = 1.6732632423543772,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name, scale=scale, alpha=alpha)
+
+    def forward(self, x: Any) -> Tensor:
+        """Give scale * x where x is positive and scale * alpha (e^x - 1) elsewhere."""
+        return functional.selu(x, self.scale, self.alpha)
+
+
+class PReLU(Layer):
+    """Give x where it is positive and weight * x elsewhere, with a weight that is learned.
+
+    Parameters
+    ----------
+    num_parameters : int
+        1 for one weight, or the number of channels.
+    init : float
+        How the weights start.
+    weight_attr : ParamAttr, str or Initializer, optional
+        Settings of the weights.
+    data_format : str
+        'NCHW' and its like for channels on axis 1, 'NHWC' and its like for the last.
+    name : str, optional
+        What the name of the parameter starts with.
+
+    See Also
+    --------
+    optlab.nn.functional.prelu : the formula, and its source.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.PReLU()(ol.to_tensor([-1.0, 2.0])).tolist()
+    [-0.25, 2.0]
+    """
+
+    def __init__(
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        weight_attr: Any = None,
+        data_format: str = "NCHW",
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        start = Constant(float(init))
+        weight = made(
+            (num_parameters,), weight_attr, "weight_attr", "float32", start, named(name, "weight")
+        )
+        self.weight = needed(weight, "PReLU", "weight_attr")
+        self.data_format = data_format
+
+    def forward(self, x: Any) -> Tensor:
+        """Give x, or weight * x."""
+        return functional.prelu(x, self.weight, self.data_format)
+
+    def extra_repr(self) -> str:
+        """Say the sizes."""
+        return f"num_parameters={self.weight.size}, data_format={self.data_format!r}"
