@@ -16,6 +16,15 @@ from optlab.nn.layers.activation import (
     Swish,
     Tanh,
 )
+from optlab.nn.layers.adaptive_pooling import (
+    AdaptiveAvgPool1D,
+    AdaptiveAvgPool2D,
+    AdaptiveAvgPool3D,
+    AdaptiveMaxPool1D,
+    AdaptiveMaxPool2D,
+    AdaptiveMaxPool3D,
+)
+from optlab.nn.layers.convolution import Conv1D, Conv2D, Conv3D
 from optlab.nn.layers.elementwise_loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -42,6 +51,24 @@ from optlab.nn.layers.loss import (
     CrossEntropyLoss,
     NLLLoss,
 )
+from optlab.nn.layers.pooling import (
+    AvgPool1D,
+    AvgPool2D,
+    AvgPool3D,
+    MaxPool1D,
+    MaxPool2D,
+    MaxPool3D,
+)
+from optlab.nn.layers.rearrangement import (
+    Fold,
+    Pad1D,
+    Pad2D,
+    Pad3D,
+    PixelShuffle,
+    PixelUnshuffle,
+    Unfold,
+    ZeroPad2D,
+)
 from optlab.nn.layers.rectifier import (
     CELU,
     ELU,
@@ -51,6 +78,11 @@ from optlab.nn.layers.rectifier import (
     ReLU,
     ReLU6,
 )
+from optlab.nn.layers.transposed_convolution import (
+    Conv1DTranspose,
+    Conv2DTranspose,
+    Conv3DTranspose,
+)
 
 __all__ = [
     "CELU",
@@ -58,9 +90,25 @@ __all__ = [
     "GELU",
     "GLU",
     "SELU",
+    "AdaptiveAvgPool1D",
+    "AdaptiveAvgPool2D",
+    "AdaptiveAvgPool3D",
+    "AdaptiveMaxPool1D",
+    "AdaptiveMaxPool2D",
+    "AdaptiveMaxPool3D",
+    "AvgPool1D",
+    "AvgPool2D",
+    "AvgPool3D",
     "BCELoss",
     "BCEWithLogitsLoss",
+    "Conv1D",
+    "Conv1DTranspose",
+    "Conv2D",
+    "Conv2DTranspose",
+    "Conv3D",
+    "Conv3DTranspose",
     "CrossEntropyLoss",
+    "Fold",
     "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
@@ -75,10 +123,18 @@ __all__ = [
     "LogSoftmax",
     "MSELoss",
     "MarginRankingLoss",
+    "MaxPool1D",
+    "MaxPool2D",
+    "MaxPool3D",
     "Maxout",
     "Mish",
     "NLLLoss",
     "PReLU",
+    "Pad1D",
+    "Pad2D",
+    "Pad3D",
+    "PixelShuffle",
+    "PixelUnshuffle",
     "ReLU",
     "ReLU6",
     "Sigmoid",
@@ -94,4 +150,6 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "ThresholdedReLU",
+    "Unfold",
+    "ZeroPad2D",
 ]  # fmt: skip
