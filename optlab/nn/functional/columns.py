@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,10 +33,10 @@ WORTH_IT = 15
 class Plan:
     """Where a kernel reads in a padded buffer (C, N, ...space).
 
-    A dense plan, for stride 1, lays out rows and images so close that the padding after one is the
-    padding before the next, and lets the kernel run over the ends as if all were one long row: all
-    that it reads at one position of the kernel is one slice. What it finds at the ends is thrown
-    away.
+    A dense plan, for stride 1, lays out the rows of an image so close that the padding after one is
+    the padding before the next, and lets the kernel run over their ends as if they were one long
+    row: all that one position of the kernel reads of an image is one slice. What it finds at the
+    ends of rows is thrown away.
 
     Attributes
     ----------
@@ -44,39 +44,41 @@ class Plan:
         Lengths of the axes of space, before and after.
     pitch : tuple of int
         The same of the buffer.
-    extra : int
-        Images of zeros behind the last one, which a dense plan reads.
     grid : tuple of int
-        Places of the columns: `pitch` in a dense plan, else `out`.
+        Places of the columns: `out`, and in a dense plan the pitch for all axes but the first.
     inside : tuple of slice
         Where an image lies in the buffer.
     reads : tuple
-        For each position of the kernel, what it reads: the start of a slice of the flattened
-        buffer in a dense plan, else slices for the axes of space.
+        For each position of the kernel, what it reads: a slice of the flattened image in a dense
+        plan, else slices for the axes of space.
     """
 
     size: Shape
     out: Shape
     pitch: Shape
-    extra: int
     grid: Shape
     inside: tuple[slice, ...]
     reads: tuple[Any, ...]
 
-    @property
+    @cached_property
     def dense(self) -> bool:
         """Whether the kernel runs over the ends of rows."""
-        return isinstance(self.reads[0], int)
+        return isinstance(self.reads[0], slice)
 
-    @property
+    @cached_property
     def bare(self) -> bool:
         """Whether the buffer is the images themselves."""
-        return self.pitch == self.size and not self.extra
+        return self.pitch == self.size
 
-    @property
+    @cached_property
+    def as_it_is(self) -> bool:
+        """Whether the columns are the images themselves: one weight a channel, and every place."""
+        return self.bare and self.grid == self.size and len(self.reads) == 1
+
+    @cached_property
     def valid(self) -> tuple[slice, ...]:
         """Which places of the grid are kept."""
-        return tuple(slice(0, n) for n in self.out)
+        return (slice(None), slice(None), *[slice(0, n) for n in self.out])
 
 
 @lru_cache(maxsize=512)
@@ -88,8 +90,8 @@ def plan_of(
     Examples
     --------
     >>> plan = plan_of((5, 5), (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 4)
-    >>> plan.dense, plan.pitch, plan.reads[:4]
-    (True, (6, 6), (0, 1, 2, 6))
+    >>> plan.dense, plan.pitch, plan.grid, plan.reads[3]
+    (True, (8, 6), (5, 6), slice(6, 36, None))
     """
     before = tuple(b for b, _ in padding)
     out = tuple(
@@ -98,18 +100,23 @@ def plan_of(
     )
     positions = list(itertools.product(*map(range, kernel)))
     inside = tuple(slice(b, b + n) for b, n in zip(before, size, strict=True))
-    if max(stride) == 1 and filters is not None:
-        pitch = tuple(
-            max(n + max(b, a), m) for n, m, (b, a) in zip(size, out, padding, strict=True)
+    pitch = tuple(n + b + a for n, (b, a) in zip(size, padding, strict=True))
+    if max(stride) == 1 and filters is not None and len(size) > 1 and len(positions) > 1:
+        close = tuple(
+            max(n + max(b, a), m)
+            for n, m, (b, a) in zip(size[1:], out[1:], padding[1:], strict=True)
         )
-        if (math.prod(pitch) / math.prod(out) - 1) * filters <= WORTH_IT:
-            steps = [math.prod(pitch[i + 1 :]) for i in range(len(pitch))]
-            starts = tuple(
+        if (math.prod(close) / math.prod(out[1:]) - 1) * filters <= WORTH_IT:
+            grid = (out[0], *close)
+            steps = [math.prod(grid[i + 1 :]) for i in range(len(grid))]
+            starts = [
                 sum(i * d * step for i, d, step in zip(position, dilation, steps, strict=True))
                 for position in positions
-            )
-            extra = -(-starts[-1] // math.prod(pitch))
-            return Plan(size, out, pitch, extra, pitch, inside, starts)
+            ]
+            places = math.prod(grid)
+            rows = max(-(-(starts[-1] + places) // steps[0]), pitch[0])
+            reads: Any = tuple(slice(start, start + places) for start in starts)
+            return Plan(size, out, (rows, *close), grid, inside, reads)
     reads = tuple(
         tuple(
             slice(i * d, i * d + (m - 1) * s + 1, s)
@@ -117,8 +124,7 @@ def plan_of(
         )
         for position in positions
     )
-    pitch = tuple(n + b + a for n, (b, a) in zip(size, padding, strict=True))
-    return Plan(size, out, pitch, 0, out, inside, reads)
+    return Plan(size, out, pitch, out, inside, reads)
 
 
 def channels_first(x: Any) -> Any:
@@ -129,43 +135,39 @@ def channels_first(x: Any) -> Any:
 def columns(x: Any, plan: Plan) -> Any:
     """Give what the kernel sees, of shape (C * kernel, N * grid), of `x` (C, N, ...size)."""
     channels, count = x.shape[:2]
-    if plan.bare:
-        buffer = x
-    else:
-        buffer = zeros_beside(x, (channels, count + plan.extra, *plan.pitch))
-        buffer[(slice(None), slice(0, count), *plan.inside)] = x
-    places = count * math.prod(plan.grid)
-    if not plan.dense:
-        seen = np.empty_like(x, shape=(channels, len(plan.reads), count, *plan.grid), order="C")
-        for i, read in enumerate(plan.reads):
-            seen[:, i] = buffer[(slice(None), slice(None), *read)]
-    elif len(plan.reads) == 1:
-        return buffer.reshape((channels, places))
-    else:
-        row = buffer.reshape((channels, -1))
-        seen = np.empty_like(x, shape=(channels, len(plan.reads), places), order="C")
-        for i, start in enumerate(plan.reads):
-            seen[:, i] = row[:, start : start + places]
-    return seen.reshape((channels * len(plan.reads), places))
+    if plan.as_it_is:
+        return x.reshape((channels, -1))
+    seen = np.empty_like(x, shape=(channels, len(plan.reads), count, *_flat(plan)), order="C")
+    if not plan.bare:
+        buffer = zeros_beside(x, (channels, count, *plan.pitch))
+        buffer[(slice(None), slice(None), *plan.inside)] = x
+        x = buffer
+    if plan.dense:
+        x = x.reshape((channels, count, -1))
+    for i, read in enumerate(plan.reads):
+        seen[:, i] = x[_at(read)]
+    return seen.reshape((channels * len(plan.reads), -1))
+
+
+def _flat(plan: Plan) -> Shape:
+    """Give the shape of what one position of the kernel reads of an image."""
+    return (math.prod(plan.grid),) if plan.dense else plan.grid
+
+
+def _at(read: Any) -> tuple[slice, ...]:
+    return (slice(None), slice(None), *(read if isinstance(read, tuple) else (read,)))
 
 
 def added_up(seen: Any, plan: Plan, channels: int, count: int) -> Any:
     """Add columns (C * kernel, N * grid) back where they were read, into (C, N, ...size)."""
-    places = count * math.prod(plan.grid)
-    if plan.dense and len(plan.reads) == 1 and not plan.extra:
-        buffer = seen.reshape((channels, count, *plan.pitch))
-    else:
-        buffer = zeros_beside(seen, (channels, count + plan.extra, *plan.pitch))
-        if plan.dense:
-            row = buffer.reshape((channels, -1))
-            seen = seen.reshape((channels, len(plan.reads), places))
-            for i, start in enumerate(plan.reads):
-                row[:, start : start + places] += seen[:, i]
-        else:
-            seen = seen.reshape((channels, len(plan.reads), count, *plan.grid))
-            for i, read in enumerate(plan.reads):
-                buffer[(slice(None), slice(None), *read)] += seen[:, i]
-    return buffer if plan.bare else buffer[(slice(None), slice(0, count), *plan.inside)]
+    if plan.as_it_is:
+        return seen.reshape((channels, count, *plan.size))
+    seen = seen.reshape((channels, len(plan.reads), count, *_flat(plan)))
+    buffer = zeros_beside(seen, (channels, count, *plan.pitch))
+    target = buffer.reshape((channels, count, -1)) if plan.dense else buffer
+    for i, read in enumerate(plan.reads):
+        target[_at(read)] += seen[:, i]
+    return buffer if plan.bare else buffer[(slice(None), slice(None), *plan.inside)]
 
 
 def on_grid(g: Any, plan: Plan) -> Any:
@@ -173,7 +175,7 @@ def on_grid(g: Any, plan: Plan) -> Any:
     filters, count = g.shape[:2]
     if plan.grid != plan.out:
         spread = zeros_beside(g, (filters, count, *plan.grid))
-        spread[(slice(None), slice(None), *plan.valid)] = g
+        spread[plan.valid] = g
         g = spread
     return g.reshape((filters, -1))
 

@@ -63,7 +63,7 @@ def _convolved(
     def product(images: Any) -> Any:
         made = matrix @ at.in_groups(at.columns(images, plan), groups)
         made = made.reshape((filters, images.shape[1], *plan.grid))
-        return made if plan.grid == plan.out else made[(slice(None), slice(None), *plan.valid)]
+        return made if plan.grid == plan.out else made[plan.valid]
 
     if not at.plain(x, weight) or not (bias is None or at.plain(bias)):
         y = product(xt)
