@@ -5,6 +5,7 @@ Where several elements of a window are its maximum, the first one (row by row) h
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -57,30 +58,38 @@ def _max_along(x: Any, axis: int, windows: Windows) -> Any:
     return y
 
 
-Hit = tuple[tuple[slice, ...], tuple[slice, ...], Any]
+Part = tuple[slice, ...]
+Stage = list[tuple[int, Windows]]
 
 
-def _hits(x: Any, y: Any, axis: int, windows: Windows) -> Iterator[Hit]:
+def _pieces(ndim: int, stage: Stage) -> list[tuple[Part, Part]]:
+    """Give which elements of the windows are where, and which windows they belong to."""
+    found = []
+    for pieces in itertools.product(*[one.pieces for _, one in stage]):
+        of, to = [slice(None)] * ndim, [slice(None)] * ndim
+        for (axis, _), (read, places) in zip(stage, pieces, strict=True):
+            of[axis], to[axis] = read, places
+        found.append((tuple(of), tuple(to)))
+    return found
+
+
+def _hits(x: Any, y: Any, stage: Stage) -> Iterator[tuple[Part, Part, Any]]:
     """Go through the elements of the windows: where they are, and which are the first maximum.
 
     NaN is nowhere less than anything, so that a window of NaN has its gradient too.
     """
-    if windows.whole:
-        first = np.argmax(x, axis=axis, keepdims=True)
-        steps = constants_beside(x, np.arange(windows.length))
-        everything = (slice(None),)
-        yield everything, everything, first == steps.reshape((-1,) + (1,) * (x.ndim - 1 - axis))
-        return
+    pieces = _pieces(x.ndim, stage)
+    full = all(one.full for _, one in stage)
     taken = None
-    last = windows.pieces[-1] if windows.full else None
-    for piece in windows.pieces:
-        of, to = _along(axis, piece[0]), _along(axis, piece[1])
+    for i, (of, to) in enumerate(pieces):
         if taken is None:
             hit = ~(x[of] < y[to])
-            taken = hit if windows.full else np.zeros_like(y, dtype=bool)
+            taken = hit.copy() if full else np.zeros_like(y, dtype=bool)
+        elif full and i == len(pieces) - 1:
+            hit = ~taken
         else:
-            hit = ~taken[to] if piece is last else ~(x[of] < y[to]) & ~taken[to]
-        if piece is not last:
+            hit = ~(x[of] < y[to]) & ~taken[to]
+        if not full or 0 < i < len(pieces) - 1:
             taken[to] |= hit
         yield of, to, hit
 
@@ -100,15 +109,32 @@ def max_pool(x: Any, windows: All) -> Any:
     return x
 
 
-def _stages(x: Any, y: Any, windows: All) -> list[tuple[Any, Any, int, Windows]]:
-    """Give what each axis was given and gave, the last axis first: so ties are met row by row."""
+#: Windows of so many elements are searched at once, larger ones along one axis after the other.
+FEW = 16
+
+
+def _stages(x: Any, y: Any, windows: All) -> list[tuple[Any, Any, Stage]]:
+    """Give what is searched in each stage, and its maxima; the last axis first.
+
+    In this order ties are met row by row, as if a window were searched at once.
+    """
+    axes = _axes(x, windows)
+    if math.prod(len(one.pieces) for _, one in axes) <= FEW:
+        return [(x, y, axes)]
     stages = []
-    axes = _axes(x, windows)[::-1]
-    for axis, one in axes:
-        best = y if axis == axes[-1][0] else _max_along(x, axis, one)
-        stages.append((x, best, axis, one))
+    for axis, one in axes[:0:-1]:
+        best = _max_along(x, axis, one)
+        stages.append((x, best, [(axis, one)]))
         x = best
-    return stages
+    return [*stages, (x, y, axes[:1])]
+
+
+def _first_of_all(x: Any, axis: int) -> Any:
+    """Say which element is the first maximum of a whole axis."""
+    steps = constants_beside(x, np.arange(x.shape[axis]))
+    return np.argmax(x, axis=axis, keepdims=True) == steps.reshape(
+        (-1,) + (1,) * (x.ndim - 1 - axis)
+    )
 
 
 def max_pool_input(upper: Any, x: Any, best: Any, windows: All) -> Any:
@@ -122,11 +148,16 @@ def max_pool_input(upper: Any, x: Any, best: Any, windows: All) -> Any:
     >>> max_pool_input(np.array([[5.0, 7.0]]), x, max_pool(x, windows), windows)
     array([[0., 5., 7., 0.]])
     """
-    for values, maxima, axis, one in reversed(_stages(x, best, windows)):
-        out = None
-        for of, to, hit in _hits(values, maxima, axis, one):
-            part = upper * hit if one.whole else upper[to] * hit
-            out = part if one.whole else _added(out, part, of, axis, one.length, one.disjoint)
+    stages = _stages(x, best, windows)
+    while stages:
+        values, maxima, stage = stages.pop()
+        if len(stage) == 1 and stage[0][1].whole:
+            upper = upper * _first_of_all(values, stage[0][0])
+            continue
+        disjoint = all(one.disjoint for _, one in stage)
+        out: Any = None
+        for of, to, hit in _hits(values, maxima, stage):
+            out = _added(out, upper[to], hit, of, values.shape, disjoint)
         upper = out
     return upper
 
@@ -142,23 +173,29 @@ def max_pool_picked(upper: Any, x: Any, best: Any, windows: All) -> Any:
     >>> max_pool_picked(np.array([[5.0, 6.0, 7.0, 8.0]]), x, max_pool(x, windows), windows)
     array([[6., 7.]])
     """
-    for values, maxima, axis, one in _stages(x, best, windows):
+    for values, maxima, stage in _stages(x, best, windows):
+        if len(stage) == 1 and stage[0][1].whole:
+            axis = stage[0][0]
+            chosen = upper * _first_of_all(values, axis)
+            upper = np.add.reduce(chosen, axis=axis, keepdims=True)
+            continue
         out: Any = None
-        for of, to, hit in _hits(values, maxima, axis, one):
-            part = upper[of] * hit
-            out = part if one.whole else _added(out, part, to, axis, one.count, False)
-        upper = np.add.reduce(out, axis=axis, keepdims=True) if one.whole else out
+        for of, to, hit in _hits(values, maxima, stage):
+            out = _added(out, upper[of], hit, to, maxima.shape, False)
+        upper = out
     return upper
 
 
-def _added(out: Any, part: Any, at: Any, axis: int, length: int, first: bool) -> Any:
-    """Add `part` into an array that is made when its kind is known; `first`: nothing is there."""
+def _added(out: Any, a: Any, b: Any, at: Part, shape: Any, alone: bool) -> Any:
+    """Add a * b into an array, made when its kind is known; `alone`: nothing else goes there."""
     if out is None:
-        out = np.zeros_like(part, shape=_shape(part, axis, length))
-    if first:
+        part = a * b
+        out = np.zeros_like(part, shape=shape)
         out[at] = part
+    elif alone:
+        np.multiply(a, b, out=out[at])
     else:
-        out[at] += part
+        out[at] += a * b
     return out
 
 
@@ -253,10 +290,12 @@ def average_pool_input(upper: Any, windows: All, divisor: Divisor) -> Any:
         if one.whole:
             upper = np.repeat(upper, one.length, axis)
             continue
-        out = None
+        out: Any = None
         for read, places in one.pieces:
             part = upper[_along(axis, places)]
-            out = _added(out, part, _along(axis, read), axis, one.length, one.disjoint)
+            if out is None:
+                out = np.zeros_like(part, shape=_shape(part, axis, one.length))
+            out[_along(axis, read)] += part
         upper = out
     return upper
 
