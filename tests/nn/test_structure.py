@@ -181,16 +181,17 @@ class TestCreateParameter:
         assert layer.create_parameter([1], attr="mine").name == "mine"
         assert layer.create_parameter([1], attr=False) is None
 
-        class Settings:
-            """What a ParamAttr says."""
-
-            initializer = ol.nn.initializer.Constant(2.0)
-            name, trainable, learning_rate, regularizer, need_clip = "w", False, 0.5, None, False
-
-        made = layer.create_parameter([1], attr=Settings())
+        settings = ol.ParamAttr(
+            initializer=ol.nn.initializer.Constant(2.0),
+            name="w",
+            trainable=False,
+            learning_rate=0.5,
+            need_clip=False,
+        )
+        made = layer.create_parameter([1], attr=settings)
         assert (made.item(), made.name, made.trainable) == (2.0, "w", False)
         assert (made.learning_rate, made.need_clip) == (0.5, False)
-        with pytest.raises(TypeError, match="takes as attr a ParamAttr"):
+        with pytest.raises(TypeError, match=r"attr must be an optlab\.ParamAttr"):
             layer.create_parameter([1], attr=3)
 
 

@@ -11,24 +11,18 @@ from optlab.nn.layers.activation import (
     Swish,
     Tanh,
 )
-from optlab.nn.layers.batch_normalization import (
-    BatchNorm,
-    BatchNorm1D,
-    BatchNorm2D,
-    BatchNorm3D,
+from optlab.nn.layers.adaptive_pooling import (
+    AdaptiveAvgPool1D,
+    AdaptiveAvgPool2D,
+    AdaptiveAvgPool3D,
+    AdaptiveMaxPool1D,
+    AdaptiveMaxPool2D,
+    AdaptiveMaxPool3D,
 )
-from optlab.nn.layers.common import (
-    Embedding,
-    Flatten,
-    Identity,
-    Unflatten,
-)
-from optlab.nn.layers.dropout import (
-    AlphaDropout,
-    Dropout,
-    Dropout2D,
-    Dropout3D,
-)
+from optlab.nn.layers.batch_normalization import BatchNorm, BatchNorm1D, BatchNorm2D, BatchNorm3D
+from optlab.nn.layers.common import Embedding, Flatten, Identity, Unflatten
+from optlab.nn.layers.convolution import Conv1D, Conv2D, Conv3D
+from optlab.nn.layers.dropout import AlphaDropout, Dropout, Dropout2D, Dropout3D
 from optlab.nn.layers.elementwise_loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -41,13 +35,7 @@ from optlab.nn.layers.elementwise_loss import (
     SmoothL1Loss,
     SoftMarginLoss,
 )
-from optlab.nn.layers.gathering import (
-    GLU,
-    LogSoftmax,
-    Maxout,
-    Softmax,
-    Softmax2D,
-)
+from optlab.nn.layers.gathering import GLU, LogSoftmax, Maxout, Softmax, Softmax2D
 from optlab.nn.layers.hard import (
     Hardshrink,
     Hardsigmoid,
@@ -57,37 +45,34 @@ from optlab.nn.layers.hard import (
     Tanhshrink,
     ThresholdedReLU,
 )
-from optlab.nn.layers.instance_normalization import (
-    InstanceNorm1D,
-    InstanceNorm2D,
-    InstanceNorm3D,
+from optlab.nn.layers.instance_normalization import InstanceNorm1D, InstanceNorm2D, InstanceNorm3D
+from optlab.nn.layers.linear import Linear
+from optlab.nn.layers.loss import CrossEntropyLoss, NLLLoss
+from optlab.nn.layers.normalization import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm
+from optlab.nn.layers.pair import Bilinear, CosineSimilarity, PairwiseDistance
+from optlab.nn.layers.pooling import (
+    AvgPool1D,
+    AvgPool2D,
+    AvgPool3D,
+    MaxPool1D,
+    MaxPool2D,
+    MaxPool3D,
 )
-from optlab.nn.layers.linear import (
-    Linear,
+from optlab.nn.layers.rearrangement import (
+    Fold,
+    Pad1D,
+    Pad2D,
+    Pad3D,
+    PixelShuffle,
+    PixelUnshuffle,
+    Unfold,
+    ZeroPad2D,
 )
-from optlab.nn.layers.loss import (
-    CrossEntropyLoss,
-    NLLLoss,
-)
-from optlab.nn.layers.normalization import (
-    GroupNorm,
-    LayerNorm,
-    LocalResponseNorm,
-    RMSNorm,
-)
-from optlab.nn.layers.pair import (
-    Bilinear,
-    CosineSimilarity,
-    PairwiseDistance,
-)
-from optlab.nn.layers.rectifier import (
-    CELU,
-    ELU,
-    SELU,
-    LeakyReLU,
-    PReLU,
-    ReLU,
-    ReLU6,
+from optlab.nn.layers.rectifier import CELU, ELU, SELU, LeakyReLU, PReLU, ReLU, ReLU6
+from optlab.nn.layers.transposed_convolution import (
+    Conv1DTranspose,
+    Conv2DTranspose,
+    Conv3DTranspose,
 )
 
 __all__ = [
@@ -96,7 +81,16 @@ __all__ = [
     "GELU",
     "GLU",
     "SELU",
+    "AdaptiveAvgPool1D",
+    "AdaptiveAvgPool2D",
+    "AdaptiveAvgPool3D",
+    "AdaptiveMaxPool1D",
+    "AdaptiveMaxPool2D",
+    "AdaptiveMaxPool3D",
     "AlphaDropout",
+    "AvgPool1D",
+    "AvgPool2D",
+    "AvgPool3D",
     "BCELoss",
     "BCEWithLogitsLoss",
     "BatchNorm",
@@ -104,6 +98,12 @@ __all__ = [
     "BatchNorm2D",
     "BatchNorm3D",
     "Bilinear",
+    "Conv1D",
+    "Conv1DTranspose",
+    "Conv2D",
+    "Conv2DTranspose",
+    "Conv3D",
+    "Conv3DTranspose",
     "CosineSimilarity",
     "CrossEntropyLoss",
     "Dropout",
@@ -111,6 +111,7 @@ __all__ = [
     "Dropout3D",
     "Embedding",
     "Flatten",
+    "Fold",
     "GroupNorm",
     "Hardshrink",
     "Hardsigmoid",
@@ -132,11 +133,19 @@ __all__ = [
     "LogSoftmax",
     "MSELoss",
     "MarginRankingLoss",
+    "MaxPool1D",
+    "MaxPool2D",
+    "MaxPool3D",
     "Maxout",
     "Mish",
     "NLLLoss",
     "PReLU",
+    "Pad1D",
+    "Pad2D",
+    "Pad3D",
     "PairwiseDistance",
+    "PixelShuffle",
+    "PixelUnshuffle",
     "RMSNorm",
     "ReLU",
     "ReLU6",
@@ -154,4 +163,6 @@ __all__ = [
     "Tanhshrink",
     "ThresholdedReLU",
     "Unflatten",
-]  # fmt: skip
+    "Unfold",
+    "ZeroPad2D",
+]

@@ -1,6 +1,8 @@
 """Calls of the functions of networks, at which everything that a rule must do is checked."""
 
-from tests.nn.cases import activations, losses, normalizations
+from tests.nn.cases import activations, convolutions, losses, normalizations, poolings
 from tests.nn.cases.table import CASES, Case
 
-__all__ = ["CASES", "Case", "activations", "losses", "normalizations"]
+__all__ = [
+    "CASES", "Case", "activations", "convolutions", "losses", "normalizations", "poolings",
+]  # fmt: skip

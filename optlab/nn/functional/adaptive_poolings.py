@@ -1,0 +1,162 @@
+"""Adaptive pooling: as many windows as are asked for, whatever the size of what is pooled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optlab.autograd.tensor import Tensor, apply
+from optlab.nn.functional import windows as read
+from optlab.nn.functional.pooling_rules import AVERAGE_POOL
+from optlab.nn.functional.poolings import entered, pooled
+
+
+def adaptive_avg_pool1d(x: Any, output_size: Any, name: None = None) -> Tensor:
+    """Give so many averages of sequences; see `adaptive_avg_pool2d`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.adaptive_avg_pool1d(ol.to_tensor([[[1.0, 3.0, 2.0, 5.0]]]), 1)
+    Tensor([[[2.75]]], dtype=float32)
+    """
+    return _adaptive_averages(x, output_size, "NCL", name, 1)
+
+
+def adaptive_avg_pool2d(
+    x: Any, output_size: Any, data_format: str = "NCHW", name: None = None
+) -> Tensor:
+    """Give averages of images over so many windows, whatever the size of the image.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, H, W]
+    output_size : int or list of (int or None)
+        How many windows along each axis; None keeps the axis as it is. The i-th of n goes from
+        floor(i H / n) to ceil((i + 1) H / n), so neighbours may share a row.
+    data_format : {'NCHW', 'NHWC'}
+        Where the channels are.
+    name : None
+        Refused: results have no name here.
+
+    Returns
+    -------
+    Tensor
+        Of shape [N, C, n, m].
+
+    Raises
+    ------
+    ValueError
+        If an argument is none of these.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> x = ol.arange(9.0).reshape([1, 1, 3, 3])
+    >>> ol.nn.functional.adaptive_avg_pool2d(x, 2)
+    Tensor([[[[2., 3.],
+              [5., 6.]]]], dtype=float32)
+    """
+    return _adaptive_averages(x, output_size, data_format, name, 2)
+
+
+def adaptive_avg_pool3d(
+    x: Any, output_size: Any, data_format: str = "NCDHW", name: None = None
+) -> Tensor:
+    """Give so many averages of volumes; see `adaptive_avg_pool2d`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.adaptive_avg_pool3d(ol.ones([1, 2, 5, 5, 5]), 1).shape
+    (1, 2, 1, 1, 1)
+    """
+    return _adaptive_averages(x, output_size, data_format, name, 3)
+
+
+def adaptive_max_pool1d(
+    x: Any, output_size: Any, return_mask: bool = False, name: None = None
+) -> Any:
+    """Give so many maxima of sequences; see `adaptive_max_pool2d`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.adaptive_max_pool1d(ol.to_tensor([[[1.0, 3.0, 2.0, 5.0]]]), 2)
+    Tensor([[[3., 5.]]], dtype=float32)
+    """
+    return _adaptive_maxima(x, output_size, return_mask, name, 1)
+
+
+def adaptive_max_pool2d(
+    x: Any, output_size: Any, return_mask: bool = False, name: None = None
+) -> Any:
+    """Give maxima of images over so many windows, whatever the size of the image.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, H, W]
+    output_size : int or list of (int or None)
+        As in `adaptive_avg_pool2d`.
+    return_mask : bool
+        Also give where the maxima are: numbers of places, counted row by row in each image.
+    name : None
+        Refused: results have no name here.
+
+    Returns
+    -------
+    Tensor, or (Tensor, Tensor of int64) with `return_mask`
+        Of shape [N, C, n, m].
+
+    Raises
+    ------
+    ValueError
+        If an argument is none of these.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> x = ol.arange(9.0).reshape([1, 1, 3, 3])
+    >>> ol.nn.functional.adaptive_max_pool2d(x, 2)
+    Tensor([[[[4., 5.],
+              [7., 8.]]]], dtype=float32)
+    """
+    return _adaptive_maxima(x, output_size, return_mask, name, 2)
+
+
+def adaptive_max_pool3d(
+    x: Any, output_size: Any, return_mask: bool = False, name: None = None
+) -> Any:
+    """Give so many maxima of volumes; see `adaptive_max_pool2d`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.adaptive_max_pool3d(ol.ones([1, 2, 5, 5, 5]), 1).shape
+    (1, 2, 1, 1, 1)
+    """
+    return _adaptive_maxima(x, output_size, return_mask, name, 3)
+
+
+# What all of them do ----------------------------------------------------------------------------
+
+
+def _adaptive(x: Tensor, output_size: Any, dims: int, call: str) -> tuple[read.Windows, ...]:
+    counts = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size] * dims
+    if len(counts) == dims:
+        counts = [n if c is None else c for c, n in zip(counts, x.shape[2:], strict=True)]
+    counts = list(read.per_axis(counts, dims, "output_size", call))
+    return tuple(read.adaptive(n, c) for n, c in zip(x.shape[2:], counts, strict=True))
+
+
+def _adaptive_averages(x: Any, output_size: Any, data_format: str, name: Any, dims: int) -> Tensor:
+    call = f"adaptive_avg_pool{dims}d"
+    x, last = entered(x, data_format, name, dims, call)
+    windows = _adaptive(x, output_size, dims, call)
+    y = apply(AVERAGE_POOL, (x,), {"windows": windows, "divisor": "inside"})
+    return read.channels_back(y, last)  # type: ignore[no-any-return]
+
+
+def _adaptive_maxima(x: Any, output_size: Any, return_mask: Any, name: Any, dims: int) -> Any:
+    call = f"adaptive_max_pool{dims}d"
+    x, last = entered(x, read.FORMATS[dims][0], name, dims, call)
+    return pooled(x, _adaptive(x, output_size, dims, call), return_mask, last, call)

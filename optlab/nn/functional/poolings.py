@@ -1,0 +1,333 @@
+"""Pooling: the maximum or the average of windows that move over an array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.tensor import Tensor, apply
+from optlab.backend.arrays import as_float
+from optlab.nn.functional import windows as read
+from optlab.nn.functional.pooling_rules import AVERAGE_POOL, MAX_POOL, max_places
+from optlab.nn.functional.shared import no_name, scores
+
+
+def max_pool1d(
+    x: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    return_mask: bool = False,
+    ceil_mode: bool = False,
+    name: None = None,
+) -> Any:
+    """Give the maximum of windows of sequences; see `max_pool2d` for all arguments.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, L]
+    kernel_size, stride, padding, return_mask, ceil_mode, name
+        As in `max_pool2d`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.max_pool1d(ol.to_tensor([[[1.0, 3.0, 2.0, 5.0]]]), 2)
+    Tensor([[[3., 5.]]], dtype=float32)
+    """
+    return _maxima(x, kernel_size, stride, padding, return_mask, ceil_mode, "NCL", name, 1)
+
+
+def max_pool2d(
+    x: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    return_mask: bool = False,
+    ceil_mode: bool = False,
+    data_format: str = "NCHW",
+    name: None = None,
+) -> Any:
+    """Give the maximum of windows of images.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, H, W]
+    kernel_size : int or list of int
+        Of the window.
+    stride : int or list of int, optional
+        How far the window moves; by default its own size, so that windows do not overlap.
+    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
+        Places around that hold less than anything, in any form that `conv2d` takes; less than
+        the kernel.
+    return_mask : bool
+        Also give where the maxima are: numbers of places, counted row by row in each image.
+    ceil_mode : bool
+        Let a last window hang over the end, if it starts before it.
+    data_format : {'NCHW', 'NHWC'}
+        Where the channels are.
+    name : None
+        Refused: results have no name here.
+
+    Returns
+    -------
+    Tensor, or (Tensor, Tensor of int64) with `return_mask`
+        Of shape [N, C, H', W'] with H' = floor((H + padding - kernel) / stride) + 1, rounded up
+        with `ceil_mode`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is none of these.
+
+    Notes
+    -----
+    Where several elements of a window are equal, the first one, row by row, has the gradient. The
+    input and the output are saved for backward, which finds the places again.
+
+    Source: Riesenhuber and Poggio 1999. Signature: paddle.nn.functional.max_pool2d.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> x = ol.arange(16.0).reshape([1, 1, 4, 4])
+    >>> ol.nn.functional.max_pool2d(x, 2)
+    Tensor([[[[ 5.,  7.],
+              [13., 15.]]]], dtype=float32)
+    """
+    return _maxima(x, kernel_size, stride, padding, return_mask, ceil_mode, data_format, name, 2)
+
+
+def max_pool3d(
+    x: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    return_mask: bool = False,
+    ceil_mode: bool = False,
+    data_format: str = "NCDHW",
+    name: None = None,
+) -> Any:
+    """Give the maximum of windows of volumes; see `max_pool2d` for all arguments.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, D, H, W]
+    kernel_size, stride, padding, return_mask, ceil_mode, data_format, name
+        As in `max_pool2d`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.max_pool3d(ol.ones([1, 1, 4, 4, 4]), 2).shape
+    (1, 1, 2, 2, 2)
+    """
+    return _maxima(x, kernel_size, stride, padding, return_mask, ceil_mode, data_format, name, 3)
+
+
+def avg_pool1d(
+    x: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    exclusive: bool = True,
+    ceil_mode: bool = False,
+    name: None = None,
+) -> Tensor:
+    """Give the average of windows of sequences; see `avg_pool2d` for all arguments.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, L]
+    kernel_size, stride, padding, exclusive, ceil_mode, name
+        As in `avg_pool2d`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.avg_pool1d(ol.to_tensor([[[1.0, 3.0, 2.0, 5.0]]]), 2)
+    Tensor([[[2. , 3.5]]], dtype=float32)
+    """
+    return _averages(x, kernel_size, stride, padding, ceil_mode, exclusive, None, "NCL", name, 1)
+
+
+def avg_pool2d(
+    x: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    exclusive: bool = True,
+    divisor_override: Any = None,
+    data_format: str = "NCHW",
+    name: None = None,
+) -> Tensor:
+    """Give the average of windows of images.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, H, W]
+    kernel_size, stride, padding, ceil_mode, data_format, name
+        As in `max_pool2d`; padding holds zeros.
+    exclusive : bool
+        Divide by the number of elements of x in the window; if False, padding counts too.
+    divisor_override : float, optional
+        Divide by this instead.
+
+    Returns
+    -------
+    Tensor
+        Of shape [N, C, H', W'], as for `max_pool2d`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is none of these.
+
+    Notes
+    -----
+    Nothing is saved for backward. Source: LeCun et al. 1989 (there called subsampling). Signature:
+    paddle.nn.functional.avg_pool2d.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> x = ol.arange(16.0).reshape([1, 1, 4, 4])
+    >>> ol.nn.functional.avg_pool2d(x, 2)
+    Tensor([[[[ 2.5,  4.5],
+              [10.5, 12.5]]]], dtype=float32)
+    """
+    return _averages(
+        x,
+        kernel_size,
+        stride,
+        padding,
+        ceil_mode,
+        exclusive,
+        divisor_override,
+        data_format,
+        name,
+        2,
+    )
+
+
+def avg_pool3d(
+    x: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    exclusive: bool = True,
+    divisor_override: Any = None,
+    data_format: str = "NCDHW",
+    name: None = None,
+) -> Tensor:
+    """Give the average of windows of volumes; see `avg_pool2d` for all arguments.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, D, H, W]
+    kernel_size, stride, padding, ceil_mode, exclusive, divisor_override, data_format, name
+        As in `avg_pool2d`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.avg_pool3d(ol.ones([1, 1, 4, 4, 4]), 2).shape
+    (1, 1, 2, 2, 2)
+    """
+    return _averages(
+        x,
+        kernel_size,
+        stride,
+        padding,
+        ceil_mode,
+        exclusive,
+        divisor_override,
+        data_format,
+        name,
+        3,
+    )
+
+
+# What all of them do ----------------------------------------------------------------------------
+
+
+def entered(x: Any, data_format: str, name: Any, dims: int, call: str) -> tuple[Tensor, bool]:
+    """Give x with its channels second, after checks."""
+    no_name(name)
+    last = read.is_channels_last(data_format, dims, call)
+    x = scores(x)
+    read.check_axes(x, dims, data_format, call)
+    if 0 in x.shape[1:]:
+        raise ValueError(f"{call} needs something to pool; got shape {x.shape}.")
+    return read.channels_second(x, last), last
+
+
+def _moving(
+    x: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: Any, last: bool, dims: int,
+    call: str,
+) -> tuple[read.Windows, ...]:  # fmt: skip
+    kernel = read.per_axis(kernel_size, dims, "kernel_size", call)
+    steps = kernel if stride is None else read.per_axis(stride, dims, "stride", call)
+    pads = read.paddings(padding, dims, last, call)
+    size = x.shape[2:]
+    if isinstance(pads, str):
+        pads = read.same_padding(size, kernel, steps)
+    for k, pair in zip(kernel, pads, strict=True):
+        if max(pair) >= k:
+            raise ValueError(
+                f"{call}: padding {pads} must be less than the window of {kernel}, or some windows "
+                "would hold nothing but padding."
+            )
+    read.outputs(size, kernel, steps, pads, call)
+    ceil = truth(ceil_mode, "ceil_mode", call)
+    return tuple(
+        read.moving(n, k, s, pair, ceil)
+        for n, k, s, pair in zip(size, kernel, steps, pads, strict=True)
+    )
+
+
+def truth(value: Any, what: str, call: str) -> bool:
+    """Read an argument that is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{call}: {what} is True or False; got {value!r}.")
+    return bool(value)
+
+
+def pooled(
+    x: Tensor, windows: tuple[read.Windows, ...], return_mask: Any, last: bool, call: str
+) -> Any:
+    """Give the maxima of windows, and where they are if that is wanted."""
+    y = apply(MAX_POOL, (x,), {"windows": windows})
+    if not truth(return_mask, "return_mask", call):
+        return read.channels_back(y, last)
+    mask = Tensor(max_places(x.data, y.data, windows))
+    return read.channels_back(y, last), read.channels_back(mask, last)
+
+
+def _maxima(
+    x: Any, kernel_size: Any, stride: Any, padding: Any, return_mask: Any, ceil_mode: Any,
+    data_format: str, name: Any, dims: int,
+) -> Any:  # fmt: skip
+    call = f"max_pool{dims}d"
+    x, last = entered(x, data_format, name, dims, call)
+    windows = _moving(x, kernel_size, stride, padding, ceil_mode, last, dims, call)
+    return pooled(x, windows, return_mask, last, call)
+
+
+def _averages(
+    x: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: Any, exclusive: Any,
+    divisor_override: Any, data_format: str, name: Any, dims: int,
+) -> Tensor:  # fmt: skip
+    call = f"avg_pool{dims}d"
+    x, last = entered(x, data_format, name, dims, call)
+    windows = _moving(x, kernel_size, stride, padding, ceil_mode, last, dims, call)
+    divisor: str | float = "inside" if truth(exclusive, "exclusive", call) else "padded"
+    if divisor_override is not None:
+        divisor = as_float(divisor_override, "divisor_override")
+        if divisor == 0:
+            raise ValueError(f"{call}: divisor_override divides, so it cannot be 0.")
+    y = apply(AVERAGE_POOL, (x,), {"windows": windows, "divisor": divisor})
+    return read.channels_back(y, last)  # type: ignore[no-any-return]

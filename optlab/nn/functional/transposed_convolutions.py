@@ -1,0 +1,215 @@
+"""Transposed convolutions along one, two or three axes of space."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optlab.autograd.tensor import Tensor, apply
+from optlab.backend.arrays import Shape
+from optlab.nn.functional import windows as read
+from optlab.nn.functional.convolution_rules import CONVOLUTION_INPUT
+from optlab.nn.functional.convolutions import arguments, check_bias
+
+
+def conv1d_transpose(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+    output_size: Any = None,
+    data_format: str = "NCL",
+    name: None = None,
+) -> Tensor:
+    """Give the transposed convolution of sequences; see `conv2d_transpose` for all arguments.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, L]
+    weight : Tensor of shape [C, O / groups, K]
+    bias : Tensor of shape [O], optional
+    stride, padding, output_padding, groups, dilation, output_size, data_format, name
+        As in `conv2d_transpose`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> x = ol.to_tensor([[[1.0, 10.0]]])
+    >>> ol.nn.functional.conv1d_transpose(x, ol.ones([1, 1, 3]), stride=2)
+    Tensor([[[ 1.,  1., 11., 10., 10.]]], dtype=float32)
+    """
+    return _transposed(
+        x, weight, bias, stride, padding, output_padding, dilation, groups, output_size,
+        data_format, name, 1,
+    )  # fmt: skip
+
+
+def conv2d_transpose(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+    output_size: Any = None,
+    data_format: str = "NCHW",
+    name: None = None,
+) -> Tensor:
+    """Give the transposed convolution of images: what a convolution does to gradients.
+
+    Every element of x lays down the filter, times its value, `stride` apart; where filters overlap
+    they add up. It grows images where a convolution with the same arguments shrinks them.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, H, W]
+        Data of another dtype is cast to that of the weights, with a note the first time.
+    weight : Tensor of shape [C, O / groups, KH, KW]
+    bias : Tensor of shape [O], optional
+    stride, dilation, groups
+        As in `conv2d`.
+    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
+        What is cut off around the result, in any form that `conv2d` takes. 'SAME' cuts off so
+        much that H' is H times the stride (for filters that reach as far as the stride or
+        farther).
+    output_padding : int or list of int
+        Adds to H' and W' at the end; less than the stride.
+    output_size : int or list of int, optional
+        H' and W' themselves, in place of `output_padding`.
+    data_format : {'NCHW', 'NHWC'}
+        Where the channels of x and of the result are.
+    name : None
+        Refused: results have no name here.
+
+    Returns
+    -------
+    Tensor
+        Of shape [N, O, H', W'] with H' = (H - 1) stride - padding + dilation (KH - 1) + 1 +
+        output_padding.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, or an argument is none of these.
+
+    Notes
+    -----
+    Source: Zeiler et al. 2010 (there called deconvolution). Signature:
+    paddle.nn.functional.conv2d_transpose, whose padding='SAME' gives other sizes where H is no
+    multiple of the stride.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> F = ol.nn.functional
+    >>> F.conv2d_transpose(ol.ones([1, 1, 2, 2]), ol.ones([1, 1, 2, 2]))
+    Tensor([[[[1., 2., 1.],
+              [2., 4., 2.],
+              [1., 2., 1.]]]], dtype=float32)
+    >>> F.conv2d_transpose(ol.ones([1, 3, 7, 7]), ol.ones([3, 4, 4, 4]), stride=2, padding=1).shape
+    (1, 4, 14, 14)
+    """
+    return _transposed(
+        x, weight, bias, stride, padding, output_padding, dilation, groups, output_size,
+        data_format, name, 2,
+    )  # fmt: skip
+
+
+def conv3d_transpose(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+    output_size: Any = None,
+    data_format: str = "NCDHW",
+    name: None = None,
+) -> Tensor:
+    """Give the transposed convolution of volumes; see `conv2d_transpose` for all arguments.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, D, H, W]
+    weight : Tensor of shape [C, O / groups, KD, KH, KW]
+    bias : Tensor of shape [O], optional
+    stride, padding, output_padding, groups, dilation, output_size, data_format, name
+        As in `conv2d_transpose`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> x, weight = ol.ones([1, 1, 2, 2, 2]), ol.ones([1, 3, 2, 2, 2])
+    >>> ol.nn.functional.conv3d_transpose(x, weight, stride=2).shape
+    (1, 3, 4, 4, 4)
+    """
+    return _transposed(
+        x, weight, bias, stride, padding, output_padding, dilation, groups, output_size,
+        data_format, name, 3,
+    )  # fmt: skip
+
+
+# What all of them do ----------------------------------------------------------------------------
+
+
+def _transposed(
+    x: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, dilation: Any,
+    groups: Any, output_size: Any, data_format: str, name: Any, dims: int,
+) -> Tensor:  # fmt: skip
+    call = f"conv{dims}d_transpose"
+    x, weight, bias, last = arguments(x, weight, bias, groups, data_format, name, dims, call)
+    if weight.shape[0] != x.shape[1] or x.shape[1] % groups:
+        raise ValueError(
+            f"{call} got x with {x.shape[1]} channels ({data_format}), groups={groups} and weight "
+            f"of shape {weight.shape}: weight is of shape [C, O / groups, ...], and C must be a "
+            "multiple of groups."
+        )
+    check_bias(bias, weight.shape[1] * groups, call)
+    stride = read.per_axis(stride, dims, "stride", call)
+    dilation = read.per_axis(dilation, dims, "dilation", call)
+    extent = read.extents(weight.shape[2:], dilation)
+    pads = read.paddings(padding, dims, last, call)
+    if isinstance(pads, str):
+        cuts = [max(e - s, 0) for e, s in zip(extent, stride, strict=True)]
+        pads = tuple((cut // 2, cut - cut // 2) for cut in cuts)
+    least = tuple(
+        (n - 1) * s - before - after + e
+        for n, s, e, (before, after) in zip(x.shape[2:], stride, extent, pads, strict=True)
+    )
+    size = _grown(least, stride, output_padding, output_size, dims, call)
+    static = {
+        "size": size, "stride": stride, "padding": pads, "dilation": dilation,
+        "groups": int(groups),
+    }  # fmt: skip
+    y = apply(CONVOLUTION_INPUT, (x, weight), static)
+    if bias is not None:
+        y = y + bias.reshape((-1,) + (1,) * dims)
+    return read.channels_back(y, last)  # type: ignore[no-any-return]
+
+
+def _grown(
+    least: Shape, stride: Shape, output_padding: Any, output_size: Any, dims: int, call: str
+) -> Shape:
+    """Give the size of the result of a transposed convolution."""
+    more = read.per_axis(output_padding, dims, "output_padding", call, least=0)
+    if output_size is not None:
+        if max(more):
+            raise ValueError(f"{call} takes output_padding or output_size, not both.")
+        size = read.per_axis(output_size, dims, "output_size", call)
+    else:
+        size = tuple(n + m for n, m in zip(least, more, strict=True))
+    for n, m, s in zip(size, least, stride, strict=True):
+        if n < 1 or not 0 <= n - m < s:
+            raise ValueError(
+                f"{call}: with these arguments the result may have from {least} to "
+                f"{tuple(m + s - 1 for m, s in zip(least, stride, strict=True))} places along its "
+                f"axes (output_padding is less than the stride); asked for were {size}."
+            )
+    return size

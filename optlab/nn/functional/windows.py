@@ -1,0 +1,288 @@
+"""Windows that move over an array: how they are asked for, and where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.tensor import raw
+from optlab.backend.arrays import Shape
+
+Pair = tuple[int, int]
+Pairs = tuple[Pair, ...]
+
+_numpy: Any = np  # NumPy's annotations know nothing of arrays that answer for themselves
+
+FORMATS = {1: ("NCL", "NLC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
+
+
+def is_channels_last(data_format: Any, dims: int, call: str) -> bool:
+    """Read a data format for `dims` axes of space."""
+    first, last = FORMATS[dims]
+    if data_format not in (first, last):
+        raise ValueError(f"{call} takes data_format={first!r} or {last!r}; got {data_format!r}.")
+    return bool(data_format == last)
+
+
+def channels_second(x: Any, last: bool) -> Any:
+    """Move the channels of `x` from the last place to the second, if that is where they are."""
+    return _numpy.moveaxis(x, -1, 1) if last else x
+
+
+def channels_back(y: Any, last: bool) -> Any:
+    """Move the channels of a result to where those of the input were."""
+    return _numpy.moveaxis(y, 1, -1) if last else y
+
+
+def check_axes(x: Any, dims: int, data_format: str, call: str) -> None:
+    """Make sure that `x` has an axis for each letter of the format."""
+    if x.ndim != dims + 2:
+        raise ValueError(
+            f"{call} takes x of {dims + 2} axes, {' '.join(data_format)}; got shape {x.shape}. "
+            "A single example gets its batch axis with x[None]."
+        )
+
+
+def per_axis(value: Any, dims: int, what: str, call: str, least: int = 1) -> Shape:
+    """Read one whole number for all axes, or one for each.
+
+    Examples
+    --------
+    >>> per_axis(3, 2, "stride", "conv2d"), per_axis([1, 2], 2, "stride", "conv2d")
+    ((3, 3), (1, 2))
+    """
+    numbers = whole_numbers(value)
+    if numbers is not None and len(numbers) == 1:
+        numbers = numbers * dims
+    if numbers is None or len(numbers) != dims or min(numbers) < least:
+        each = "" if dims == 1 else f", or {dims} of them"
+        raise ValueError(
+            f"{call}: {what} is a whole number of at least {least}{each}; got {value!r}."
+        )
+    return tuple(numbers)
+
+
+def whole_numbers(value: Any) -> list[int] | None:
+    """Give a number or a sequence of numbers as a list; None where it is something else."""
+    value = raw(value)
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    values = list(value) if isinstance(value, (list, tuple)) else [value]
+    values = [raw(v).item() if hasattr(raw(v), "item") else v for v in values]
+    if not values or not all(isinstance(v, int) and not isinstance(v, bool) for v in values):
+        return None
+    return values
+
+
+def paddings(value: Any, dims: int, channels_last: bool, call: str) -> Pairs | str:
+    """Read a padding: a pair (before, after) for each axis of space, or ``'SAME'``.
+
+    Examples
+    --------
+    >>> paddings(1, 2, False, "conv2d"), paddings([1, 2], 1, False, "conv1d")
+    (((1, 1), (1, 1)), ((1, 2),))
+    >>> paddings("VALID", 1, False, "conv1d"), paddings("same", 1, False, "conv1d")
+    (((0, 0),), 'SAME')
+    """
+    if isinstance(value, str):
+        word = value.upper()
+        if word == "SAME":
+            return word
+        if word == "VALID":
+            return ((0, 0),) * dims
+        raise ValueError(f"{call}: padding as text is 'SAME' or 'VALID'; got {value!r}.")
+    pairs = _pairs(value, dims, channels_last)
+    if pairs is None or min(min(pair) for pair in pairs) < 0:
+        raise ValueError(
+            f"{call}: padding is a whole number, {dims} of them, {2 * dims} of them (before and "
+            f"after each axis), {dims + 2} pairs with [0, 0] for batch and channels, 'SAME' or "
+            f"'VALID', and never negative; got {value!r}."
+        )
+    return pairs
+
+
+def _pairs(value: Any, dims: int, channels_last: bool) -> Pairs | None:
+    """Give a padding as pairs; None where it is of no known form."""
+    if isinstance(value, (list, tuple)) and any(isinstance(v, (list, tuple)) for v in value):
+        rows = [whole_numbers(v) for v in value]
+        if any(row is None or len(row) != 2 for row in rows):
+            return None
+        pairs = [(row[0], row[1]) for row in rows if row is not None]
+        if len(pairs) == dims + 2:
+            outside = [pairs[0], pairs[-1] if channels_last else pairs[1]]
+            if outside != [(0, 0), (0, 0)]:
+                return None
+            pairs = pairs[1:-1] if channels_last else pairs[2:]
+        return tuple(pairs) if len(pairs) == dims else None
+    numbers = whole_numbers(value)
+    if numbers is None:
+        return None
+    if len(numbers) == 1:
+        numbers = numbers * dims
+    if len(numbers) == dims:
+        return tuple((n, n) for n in numbers)
+    if len(numbers) == 2 * dims:
+        return tuple((numbers[2 * i], numbers[2 * i + 1]) for i in range(dims))
+    return None
+
+
+def same_padding(size: Sequence[int], extent: Sequence[int], stride: Sequence[int]) -> Pairs:
+    """Give the padding with which ceil(size / stride) windows fit, the odd one behind.
+
+    Examples
+    --------
+    >>> same_padding((7, 8), (3, 3), (2, 2))
+    ((1, 1), (0, 1))
+    """
+    pairs = []
+    for n, e, s in zip(size, extent, stride, strict=True):
+        total = max((-(-n // s) - 1) * s + e - n, 0)
+        pairs.append((total // 2, total - total // 2))
+    return tuple(pairs)
+
+
+def extents(kernel: Sequence[int], dilation: Sequence[int]) -> Shape:
+    """Give how far a kernel reaches along each axis."""
+    return tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True))
+
+
+def outputs(
+    size: Sequence[int], extent: Sequence[int], stride: Sequence[int], padding: Pairs, call: str
+) -> Shape:
+    """Count the windows along each axis; there must be one at least.
+
+    Examples
+    --------
+    >>> outputs((7,), (3,), (2,), ((1, 0),), "conv1d")
+    (3,)
+    """
+    found = tuple(
+        (n + before + after - e) // s + 1
+        for n, e, s, (before, after) in zip(size, extent, stride, padding, strict=True)
+    )
+    if min(found) < 1:
+        raise ValueError(
+            f"{call}: a window of {tuple(extent)} (its gaps included) does not fit into "
+            f"{tuple(size)} with padding {padding}. Take a smaller kernel or more padding."
+        )
+    return found
+
+
+# Where the windows of pooling lie ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Windows:
+    """The windows along one axis, as slices.
+
+    Attributes
+    ----------
+    length : int
+        Of the axis.
+    count : int
+        How many windows there are.
+    pieces : tuple of (slice, slice)
+        The n-th elements of the windows, n rising: which elements of the axis they are, and which
+        windows they belong to. No piece names an element twice.
+    padded : tuple of int
+        How wide each window is with the padding that it covers.
+    words : str
+        How they were asked for.
+    """
+
+    length: int
+    count: int
+    pieces: tuple[tuple[slice, slice], ...]
+    padded: tuple[int, ...]
+    words: str
+
+    def __hash__(self) -> int:
+        return hash((self.length, self.count, self.words))
+
+    def __repr__(self) -> str:
+        return self.words
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether one window takes in the whole axis."""
+        return self.count == 1 and len(self.pieces) == self.length
+
+    @cached_property
+    def full(self) -> bool:
+        """Whether all windows have equally many elements, none in padding."""
+        return all(places == slice(0, self.count) for _, places in self.pieces)
+
+    @cached_property
+    def disjoint(self) -> bool:
+        """Whether no element is in two windows."""
+        read = [i for elements, _ in self.pieces for i in range(*elements.indices(self.length))]
+        return len(read) == len(set(read))
+
+    def inside(self) -> Any:
+        """Give how many elements each window holds."""
+        counts = np.zeros(self.count, int)
+        for _, places in self.pieces:
+            counts[places] += 1
+        return counts
+
+
+@lru_cache(maxsize=512)
+def moving(length: int, kernel: int, stride: int, padding: Pair, ceil_mode: bool) -> Windows:
+    """Give the windows of `kernel` elements, one every `stride`.
+
+    With `ceil_mode` a last window may hang over the end if it starts before it.
+
+    Examples
+    --------
+    >>> moving(5, 2, 2, (0, 0), False).count, moving(5, 2, 2, (0, 0), True).count
+    (2, 3)
+    """
+    before, after = padding
+    room = length + before + after - kernel
+    count = (-(-room // stride) if ceil_mode else room // stride) + 1
+    if ceil_mode and (count - 1) * stride >= length + before:
+        count -= 1
+    pieces = []
+    for k in range(kernel):
+        first = max(-(-(before - k) // stride), 0)
+        last = min((length - 1 + before - k) // stride, count - 1)
+        if first <= last:
+            start = first * stride - before + k
+            stop = last * stride - before + k + 1
+            pieces.append((slice(start, stop, stride), slice(first, last + 1)))
+    padded = tuple(min(kernel, length + before + after - i * stride) for i in range(count))
+    words = f"{kernel} every {stride}, padding {padding}" + (", ceil_mode" if ceil_mode else "")
+    return Windows(length, count, tuple(pieces), padded, words)
+
+
+def _every(period: int, first: int, count: int) -> slice:
+    return slice(0, count) if period == 1 else slice(first, count, period)
+
+
+@lru_cache(maxsize=512)
+def adaptive(length: int, count: int) -> Windows:
+    """Give `count` windows of nearly equal width that cover an axis.
+
+    The i-th goes from floor(i length / count) to ceil((i + 1) length / count): neighbours may share
+    an element. The pattern repeats, so that slices reach all.
+
+    Examples
+    --------
+    >>> adaptive(6, 3).pieces
+    ((slice(0, 5, 2), slice(0, 3, None)), (slice(1, 6, 2), slice(0, 3, None)))
+    """
+    common = int(np.gcd(length, count))
+    period, step = count // common, length // common
+    pieces, widths = [], []
+    for r in range(period):
+        start, stop = r * length // count, -(-(r + 1) * length // count)
+        widths.append(stop - start)
+        pieces += [
+            (slice(i, i + (common - 1) * step + 1, step), _every(period, r, count))
+            for i in range(start, stop)
+        ]
+    return Windows(length, count, tuple(pieces), tuple(widths * common), f"{count} adaptive")

@@ -1,0 +1,226 @@
+"""Convolutions as layers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.tensor import Tensor
+from optlab.nn import functional
+from optlab.nn.attributes import made, needed
+from optlab.nn.functional import windows
+from optlab.nn.functional.paddings import MODES
+from optlab.nn.initializer import Constant, Initializer, Normal
+from optlab.nn.layer import Layer
+
+
+class Filters(Layer):
+    """What all layers of convolution are: filters, a bias, and how the filters move."""
+
+    dims = 0
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any, padding: Any,
+        dilation: Any, groups: int, weight_attr: Any, bias_attr: Any, data_format: str, dtype: Any,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        call = type(self).__name__
+        for argument, count in {
+            "in_channels": in_channels, "out_channels": out_channels, "groups": groups,
+        }.items():  # fmt: skip
+            if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 1:
+                raise ValueError(
+                    f"{call}: {argument} must be a whole number of at least 1; got {count!r}."
+                )
+        if in_channels % groups or out_channels % groups:
+            raise ValueError(
+                f"{call}: in_channels={in_channels} and out_channels={out_channels} must be "
+                f"multiples of groups={groups}."
+            )
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size = windows.per_axis(kernel_size, self.dims, "kernel_size", call)
+        self.stride = windows.per_axis(stride, self.dims, "stride", call)
+        self.dilation = windows.per_axis(dilation, self.dims, "dilation", call)
+        last = windows.is_channels_last(data_format, self.dims, call)
+        windows.paddings(padding, self.dims, last, call)
+        self.padding, self.data_format = padding, data_format
+        shape, start = self._start()
+        self.weight = needed(made(shape, weight_attr, "weight_attr", dtype, start), call,
+                             "weight_attr")  # fmt: skip
+        self.bias = made((out_channels,), bias_attr, "bias_attr", dtype, Constant(0.0))
+
+    def _start(self) -> tuple[tuple[int, ...], Initializer]:
+        """Give the shape of the weight, and how it starts. Subclasses say how."""
+        raise NotImplementedError
+
+    def extra_repr(self) -> str:
+        """Say what is not as by default."""
+        words = [str(self.in_channels), str(self.out_channels), f"kernel_size={self.kernel_size}"]
+        ones = (1,) * self.dims
+        for name, usual in self._usual(ones).items():
+            value = getattr(self, name)
+            if value != usual:
+                words.append(f"{name}={value!r}")
+        if self.bias is None:
+            words.append("bias_attr=False")
+        return ", ".join(words)
+
+    def _usual(self, ones: tuple[int, ...]) -> dict[str, Any]:
+        return {
+            "stride": ones, "padding": 0, "dilation": ones, "groups": 1,
+            "data_format": windows.FORMATS[self.dims][0],
+        }  # fmt: skip
+
+
+class _Convolution(Filters):
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        padding_mode: str = "zeros",
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        data_format: str | None = None,
+        *,
+        dtype: Any = "float32",
+    ) -> None:
+        modes = ("zeros", *[mode for mode in MODES if mode != "constant"])
+        if padding_mode not in modes:
+            raise ValueError(
+                f"{type(self).__name__} takes a padding_mode among {', '.join(map(repr, modes))}; "
+                f"got {padding_mode!r}."
+            )
+        data_format = data_format or windows.FORMATS[self.dims][0]
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, weight_attr,
+            bias_attr, data_format, dtype,
+        )  # fmt: skip
+        self.padding_mode = padding_mode
+
+    def _start(self) -> tuple[tuple[int, ...], Initializer]:
+        shape = (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
+        return shape, Normal(0.0, math.sqrt(2 / (self.in_channels * math.prod(self.kernel_size))))
+
+    def _usual(self, ones: tuple[int, ...]) -> dict[str, Any]:
+        return super()._usual(ones) | {"padding_mode": "zeros"}
+
+    def forward(self, x: Any) -> Tensor:
+        """Give the convolution of x with the filters."""
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            x, padding = self._padded(x), 0
+        convolution = getattr(functional, f"conv{self.dims}d")
+        return convolution(  # type: ignore[no-any-return]
+            x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups,
+            self.data_format,
+        )  # fmt: skip
+
+    def _padded(self, x: Any) -> Any:
+        """Put around x what the padding mode says."""
+        call = type(self).__name__
+        last = self.data_format == windows.FORMATS[self.dims][1]
+        pairs = windows.paddings(self.padding, self.dims, last, call)
+        if isinstance(pairs, str):
+            size = np.shape(x)[1:-1] if last else np.shape(x)[2:]
+            extent = windows.extents(self.kernel_size, self.dilation)
+            pairs = windows.same_padding(size, extent, self.stride)
+        sides = [n for pair in reversed(pairs) for n in pair]
+        return functional.pad(x, sides, self.padding_mode, data_format=self.data_format)
+
+
+class Conv1D(_Convolution):
+    """Give the convolution of sequences with filters that are learned.
+
+    Parameters
+    ----------
+    in_channels, out_channels, kernel_size, stride, padding, dilation, groups, padding_mode, \
+weight_attr, bias_attr, dtype
+        As in `Conv2D`.
+    data_format : {'NCL', 'NLC'}
+        Where the channels are.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.Conv1D(3, 8, 5, padding="SAME")(ol.ones([2, 3, 20])).shape
+    (2, 8, 20)
+    """
+
+    dims = 1
+
+
+class Conv2D(_Convolution):
+    r"""Give the convolution of images with filters that are learned; see `functional.conv2d`.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Channels of the input, and of the result: there are so many filters.
+    kernel_size : int or list of int
+        Of a filter.
+    stride, padding, dilation, groups
+        As in `functional.conv2d`.
+    padding_mode : {'zeros', 'reflect', 'replicate', 'circular'}
+        What stands around: zeros, the mirror image, the edge, the other end.
+    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
+        Settings of the parameters: all of them, or a name, or how they start. By default the
+        weight is normal with standard deviation :math:`\sqrt{2 / (in\, KH\, KW)}` (He et al. 2015)
+        and the bias zero. ``bias_attr=False`` leaves the bias out.
+    data_format : {'NCHW', 'NHWC'}
+        Where the channels are.
+    dtype : str or dtype
+        Of the parameters.
+
+    Attributes
+    ----------
+    weight : Parameter of shape [out_channels, in_channels / groups, KH, KW]
+    bias : Parameter of shape [out_channels], or None
+
+    Raises
+    ------
+    ValueError
+        If an argument is none of these, or the channels cannot be cut into the groups.
+
+    Notes
+    -----
+    Signature: paddle.nn.Conv2D.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> layer = ol.nn.Conv2D(1, 6, 5, padding=2)
+    >>> layer
+    Conv2D(1, 6, kernel_size=(5, 5), padding=2)
+    >>> layer.weight.shape, layer(ol.ones([2, 1, 28, 28])).shape
+    ((6, 1, 5, 5), (2, 6, 28, 28))
+    """
+
+    dims = 2
+
+
+class Conv3D(_Convolution):
+    """Give the convolution of volumes with filters that are learned.
+
+    Parameters
+    ----------
+    in_channels, out_channels, kernel_size, stride, padding, dilation, groups, padding_mode, \
+weight_attr, bias_attr, dtype
+        As in `Conv2D`.
+    data_format : {'NCDHW', 'NDHWC'}
+        Where the channels are.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.Conv3D(1, 2, 3)(ol.ones([1, 1, 4, 5, 6])).shape
+    (1, 2, 2, 3, 4)
+    """
+
+    dims = 3
