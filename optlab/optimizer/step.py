@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from optlab.autograd import writes
 from optlab.autograd.sparse import RowSparse
 from optlab.backend import events
 from optlab.optimizer.arena import Arena
@@ -203,8 +204,11 @@ def _write(update: Update, writer: str) -> None:
             arena.slots[name].setflags(write=False)
         arena.flat[place] = update.parameter
     arena.t[first:last] = [update.t] * (last - first)
+    # As `Leaf.overwritten` does, with one time for all.
+    now = writes.times.last_write = next(writes.clock)
     for p in arena.parameters[first:last]:
-        p.node.overwritten(writer)
+        node = p.node
+        node.overwritten_at, node.writer = now, writer
 
 
 def _clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
