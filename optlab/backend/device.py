@@ -199,11 +199,8 @@ def moved(x: Any, device: str, origin: str = "") -> Any:
     here = place_of(x)
     if here == goal.name:
         return x
-    if getattr(type(x), "holds", None) is not None:
-        raise TypeError(
-            "a batch of values in vmap, or an ensemble, does not move between devices: move the "
-            "arrays before, or the result afterwards."
-        )
+    if hasattr(x, "members"):  # an ensemble
+        return type(x)(moved(x.members, device), x.level)
     if not (here.startswith("gpu") and goal.name.startswith("gpu")):  # CuPy copies by itself
         x = x.get() if here != "cpu" else np.asarray(x)
     return x if goal is CPU else goal.ready().asarray(x)

@@ -174,7 +174,7 @@ LABELS = np.array([1, 0])
 LOSSES: dict[str, Callable[[Any, Any], Any]] = {
     "softmax": lambda x, i: ol.nn.functional.softmax(x) * x,
     "cross_entropy": ol.nn.functional.cross_entropy,
-    "cross_entropy of each": lambda x, i: ol.nn.functional.cross_entropy(x, i, "none"),
+    "cross_entropy of each": lambda x, i: ol.nn.functional.cross_entropy(x, i, reduction="none"),
     "embedding": lambda x, i: ol.nn.functional.embedding(i, x, padding_idx=0) ** 2,
     "linear": lambda x, i: ol.nn.functional.linear(x, x.T, x[0, :2]) ** 2,
 }
