@@ -158,6 +158,8 @@ def test_a_loader_gives_batches_on_the_current_device() -> None:
     data = ol.io.TensorDataset([np.arange(6.0).reshape(3, 2), np.arange(3)])
     for x, label in ol.io.DataLoader(data, batch_size=2):
         assert x.device == label.device == "guarded"
+    for x in ol.io.DataLoader(ol.io.TensorDataset([ol.ones([3, 2])]), batch_size=2):
+        assert x[0].device == "guarded"
 
 
 # Moving.

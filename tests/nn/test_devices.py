@@ -137,6 +137,29 @@ def need_gpu() -> None:
     ol.set_device("cpu")
 
 
+def test_a_recorded_run_is_read_on_the_host() -> None:
+    recorded = []
+    for device in ("cpu", "guarded"):
+        ol.set_device(device)
+        ol.seed(1)
+        layer = ol.nn.Linear(3, 1)
+        optimizer = ol.optimizer.Adam(0.1, parameters=layer.parameters())
+        x = ol.randn([5, 3])
+        with ol.record(optimizer) as trace:
+            for _ in range(3):
+                layer(x).sum().backward()
+                optimizer.step()
+                optimizer.clear_grad()
+        recorded.append(trace)
+    host, there = recorded
+    assert len(host) == len(there) == 3
+    for kind in ("parameters", "gradients"):
+        for name, rows in getattr(host, kind).items():
+            np.testing.assert_array_equal(getattr(there, kind)[name], rows, f"{kind} {name}")
+    for name, rows in host.slots["moment2"].items():
+        np.testing.assert_array_equal(there.slots["moment2"][name], rows)
+
+
 # Moving a layer.
 
 
