@@ -46,6 +46,9 @@ _NAMES = {
     "ones": "optlab.autograd:ones",
     "full": "optlab.autograd:full",
     "arange": "optlab.autograd:arange",
+    # devices
+    "get_device": "optlab.backend.device:get_device",
+    "set_device": "optlab.backend.device:set_device",
     # random numbers
     "seed": "optlab.backend.random:seed",
     "random_scope": "optlab.backend.random:scope",

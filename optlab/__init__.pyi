@@ -43,6 +43,8 @@ from optlab.autograd import value_and_grad as value_and_grad
 from optlab.autograd import vjp as vjp
 from optlab.autograd import vmap as vmap
 from optlab.autograd import zeros as zeros
+from optlab.backend.device import get_device as get_device
+from optlab.backend.device import set_device as set_device
 from optlab.backend.random import scope as random_scope  # noqa: F401
 from optlab.backend.random import seed as seed
 from optlab.io import load as load

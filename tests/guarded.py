@@ -9,12 +9,14 @@ NumPy's functions except some that CuPy has not.
 from __future__ import annotations
 
 import operator
+from types import SimpleNamespace
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 import optlab as ol
+from optlab.backend.device import Device, register
 
 #: What CuPy lacks of NumPy's functions.
 MISSING = {
@@ -63,6 +65,16 @@ class MixedArraysError(TypeError):
     """A guarded array met a NumPy array."""
 
 
+class Flags:
+    """What a device tells of an array's memory; not whether it may be written to."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.c_contiguous = array.flags.c_contiguous
+        self.f_contiguous = array.flags.f_contiguous
+        self.fnc = array.flags.fnc
+        self.owndata = array.flags.owndata
+
+
 class GuardedArray:
     """An array on a device of its own."""
 
@@ -89,6 +101,7 @@ class GuardedArray:
     nbytes = property(lambda self: self.hidden.nbytes)
     itemsize = property(lambda self: self.hidden.itemsize)
     strides = property(lambda self: self.hidden.strides)
+    flags = property(lambda self: Flags(self.hidden))
     T = property(lambda self: GuardedArray(self.hidden.T))
 
     def get(self) -> np.ndarray:
@@ -169,7 +182,7 @@ class GuardedArray:
         self.hidden[_index(index)] = _open(value)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") or name == "setflags":  # CuPy's arrays can always be written to
             raise AttributeError(name)
         method = getattr(self.hidden, name)
         if not callable(method):
@@ -267,6 +280,27 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
 
 for _name in ("neg", "pos", "abs", "invert"):
     setattr(GuardedArray, f"__{_name}__", _unary(getattr(operator, _name)))
+
+
+# The device ---------------------------------------------------------------------------------------
+
+
+def asarray(x: Any, dtype: Any = None) -> GuardedArray:
+    """Bring data to the device, as ``cupy.asarray`` does."""
+    return GuardedArray(np.array(_open(x), dtype))
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> GuardedArray:
+    return GuardedArray(np.full(shape, _open(fill_value), dtype))
+
+
+def arange(*args: Any, dtype: Any = None) -> GuardedArray:
+    return GuardedArray(np.arange(*args, dtype=dtype))
+
+
+#: ``ol.set_device("guarded")``: the few functions of its module that the engine calls by name.
+MODULE = SimpleNamespace(asarray=asarray, full=full, arange=arange)
+register(Device("guarded", MODULE, GuardedArray))
 
 
 # For tests: making them, and looking into them ----------------------------------------------------

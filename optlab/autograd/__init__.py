@@ -11,6 +11,7 @@ file                       what it holds
 ``operators.py``           ``a + b``, ``a @ b``, ``a < b``, ``t[i]``
 ``methods.py``             ``t.sum()``, ``t.reshape(...)``: the methods of NumPy's arrays
 ``conversions.py``         ``float(t)``, ``t.numpy()``; ``sharing.py``: whose an array is alone
+``places.py``              ``t.device``, ``t.to(device)``
 ``creation.py``            `to_tensor`, `zeros`, `ones`, `full`, `arange`
 ``in_place.py``            ``t[i] = v`` and ``t += v``; ``writes.py``: who wrote where, and when
 ``dispatch.py``            what a call of a NumPy function does when it meets a Tensor

@@ -13,6 +13,7 @@ from optlab.autograd.rules.shapes import BROADCAST_TO
 from optlab.autograd.tape import leaf_for
 from optlab.autograd.tensor import Tensor, apply, raw, refusal
 from optlab.backend.arrays import copied
+from optlab.backend.device import brought_here, made_here
 
 DEFAULT_DTYPE = np.dtype("float32")
 
@@ -20,7 +21,9 @@ ShapeLike = int | Sequence[int] | np.ndarray | Tensor
 
 
 def to_tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
-    """Make a Tensor with a copy of `data`.
+    """Make a Tensor with a copy of `data`, on the current device (see `optlab.set_device`).
+
+    Tensors and arrays of a device stay on theirs.
 
     Parameters
     ----------
@@ -66,7 +69,14 @@ def to_tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tens
         )
     if dtype is None and array.dtype == np.float64 and not hasattr(given, "dtype"):
         array = array.astype(DEFAULT_DTYPE)
+    if given is data:  # else a Tensor, which stays where it lies
+        array = _here(array)
     return Tensor(array, leaf_for(array) if requires_grad else None)
+
+
+def _here(array: Any) -> Any:
+    """Give what was read as a NumPy array on the current device; other arrays as they are."""
+    return brought_here(array) if isinstance(array, np.ndarray) else array
 
 
 def read_shape(shape: ShapeLike) -> tuple[int, ...]:
@@ -146,7 +156,7 @@ def full(shape: ShapeLike, fill_value: Any, dtype: Any = None) -> Tensor:
         return stretched if dtype is None else stretched.astype(dtype)
     if dtype is None:
         dtype = DEFAULT_DTYPE if isinstance(fill_value, float) else None
-    return Tensor(np.full(read_shape(shape), raw(fill_value), dtype))
+    return Tensor(made_here().full(read_shape(shape), raw(fill_value), dtype))
 
 
 def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
@@ -170,4 +180,4 @@ def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None) -> Ten
         start, end = 0, start
     if dtype is None and any(isinstance(part, (float, np.floating)) for part in (start, end, step)):
         dtype = DEFAULT_DTYPE
-    return Tensor(np.arange(start, end, step, dtype=dtype))
+    return Tensor(made_here().arange(start, end, step, dtype=dtype))

@@ -14,6 +14,7 @@ from optlab.autograd.creation import DEFAULT_DTYPE, ShapeLike, read_shape
 from optlab.autograd.random.parameters import SCORE_FUNCTION, refuse_gradient
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.arrays import as_array, constants_beside, lies_on_device, on_host
+from optlab.backend.device import brought_here
 from optlab.backend.random import next_key
 
 
@@ -64,7 +65,7 @@ def uniform(shape: ShapeLike, dtype: Any = None, min: Any = -1.0, max: Any = 1.0
         # Rounding to a narrower dtype may reach the upper end, which is excluded.
         kind = values.dtype.type
         values = np.minimum(values, np.nextafter(kind(max), kind(min)))
-    return Tensor(values)
+    return Tensor(brought_here(values))
 
 
 def randn(shape: ShapeLike, dtype: Any = None) -> Tensor:
@@ -123,7 +124,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, shape: ShapeLike = (), dtype: Any = 
         drawn: Tensor = numpys.normal(mean, std, lengths or None)
         return drawn if dtype is None else drawn.astype(dtype)
     z = next_key().generator().standard_normal(lengths)
-    return Tensor(np.asarray(mean + std * z).astype(dtype or DEFAULT_DTYPE))
+    return Tensor(brought_here(np.asarray(mean + std * z).astype(dtype or DEFAULT_DTYPE)))
 
 
 def randint(
@@ -150,7 +151,7 @@ def randint(
     if high is None:
         low, high = 0, low
     drawn = next_key().generator().integers(low, high, read_shape(shape))
-    return Tensor(np.asarray(drawn).astype(dtype or np.int64))
+    return Tensor(brought_here(np.asarray(drawn).astype(dtype or np.int64)))
 
 
 def randperm(n: int, dtype: Any = "int64") -> Tensor:
@@ -169,7 +170,7 @@ def randperm(n: int, dtype: Any = "int64") -> Tensor:
     >>> sorted(ol.randperm(4).tolist())
     [0, 1, 2, 3]
     """
-    return Tensor(next_key().generator().permutation(n).astype(dtype))
+    return Tensor(brought_here(next_key().generator().permutation(n).astype(dtype)))
 
 
 def bernoulli(x: Any) -> Tensor:
@@ -204,7 +205,7 @@ def bernoulli(x: Any) -> Tensor:
 def _probabilities(name: str, x: Any) -> Any:
     """Give an array of floating numbers."""
     known = isinstance(x, (Tensor, np.ndarray)) or lies_on_device(x)
-    p = raw(x) if known else np.asarray(x, DEFAULT_DTYPE)
+    p = raw(x) if known else brought_here(np.asarray(x, DEFAULT_DTYPE))
     if p.dtype.kind != "f":
         raise TypeError(f"{name} takes floating numbers; got dtype {p.dtype}. Use .astype().")
     return p

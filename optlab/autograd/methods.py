@@ -36,7 +36,7 @@ ELSEWHERE = {
     "add_": "t += u", "mul_": "t *= u", "fill_": "t[...] = value", "double": "t.astype('float64')",
     "float": "t.astype('float32')", "long": "t.astype('int64')", "abs": "abs(t)",
     "sigmoid": "ol.nn.functional.sigmoid(t)", "relu": "ol.nn.functional.relu(t)",
-    "stop_gradient": "t.requires_grad = False", "gradient": "t.grad", "cuda": "t.to('gpu')",
+    "stop_gradient": "t.requires_grad = False", "gradient": "t.grad",
 }  # fmt: skip
 
 

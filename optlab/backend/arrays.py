@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from optlab.backend.device import place_of
+
 Shape = tuple[int, ...]
 
 
@@ -171,6 +173,20 @@ def lies_on_device(array: Any) -> bool:
     return hasattr(type(array), "get") and hasattr(type(array), "__array_function__")
 
 
+def frozen(array: Any) -> Any:
+    """Make an array read-only, where its kind knows of that (CuPy's does not), and give it.
+
+    Examples
+    --------
+    >>> frozen(np.ones(2)).flags.writeable
+    False
+    """
+    protect = getattr(array, "setflags", None)
+    if protect is not None:
+        protect(write=False)
+    return array
+
+
 def placed_beside(array: Any, x: Any, what: str) -> Any:
     """Give `x`, an array that is to go together with `array`; numbers go where that lies.
 
@@ -188,9 +204,13 @@ def placed_beside(array: Any, x: Any, what: str) -> Any:
     if here and isinstance(x, (np.ndarray, np.generic)):
         if x.ndim == 0:
             return constants_beside(array, x)
-        raise MixedArraysError(f"{what} is {_kind(x)}, but goes with {_kind(array)}. {_REMEDY}")
+        raise MixedArraysError(
+            f"{what} is {_kind(x)}, but goes with {_kind(array)}. {_remedy(x, array)}"
+        )
     if away and isinstance(array, (np.ndarray, np.generic)):
-        raise MixedArraysError(f"{what} is {_kind(x)}, but goes with {_kind(array)}. {_REMEDY}")
+        raise MixedArraysError(
+            f"{what} is {_kind(x)}, but goes with {_kind(array)}. {_remedy(x, array)}"
+        )
     return x
 
 
@@ -205,7 +225,9 @@ def refuse_mixture(name: str, values: Iterable[Any]) -> None:
     away = [x for x in arrays if lies_on_device(x)]
     here = [x for x in arrays if isinstance(x, np.ndarray)]
     if away and here:
-        raise MixedArraysError(f"{name} was given {_kind(here[0])} and {_kind(away[0])}. {_REMEDY}")
+        raise MixedArraysError(
+            f"{name} was given {_kind(here[0])} and {_kind(away[0])}. {_remedy(here[0], away[0])}"
+        )
 
 
 def refuse_shapes(name: str, values: Iterable[Any]) -> None:
@@ -254,13 +276,16 @@ def unwrapped(array: Any) -> Any:
     return array
 
 
-_REMEDY = (
-    "Nothing moves between host and device by itself: move one of them, with cupy.asarray(x) to "
-    "the device, or with x.get() (Tensors: t.numpy()) to the host."
-)
+def _remedy(one: Any, other: Any) -> str:
+    """Say how two arrays of different devices come together."""
+    return (
+        "Nothing moves between devices by itself: move one of them, with "
+        f"t.to({place_of(one)!r}) or t.to({place_of(other)!r}) (a layer: layer.to(...); arrays of "
+        "CuPy: cupy.asarray(x), x.get())."
+    )
 
 
 def _kind(x: Any) -> str:
     """Describe an array in an error message."""
     root = type(x).__module__.partition(".")[0]
-    return f"a {root}.{type(x).__name__} of shape {x.shape}"
+    return f"a {root}.{type(x).__name__} of shape {x.shape} on {place_of(x)}"

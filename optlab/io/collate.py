@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tensor import Tensor
+from optlab.backend.arrays import lies_on_device
+from optlab.backend.device import brought_here
 
 
 def default_collate(examples: Sequence[Any]) -> Any:
@@ -39,7 +41,8 @@ def _collated(parts: list[Any], where: str) -> Any:
                 f"examples of different shape make no batch: {_listed(shapes)}"
                 f"{where and ' at ' + where}. Cut or fill them to one shape, or give a collate_fn."
             )
-        return np.stack(arrays)
+        batch = np.stack(arrays)
+        return Tensor(batch) if lies_on_device(batch) else batch
     if isinstance(first, (bool, int)):
         return np.array(parts)
     if isinstance(first, float):
@@ -85,7 +88,7 @@ def with_tensors(x: Any) -> Any:
 def _detached(x: Any) -> Any:
     if isinstance(x, Tensor):
         return x.detach()
-    return Tensor(x) if x.dtype.kind in "biufc" else x
+    return Tensor(brought_here(x)) if x.dtype.kind in "biufc" else x
 
 
 def replaced(x: Any, kind: Any, new: Callable[[Any], Any]) -> Any:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from optlab.autograd import in_place, tape
+from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tape import leaf_for
 from optlab.autograd.tensor import Tensor, raw
+from optlab.backend.device import device_named, moved, place_of
 from optlab.nn.parameter import Parameter
 from optlab.nn.structure import Structure, members, place
 
@@ -89,7 +91,7 @@ class State(Structure):
         """Write the values of a state dict to the parameters and buffers of the same names.
 
         Everything is checked before anything is written. A shared parameter may be given under any
-        of its places.
+        of its places. Values are copied to the device where the layer's own lie.
 
         Parameters
         ----------
@@ -183,15 +185,18 @@ class State(Structure):
             if node is not None and (not set_to_zero or node.grad is not None):
                 node.grad = tape.ZERO if set_to_zero else None
 
-    def to(self, *, dtype: Any = None) -> Self:
-        """Change the floating type of parameters and buffers, in this layer and all inside.
+    def to(self, device: Any = None, dtype: Any = None) -> Self:
+        """Move parameters and buffers to a device, change their floating type, or both.
 
-        Whole numbers stay as they are. The parameters stay the same objects; an optimizer that
-        was made before says so at its next step, and has to be made again.
+        In this layer and all inside. Whole numbers keep their type. The parameters stay the same
+        objects, their gradients go along; an optimizer that was made before says so at its next
+        step, and has to be made again.
 
         Parameters
         ----------
-        dtype : str or dtype
+        device : str, optional
+            "cpu", "gpu" or "gpu:1".
+        dtype : str or dtype, optional
             "float16", "float32" or "float64".
 
         Examples
@@ -201,6 +206,12 @@ class State(Structure):
         >>> ol.nn.Linear(2, 3).to(dtype="float64").weight.dtype
         dtype('float64')
         """
+        if device is not None:
+            goal = device_named(device).name
+            held = [*self.named_parameters(), *self.named_buffers()]
+            for _, tensor in held:
+                if tensor.device != goal:
+                    put_array(tensor, moved(tensor.data, goal))
         return self if dtype is None else self._cast(dtype, None)
 
     def astype(self, dtype: Any) -> Self:
@@ -248,7 +259,7 @@ class State(Structure):
 
 
 def put_array(tensor: Tensor, array: Any) -> None:
-    """Give a Tensor that somebody made another array, of another dtype; its gradient goes along."""
+    """Give a Tensor another array, of another dtype or device; its gradient goes along."""
     old = tensor.node
     tensor.data = array
     if old is None:
@@ -256,8 +267,19 @@ def put_array(tensor: Tensor, array: Any) -> None:
     new = leaf_for(array)
     new.name, new.hooks = old.name, old.hooks
     if old.grad is not None:
-        new.grad = old.grad if old.grad is tape.ZERO else old.grad.astype(array.dtype)
+        new.grad = old.grad if old.grad is tape.ZERO else _beside(old.grad, array)
     tensor.node = new
+
+
+def _beside(grad: Any, array: Any) -> Any:
+    """Give a gradient in the dtype and on the device of `array`."""
+    goal = place_of(array)
+    if isinstance(grad, RowSparse):
+        rows, values = moved(grad.rows, goal), moved(grad.values, goal)
+        return RowSparse(rows, values.astype(array.dtype), grad.shape)
+    if isinstance(grad, Tensor):
+        return grad.to(goal, array.dtype)
+    return moved(grad, goal).astype(array.dtype)
 
 
 def _by_own_name(layer: State) -> dict[str, Tensor]:
@@ -306,6 +328,7 @@ def _fitted(name: str, tensor: Tensor, value: Any) -> tuple[Any, str]:
             array = np.asarray(array, tensor.dtype)
         except (TypeError, ValueError):
             return None, f"{name} is {value!r}, which is no array of numbers"
+    array = moved(array, tensor.device)
     if array.shape != tensor.shape:
         fault = f"{name} has shape {tensor.shape} here, {array.shape} there"
         if array.ndim == 2 and array.shape[::-1] == tensor.shape:

@@ -14,7 +14,8 @@ import numpy as np
 
 from optlab.autograd.tape import ZERO
 from optlab.autograd.tensor import Tensor
-from optlab.backend.arrays import array_module
+from optlab.backend.arrays import frozen
+from optlab.backend.device import place_of
 from optlab.nn.parameter import Parameter
 
 
@@ -47,7 +48,7 @@ class Arena:
         self.adopt()
         self.slots = {name: np.full_like(self.flat, start) for name, start in slots.items()}
         for array in self.slots.values():
-            array.flags.writeable = False
+            frozen(array)
 
     def __setstate__(self, state: Any) -> None:
         """Take up a copied or unpickled state, whose parameters are no longer views of `flat`."""
@@ -61,8 +62,8 @@ class Arena:
         Raises
         ------
         ValueError
-            If a parameter has got an array of another shape or dtype since the optimizer was made.
-            Nothing is changed then.
+            If a parameter has got an array of another shape, dtype or device since the optimizer
+            was made. Nothing is changed then.
         """
         for p, view in zip(self.parameters, self.views, strict=True):
             if p.data.shape != view.shape or p.data.dtype != view.dtype:
@@ -71,8 +72,14 @@ class Arena:
                     f"{view.shape} when the optimizer was made, and is now {p.data.dtype} of shape "
                     f"{p.data.shape}. Make a new optimizer for it."
                 )
+            if (here := place_of(p.data)) != (before := place_of(view)):
+                raise ValueError(
+                    f"{getattr(p, 'name', None) or 'a parameter'} was on {before} when the "
+                    f"optimizer was made, and is now on {here}. Make a new optimizer for it, after "
+                    "the model was moved."
+                )
         first = self.views[0]
-        flat = array_module(first).empty(self.bounds[-1], first.dtype)
+        flat = np.empty_like(first, shape=(self.bounds[-1],))
         views = []
         for i, p in enumerate(self.parameters):
             view = flat[self.bounds[i] : self.bounds[i + 1]].reshape(p.data.shape)
@@ -82,8 +89,7 @@ class Arena:
             p.data = view
         self.flat, self.views = flat, views
         # What rules are given: one that wrote into it would change parameters behind the engine.
-        self.read_only = flat.view()
-        self.read_only.flags.writeable = False
+        self.read_only = frozen(flat.view())
 
     def holds_all(self) -> bool:
         """Say whether every parameter is still the view that this arena gave it.

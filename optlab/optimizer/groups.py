@@ -26,7 +26,7 @@ class Group:
     regularizer, grad_clip
         Or None.
     arenas : list of Arena
-        One for each dtype.
+        One for each dtype and device.
     """
 
     __slots__ = ("arenas", "grad_clip", "h", "multiplier", "parameters", "regularizer")
@@ -45,8 +45,10 @@ class Group:
         self.multiplier = multiplier
         self.regularizer = regularizer
         self.grad_clip = grad_clip
-        dtypes = dict.fromkeys(p.dtype for p in parameters)
-        self.arenas = [Arena([p for p in parameters if p.dtype == d], slots) for d in dtypes]
+        alike: dict[Any, list[Tensor]] = {}
+        for p in parameters:
+            alike.setdefault((p.dtype, p.device), []).append(p)
+        self.arenas = [Arena(tensors, slots) for tensors in alike.values()]
 
 
 def checked_rate(value: Any) -> float:

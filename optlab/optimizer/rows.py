@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optlab.autograd.sparse import RowSparse
+from optlab.backend.arrays import frozen
 from optlab.nn.parameter import Parameter
 from optlab.optimizer.arena import Arena
 from optlab.optimizer.groups import Group
@@ -66,6 +67,6 @@ def write_rows(update: RowUpdate, writer: str) -> None:
     for name, new in update.slots.items():
         slot = arena.slots[name] = arena.slots[name].copy()  # listeners may hold the present one
         slot[span].reshape(p.data.shape)[update.rows] = new
-        slot.flags.writeable = False
+        frozen(slot)
     arena.t[place] = update.t
     p.node.overwritten(writer)

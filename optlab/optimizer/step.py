@@ -14,6 +14,7 @@ import numpy as np
 from optlab.autograd import writes
 from optlab.autograd.sparse import RowSparse
 from optlab.backend import events
+from optlab.backend.arrays import copied, frozen
 from optlab.optimizer.arena import Arena
 from optlab.optimizer.groups import Group
 from optlab.optimizer.rows import RowUpdate, rows_updated, write_rows
@@ -95,7 +96,7 @@ def _apply(
         p, slots = p[place], {name: array[place] for name, array in slots.items()}
     if regularizer is not None:
         g = regularizer.add_to(g, p)
-        g.setflags(write=False)
+        frozen(g)
     h = group.h
     rate = float(optimizer.settings["learning_rate"] * group.multiplier * multiplier)
     h.learning_rate = rate
@@ -128,10 +129,10 @@ def _apply(
     for name, array in made.items():
         if array.base is not None or array is g:
             made[name] = array = array.copy()
-        array.setflags(write=False)
+        frozen(array)
     if events.step_taken.listeners:
         terms = {
-            name: np.array(term) if getattr(term, "base", None) is not None else term
+            name: copied(term) if getattr(term, "base", None) is not None else term
             for name, term in terms.items()
         }
     return Update(arena, first, last, t, rate, raw_gradient, g, new, made, terms, whole)
@@ -201,7 +202,7 @@ def _write(update: Update, writer: str) -> None:
         arena.slots = {name: array.copy() for name, array in arena.slots.items()}
         for name, array in update.slots.items():
             arena.slots[name][place] = array
-            arena.slots[name].setflags(write=False)
+            frozen(arena.slots[name])
         arena.flat[place] = update.parameter
     arena.t[first:last] = [update.t] * (last - first)
     # As `Leaf.overwritten` does, with one time for all.
@@ -228,5 +229,4 @@ def _flat(gradients: Sequence[Any]) -> Any:
         flat = gradients[0].reshape(-1)
     else:
         flat = np.concatenate([g.reshape(-1) for g in gradients])
-    flat.setflags(write=False)
-    return flat
+    return frozen(flat)

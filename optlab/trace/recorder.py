@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from optlab.backend import events
+from optlab.backend.arrays import on_host
 from optlab.optimizer import Optimizer, Update
 from optlab.trace.trace import Trace
 
@@ -103,7 +104,7 @@ class record:
                 ]
             )
             if self.values:
-                trace.columns["parameter", i].append(arena.flat.copy())
+                trace.columns["parameter", i].append(on_host(arena.flat.copy()))
         trace.complete = self._write
         self.started = time.perf_counter()
         events.backward_finished.subscribe(self._on_backward)
@@ -165,7 +166,8 @@ class record:
             before = len(column["step", 0]) - 1
             for row in rows:
                 i = self.arenas[row.arena]
-                for kind, array in self._kinds(row):
+                for kind, there in self._kinds(row):
+                    array = on_host(there)  # a trace is read, drawn and saved on the host
                     if self.values:
                         values = column[kind, i]
                         values.fill(before, array)

@@ -9,6 +9,7 @@ from optlab.autograd.rules import (
     cumulative,
     decompositions,
     determinants,
+    devices,
     einsum,
     elementwise,
     gamma,
@@ -30,8 +31,8 @@ from optlab.autograd.rules import (
 )
 
 __all__ = [
-    "calculus", "cumulative", "decompositions", "determinants", "einsum", "elementwise",
-    "gamma", "guarded", "indexing", "joining", "linear_algebra", "norms", "order_statistics",
-    "padding", "products", "random", "recurrence", "reductions", "shapes", "sorting", "spacing",
-    "special",
+    "calculus", "cumulative", "decompositions", "determinants", "devices", "einsum",
+    "elementwise", "gamma", "guarded", "indexing", "joining", "linear_algebra", "norms",
+    "order_statistics", "padding", "products", "random", "recurrence", "reductions", "shapes",
+    "sorting", "spacing", "special",
 ]  # fmt: skip

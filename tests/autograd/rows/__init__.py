@@ -7,6 +7,7 @@ kinks. `tests/autograd/test_rules.py` fails when a function of the engine has no
 from tests.autograd.rows import (
     calculus,
     decompositions,
+    devices,
     einsum,
     elementwise,
     indexing,
@@ -24,7 +25,7 @@ from tests.autograd.rows.elementwise import BINARY, UNARY
 from tests.autograd.rows.table import ROWS, Case, distinct, numbers
 
 __all__ = [
-    "BINARY", "ROWS", "UNARY", "Case", "calculus", "decompositions", "distinct", "einsum",
-    "elementwise", "indexing", "joining", "linear_algebra", "norms", "numbers", "padding",
+    "BINARY", "ROWS", "UNARY", "Case", "calculus", "decompositions", "devices", "distinct",
+    "einsum", "elementwise", "indexing", "joining", "linear_algebra", "norms", "numbers", "padding",
     "polynomials", "random", "reductions", "shapes", "sorting",
 ]  # fmt: skip
