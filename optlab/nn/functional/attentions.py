@@ -36,7 +36,7 @@ def masked(similarity: Any, mask: Any) -> Any:
 def _similarity(query: Any, key: Any, mask: Any, scale: float, causal: bool) -> Any:
     found = (_heads_first(query) * scale) @ _turned(_heads_first(key))
     if causal:
-        past = np.tri(*found.shape[-2:], dtype=bool)
+        past = np.tri(*found.shape[-2:]) > 0
         found = masked(found, constants_beside(found, past))
     return masked(found, mask)
 

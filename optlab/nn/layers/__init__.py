@@ -19,6 +19,7 @@ from optlab.nn.layers.adaptive_pooling import (
     AdaptiveMaxPool2D,
     AdaptiveMaxPool3D,
 )
+from optlab.nn.layers.attention import MultiHeadAttention
 from optlab.nn.layers.batch_normalization import BatchNorm, BatchNorm1D, BatchNorm2D, BatchNorm3D
 from optlab.nn.layers.common import Embedding, Flatten, Identity, Unflatten
 from optlab.nn.layers.convolution import Conv1D, Conv2D, Conv3D
@@ -69,6 +70,12 @@ from optlab.nn.layers.rearrangement import (
     ZeroPad2D,
 )
 from optlab.nn.layers.rectifier import CELU, ELU, SELU, LeakyReLU, PReLU, ReLU, ReLU6
+from optlab.nn.layers.transformer import (
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 from optlab.nn.layers.transposed_convolution import (
     Conv1DTranspose,
     Conv2DTranspose,
@@ -138,6 +145,7 @@ __all__ = [
     "MaxPool3D",
     "Maxout",
     "Mish",
+    "MultiHeadAttention",
     "NLLLoss",
     "PReLU",
     "Pad1D",
@@ -162,6 +170,10 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "ThresholdedReLU",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "Unflatten",
     "Unfold",
     "ZeroPad2D",

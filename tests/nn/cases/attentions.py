@@ -20,7 +20,7 @@ QUERY, KEY, VALUE = numbers(2, 3, 2, 2), numbers(2, 4, 2, 2), numbers(2, 4, 2, 3
 
 def _theirs(torch: Any, q: Any, k: Any, v: Any, mask: Any = None, **options: Any) -> Any:
     if isinstance(mask, np.ndarray):
-        mask = torch.tensor(mask)
+        mask = torch.tensor(mask if mask.dtype == bool else mask.astype(str(q.dtype)[6:]))
     turned = [x.transpose(-2, -3) for x in (q, k, v)]
     attended = torch.nn.functional.scaled_dot_product_attention(*turned, mask, **options)
     return attended.transpose(-2, -3)
