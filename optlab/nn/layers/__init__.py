@@ -70,6 +70,9 @@ from optlab.nn.layers.rearrangement import (
     ZeroPad2D,
 )
 from optlab.nn.layers.rectifier import CELU, ELU, SELU, LeakyReLU, PReLU, ReLU, ReLU6
+from optlab.nn.layers.recurrent import GRU, LSTM, SimpleRNN
+from optlab.nn.layers.recurrent_cell import GRUCell, LSTMCell, RNNCellBase, SimpleRNNCell
+from optlab.nn.layers.sequence import RNN, BiRNN
 from optlab.nn.layers.transformer import (
     TransformerDecoder,
     TransformerDecoderLayer,
@@ -87,6 +90,9 @@ __all__ = [
     "ELU",
     "GELU",
     "GLU",
+    "GRU",
+    "LSTM",
+    "RNN",
     "SELU",
     "AdaptiveAvgPool1D",
     "AdaptiveAvgPool2D",
@@ -104,6 +110,7 @@ __all__ = [
     "BatchNorm1D",
     "BatchNorm2D",
     "BatchNorm3D",
+    "BiRNN",
     "Bilinear",
     "Conv1D",
     "Conv1DTranspose",
@@ -119,6 +126,7 @@ __all__ = [
     "Embedding",
     "Flatten",
     "Fold",
+    "GRUCell",
     "GroupNorm",
     "Hardshrink",
     "Hardsigmoid",
@@ -132,6 +140,7 @@ __all__ = [
     "InstanceNorm3D",
     "KLDivLoss",
     "L1Loss",
+    "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
@@ -155,10 +164,13 @@ __all__ = [
     "PixelShuffle",
     "PixelUnshuffle",
     "RMSNorm",
+    "RNNCellBase",
     "ReLU",
     "ReLU6",
     "Sigmoid",
     "Silu",
+    "SimpleRNN",
+    "SimpleRNNCell",
     "SmoothL1Loss",
     "SoftMarginLoss",
     "Softmax",
