@@ -19,8 +19,9 @@ from tests.nn.cases import CASES, Case
 ALL = pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.label)
 #: The files whose operations the cases must reach.
 FILES = [
-    "activations", "convolution_rules", "distances", "elementwise_losses", "error_function",
-    "losses", "normalizations", "pooling_rules", "rectifiers", "shrinkages",
+    "activations", "attentions", "convolution_rules", "distances", "elementwise_losses",
+    "error_function", "losses", "normalizations", "pooling_rules", "rectifiers",
+    "recurrences", "shrinkages",
 ]  # fmt: skip
 
 

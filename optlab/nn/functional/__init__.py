@@ -23,6 +23,7 @@ from optlab.nn.functional.adaptive_poolings import (
     adaptive_max_pool3d,
 )
 from optlab.nn.functional.affine import embedding, linear
+from optlab.nn.functional.attentions import scaled_dot_product_attention
 from optlab.nn.functional.convolutions import conv1d, conv2d, conv3d
 from optlab.nn.functional.distances import bilinear, cosine_similarity, normalize, pairwise_distance
 from optlab.nn.functional.dropouts import alpha_dropout, dropout, dropout2d, dropout3d
@@ -143,6 +144,7 @@ __all__ = [
     "relu",
     "relu6",
     "rms_norm",
+    "scaled_dot_product_attention",
     "selu",
     "sigmoid",
     "silu",

@@ -19,6 +19,7 @@ from optlab.nn.layers.adaptive_pooling import (
     AdaptiveMaxPool2D,
     AdaptiveMaxPool3D,
 )
+from optlab.nn.layers.attention import MultiHeadAttention
 from optlab.nn.layers.batch_normalization import BatchNorm, BatchNorm1D, BatchNorm2D, BatchNorm3D
 from optlab.nn.layers.common import Embedding, Flatten, Identity, Unflatten
 from optlab.nn.layers.convolution import Conv1D, Conv2D, Conv3D
@@ -69,6 +70,15 @@ from optlab.nn.layers.rearrangement import (
     ZeroPad2D,
 )
 from optlab.nn.layers.rectifier import CELU, ELU, SELU, LeakyReLU, PReLU, ReLU, ReLU6
+from optlab.nn.layers.recurrent import GRU, LSTM, SimpleRNN
+from optlab.nn.layers.recurrent_cell import GRUCell, LSTMCell, RNNCellBase, SimpleRNNCell
+from optlab.nn.layers.sequence import RNN, BiRNN
+from optlab.nn.layers.transformer import (
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 from optlab.nn.layers.transposed_convolution import (
     Conv1DTranspose,
     Conv2DTranspose,
@@ -80,6 +90,9 @@ __all__ = [
     "ELU",
     "GELU",
     "GLU",
+    "GRU",
+    "LSTM",
+    "RNN",
     "SELU",
     "AdaptiveAvgPool1D",
     "AdaptiveAvgPool2D",
@@ -97,6 +110,7 @@ __all__ = [
     "BatchNorm1D",
     "BatchNorm2D",
     "BatchNorm3D",
+    "BiRNN",
     "Bilinear",
     "Conv1D",
     "Conv1DTranspose",
@@ -112,6 +126,7 @@ __all__ = [
     "Embedding",
     "Flatten",
     "Fold",
+    "GRUCell",
     "GroupNorm",
     "Hardshrink",
     "Hardsigmoid",
@@ -125,6 +140,7 @@ __all__ = [
     "InstanceNorm3D",
     "KLDivLoss",
     "L1Loss",
+    "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
@@ -138,6 +154,7 @@ __all__ = [
     "MaxPool3D",
     "Maxout",
     "Mish",
+    "MultiHeadAttention",
     "NLLLoss",
     "PReLU",
     "Pad1D",
@@ -147,10 +164,13 @@ __all__ = [
     "PixelShuffle",
     "PixelUnshuffle",
     "RMSNorm",
+    "RNNCellBase",
     "ReLU",
     "ReLU6",
     "Sigmoid",
     "Silu",
+    "SimpleRNN",
+    "SimpleRNNCell",
     "SmoothL1Loss",
     "SoftMarginLoss",
     "Softmax",
@@ -162,6 +182,10 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "ThresholdedReLU",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "Unflatten",
     "Unfold",
     "ZeroPad2D",

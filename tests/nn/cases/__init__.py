@@ -1,8 +1,17 @@
 """Calls of the functions of networks, at which everything that a rule must do is checked."""
 
-from tests.nn.cases import activations, convolutions, losses, normalizations, poolings
+from tests.nn.cases import (
+    activations,
+    attentions,
+    convolutions,
+    losses,
+    normalizations,
+    poolings,
+    recurrences,
+)
 from tests.nn.cases.table import CASES, Case
 
 __all__ = [
-    "CASES", "Case", "activations", "convolutions", "losses", "normalizations", "poolings",
+    "CASES", "Case", "activations", "attentions", "convolutions", "losses", "normalizations",
+    "poolings", "recurrences",
 ]  # fmt: skip

@@ -1,0 +1,334 @@
+"""Recurrent cells: one step of a recurrent network."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.tensor import Tensor, apply, apply_several, raw
+from optlab.backend.arrays import zeros_beside
+from optlab.nn import functional
+from optlab.nn.attributes import made, named, needed
+from optlab.nn.functional.recurrences import GRU_STEP, LSTM_STEP
+from optlab.nn.initializer import Uniform
+from optlab.nn.layer import Layer
+
+
+class RNNCellBase(Layer):
+    """What cells have in common: states to start with.
+
+    A cell of your own says by ``state_shape`` of what shape its state is, without the batch (or a
+    tuple of shapes, for several states), and defines ``forward(inputs, states)``, which gives the
+    output and the new states.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> class Sum(ol.nn.RNNCellBase):
+    ...     state_shape = (1,)
+    ...     def forward(self, inputs, states):
+    ...         states = inputs + states
+    ...         return states, states
+    >>> y, last = ol.nn.RNN(Sum())(ol.ones([1, 3, 1]))
+    >>> y.ravel()
+    Tensor([1., 2., 3.], dtype=float32)
+    """
+
+    state_shape: Any
+
+    def get_initial_states(
+        self,
+        batch_ref: Any,
+        shape: Any = None,
+        dtype: Any = None,
+        init_value: float = 0.0,
+        batch_dim_idx: int = 0,
+    ) -> Any:
+        """Give states to start with.
+
+        Parameters
+        ----------
+        batch_ref : Tensor
+            Its axis `batch_dim_idx` is as long as the batch.
+        shape : tuple of int, or tuple of such, optional
+            Without the batch; by default ``state_shape``.
+        dtype : str or dtype, optional
+            By default that of `batch_ref`.
+        init_value : float
+        batch_dim_idx : int
+        """
+        shape = self.state_shape if shape is None else shape
+        if shape and isinstance(shape[0], (tuple, list)):
+            return tuple(
+                self.get_initial_states(batch_ref, one, dtype, init_value, batch_dim_idx)
+                for one in shape
+            )
+        full = (batch_ref.shape[batch_dim_idx], *shape)
+        start = zeros_beside(raw(batch_ref), full) + init_value
+        return Tensor(start.astype(batch_ref.dtype if dtype is None else dtype))
+
+
+class Gated(RNNCellBase):
+    """What our own cells have in common: two affine functions, of the input and of the state."""
+
+    _gates = 1
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        weight_ih_attr: Any,
+        weight_hh_attr: Any,
+        bias_ih_attr: Any,
+        bias_hh_attr: Any,
+        name: str | None,
+        dtype: Any,
+        proj_size: int = 0,
+    ) -> None:
+        super().__init__()
+        kind = type(self).__name__
+        for argument, size in (("input_size", input_size), ("hidden_size", hidden_size)):
+            if not isinstance(size, (int, np.integer)) or size < 1:
+                raise ValueError(f"{kind}: {argument} must be at least 1; got {size!r}.")
+        if not 0 <= proj_size < hidden_size:
+            raise ValueError(
+                f"{kind}: proj_size must be less than hidden_size={hidden_size}, or 0 for none; "
+                f"got {proj_size!r}."
+            )
+        self.input_size, self.hidden_size, self.proj_size = input_size, hidden_size, proj_size
+        self._start = Uniform(-1 / math.sqrt(hidden_size), 1 / math.sqrt(hidden_size))
+        rows = self._gates * hidden_size
+        weight_ih = made((rows, input_size), weight_ih_attr, "weight_ih_attr", dtype, self._start,
+                         named(name, "weight_ih"))  # fmt: skip
+        weight_hh = made((rows, proj_size or hidden_size), weight_hh_attr, "weight_hh_attr", dtype,
+                         self._start, named(name, "weight_hh"))  # fmt: skip
+        self.weight_ih = needed(weight_ih, kind, "weight_ih_attr")
+        self.weight_hh = needed(weight_hh, kind, "weight_hh_attr")
+        self.bias_ih = made((rows,), bias_ih_attr, "bias_ih_attr", dtype, self._start,
+                            named(name, "bias_ih"))  # fmt: skip
+        self.bias_hh = made((rows,), bias_hh_attr, "bias_hh_attr", dtype, self._start,
+                            named(name, "bias_hh"))  # fmt: skip
+
+    @property
+    def state_shape(self) -> Any:
+        """The shape of the state, without the batch."""
+        return (self.hidden_size,)
+
+    def given(self, inputs: Any) -> Tensor:
+        """Give what comes from the inputs, of one step or of many."""
+        if inputs.shape[-1:] != (self.input_size,):
+            raise ValueError(
+                f"{type(self).__name__} takes inputs whose last axis is {self.input_size} long; "
+                f"got shape {inputs.shape}."
+            )
+        return functional.linear(inputs, self.weight_ih.T, self.bias_ih)
+
+    def before(self, hidden: Any, turned: Any) -> Tensor:
+        """Give what comes from the state; `turned` is the transpose of ``weight_hh``."""
+        return functional.linear(hidden, turned, self.bias_hh)
+
+    def advance(self, given: Any, states: Any, turned: Any) -> tuple[Any, Any]:
+        """Give the output and the new states."""
+        raise NotImplementedError
+
+    def forward(self, inputs: Any, states: Any = None) -> tuple[Any, Any]:
+        """Give the output and the new states; states start at 0 where none are given."""
+        given = self.given(inputs)
+        states = self.get_initial_states(given) if states is None else states
+        return self.advance(given, states, self.weight_hh.T)
+
+    def extra_repr(self) -> str:
+        """Say the sizes."""
+        return f"{self.input_size}, {self.hidden_size}"
+
+
+class SimpleRNNCell(Gated):
+    r"""Give :math:`h' = \tanh(W_{ih} x + b_{ih} + W_{hh} h + b_{hh})`.
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Lengths of the last axis of input and of output and state.
+    activation : {'tanh', 'relu'}
+    weight_ih_attr, weight_hh_attr : ParamAttr, str or Initializer, optional
+        Settings of the weights, of shapes [hidden, input] and [hidden, hidden], which start
+        uniformly within 1 / sqrt(hidden), as the biases do.
+    bias_ih_attr, bias_hh_attr : ParamAttr, str, Initializer or bool, optional
+        Settings of the biases; False leaves one out.
+    name : str, optional
+        What the names of the parameters start with.
+    dtype : str or dtype
+        Of the parameters.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> y, h = ol.nn.SimpleRNNCell(3, 4)(ol.ones([2, 3]))
+    >>> y.shape, h.shape
+    ((2, 4), (2, 4))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        activation: str = "tanh",
+        weight_ih_attr: Any = None,
+        weight_hh_attr: Any = None,
+        bias_ih_attr: Any = None,
+        bias_hh_attr: Any = None,
+        name: str | None = None,
+        *,
+        dtype: Any = "float32",
+    ) -> None:
+        if activation not in ("tanh", "relu"):
+            raise ValueError(
+                f"{type(self).__name__} takes activation='tanh' or 'relu'; got {activation!r}."
+            )
+        super().__init__(
+            input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr,
+            name, dtype,
+        )  # fmt: skip
+        self.activation = activation
+
+    def advance(self, given: Any, states: Any, turned: Any) -> tuple[Any, Any]:
+        """Give the output and the new state."""
+        total = given + self.before(states, turned)
+        h = np.tanh(total) if self.activation == "tanh" else functional.relu(total)
+        return h, h
+
+
+class LSTMCell(Gated):
+    r"""Long short-term memory: a cell c that gates write to, forget and read.
+
+    .. math::
+        i, f, u, o = W_{ih} x + b_{ih} + W_{hh} h + b_{hh} \\
+        c' = \sigma(f) c + \sigma(i) \tanh(u), \quad h' = \sigma(o) \tanh(c')
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Lengths of the last axis of the input and of the cell.
+    weight_ih_attr, weight_hh_attr : ParamAttr, str or Initializer, optional
+        Settings of the weights, of shapes [4 hidden, input] and [4 hidden, hidden], which start
+        uniformly within 1 / sqrt(hidden), as the biases do.
+    bias_ih_attr, bias_hh_attr : ParamAttr, str, Initializer or bool, optional
+        Settings of the biases; False leaves one out.
+    proj_size : int
+        If not 0: h' is multiplied with ``weight_ho``, of shape [hidden, proj_size].
+    name : str, optional
+        What the names of the parameters start with.
+    dtype : str or dtype
+        Of the parameters.
+
+    Notes
+    -----
+    The states are the pair (h, c). Source: Hochreiter and Schmidhuber 1997, Gers et al. 2000.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> y, (h, c) = ol.nn.LSTMCell(3, 4)(ol.ones([2, 3]))
+    >>> y.shape, h.shape, c.shape
+    ((2, 4), (2, 4), (2, 4))
+    """
+
+    _gates = 4
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        weight_ih_attr: Any = None,
+        weight_hh_attr: Any = None,
+        bias_ih_attr: Any = None,
+        bias_hh_attr: Any = None,
+        proj_size: int = 0,
+        name: str | None = None,
+        *,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(
+            input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr,
+            name, dtype, proj_size,
+        )  # fmt: skip
+        if proj_size:
+            self.weight_ho = made(
+                (hidden_size, proj_size), weight_hh_attr, "weight_hh_attr", dtype, self._start,
+                named(name, "weight_ho"),
+            )  # fmt: skip
+
+    @property
+    def state_shape(self) -> Any:
+        """The shapes of h and c, without the batch."""
+        return ((self.proj_size or self.hidden_size,), (self.hidden_size,))
+
+    def advance(self, given: Any, states: Any, turned: Any) -> tuple[Any, Any]:
+        """Give the output and the new pair of states."""
+        hidden, cell = states
+        h, c = apply_several(LSTM_STEP, (given + self.before(hidden, turned), cell))
+        if self.proj_size:
+            h = h @ self.weight_ho
+        return h, (h, c)
+
+
+class GRUCell(Gated):
+    r"""A gated recurrent unit, whose state is partly kept and partly replaced.
+
+    .. math::
+        r = \sigma(x_r + h_r), \quad z = \sigma(x_z + h_z), \quad
+        u = \tanh(x_u + r\, h_u), \quad h' = z h + (1 - z) u
+
+    where x with its indices is :math:`W_{ih} x + b_{ih}`, and h is :math:`W_{hh} h + b_{hh}`.
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Lengths of the last axis of input and of output and state.
+    weight_ih_attr, weight_hh_attr : ParamAttr, str or Initializer, optional
+        Settings of the weights, of shapes [3 hidden, input] and [3 hidden, hidden], which start
+        uniformly within 1 / sqrt(hidden), as the biases do.
+    bias_ih_attr, bias_hh_attr : ParamAttr, str, Initializer or bool, optional
+        Settings of the biases; False leaves one out.
+    name : str, optional
+        What the names of the parameters start with.
+    dtype : str or dtype
+        Of the parameters.
+
+    Notes
+    -----
+    Source: Cho et al. 2014.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> y, h = ol.nn.GRUCell(3, 4)(ol.ones([2, 3]))
+    >>> y.shape, h.shape
+    ((2, 4), (2, 4))
+    """
+
+    _gates = 3
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        weight_ih_attr: Any = None,
+        weight_hh_attr: Any = None,
+        bias_ih_attr: Any = None,
+        bias_hh_attr: Any = None,
+        name: str | None = None,
+        *,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__(
+            input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr,
+            name, dtype,
+        )  # fmt: skip
+
+    def advance(self, given: Any, states: Any, turned: Any) -> tuple[Any, Any]:
+        """Give the output and the new state."""
+        h = apply(GRU_STEP, (given, self.before(states, turned), states))
+        return h, h

@@ -1,0 +1,21 @@
+"""Cases of the steps of recurrent cells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.tensor import apply, apply_several
+from optlab.nn.functional.recurrences import GRU_STEP, LSTM_STEP
+from tests.nn.cases.table import numbers, put
+
+
+def _both(*args: Any) -> Any:
+    return np.concatenate(apply_several(LSTM_STEP, args), axis=-1)
+
+
+put("a step of LSTM", _both, numbers(2, 8), numbers(2, 2))
+put("the cell of a step of LSTM", lambda *a: apply_several(LSTM_STEP, a)[1], numbers(2, 8),
+    numbers(2, 2))  # fmt: skip
+put("a step of GRU", lambda *a: apply(GRU_STEP, a), numbers(2, 6), numbers(6, 2).T, numbers(2, 2))
