@@ -159,7 +159,8 @@ class _Check:
                     f"{which} has shape {gradient.shape}, but the argument has shape {x.shape}."
                 )
             v = numbers.standard_normal(x.shape)
-            ours = float(np.sum(gradient * v))
+            # A Tensor where `f` closes over parameters that are trained.
+            ours = float(np.sum(raw(gradient) * v))
             theirs = self.slope(f, points, position, v, u)
             if self.differs(ours, theirs):
                 prose = (

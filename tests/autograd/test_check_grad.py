@@ -168,3 +168,8 @@ def test_the_second_order_numbers_arguments_as_the_user_does_and_names_the_funct
     said = failure(Cube.apply, X, X + 1)
     assert "order 2: the derivative of the gradient of Cube for argument 1 is wrong" in said
     assert "derivatives of order 1, entry by entry" in said
+
+
+def test_a_function_that_closes_over_trained_parameters() -> None:
+    layer = ol.nn.Linear(3, 2, dtype="float64")
+    ol.check_grad(lambda x: np.tanh(layer(x)), np.array([[0.1, -0.4, 0.8]]))
