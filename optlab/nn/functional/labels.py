@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.creation import DEFAULT_DTYPE
+from optlab.autograd.rules import reductions
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.arrays import as_array, constants_beside, copied
 from optlab.backend.ensemble import members_of
@@ -85,7 +86,7 @@ def checked_labels(
 
 def _limits(labels: Any) -> tuple[int, int]:
     """Give the lowest and the highest label."""
-    return int(np.min(labels)), int(np.max(labels))
+    return int(reductions.MIN.forward(labels)), int(reductions.MAX.forward(labels))
 
 
 def one_hot(x: Any, num_classes: int = -1, name: None = None) -> Tensor:
