@@ -100,9 +100,8 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
             return composed(*inputs, **kwargs)
         operation = TABLE.get(ufunc)
         if operation is not None:
-            if kwargs:
-                operation.bind(inputs, kwargs)
-            return apply(operation, inputs)
+            inputs, static = operation.bind(tuple(inputs), kwargs)
+            return apply(operation, inputs, static)
     elif method in REDUCTIONS:
         function = REDUCTIONS[method].get(ufunc)
         if function is not None:
@@ -134,7 +133,7 @@ def _foreign(name: str) -> TypeError:
 def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Answer a call of any other NumPy function."""
     composed = COMPOSED.get(function)
-    if composed is not None and "out" not in kwargs:
+    if composed is not None and kwargs.get("out") is None:
         return composed(*args, **kwargs)
     has_rule = composed is not None or function in TABLE
     if not has_rule and not (
@@ -146,8 +145,6 @@ def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
             f"np.{function.__name__}(..., out=) writes into an existing array, which would lose "
             "the gradient of a Tensor. Use the value that it returns."
         )
-    if composed is not None:
-        return composed(*args, **kwargs)
     operation = TABLE.get(function)
     if operation is not None:
         inputs, static = operation.bind(args, kwargs)
