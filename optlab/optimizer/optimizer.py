@@ -16,13 +16,14 @@ from optlab.optimizer.groups import Group, check_not_empty, make_groups
 from optlab.optimizer.interface import Interface
 from optlab.optimizer.regularizer import as_regularizer
 from optlab.optimizer.settings import COMMON, Signature, is_schedule, read
+from optlab.optimizer.state import Stateful
 from optlab.optimizer.step import take_step
 
 #: What a step does when a gradient holds infinities or NaN.
 POLICIES = ("pass", "skip", "raise")
 
 
-class Optimizer(Interface):
+class Optimizer(Interface, Stateful):
     r"""The base class of all optimizers; a subclass is a rule.
 
     A subclass gives
