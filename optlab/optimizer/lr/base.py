@@ -177,9 +177,11 @@ class LRScheduler:
     def _twin(self) -> LRScheduler:
         """Give a copy that steps without a word."""
         twin = copy.deepcopy(self)
-        twin.verbose = False
-        for inner in twin._nested().values():
-            inner.verbose = False
+        pending = [twin]
+        while pending:
+            one = pending.pop()
+            one.verbose = False
+            pending += one._nested().values()
         return twin
 
     # State --------------------------------------------------------------------------------------
