@@ -313,9 +313,15 @@ class LRScheduler:
     def __repr__(self) -> str:
         return f"{self._head()}, epoch {self.last_epoch}, rate {self.last_lr!r}"
 
-    def _horizon(self) -> int:
-        """Say how many steps show what it does."""
+    @property
+    def horizon(self) -> int:
+        """How many steps show what the schedule does. Subclasses may say it."""
         return 100
+
+    @property
+    def steps_left(self) -> int | None:
+        """How many rates there are from the present one on; None if there is no end."""
+        return None
 
     def figure(self, steps: int | None = None, **options: Any) -> Any:
         """Draw the rates of the next steps.

@@ -79,7 +79,9 @@ class CosineAnnealingDecay(LRScheduler):
     def _lr_at(self) -> float:
         return self.eta_min + (self.base_lr - self.eta_min) * self._wave(self.last_epoch) / 2
 
-    def _horizon(self) -> int:
+    @property
+    def horizon(self) -> int:
+        """How many steps show what the schedule does."""
         return 2 * self.T_max + 1
 
 
@@ -212,5 +214,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             return arguments.number(where + key, value, least=0)
         return super()._state_value(key, value, where)
 
-    def _horizon(self) -> int:
+    @property
+    def horizon(self) -> int:
+        """How many steps show what the schedule does."""
         return self.T_0 * (1 + self.T_mult + self.T_mult**2)

@@ -119,7 +119,14 @@ class OneCycleLR(LRScheduler):
             return last + (first - last) / 2.0 * (math.cos(math.pi * share) + 1)
         return (last - first) * share + first
 
-    def _horizon(self) -> int:
+    @property
+    def horizon(self) -> int:
+        """How many steps show what the schedule does."""
+        return self.total_steps
+
+    @property
+    def steps_left(self) -> int:
+        """How many rates there are from the present one on."""
         return max(1, self.total_steps - self.last_epoch)
 
 
@@ -224,6 +231,8 @@ class CyclicLR(LRScheduler):
             return math.ldexp(1.0, 1 - int(cycle))  # 2.0**(cycle - 1) would overflow one day
         return self.exp_gamma**epoch
 
-    def _horizon(self) -> int:
+    @property
+    def horizon(self) -> int:
+        """How many steps show what the schedule does."""
         down = self.step_size_up if self.step_size_down is None else self.step_size_down
         return 4 * (self.step_size_up + down) + 1

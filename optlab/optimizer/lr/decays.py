@@ -62,7 +62,9 @@ class NoamDecay(LRScheduler):
         rise = self.warmup_steps**-1.5 * self.last_epoch
         return float(self.base_lr * self.d_model**-0.5 * min(fall, rise))
 
-    def _horizon(self) -> int:
+    @property
+    def horizon(self) -> int:
+        """How many steps show what the schedule does."""
         return math.ceil(5 * self.warmup_steps)
 
 
@@ -259,5 +261,7 @@ class PolynomialDecay(LRScheduler):
         left = 1 - epoch / length
         return float((self.base_lr - self.end_lr) * left**self.power + self.end_lr)
 
-    def _horizon(self) -> int:
+    @property
+    def horizon(self) -> int:
+        """How many steps show what the schedule does."""
         return 3 * self.decay_steps if self.cycle else math.ceil(1.25 * self.decay_steps) + 1

@@ -64,7 +64,9 @@ class PiecewiseDecay(LRScheduler):
         """Give the rate of the present epoch."""
         return self.values[sum(self.last_epoch >= boundary for boundary in self.boundaries)]
 
-    def _horizon(self) -> int:
+    @property
+    def horizon(self) -> int:
+        """How many steps show what the schedule does."""
         return math.ceil(1.3 * self.boundaries[-1]) + 1
 
 
@@ -118,7 +120,9 @@ class StepDecay(LRScheduler):
         """Give the rate of the present epoch."""
         return self.base_lr * self.gamma ** (self.last_epoch // self.step_size)
 
-    def _horizon(self) -> int:
+    @property
+    def horizon(self) -> int:
+        """How many steps show what the schedule does."""
         return 4 * self.step_size
 
 
@@ -172,5 +176,7 @@ class MultiStepDecay(LRScheduler):
         passed = sum(self.last_epoch >= milestone for milestone in self.milestones)
         return self.base_lr * self.gamma**passed
 
-    def _horizon(self) -> int:
+    @property
+    def horizon(self) -> int:
+        """How many steps show what the schedule does."""
         return math.ceil(1.3 * max(self.milestones, default=75)) + 1

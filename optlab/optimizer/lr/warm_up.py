@@ -96,10 +96,19 @@ class LinearWarmup(LRScheduler):
         inner = self.learning_rate
         return {"LinearWarmup_LR": inner} if isinstance(inner, LRScheduler) else {}
 
-    def _horizon(self) -> int:
+    @property
+    def horizon(self) -> int:
+        """How many steps show what the schedule does."""
         inner = self.learning_rate
-        after = inner._horizon() if isinstance(inner, LRScheduler) else self.warmup_steps
+        after = inner.horizon if isinstance(inner, LRScheduler) else self.warmup_steps
         return self.warmup_steps + after
+
+    @property
+    def steps_left(self) -> int | None:
+        """How many rates there are from the present one on; None if there is no end."""
+        inner = self.learning_rate
+        left = inner.steps_left if isinstance(inner, LRScheduler) else None
+        return None if left is None else max(0, self.warmup_steps - self.last_epoch) + left
 
 
 class LinearLR(LRScheduler):
@@ -174,5 +183,7 @@ class LinearLR(LRScheduler):
         factor = self.start_factor + (self.end_factor - self.start_factor) * share
         return self.base_lr * factor
 
-    def _horizon(self) -> int:
+    @property
+    def horizon(self) -> int:
+        """How many steps show what the schedule does."""
         return math.ceil(1.25 * self.total_steps) + 1
