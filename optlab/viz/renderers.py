@@ -13,7 +13,7 @@ from optlab.viz.results import ComparisonLike
 _SIZE = {"width": 850, "height": 440}
 """Of picture and figure alike, in pixels. JupyterLab shows the stored picture until the mouse
 enters it, and never scales it: it has to fit beside the file browser of a small screen."""
-_SMALL = {"width": 640, "height": 340}
+_SMALL: dict[str, Any] = {"width": 640, "height": 340}
 """The same for a schedule, of which a notebook may show several."""
 
 

@@ -311,7 +311,7 @@ class LRScheduler:
         return f"{type(self).__name__}({settings}{verbose})"
 
     def __repr__(self) -> str:
-        return f"{self._head()}, epoch {self.last_epoch}, rate {self.last_lr!r}"
+        return f"{self._head()}, epoch {self.last_epoch}, rate {self.last_lr:.6g}"
 
     @property
     def horizon(self) -> int:
