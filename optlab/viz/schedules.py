@@ -253,8 +253,9 @@ def _view(
     series, tips, stopped = [], {}, {}
     for name, values in rates.items():
         heights = _heights(values, scale)
-        keep = thin(heights, _POINTS // max(4, len(rates)))
-        x, y = clip_line(keep.astype(np.float64), heights[keep], box)
+        steps, heights_drawn = _with_corners(heights)
+        keep = thin(heights_drawn, _POINTS // max(4, len(rates)))
+        x, y = clip_line(steps[keep], heights_drawn[keep], box)
         if len(values) == 1:
             x, y = np.zeros(1), heights
         drawn = 10.0**y if scale == "log" else y
@@ -302,6 +303,25 @@ def _heights(values: Floats, scale: Scale) -> Floats:
         return values
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(values > 0, np.log10(values), np.where(np.isnan(values), np.nan, -400.0))
+
+
+def _with_corners(heights: Floats) -> tuple[Floats, Floats]:
+    """Give steps and heights with a corner where the rate jumps: it holds until the step.
+
+    A jump is a change much larger than those beside it.
+
+    Examples
+    --------
+    >>> _with_corners(np.array([1.0, 1.0, 0.0, 0.0]))
+    (array([0., 1., 2., 2., 3.]), array([1., 1., 1., 0., 0.]))
+    """
+    steps = np.arange(len(heights), dtype=np.float64)
+    if len(heights) < 3:
+        return steps, heights
+    change = np.abs(np.diff(heights))
+    beside = np.maximum(np.append(change[1:], 0.0), np.insert(change[:-1], 0, 0.0))
+    jumps = np.flatnonzero((change > 0.02 * np.ptp(heights)) & (change > 4 * beside)) + 1
+    return np.insert(steps, jumps, steps[jumps]), np.insert(heights, jumps, heights[jumps - 1])
 
 
 def _value(height: float, scale: Scale) -> float:

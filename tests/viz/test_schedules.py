@@ -117,7 +117,14 @@ def test_rates_of_a_plateau_are_drawn_from_its_preview():
         viz.schedule({"plateau": plateau})
     rates = plateau.preview([1.0] * 8)
     [curve] = curves(viz.schedule({"plateau": rates})).values()
-    np.testing.assert_allclose(curve.y, rates, rtol=1e-6)
+    drawn = dict(zip(curve.x, curve.y, strict=True))  # where the rate drops: after the drop
+    np.testing.assert_allclose(list(drawn.values()), rates, rtol=1e-6)
+
+
+def test_a_drop_is_drawn_as_a_drop():
+    [curve] = curves(viz.schedule(lr.StepDecay(0.5, 2), steps=4)).values()
+    assert curve.x.tolist() == [0, 1, 2, 2, 3]
+    np.testing.assert_allclose(curve.y, [0.5, 0.5, 0.5, 0.05, 0.05], rtol=1e-6)
 
 
 def test_a_single_rate_is_a_point():

@@ -8,6 +8,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from optlab.backend.arrays import as_float
 
 
@@ -84,9 +86,9 @@ def whole(name: str, value: Any, least: int | None = None) -> int:
 
 def flag(name: str, value: Any) -> bool:
     """Give True or False."""
-    if not isinstance(value, bool):
+    if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False; got {value!r}.")
-    return value
+    return bool(value)
 
 
 def choice(name: str, value: Any, options: Sequence[str]) -> str:

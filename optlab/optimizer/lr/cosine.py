@@ -13,8 +13,8 @@ class CosineAnnealingDecay(LRScheduler):
     r"""Fall along half a wave of the cosine.
 
     .. math::
-        \eta_e = \eta_\text{min} + \frac{b - \eta_\text{min}}{2}
-        \left(1 + \cos \frac{\pi e}{T_\text{max}}\right)
+        \eta_e = \eta_{\text{min}} + \frac{b - \eta_{\text{min}}}{2}
+        \left(1 + \cos \frac{\pi e}{T_{\text{max}}}\right)
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     r"""Fall along half a wave of the cosine, again and again, each time from the top.
 
     .. math::
-        \eta_e = \eta_\text{min} + \frac{b - \eta_\text{min}}{2}
-        \left(1 + \cos \frac{\pi T_\text{cur}}{T_i}\right)
+        \eta_e = \eta_{\text{min}} + \frac{b - \eta_{\text{min}}}{2}
+        \left(1 + \cos \frac{\pi T_{\text{cur}}}{T_i}\right)
 
     Parameters
     ----------

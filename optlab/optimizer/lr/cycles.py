@@ -51,7 +51,7 @@ class OneCycleLR(LRScheduler):
     The last rate is reached at e = T - 1, for the last update. The step after it gives the formula
     beyond its end, as in Paddle; on a straight line that may lie below 0. No update should use it.
 
-    Source: Smith and Topin 2018, arXiv 1708.07120, section 4.
+    Source: Smith and Topin 2018, arXiv 1708.07120.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class CyclicLR(LRScheduler):
     r"""Rise and fall in straight lines between two rates, again and again.
 
     .. math::
-        \eta_e = b + (b_\text{max} - b) \, h(e) \, s(e)
+        \eta_e = b + (b_{\text{max}} - b) \, h(e) \, s(e)
 
     where h rises from 0 to 1 in ``step_size_up`` epochs and falls back in ``step_size_down``. In
     cycle c (1, 2, ...) the scale s is 1 (``"triangular"``), :math:`2^{1-c}` (``"triangular2"``) or

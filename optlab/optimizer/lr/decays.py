@@ -135,7 +135,7 @@ class InverseTimeDecay(LRScheduler):
     The rates have an infinite sum and finite squares, under which stochastic gradient descent
     converges on convex problems (Robbins and Monro 1951, Annals of Mathematical Statistics 22).
 
-    Source: Bottou 2012, "Stochastic gradient descent tricks", section 5.2.
+    Source: Bottou 2012, "Stochastic gradient descent tricks".
 
     Examples
     --------
@@ -201,7 +201,7 @@ class PolynomialDecay(LRScheduler):
     r"""Fall along a power of the time that is left.
 
     .. math::
-        \eta_e = (b - b_\text{end}) \left(1 - \frac{\min(e, S)}{S}\right)^\text{power} + b_\text{end}
+        \eta_e = (b - b_{\text{end}}) \left(1 - \frac{\min(e, S)}{S}\right)^{\text{power}} + b_{\text{end}}
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class PolynomialDecay(LRScheduler):
 
     Notes
     -----
-    Source: Liu et al. 2015, arXiv 1506.04579, section 3.3 (the "poly" policy).
+    Source: Liu et al. 2015, arXiv 1506.04579 (the "poly" policy).
 
     Examples
     --------

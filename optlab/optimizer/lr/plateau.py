@@ -16,8 +16,8 @@ class ReduceOnPlateau(LRScheduler):
     r"""Lower the rate when a loss has stopped falling.
 
     .. math::
-        \eta \leftarrow \max(\text{factor} \cdot \eta, \; \eta_\text{min})
-        \quad \text{after more than \textit{patience} epochs without a better metric}
+        \eta \leftarrow \max(f \eta, \; \eta_{\text{min}})
+        \quad \text{after more than } P \text{ epochs without a better metric}
 
     Parameters
     ----------
@@ -26,9 +26,9 @@ class ReduceOnPlateau(LRScheduler):
     mode : {"min", "max"}
         Whether lower or higher metrics are better.
     factor : float
-        What the rate is multiplied by, at least 0 and below 1.
+        What the rate is multiplied by: f, at least 0 and below 1.
     patience : int
-        How many epochs without a better metric are borne.
+        How many epochs P without a better metric are borne.
     threshold : float
         By how much a metric must be better than the best.
     threshold_mode : {"rel", "abs"}

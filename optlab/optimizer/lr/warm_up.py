@@ -15,8 +15,8 @@ class LinearWarmup(LRScheduler):
 
     .. math::
         \eta_e = \begin{cases}
-        b_\text{start} + (b_\text{end} - b_\text{start}) \, e / W & e < W \\
-        \eta^\text{inner}_{e - W} & e \ge W
+        b_{\text{start}} + (b_{\text{end}} - b_{\text{start}}) \, e / W & e < W \\
+        \eta^{\text{inner}}_{e - W} & e \ge W
         \end{cases}
 
     Parameters
