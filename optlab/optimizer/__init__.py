@@ -9,11 +9,16 @@ from optlab.optimizer.rmsprop import RMSProp
 from optlab.optimizer.settings import REQUIRED
 from optlab.optimizer.sgd import SGD
 from optlab.optimizer.step import Update
+from optlab.optimizer.wrappers import Averaged, ExponentialMovingAverage, LookAhead, ModelAverage
 
 __all__ = [
     "REQUIRED",
     "SGD",
     "Adam",
+    "Averaged",
+    "ExponentialMovingAverage",
+    "LookAhead",
+    "ModelAverage",
     "Momentum",
     "Optimizer",
     "RMSProp",

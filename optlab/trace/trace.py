@@ -99,6 +99,18 @@ class Trace:
         """Times of the recorded steps."""
         return self._scalars("seconds")
 
+    @property
+    def synchronisations(self) -> np.ndarray:
+        """Numbers of the recorded steps after which LookAhead let fast and slow weights meet.
+
+        Empty if the run had no LookAhead.
+        """
+        found = self.terms.get("synchronised") or self._groups("norm ").get("term synchronised", {})
+        met = np.zeros(len(self), dtype=bool)
+        for array in found.values():
+            met |= (array.reshape(len(array), -1) > 0).any(axis=1)
+        return self.step[met]
+
     def _group(self, kind: str) -> dict[str, np.ndarray]:
         """Cut the flat rows of one kind into the parameters' own shapes."""
         self.complete()
