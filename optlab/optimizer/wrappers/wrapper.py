@@ -58,7 +58,8 @@ class Wrapper(Optimizer):
     @property
     def settings(self) -> dict[str, Any]:  # type: ignore[override]
         """The settings of the inner optimizer, and its own."""
-        return {**self.inner_optimizer.settings, **self.own_settings}
+        inner = {"inner_optimizer": _class_of(self.inner_optimizer)}
+        return {**self.inner_optimizer.settings, **inner, **self.own_settings}
 
     @property
     def own_settings(self) -> dict[str, Any]:
@@ -221,6 +222,13 @@ class Wrapper(Optimizer):
     def __repr__(self) -> str:
         values = "".join(f", {name}={value!r}" for name, value in self.own_settings.items())
         return f"{type(self).__name__}({self.inner_optimizer!r}{values})"
+
+
+def _class_of(optimizer: Any) -> str:
+    """Name the class of an optimizer, and of those inside it: ``"LookAhead(Adam)"``."""
+    if isinstance(optimizer, Wrapper):
+        return f"{type(optimizer).__name__}({_class_of(optimizer.inner_optimizer)})"
+    return type(optimizer).__name__
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
