@@ -27,7 +27,9 @@ _NUMPY_FUNCTIONS = (
 _NAMES = {
     # rooms
     "autograd": "optlab.autograd",
+    "incubate": "optlab.incubate",
     "io": "optlab.io",
+    "jit": "optlab.jit",
     "lab": "optlab.lab",
     "nn": "optlab.nn",
     "numpy": "optlab.numpy",
@@ -51,6 +53,8 @@ _NAMES = {
     "set_device": "optlab.backend.device:set_device",
     # random numbers
     "seed": "optlab.backend.random:seed",
+    "get_cuda_rng_state": "optlab.backend.random:get_cuda_rng_state",
+    "set_cuda_rng_state": "optlab.backend.random:set_cuda_rng_state",
     "random_scope": "optlab.backend.random:scope",
     "rand": "optlab.autograd:rand",
     "randn": "optlab.autograd:randn",

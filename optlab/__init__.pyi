@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from optlab import autograd as autograd
+from optlab import incubate as incubate
 from optlab import io as io
+from optlab import jit as jit
 from optlab import lab as lab
 from optlab import nn as nn
 from optlab import numpy as numpy
@@ -45,8 +47,10 @@ from optlab.autograd import vmap as vmap
 from optlab.autograd import zeros as zeros
 from optlab.backend.device import get_device as get_device
 from optlab.backend.device import set_device as set_device
+from optlab.backend.random import get_cuda_rng_state as get_cuda_rng_state
 from optlab.backend.random import scope as random_scope  # noqa: F401
 from optlab.backend.random import seed as seed
+from optlab.backend.random import set_cuda_rng_state as set_cuda_rng_state
 from optlab.io import load as load
 from optlab.io import save as save
 from optlab.lab import compare as compare

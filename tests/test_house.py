@@ -22,7 +22,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 FLOORS_0_TO_3 = [
-    "backend", "autograd", "numpy", "plan", "io", "nn", "optimizer", "parallel", "fluid",
+    "backend", "autograd", "numpy", "plan", "jit", "io", "nn", "optimizer", "incubate", "parallel",
+    "fluid",
 ]  # fmt: skip
 BASH_RUNS_HERE = pytest.mark.skipif(sys.platform == "win32", reason=".ci/run is a bash script")
 

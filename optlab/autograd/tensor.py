@@ -160,6 +160,10 @@ class Tensor(Operators, ArrayMethods, Conversions, Places):
             value = value.astype(self.dtype) if keeps_graph else array
         self.node.grad = value
 
+    def _grad_ivar(self) -> Any:
+        """Give ``grad``, under the name that examples of Paddle's documents ask for."""
+        return self.grad
+
     def __repr__(self) -> str:
         body = np.array2string(as_array(on_host(self.data)), separator=", ", prefix="Tensor(")
         asks = ", requires_grad=True" if self.node is not None else ""
