@@ -1,4 +1,7 @@
-"""The face of capture under its documented name: ``ol.jit.to_static``."""
+"""What Paddle's programs say about static graphs, which optlab does not have.
+
+`to_static` is the face of capture under its documented name.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any, TypeVar, overload
 
 from optlab.backend.faces import missing as _missing
 
-__all__ = ["to_static"]
+__all__ = ["disable_static", "in_dynamic_mode", "to_static"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -69,6 +72,28 @@ def to_static(function: Any = None, input_spec: Any = None, **others: Any) -> An
             "be called."
         )
     return function
+
+
+def disable_static() -> None:
+    """Run eagerly from now on, as optlab always does: there is nothing to switch off.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.disable_static()
+    """
+
+
+def in_dynamic_mode() -> bool:
+    """Say whether operations run as they are called; they always do.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.in_dynamic_mode()
+    True
+    """
+    return True
 
 
 def __getattr__(name: str) -> object:

@@ -27,6 +27,7 @@ from optlab.autograd.methods import ArrayMethods
 from optlab.autograd.mode import recording
 from optlab.autograd.operation import COMPOSED, TABLE, Operation
 from optlab.autograd.operators import Operators
+from optlab.autograd.paddle_names import PaddleNames
 from optlab.autograd.places import Places
 from optlab.autograd.several import collected, outputs_of
 from optlab.autograd.sharing import REFERENCES_WHEN_ALONE
@@ -52,7 +53,7 @@ _PLAIN = (np.ndarray, np.generic, int, float)
 _new: Any = object.__new__
 
 
-class Tensor(Operators, ArrayMethods, Conversions, Places):
+class Tensor(Operators, ArrayMethods, Conversions, Places, PaddleNames):
     """An array that, where a gradient is needed, knows the operation that made it.
 
     Every function of NumPy that has a rule takes Tensors: ``np.exp(t)`` simply works. Make one
@@ -159,10 +160,6 @@ class Tensor(Operators, ArrayMethods, Conversions, Places):
             keeps_graph = isinstance(value, Tensor) and value.node is not None
             value = value.astype(self.dtype) if keeps_graph else array
         self.node.grad = value
-
-    def _grad_ivar(self) -> Any:
-        """Give ``grad``, under the name that examples of Paddle's documents ask for."""
-        return self.grad
 
     def __repr__(self) -> str:
         body = np.array2string(as_array(on_host(self.data)), separator=", ", prefix="Tensor(")
