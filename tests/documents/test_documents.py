@@ -24,7 +24,6 @@ WAITS_FOR = {
     "asgd_get_lr": "optimizer.lr",
     "asgd_set_lr_scheduler": "optimizer.lr",
     "asgd_set_state_dict": "optimizer.lr",
-    "asgd_state_dict": "Optimizer.state_dict",
     "lookahead": "LookAhead",
     "lookahead_minimize": "LookAhead",
     "lookahead_step": "LookAhead",
