@@ -78,6 +78,15 @@ class TestTensors:
         assert x.var(axis=1, keepdim=True).shape == (3, 1)
         assert x.std(axis=1, keepdim=True).shape == (3, 1)
 
+    def test_item_gives_the_number_at_a_position(self):
+        x = paddle.to_tensor([[1.5, 2.5], [3.5, 4.5]], stop_gradient=False)
+        assert x.item(3) == 4.5
+        assert x.item(1, 0) == 3.5
+        assert type(x.item(0)) is float
+        assert paddle.mean(x).item() == 3.0
+        with pytest.raises(IndexError):
+            x.item(4)
+
     def test_flatten_puts_a_range_of_axes_together(self):
         x = paddle.rand([2, 3, 4, 5])
         assert x.flatten().shape == (120,)
