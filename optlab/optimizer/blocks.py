@@ -18,14 +18,15 @@ import numpy as np
 from optlab.optimizer.application import scalars_of
 from optlab.optimizer.arena import Arena, Run
 from optlab.optimizer.values import HyperParameters, Scalars, Slots
-from optlab.plan import BlockPlan, CaptureRefusedError, capture_blocks
-from optlab.plan.threads import BLOCK, run_pieces
+from optlab.plan import BlockPlan, CaptureRefusedError, capture_blocks, threads
 
 if TYPE_CHECKING:
     from optlab.optimizer.optimizer import Optimizer
 
 #: So many forms of one rule are kept; a rule that has more of them runs as it is written.
 _MOST_FORMS = 64
+#: Below so many elements a rule runs as it is written: its operations cost less than the way here.
+SMALL = 8192
 _DEFAULT_ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 
@@ -41,6 +42,7 @@ def fast_pass(
     if (
         optimizer.kind != "elementwise"
         or optimizer.draws
+        or arena.bounds[run.last] - arena.bounds[run.first] < SMALL
         or type(values) is not np.ndarray
         or np.geterr() != _DEFAULT_ERRORS
         or any(type(g) is not np.ndarray or g.dtype != values.dtype for g in gradients)
@@ -61,7 +63,7 @@ def fast_pass(
         first, last = arena.bounds[run.first], arena.bounds[run.last]
         faults: set[str] = set()
         with np.errstate(all="call", under="ignore", call=lambda kind, _: faults.add(kind)):
-            run_pieces(plan, numbers, _pieces(arena, run, gradients), last - first)
+            threads.run_pieces(plan, numbers, _pieces(arena, run, gradients), last - first)
         if arena.master is not None:
             arena.flat[first:last] = arena.master[first:last]
         arena.t[run.first : run.last] = [run.t] * (run.last - run.first)
@@ -126,13 +128,13 @@ def _captured(optimizer: Optimizer, arena: Arena, run: Run, scalars: dict[str, A
 def _pieces(arena: Arena, run: Run, gradients: Sequence[Any]) -> Iterator[list[Any]]:
     """Cut a run into blocks; the gradients of small parameters are laid side by side."""
     slots = [arena.slots[name] for name in arena.slots]
-    values, bounds = arena.values, arena.bounds
+    values, bounds, block = arena.values, arena.bounds, threads.BLOCK
     start = bounds[run.first]
     small: list[Any] = []
     together = 0
     for number, g in zip(range(run.first, run.last), gradients, strict=True):
         flat = g.reshape(-1)
-        if together + flat.size <= BLOCK:
+        if together + flat.size <= block:
             small.append(flat)
             together += flat.size
             continue
@@ -140,11 +142,11 @@ def _pieces(arena: Arena, run: Run, gradients: Sequence[Any]) -> Iterator[list[A
             yield _piece(values, _joined(small), slots, start)
             start += together
             small, together = [], 0
-        if flat.size <= BLOCK // 2:
+        if flat.size <= block // 2:
             small, together = [flat], flat.size
             continue
-        for offset in range(0, flat.size, BLOCK):
-            yield _piece(values, flat[offset : offset + BLOCK], slots, start + offset)
+        for offset in range(0, flat.size, block):
+            yield _piece(values, flat[offset : offset + block], slots, start + offset)
         start = bounds[number + 1]
     if small:
         yield _piece(values, _joined(small), slots, start)

@@ -69,11 +69,17 @@ class Layout:
             else:
                 self.where[step.result] = self._take(step, i, may_alias)
             self._release(i, step.reads() - may_alias)
+        saved = []
         for name, place in outputs.items():
-            if self.where[place] != f"a_{name}":
-                self.copies.append((f"a_{name}", self.where[place]))
-        # What is copied from an array has to be copied before something is copied to it.
-        self.copies.sort(key=lambda pair: pair[1].startswith("t"))
+            source = self.where[place]
+            if place in inputs and place != self._own[name] and inputs[place] in outputs:
+                # Two arrays may change places: what is moved is taken out of the way first.
+                self.scratch.append(dtypes[name])
+                saved.append((f"t{len(self.scratch) - 1}", source))
+                source = saved[-1][0]
+            if source != f"a_{name}":
+                self.copies.append((f"a_{name}", source))
+        self.copies = saved + self.copies
 
     @staticmethod
     def _may_alias(step: Instruction) -> set[Place]:
