@@ -72,6 +72,21 @@ def test_a_layer_used_in_two_places_is_one():
     assert len(model.parameters()) == 2
     assert len(model.sublayers()) == 2
     assert model["first"] is model["again"]
+    model.register_buffer("a", paddle.zeros([1]))
+    model.register_buffer("b", model.a)
+
+    def names(found):
+        return [name for name, _ in found]
+
+    assert names(model.named_sublayers(remove_duplicate=True)) == ["first", "between"]
+    everywhere = names(model.named_sublayers(include_self=True, remove_duplicate=False))
+    assert everywhere == ["", "first", "between", "again"]
+    twice = names(model.named_parameters(remove_duplicate=False))
+    assert twice == ["first.weight", "first.bias", "again.weight", "again.bias"]
+    assert names(model.named_buffers()) == ["a"]
+    assert names(model.named_buffers(remove_duplicate=False)) == ["a", "b"]
+    shared.owner = model  # a circle has an end
+    assert len(names(model.named_sublayers(remove_duplicate=False))) == 3
 
 
 def test_a_sequential_of_named_pairs_and_one_more():
