@@ -21,9 +21,6 @@ STATIC = sorted(p.stem for p in FOLDER.glob("static_graph*.txt"))
 #: What is not there yet. Each of these has to be taken out when its example begins to run.
 WAITS_FOR = {
     "asgd": "optimizer.ASGD",
-    "asgd_get_lr": "optimizer.lr",
-    "asgd_set_lr_scheduler": "optimizer.lr",
-    "asgd_set_state_dict": "optimizer.lr",
     "lookahead": "LookAhead",
     "lookahead_minimize": "LookAhead",
     "lookahead_step": "LookAhead",
@@ -31,6 +28,9 @@ WAITS_FOR = {
 }
 #: What an example prints depends on random numbers, which are not Paddle's: not compared.
 RANDOM = {"lookahead", "recompute"}
+
+#: What a page leaves out of the output that it shows.
+LEFT_OUT = {"asgd_set_state_dict": ["Epoch 0: NoamDecay set learning rate to 0.0."]}  # verbose=True
 
 IMPORTS = {
     "import paddle": "import optlab as paddle",
@@ -93,11 +93,11 @@ def test_an_example_runs(name, tmp_path, monkeypatch):
     if name in RANDOM:
         assert printed
     else:
-        assert printed == expected
+        assert printed == LEFT_OUT.get(name, []) + expected
 
 
 def test_every_name_in_the_tables_is_an_example():
-    assert set(WAITS_FOR) | RANDOM <= set(EAGER)
+    assert {*WAITS_FOR, *RANDOM, *LEFT_OUT} <= set(EAGER)
     assert len(EAGER) == 13
     assert len(STATIC) == 4
 
