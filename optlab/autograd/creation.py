@@ -14,6 +14,7 @@ from optlab.autograd.tape import leaf_for
 from optlab.autograd.tensor import Tensor, apply, raw, refusal
 from optlab.backend.arrays import copied
 from optlab.backend.device import brought_here, made_here
+from optlab.backend.dtypes import dtype_named, is_real, widened
 
 DEFAULT_DTYPE = np.dtype("float32")
 
@@ -56,13 +57,13 @@ def to_tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tens
         raise refusal(data, "to_tensor or Parameter", "data.detach(), if that is what you want")
     given = raw(data)
     try:
-        array = copied(given, dtype)
+        array = copied(given, None if dtype is None else dtype_named(dtype))
     except ValueError as error:
         raise ValueError(
             f"to_tensor takes numbers or nested lists of them; these have rows of different "
             f"length, or hold something else: {error}"
         ) from error
-    if array.dtype.kind not in "fiub":
+    if not is_real(array.dtype):
         raise TypeError(
             f"to_tensor takes real numbers; {type(data).__name__} gives an array of dtype "
             f"{array.dtype}. (Is something among them that is not a number?)"
@@ -156,6 +157,8 @@ def full(shape: ShapeLike, fill_value: Any, dtype: Any = None) -> Tensor:
         return stretched if dtype is None else stretched.astype(dtype)
     if dtype is None:
         dtype = DEFAULT_DTYPE if isinstance(fill_value, float) else None
+    else:
+        dtype = dtype_named(dtype)
     return Tensor(made_here().full(read_shape(shape), raw(fill_value), dtype))
 
 
@@ -180,4 +183,7 @@ def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None) -> Ten
         start, end = 0, start
     if dtype is None and any(isinstance(part, (float, np.floating)) for part in (start, end, step)):
         dtype = DEFAULT_DTYPE
-    return Tensor(made_here().arange(start, end, step, dtype=dtype))
+    values = made_here().arange(
+        start, end, step, dtype=None if dtype is None else widened(dtype_named(dtype))
+    )
+    return Tensor(values if dtype is None else values.astype(dtype_named(dtype), copy=False))

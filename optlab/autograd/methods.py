@@ -10,6 +10,7 @@ import numpy as np
 # import each other, and meet when a method is called.
 import optlab.autograd.tensor as engine
 from optlab.autograd.rules import elementwise, indexing, reductions, shapes
+from optlab.backend.dtypes import dtype_named, is_floating
 
 if TYPE_CHECKING:
     from optlab.autograd.tensor import Tensor
@@ -351,7 +352,7 @@ class ArrayMethods:
         copy: bool = True,
     ) -> Tensor:
         """Give the values in another dtype; the gradient comes back in this one."""
-        wanted = np.dtype(dtype)
+        wanted = dtype_named(dtype)
         if order != "K" or not subok:
             option = f"order={order!r}" if order != "K" else "subok=False"
             raise TypeError(f"astype(..., {option}) is not covered on Tensors.")
@@ -360,7 +361,7 @@ class ArrayMethods:
                 f"astype cannot cast {self.data.dtype} to {wanted} with casting={casting!r}; "
                 "casting='same_kind' or 'unsafe' allows more."
             )
-        if wanted.kind != "f" and self.node is not None:
+        if not is_floating(wanted) and self.node is not None:
             raise engine.refusal(
                 self, f"casting it to {wanted}", ".detach() first if that is wanted"
             )

@@ -23,6 +23,7 @@ from optlab.autograd.conversions import (
     refusal,
 )
 from optlab.autograd.extras import extras
+from optlab.autograd.halves import compute_together, halves, meet, prepared
 from optlab.autograd.methods import ArrayMethods
 from optlab.autograd.mode import recording
 from optlab.autograd.operation import COMPOSED, TABLE, Operation
@@ -42,6 +43,7 @@ from optlab.backend.arrays import (
     refuse_shapes,
     spread_beside,
 )
+from optlab.backend.dtypes import is_floating
 
 __all__ = ["SilentDetachError", "Tensor", "apply", "apply_several", "needs_grad", "raw", "refusal"]
 
@@ -95,6 +97,8 @@ class Tensor(Operators, ArrayMethods, Conversions, Places):
     def __init__(self, data: Any, node: Any = None) -> None:
         self.data = data
         self.node = node
+        if not halves.met and data.dtype.itemsize == 2:
+            meet(data.dtype)
 
     # What it is ---------------------------------------------------------------------------------
 
@@ -274,6 +278,8 @@ class Tensor(Operators, ArrayMethods, Conversions, Places):
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         written = COMPOSED.get(function)
         if written is not None and "out" not in kwargs:
+            if halves.on:
+                return compute_together(written, args, kwargs)
             return written(*args, **kwargs)
         return _dispatch().array_function(function, args, kwargs)
 
@@ -291,8 +297,11 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
 
     For an operation with several outputs see `apply_several`.
     """
+    forward = operation.forward
     if extras.on:
         writes.check_fresh(inputs)
+        if halves.on:
+            inputs, forward = prepared(operation, inputs)
     values: Any
     edges: tuple[Any, ...]
     values = inputs
@@ -309,13 +318,13 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
             elif not isinstance(b, _PLAIN):
                 b = as_operand(b)
             mask = (one is not None) + 2 * (two is not None)
-            y = operation.forward(a, b, **static) if static else operation.forward(a, b)
+            y = forward(a, b, **static) if static else forward(a, b)
             values, edges = (a, b, y), (one, two)
         elif len(inputs) == 1 and isinstance(inputs[0], Tensor):
             (t,) = inputs
             one, a = t.node, t.data
             mask = 0 if one is None else 1
-            y = operation.forward(a, **static) if static else operation.forward(a)
+            y = forward(a, **static) if static else forward(a)
             values, edges = (a, y), (one,)
         else:
             values, nodes, mask, bit = [], [], 0, 1
@@ -330,7 +339,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
                     values.append(x if isinstance(x, _PLAIN) else as_operand(x))
                     nodes.append(None)
                 bit += bit
-            y = operation.forward(*values, **static) if static else operation.forward(*values)
+            y = forward(*values, **static) if static else forward(*values)
             values.append(y)
             edges = tuple(nodes)
     except TypeError:
@@ -349,8 +358,10 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
         shapes = [x.shape if type(x) is _array else np.shape(x) for x in values[:-1]]
         values = [*values, *shapes]
     shape, dtype = ((), y[0].dtype) if operation.several else (y.shape, y.dtype)
-    if dtype.kind != "f":
-        raise not_real(operation.name, dtype)
+    if dtype.char not in "fd":
+        if not is_floating(dtype):
+            raise not_real(operation.name, dtype)
+        meet(dtype)
     source = edges[0].source if operation.view and edges[0] is not None else None
     node = Node(operation, edges, recipe.select(values), recipe, static, shape, dtype, source)
     if extras.on:

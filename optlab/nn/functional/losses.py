@@ -15,6 +15,7 @@ from optlab.autograd.rules.guarded import PRODUCT, product
 from optlab.autograd.rules.indexing import getitem
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import constants_beside, copied
+from optlab.backend.dtypes import widened
 from optlab.nn.functional.activations import LOG_SOFTMAX
 from optlab.nn.functional.labels import NO_CLASS, all_classes, checked_labels, checked_weight
 from optlab.nn.functional.shared import check_reduction, no_name, reduced, same_shape, scores
@@ -240,7 +241,7 @@ def _counts(labels: Any, weight: Any, ignore_index: int, smoothing: float, x: An
     """Give the labels, with 0 for those ignored, and what each row counts."""
     present = labels != ignore_index
     labels = np.where(present, labels, 0)
-    counts = present.astype(x.dtype)
+    counts = present.astype(widened(x.dtype))  # a count beyond 2048 needs more than 16 bits
     if weight is not None:
         weights = checked_weight(weight, x.shape[-1], x.data)
         of_rows = getitem(weights, labels)

@@ -1,0 +1,188 @@
+"""Numbers of 16 bits: kept in 16 bits, computed in 32.
+
+float16 has 11 bits of precision and reaches 65504; bfloat16 (of the package ml_dtypes) has 8 and
+reaches as far as float32, 3.4e38. The rules are the same for both:
+
+=========================  =========================================================================
+an operation               computes in float32, and its result is rounded once, to 16 bits. So sums,
+                           means, norms, softmax, the statistics of normalisations, losses, products
+                           of matrices and convolutions add up in float32, and the functions of
+                           ``np.linalg``, which know no 16 bits, work too. A function of NumPy that
+                           is written here with others (``np.var``) counts as one operation.
+its derivative rule        is given float32 as well; the gradient is rounded to the dtype of what it
+                           is the gradient of. So the gradient of a float16 parameter is float16.
+                           Gradients that come from several places are added in that dtype.
+what is kept for backward  has 16 bits
+beside a Python number     16 bits stay: ``t * 0.1`` is of the dtype of t
+beside other arrays        ``np.result_type``, with bfloat16 in the place of float16: float32 and
+and NumPy's numbers        float64 win; truth values, int8 and uint8 keep 16 bits, int16 and uint16
+                           give float32, wider whole numbers float64
+float16 beside bfloat16    gives float32: neither holds the other
+beyond the largest number  infinity, and it stays so; no warning is given (`detect_anomaly` finds
+                           where). Too small a number becomes 0.
+moving numbers             views, casts and copies change nothing
+=========================  =========================================================================
+
+These are PyTorch's rules on the CPU, but for whole numbers, where NumPy's hold. They save memory,
+not time: CPUs compute in 32 bits, and casting takes its own time. (NumPy's own ``@`` of float16
+knows no BLAS: 256 x 256 takes it some 10 ms, float32 with two casts a twentieth of that.)
+
+Nothing of this costs anything before the first Tensor of 16 bits is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optlab.autograd.extras import extras
+from optlab.backend.dtypes import common_dtype, dtype_named, is_half
+
+if TYPE_CHECKING:
+    from optlab.autograd.operation import Operation
+
+_FLOAT32 = np.dtype(np.float32)
+
+#: Operations that compute nothing, and whose inputs do not meet.
+_MOVE = {"cast", "moved"}
+
+#: Files of functions written with others that compute nothing, or that call what a user gave.
+_MOVING = {"indexing", "joining", "padding", "piecewise", "shapes", "sorting"}
+
+#: Operations with whole numbers among their inputs that say how, and are not counted with.
+_GUIDED = {"ldexp"}
+
+
+class _Halves:
+    """Whether numbers of 16 bits were met, and what casts inputs automatically (`optlab.amp`)."""
+
+    __slots__ = ("met", "on", "policy")
+
+    def __init__(self) -> None:
+        self.on = 0
+        self.met = False
+        self.policy: Callable[[Operation, Sequence[Any]], Sequence[Any]] | None = None
+
+
+halves = _Halves()
+
+
+def meet(dtype: Any) -> None:
+    """Take note of the first Tensor of 16 bits: from now on operations look out for them."""
+    if not halves.met and is_half(dtype):
+        halves.met = True
+        halves.on += 1
+        extras.on += 1
+
+
+def prepared(
+    operation: Operation, inputs: Sequence[Any]
+) -> tuple[Sequence[Any], Callable[..., Any]]:
+    """Give the inputs as they are to be computed with, and what computes."""
+    if halves.policy is not None and operation.name not in _MOVE:
+        inputs = halves.policy(operation, inputs)
+    if not operation.view and operation.name not in _MOVE:
+        for x in inputs:
+            dtype = getattr(x, "dtype", None)
+            if dtype is not None and is_half(dtype):
+                return inputs, partial(_computed, operation)
+    return inputs, operation.forward
+
+
+def _computed(operation: Operation, *values: Any, **static: Any) -> Any:
+    """Compute an operation in float32, and round what it gives once."""
+    wide, dtypes = [], []
+    for x in values:
+        dtype = getattr(x, "dtype", None)
+        if dtype is not None and dtype.kind != "b":
+            if not (operation.name in _GUIDED and dtype.kind in "iu"):
+                dtypes.append(dtype)
+            if is_half(dtype):
+                x = x.astype(_FLOAT32)
+        wide.append(x)
+    goal: Any = common_dtype(*dtypes)
+    if static.get("dtype") is not None:
+        goal = dtype_named(static["dtype"])
+        static["dtype"] = _FLOAT32 if is_half(goal) else goal
+    return narrowed(operation.forward(*wide, **static), goal)
+
+
+def narrowed(y: Any, dtype: Any) -> Any:
+    """Round float32 to a dtype of 16 bits; everything else stays what it is."""
+    if not is_half(dtype):
+        return y
+    if isinstance(y, (tuple, list)):
+        parts = [narrowed(part, dtype) for part in y]
+        return getattr(type(y), "_make", type(y))(parts)
+    if getattr(y, "dtype", None) != _FLOAT32:
+        return y
+    return rounded(y, dtype)
+
+
+def rounded(y: Any, dtype: Any) -> Any:
+    """Cast without a warning: beyond the largest number is infinity."""
+    with np.errstate(over="ignore"):
+        return y.astype(dtype)
+
+
+def wide(x: Any) -> Any:
+    """Give float32 in the place of 16 bits, in tuples and lists too; the rest as it is."""
+    if isinstance(x, (tuple, list)):
+        if not any(map(_has_halves, x)):
+            return x
+        return getattr(type(x), "_make", type(x))([wide(part) for part in x])
+    return x.astype(_FLOAT32) if _has_halves(x) else x
+
+
+def _has_halves(x: Any) -> bool:
+    if isinstance(x, (tuple, list)):
+        return any(map(_has_halves, x))
+    dtype = getattr(x, "dtype", None)
+    return isinstance(dtype, np.dtype) and is_half(dtype)
+
+
+def for_rule(g: Any, saved: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """Give a derivative rule the gradient and the saved values in float32."""
+    if saved and getattr(type(saved[0]), "takes_gradients_as_they_are", False):
+        return g, saved
+    if hasattr(g, "arrived"):  # the gradients of several outputs
+        return g.wide(), wide(saved)
+    return wide(g), wide(saved)
+
+
+def compute_together(
+    written: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Run a function that is written with others as one operation: in float32, rounded once."""
+    if written.__module__.rpartition(".")[2] in _MOVING:
+        return written(*args, **kwargs)
+    found = [x.dtype for x in _arrays((args, tuple(kwargs.values())))]
+    if not any(map(is_half, found)):
+        return written(*args, **kwargs)
+    goal: Any = common_dtype(*[dtype for dtype in found if dtype.kind != "b"])
+    if any(map(_is_dtype, (*args, *kwargs.values()))):
+        given = next(filter(_is_dtype, (*args, *kwargs.values())))
+        goal = dtype_named(given)
+        if is_half(goal):
+            args = tuple(_FLOAT32 if _is_dtype(x) else x for x in args)
+            kwargs = {name: _FLOAT32 if _is_dtype(x) else x for name, x in kwargs.items()}
+    args = wide(args)
+    kwargs = {name: wide(x) for name, x in kwargs.items()}
+    return narrowed(written(*args, **kwargs), goal)
+
+
+def _arrays(x: Any) -> list[Any]:
+    """List the arrays in nested tuples and lists."""
+    if isinstance(x, (tuple, list)):
+        return [array for part in x for array in _arrays(part)]
+    return [x] if isinstance(getattr(x, "dtype", None), np.dtype) else []
+
+
+def _is_dtype(x: Any) -> bool:
+    """Say whether an argument names a dtype."""
+    if isinstance(x, str):
+        return x in ("float16", "bfloat16", "float32", "float64")
+    return isinstance(x, np.dtype) or (isinstance(x, type) and issubclass(x, (np.generic, float)))
