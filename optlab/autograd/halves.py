@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optlab.autograd.extras import extras
-from optlab.backend.dtypes import common_dtype, dtype_named, is_half
+from optlab.backend.dtypes import dtype_named, is_half, widened
 
 if TYPE_CHECKING:
     from optlab.autograd.operation import Operation
@@ -51,9 +51,8 @@ _MOVE = {"cast", "moved"}
 
 #: Files of functions written with others that compute nothing, or that call what a user gave.
 _MOVING = {"indexing", "joining", "padding", "piecewise", "shapes", "sorting"}
-
-#: Operations with whole numbers among their inputs that say how, and are not counted with.
-_GUIDED = {"ldexp"}
+#: Functions in these that look for a common dtype.
+_CHOOSING = {"_choose", "_select"}
 
 
 class _Halves:
@@ -84,7 +83,8 @@ def prepared(
     """Give the inputs as they are to be computed with, and what computes."""
     if halves.policy is not None and operation.name not in _MOVE:
         inputs = halves.policy(operation, inputs)
-    if not operation.view and operation.name not in _MOVE:
+    is_view = operation.view and not operation.name.startswith("einsum")  # which knows no bfloat16
+    if not is_view and operation.name not in _MOVE:
         for x in inputs:
             dtype = getattr(x, "dtype", None)
             if dtype is not None and is_half(dtype):
@@ -94,20 +94,24 @@ def prepared(
 
 def _computed(operation: Operation, *values: Any, **static: Any) -> Any:
     """Compute an operation in float32, and round what it gives once."""
-    wide, dtypes = [], []
-    for x in values:
-        dtype = getattr(x, "dtype", None)
-        if dtype is not None and dtype.kind != "b":
-            if not (operation.name in _GUIDED and dtype.kind in "iu"):
-                dtypes.append(dtype)
-            if is_half(dtype):
-                x = x.astype(_FLOAT32)
-        wide.append(x)
-    goal: Any = common_dtype(*dtypes)
+    goal = _goal([x.dtype for x in values if hasattr(x, "dtype")])
     if static.get("dtype") is not None:
         goal = dtype_named(static["dtype"])
-        static["dtype"] = _FLOAT32 if is_half(goal) else goal
-    return narrowed(operation.forward(*wide, **static), goal)
+        static["dtype"] = widened(goal)
+    return narrowed(operation.forward(*map(wide, values), **static), goal)
+
+
+def _goal(dtypes: Sequence[Any]) -> Any:
+    """Give the dtype to which float32 is to be rounded: float32 where it stays.
+
+    Whole numbers of many bits and float64 make the result float64 where they are computed with at
+    all; so they are not asked for.
+    """
+    narrow = {dtype for dtype in dtypes if is_half(dtype)}
+    stays = len(narrow) > 1 or any(
+        dtype == _FLOAT32 or (dtype.kind in "iu" and dtype.itemsize == 2) for dtype in dtypes
+    )
+    return _FLOAT32 if stays else narrow.pop()
 
 
 def narrowed(y: Any, dtype: Any) -> Any:
@@ -148,7 +152,7 @@ def for_rule(g: Any, saved: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     """Give a derivative rule the gradient and the saved values in float32."""
     if saved and getattr(type(saved[0]), "takes_gradients_as_they_are", False):
         return g, saved
-    if hasattr(g, "arrived"):  # the gradients of several outputs
+    if hasattr(type(g), "wide"):  # the gradients of several outputs
         return g.wide(), wide(saved)
     return wide(g), wide(saved)
 
@@ -157,18 +161,17 @@ def compute_together(
     written: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Run a function that is written with others as one operation: in float32, rounded once."""
-    if written.__module__.rpartition(".")[2] in _MOVING:
+    if written.__module__.rpartition(".")[2] in _MOVING and written.__name__ not in _CHOOSING:
         return written(*args, **kwargs)
     found = [x.dtype for x in _arrays((args, tuple(kwargs.values())))]
     if not any(map(is_half, found)):
         return written(*args, **kwargs)
-    goal: Any = common_dtype(*[dtype for dtype in found if dtype.kind != "b"])
+    goal = _goal(found)
     if any(map(_is_dtype, (*args, *kwargs.values()))):
         given = next(filter(_is_dtype, (*args, *kwargs.values())))
         goal = dtype_named(given)
-        if is_half(goal):
-            args = tuple(_FLOAT32 if _is_dtype(x) else x for x in args)
-            kwargs = {name: _FLOAT32 if _is_dtype(x) else x for name, x in kwargs.items()}
+        args = tuple(widened(goal) if _is_dtype(x) else x for x in args)
+        kwargs = {name: widened(goal) if _is_dtype(x) else x for name, x in kwargs.items()}
     args = wide(args)
     kwargs = {name: wide(x) for name, x in kwargs.items()}
     return narrowed(written(*args, **kwargs), goal)

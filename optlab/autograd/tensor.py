@@ -165,7 +165,10 @@ class Tensor(Operators, ArrayMethods, Conversions, Places):
         self.node.grad = value
 
     def __repr__(self) -> str:
-        body = np.array2string(as_array(on_host(self.data)), separator=", ", prefix="Tensor(")
+        values = as_array(on_host(self.data))
+        if values.dtype.kind == "V":  # NumPy prints digits that bfloat16 does not have
+            values = np.round(values.astype(np.float32), 4)
+        body = np.array2string(values, separator=", ", prefix="Tensor(")
         asks = ", requires_grad=True" if self.node is not None else ""
         return f"{type(self).__name__}({body}, dtype={self.dtype}{asks})"
 

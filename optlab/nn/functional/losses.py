@@ -266,12 +266,16 @@ def _of_probabilities(
     if smoothing:
         return _weighted(np.log(rows), labels, shape, weight, ignore_index, reduction, smoothing)
     labels, counts = _counts(labels, weight, ignore_index, 0.0, rows)
-    picked = rows[np.arange(len(labels)), labels]
+    picked = rows[np.arange(len(labels)), labels].astype(counts.dtype, copy=False)
     losses: Tensor = -counts * np.log(np.where(counts == 0, 1.0, picked))
+    if reduction == "none":
+        losses = losses.reshape(shape)
+    else:
+        losses = np.sum(losses)
     if reduction == "mean":
         total = np.add.reduce(counts)
-        return np.sum(losses) / (total + (total == 0))  # type: ignore[no-any-return]
-    return np.sum(losses) if reduction == "sum" else losses.reshape(shape)
+        losses = losses / (total + (total == 0))
+    return losses.astype(rows.dtype, copy=False)
 
 
 def _soft(
