@@ -26,6 +26,7 @@ _NUMPY_FUNCTIONS = (
 # Name -> "module:attribute", or a module alone.
 _NAMES = {
     # rooms
+    "amp": "optlab.amp",
     "autograd": "optlab.autograd",
     "io": "optlab.io",
     "lab": "optlab.lab",
@@ -49,6 +50,17 @@ _NAMES = {
     # devices
     "get_device": "optlab.backend.device:get_device",
     "set_device": "optlab.backend.device:set_device",
+    # types of numbers
+    "bfloat16": "optlab.backend.dtypes:bfloat16",
+    "bool": "optlab.backend.dtypes:truth",
+    "float16": "optlab.backend.dtypes:float16",
+    "float32": "optlab.backend.dtypes:float32",
+    "float64": "optlab.backend.dtypes:float64",
+    "int16": "optlab.backend.dtypes:int16",
+    "int32": "optlab.backend.dtypes:int32",
+    "int64": "optlab.backend.dtypes:int64",
+    "int8": "optlab.backend.dtypes:int8",
+    "uint8": "optlab.backend.dtypes:uint8",
     # random numbers
     "seed": "optlab.backend.random:seed",
     "random_scope": "optlab.backend.random:scope",
@@ -90,9 +102,9 @@ _NAMES = {
     **{name: "numpy:" + name for name in _NUMPY_FUNCTIONS},
 }
 
-# `from optlab import *` must neither change what sum, min, max, abs and numpy mean, nor need the
-# extra `lab`.
-__all__ = sorted({*_NAMES} - {"abs", "max", "min", "sum", "numpy", "viz"})
+# `from optlab import *` must neither change what sum, min, max, abs, bool and numpy mean, nor need
+# the extras `lab` and `formats`.
+__all__ = sorted({*_NAMES} - {"abs", "bfloat16", "bool", "max", "min", "sum", "numpy", "viz"})
 
 
 def __getattr__(name):

@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from optlab import amp as amp
 from optlab import autograd as autograd
 from optlab import io as io
 from optlab import lab as lab
@@ -45,6 +46,15 @@ from optlab.autograd import vmap as vmap
 from optlab.autograd import zeros as zeros
 from optlab.backend.device import get_device as get_device
 from optlab.backend.device import set_device as set_device
+from optlab.backend.dtypes import truth as bool
+from optlab.backend.dtypes import float16 as float16
+from optlab.backend.dtypes import float32 as float32
+from optlab.backend.dtypes import float64 as float64
+from optlab.backend.dtypes import int16 as int16
+from optlab.backend.dtypes import int32 as int32
+from optlab.backend.dtypes import int64 as int64
+from optlab.backend.dtypes import int8 as int8
+from optlab.backend.dtypes import uint8 as uint8
 from optlab.backend.random import scope as random_scope  # noqa: F401
 from optlab.backend.random import seed as seed
 from optlab.io import load as load
@@ -60,6 +70,7 @@ from optlab.trace import record as record
 from optlab.viz.explorer import explore as explore
 
 __version__: str
+bfloat16: Any
 
 # NumPy's functions: Tensors in, Tensors out (NumPy's own annotations know only of arrays).
 _Function = Callable[..., Any]

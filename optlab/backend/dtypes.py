@@ -11,8 +11,16 @@ from typing import Any
 
 import numpy as np
 
-_FLOAT16 = np.dtype(np.float16)
-_FLOAT32 = np.dtype(np.float32)
+# Their names, as ``ol.float32`` and the like; ``bfloat16`` is looked up when it is asked for.
+uint8, int8, int16, int32, int64 = map(np.dtype, ("uint8", "int8", "int16", "int32", "int64"))
+float16, float32, float64 = map(np.dtype, ("float16", "float32", "float64"))
+truth = np.dtype("bool")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "bfloat16":
+        return dtype_named(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def dtype_named(dtype: Any) -> np.dtype:
@@ -28,26 +36,10 @@ def dtype_named(dtype: Any) -> np.dtype:
     >>> dtype_named("float16")
     dtype('float16')
     """
-    if isinstance(dtype, str) and dtype == "bfloat16":
-        return bfloat16()
-    found: np.dtype = np.dtype(dtype)
-    return found
-
-
-def bfloat16() -> np.dtype:
-    """Give the dtype bfloat16: 8 bits of exponent as float32 has, and 8 of precision.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If the package ml_dtypes is missing; the message says how to get it.
-
-    Examples
-    --------
-    >>> from optlab.backend import dtypes
-    >>> dtypes.is_half(dtypes.float16())
-    True
-    """
+    found: np.dtype
+    if not isinstance(dtype, str) or dtype != "bfloat16":
+        found = np.dtype(dtype)
+        return found
     try:
         import ml_dtypes
     except ModuleNotFoundError as error:
@@ -56,19 +48,8 @@ def bfloat16() -> np.dtype:
             "(or pip install 'optlab[formats]'). float16 needs nothing.",
             name="ml_dtypes",
         ) from error
-    found: np.dtype = np.dtype(ml_dtypes.bfloat16)
+    found = np.dtype(ml_dtypes.bfloat16)
     return found
-
-
-def float16() -> np.dtype:
-    """Give the dtype float16: 5 bits of exponent (up to 65504), and 11 of precision.
-
-    Examples
-    --------
-    >>> float16().itemsize
-    2
-    """
-    return _FLOAT16
 
 
 def is_half(dtype: Any) -> bool:
@@ -116,7 +97,7 @@ def widened(dtype: Any) -> np.dtype:
     >>> widened(np.dtype("float16")), widened(np.dtype("float64"))
     (dtype('float32'), dtype('float64'))
     """
-    return _FLOAT32 if is_half(dtype) else dtype
+    return float32 if is_half(dtype) else dtype
 
 
 def common_dtype(*dtypes: Any) -> np.dtype:
@@ -135,9 +116,9 @@ def common_dtype(*dtypes: Any) -> np.dtype:
     if not halves:
         return np.result_type(*dtypes)
     if len(halves) > 1:
-        dtypes = (_FLOAT32, *dtypes)
-    found = np.result_type(*[_FLOAT16 if dtype in halves else dtype for dtype in dtypes])
-    return halves.pop() if found == _FLOAT16 else found
+        dtypes = (float32, *dtypes)
+    found = np.result_type(*[float16 if dtype in halves else dtype for dtype in dtypes])
+    return halves.pop() if found == float16 else found
 
 
 def finfo(dtype: Any) -> Any:

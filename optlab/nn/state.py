@@ -227,6 +227,10 @@ class State(Structure):
         """Change the floating type to float16, except in layers of the excluded classes."""
         return self._cast(np.float16, excluded_layers)
 
+    def bfloat16(self, excluded_layers: Any = None) -> Self:
+        """Change the floating type to bfloat16 (it needs the package ml_dtypes), see `float16`."""
+        return self._cast("bfloat16", excluded_layers)
+
     def float(self, excluded_layers: Any = None) -> Self:
         """Change the floating type to float32, except in layers of the excluded classes.
 
