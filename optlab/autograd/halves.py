@@ -18,8 +18,9 @@ beside other arrays        ``np.result_type``, with bfloat16 in the place of flo
 and NumPy's numbers        float64 win; truth values, int8 and uint8 keep 16 bits, int16 and uint16
                            give float32, wider whole numbers float64
 float16 beside bfloat16    gives float32: neither holds the other
-beyond the largest number  infinity, and it stays so; no warning is given (`detect_anomaly` finds
-                           where). Too small a number becomes 0.
+beyond the largest number  infinity, and it stays so. Rounding gives no warning, nor does the rest of
+                           a walk back that came by 16 bits (`detect_anomaly` finds where it began).
+                           Too small a number becomes 0.
 moving numbers             views, casts and copies change nothing
 =========================  =========================================================================
 
@@ -128,6 +129,8 @@ def narrowed(y: Any, dtype: Any) -> Any:
 
 def rounded(y: Any, dtype: Any) -> Any:
     """Cast without a warning: beyond the largest number is infinity."""
+    if y.dtype == dtype:
+        return y
     with np.errstate(over="ignore"):
         return y.astype(dtype)
 

@@ -21,7 +21,7 @@ from optlab.autograd.hooks import run_hooks
 from optlab.autograd.mode import grad_mode, recording
 from optlab.backend import events
 from optlab.backend.arrays import zeros_beside
-from optlab.backend.dtypes import is_floating
+from optlab.backend.dtypes import is_floating, is_half
 from optlab.backend.ensemble import EnsembleArray, EnsembleError
 
 if TYPE_CHECKING:
@@ -317,6 +317,7 @@ def backpropagate(
     node, g = root, seed
     if create_graph:  # else the rules see arrays, of which nothing can be recorded
         was_on, recording.on = recording.on, True
+    quiet: Any = None  # set from where 16 bits are met: there infinities are no news
     try:
         while node.order:
             if node.hooks:
@@ -334,6 +335,9 @@ def backpropagate(
                 saved = node.tied(saved)
             edges, recipe, static = node.edges, node.recipe, node.static
             if extras.on and halves.on:
+                if quiet is None and is_half(node.dtype):
+                    quiet = np.errstate(over="ignore", invalid="ignore")
+                    quiet.__enter__()
                 g, saved = for_rule(g, saved)
             if recipe.joint is not None:
                 g = recipe.joint(g, saved, static)
@@ -383,6 +387,8 @@ def backpropagate(
     finally:
         if create_graph:
             recording.on = was_on
+        if quiet is not None:
+            quiet.__exit__(None, None, None)
     if useful is None and events.backward_finished.listeners:
         events.backward_finished.publish(value, list(pending))
     return [found.get(target) for target in targets] if targets is not None else []
