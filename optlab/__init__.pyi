@@ -46,14 +46,13 @@ from optlab.autograd import vmap as vmap
 from optlab.autograd import zeros as zeros
 from optlab.backend.device import get_device as get_device
 from optlab.backend.device import set_device as set_device
-from optlab.backend.dtypes import truth as bool
 from optlab.backend.dtypes import float16 as float16
 from optlab.backend.dtypes import float32 as float32
 from optlab.backend.dtypes import float64 as float64
+from optlab.backend.dtypes import int8 as int8
 from optlab.backend.dtypes import int16 as int16
 from optlab.backend.dtypes import int32 as int32
 from optlab.backend.dtypes import int64 as int64
-from optlab.backend.dtypes import int8 as int8
 from optlab.backend.dtypes import uint8 as uint8
 from optlab.backend.random import scope as random_scope  # noqa: F401
 from optlab.backend.random import seed as seed

@@ -22,8 +22,8 @@ class GradScaler:
 
     float16 holds nothing below 6e-8, and gradients are often smaller. So backward starts from s
     times the loss, and the gradients are divided by s before the optimizer sees them. If s was too
-    large, some gradient is infinite or NaN: then parameters, slots and step counts stay as they are,
-    and s becomes smaller,
+    large, some gradient is infinite or NaN: then parameters, slots and step counts stay as they
+    are, and s becomes smaller,
 
     .. math:: s \leftarrow s \cdot \text{decr\_ratio}
         \text{ after decr\_every\_n\_nan\_or\_inf such steps in a row}, \quad

@@ -18,9 +18,9 @@ beside other arrays        ``np.result_type``, with bfloat16 in the place of flo
 and NumPy's numbers        float64 win; truth values, int8 and uint8 keep 16 bits, int16 and uint16
                            give float32, wider whole numbers float64
 float16 beside bfloat16    gives float32: neither holds the other
-beyond the largest number  infinity, and it stays so. Rounding gives no warning, nor does the rest of
-                           a walk back that came by 16 bits (`detect_anomaly` finds where it began).
-                           Too small a number becomes 0.
+beyond the largest number  infinity, and it stays so. Rounding gives no warning, nor does the rest
+                           of a walk back that came by 16 bits (`detect_anomaly` finds where it
+                           began). Too small a number becomes 0.
 moving numbers             views, casts and copies change nothing
 =========================  =========================================================================
 
@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -56,15 +56,25 @@ _MOVING = {"indexing", "joining", "padding", "piecewise", "shapes", "sorting"}
 _CHOOSING = {"_choose", "_select"}
 
 
+class Policy(Protocol):
+    """What casts the inputs of operations."""
+
+    def goal(self, operation: str) -> np.dtype | None:
+        """Give the dtype that the inputs of an operation are to have; None leaves them."""
+
+    def cast(self, operation: Operation, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Give the inputs of an operation in that dtype."""
+
+
 class _Halves:
-    """Whether numbers of 16 bits were met, and what casts inputs automatically (`optlab.amp`)."""
+    """Whether numbers of 16 bits were met, and what casts inputs by itself (`optlab.amp`)."""
 
     __slots__ = ("met", "on", "policy")
 
     def __init__(self) -> None:
         self.on = 0
         self.met = False
-        self.policy: Callable[[Operation, Sequence[Any]], Sequence[Any]] | None = None
+        self.policy: Policy | None = None
 
 
 halves = _Halves()
@@ -83,7 +93,7 @@ def prepared(
 ) -> tuple[Sequence[Any], Callable[..., Any]]:
     """Give the inputs as they are to be computed with, and what computes."""
     if halves.policy is not None and operation.name not in _MOVE:
-        inputs = halves.policy(operation, inputs)
+        inputs = halves.policy.cast(operation, inputs)
     is_view = operation.view and not operation.name.startswith("einsum")  # which knows no bfloat16
     if not is_view and operation.name not in _MOVE:
         for x in inputs:

@@ -317,6 +317,7 @@ def backpropagate(
     node, g = root, seed
     if create_graph:  # else the rules see arrays, of which nothing can be recorded
         was_on, recording.on = recording.on, True
+        policy, halves.policy = halves.policy, None
     quiet: Any = None  # set from where 16 bits are met: there infinities are no news
     try:
         while node.order:
@@ -386,7 +387,7 @@ def backpropagate(
                     leaf.grad = leaf.grad + g
     finally:
         if create_graph:
-            recording.on = was_on
+            recording.on, halves.policy = was_on, policy
         if quiet is not None:
             quiet.__exit__(None, None, None)
     if useful is None and events.backward_finished.listeners:

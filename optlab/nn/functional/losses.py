@@ -268,10 +268,7 @@ def _of_probabilities(
     labels, counts = _counts(labels, weight, ignore_index, 0.0, rows)
     picked = rows[np.arange(len(labels)), labels].astype(counts.dtype, copy=False)
     losses: Tensor = -counts * np.log(np.where(counts == 0, 1.0, picked))
-    if reduction == "none":
-        losses = losses.reshape(shape)
-    else:
-        losses = np.sum(losses)
+    losses = losses.reshape(shape) if reduction == "none" else np.sum(losses)
     if reduction == "mean":
         total = np.add.reduce(counts)
         losses = losses / (total + (total == 0))
