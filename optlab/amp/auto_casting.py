@@ -24,8 +24,8 @@ class auto_cast:
 
     The inputs of operations are cast: those on the white list (matmul, linear, convolution,
     attention) get 16 bits, those on the black list (exponentials, logarithms, sums, norms, softmax,
-    losses, normalisations, decompositions) float32. Parameters stay float32, and so do their gradients. float64
-    and whole numbers are never cast. The gradient goes through the casts; run backward outside.
+    losses, normalisations, decompositions) float32. Parameters stay float32, and so do their
+    gradients. float64 and whole numbers are never cast. Rules of derivatives are not cast either.
 
     Parameters
     ----------

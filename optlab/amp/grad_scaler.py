@@ -81,6 +81,7 @@ class GradScaler:
         decr_every_n_nan_or_inf: int = 1,
         use_dynamic_loss_scaling: bool = True,
     ) -> None:
+        self._scale: float
         self._enable = bool(enable)
         self._dynamic = self._enable and bool(use_dynamic_loss_scaling)
         self.set_init_loss_scaling(init_loss_scaling if enable else 1.0)
@@ -108,8 +109,7 @@ class GradScaler:
             raise TypeError(f"scale takes the loss, a Tensor; got {type(var).__name__}.")
         if not self._enable:
             return var
-        wide = widened(var.dtype)
-        return (var if var.dtype == wide else var.astype(wide)) * self._scale
+        return var.astype(widened(var.dtype), copy=False) * self._scale
 
     def unscale_(self, optimizer: Any) -> None:
         """Divide the gradients of an optimizer's parameters by s, and look whether all are finite.

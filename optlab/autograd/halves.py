@@ -174,7 +174,9 @@ def compute_together(
     written: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Run a function that is written with others as one operation: in float32, rounded once."""
-    if written.__module__.rpartition(".")[2] in _MOVING and written.__name__ not in _CHOOSING:
+    one_by_one = written.__module__.rpartition(".")[2] in _MOVING
+    one_by_one = one_by_one and written.__name__ not in _CHOOSING
+    if one_by_one or halves.policy is not None:  # which has its say on each operation
         return written(*args, **kwargs)
     found = [x.dtype for x in _arrays((args, tuple(kwargs.values())))]
     if not any(map(is_half, found)):

@@ -60,7 +60,7 @@ def is_half(dtype: Any) -> bool:
     >>> is_half(np.dtype("float16")), is_half(np.dtype("int16"))
     (True, False)
     """
-    return dtype.itemsize == 2 and (dtype.kind == "f" or _is_bfloat16(dtype))
+    return bool(dtype.itemsize == 2 and (dtype.kind == "f" or _is_bfloat16(dtype)))
 
 
 def is_floating(dtype: Any) -> bool:
@@ -71,7 +71,7 @@ def is_floating(dtype: Any) -> bool:
     >>> is_floating(np.dtype("float32")), is_floating(np.dtype("int64"))
     (True, False)
     """
-    return dtype.kind == "f" or _is_bfloat16(dtype)
+    return bool(dtype.kind == "f" or _is_bfloat16(dtype))
 
 
 def is_real(dtype: Any) -> bool:
@@ -82,11 +82,11 @@ def is_real(dtype: Any) -> bool:
     >>> is_real(np.dtype(bool)), is_real(np.dtype(complex))
     (True, False)
     """
-    return dtype.kind in "fiub" or _is_bfloat16(dtype)
+    return bool(dtype.kind in "fiub" or _is_bfloat16(dtype))
 
 
 def _is_bfloat16(dtype: Any) -> bool:
-    return dtype.kind == "V" and dtype.type.__name__ == "bfloat16"
+    return bool(dtype.kind == "V" and dtype.type.__name__ == "bfloat16")
 
 
 def widened(dtype: Any) -> np.dtype:
