@@ -166,9 +166,10 @@ class Tensor(Operators, ArrayMethods, Conversions, Places):
 
     def __repr__(self) -> str:
         values = as_array(on_host(self.data))
+        precision = None
         if values.dtype.kind == "V":  # NumPy prints digits that bfloat16 does not have
-            values = np.round(values.astype(np.float32), 4)
-        body = np.array2string(values, separator=", ", prefix="Tensor(")
+            values, precision = values.astype(np.float32), 4
+        body = np.array2string(values, precision=precision, separator=", ", prefix="Tensor(")
         asks = ", requires_grad=True" if self.node is not None else ""
         return f"{type(self).__name__}({body}, dtype={self.dtype}{asks})"
 

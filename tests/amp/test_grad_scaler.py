@@ -189,7 +189,7 @@ class TestOrder:
     def test_unscale_twice(self) -> None:
         optimizer, scaler = momentum(weight()), Scaler()
         scaler.unscale_(optimizer)
-        with pytest.raises(RuntimeError, match="unscaled already.*scale, backward, unscale_"):
+        with pytest.raises(RuntimeError, match=r"unscaled already.*scale, backward, unscale_"):
             scaler.unscale_(optimizer)
 
     def test_unscale_after_step(self) -> None:
