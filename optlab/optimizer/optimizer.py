@@ -128,6 +128,8 @@ class Optimizer(Interface, Stateful):
             )
         self.groups: list[Group] = []
         self.key: Key | None = None
+        #: The captured forms of the rule, by what they were captured for.
+        self.plans: dict[Any, Any] = {}
         # A template's settings are checked now, not when it is bound.
         make_groups(self, [{"params": []}])
         if parameters is not None:
@@ -199,8 +201,12 @@ class Optimizer(Interface, Stateful):
         fresh.settings = dict(self.settings)
         fresh.schedule = copy.deepcopy(self.schedule)
         fresh.groups = []
+        fresh.plans = {}
         fresh._bind(parameters)
         return fresh
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"plans": {}}  # captured again when they are needed
 
     def _bind(self, parameters: Any) -> None:
         self.groups = check_not_empty(make_groups(self, parameters))

@@ -168,7 +168,7 @@ class Stateful:
             more = f"\n  and {len(faults) - _MOST_LISTED} more" * (len(faults) > _MOST_LISTED)
             listed = "\n  ".join(faults[:_MOST_LISTED])
             raise ValueError(
-                f"this state is not of a {type(self).__name__} for these parameters. Nothing was "
+                f"this is not a state of {type(self).__name__} for these parameters. Nothing was "
                 f"changed.\n  {listed}{more}"
             )
         rate = checked_rate(given["learning_rate"]) if "learning_rate" in expected else None
