@@ -23,7 +23,14 @@ from optlab.autograd.conversions import (
     refusal,
 )
 from optlab.autograd.extras import extras
-from optlab.autograd.halves import compute_together, halves, meet, prepared
+from optlab.autograd.halves import (
+    HALVES,
+    cast_by_policy,
+    compute_together,
+    forward_in_float32,
+    halves,
+    meet,
+)
 from optlab.autograd.methods import ArrayMethods
 from optlab.autograd.mode import recording
 from optlab.autograd.operation import COMPOSED, TABLE, Operation
@@ -97,7 +104,7 @@ class Tensor(Operators, ArrayMethods, Conversions, Places):
     def __init__(self, data: Any, node: Any = None) -> None:
         self.data = data
         self.node = node
-        if not halves.met and data.dtype.itemsize == 2:
+        if data.dtype.itemsize == 2:
             meet(data.dtype)
 
     # What it is ---------------------------------------------------------------------------------
@@ -303,9 +310,14 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     """
     forward = operation.forward
     if extras.on:
-        writes.check_fresh(inputs)
-        if halves.on:
-            inputs, forward = prepared(operation, inputs)
+        if extras.on > halves.on:
+            writes.check_fresh(inputs)
+        if halves.policy is not None:
+            inputs = cast_by_policy(operation, inputs)
+        for x in inputs if halves.on else ():
+            if getattr(x.data if isinstance(x, Tensor) else x, "dtype", None) in HALVES:
+                forward = forward_in_float32(operation)
+                break
     values: Any
     edges: tuple[Any, ...]
     values = inputs
@@ -368,7 +380,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
         meet(dtype)
     source = edges[0].source if operation.view and edges[0] is not None else None
     node = Node(operation, edges, recipe.select(values), recipe, static, shape, dtype, source)
-    if extras.on:
+    if extras.on and extras.on > halves.on:
         node.saved = saving.packed(node.saved)
         if anomaly.mode.depth:
             anomaly.check_forward(node, values[: len(inputs)], y)

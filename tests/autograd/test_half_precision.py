@@ -333,7 +333,7 @@ def test_bfloat16_without_ml_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
 @needs_ml_dtypes
 def test_bfloat16_prints_the_digits_it_has() -> None:
     assert repr(half([0.1, 1.0], "bfloat16", False)) == "Tensor([0.1001, 1.    ], dtype=bfloat16)"
-    assert repr(half([1e-9], "bfloat16", False)) == "Tensor([1.004e-09], dtype=bfloat16)"
+    assert repr(half([1e-9], "bfloat16", False)) == "Tensor([9.9681e-10], dtype=bfloat16)"
 
 
 def test_nothing_changes_for_float32_after_16_bits_were_met() -> None:
