@@ -53,6 +53,7 @@ from optlab.backend.dtypes import int8 as int8
 from optlab.backend.dtypes import int16 as int16
 from optlab.backend.dtypes import int32 as int32
 from optlab.backend.dtypes import int64 as int64
+from optlab.backend.dtypes import truth as bool  # noqa: F401
 from optlab.backend.dtypes import uint8 as uint8
 from optlab.backend.random import scope as random_scope  # noqa: F401
 from optlab.backend.random import seed as seed
