@@ -154,6 +154,14 @@ def rounded(y: Any, dtype: Any) -> Any:
         return y.astype(dtype)
 
 
+def with_dtype(function: Callable[..., Any], x: Any, **options: Any) -> Any:
+    """Call a reduction that may be asked for a dtype of 16 bits: it adds up in float32 then."""
+    dtype = options.get("dtype")
+    if dtype is None or not is_half(dtype_named(dtype)):
+        return function(x, **options)
+    return rounded(function(x, **{**options, "dtype": _FLOAT32}), dtype_named(dtype))
+
+
 def wide(x: Any) -> Any:
     """Give float32 in the place of 16 bits, in tuples and lists too; the rest as it is."""
     if isinstance(x, (tuple, list)):

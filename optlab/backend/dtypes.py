@@ -11,13 +11,10 @@ from typing import Any
 
 import numpy as np
 
-# Their names, as ``ol.float32`` and the like; ``bfloat16`` is looked up when it is asked for.
-uint8, int8, int16, int32, int64 = map(np.dtype, ("uint8", "int8", "int16", "int32", "int64"))
-float16, float32, float64 = map(np.dtype, ("float16", "float32", "float64"))
-truth = np.dtype("bool")
+float16, float32 = np.dtype(np.float16), np.dtype(np.float32)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Any:  # ``bfloat16`` is looked up when it is asked for
     if name == "bfloat16":
         return dtype_named(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

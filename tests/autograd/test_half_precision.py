@@ -271,7 +271,7 @@ def test_one_operation_is_float32_rounded(x: list[float], name: str) -> None:
 
 def test_names_of_dtypes() -> None:
     for name in ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"):
-        assert getattr(ol, name) == name
+        assert np.dtype(getattr(ol, name)) == name
         assert ol.zeros([2], getattr(ol, name)).dtype == getattr(ol, name)
     assert ol.to_tensor([True]).dtype == ol.bool
 
@@ -305,6 +305,9 @@ def test_numpy_s_own_dtype_argument(dtype: str) -> None:
     t = ol.to_tensor([1.0, 2.0], requires_grad=True)
     for y in (np.exp(t, dtype=wanted), np.sum(t, dtype=wanted), np.mean(t, dtype=wanted)):
         assert y.dtype == wanted
+    many = ol.ones([6000, 2])
+    assert exact(ol.sum(many, 0, dtype)).tolist() == exact(half([6000, 6000], dtype)).tolist()
+    assert exact(np.mean(many, 0, dtype=wanted)).tolist() == [1.0, 1.0]
     x = half([1.0, 2.0], dtype)
     assert np.sum(x, dtype="float32").dtype == "float32"
     assert np.var(x, dtype=np.float64).dtype == "float64"
@@ -342,3 +345,52 @@ def test_nothing_changes_for_float32_after_16_bits_were_met() -> None:
     y = np.var(x @ x, axis=0)
     y.backward()
     assert (y.dtype, x.grad is not None and x.grad.dtype) == ("float32", "float32")
+
+
+# Other arrays than NumPy's own.
+
+
+def network(x: Any, w: Any) -> Any:
+    y = np.tanh(x @ w * 0.5)
+    return np.mean(np.where(y > 0, y, 0.1 * y) ** 2) + np.var(y) + np.sum(np.exp(-np.abs(y)))
+
+
+def points(dtype: str) -> list[np.ndarray]:
+    numbers = np.random.default_rng(0)
+    shapes = ((4, 3), (3, 2))
+    return [numbers.uniform(-1, 1, s).astype(dtypes.dtype_named(dtype)) for s in shapes]
+
+
+@both
+def test_values_and_derivatives_stay_on_their_device(dtype: str) -> None:
+    from tests.autograd.test_guarded import gradients, guarded_leaf, on_device_function
+    from tests.guarded import GuardedArray
+
+    there = gradients(on_device_function(network), [guarded_leaf(x) for x in points(dtype)])
+    here = gradients(network, [ol.to_tensor(x, requires_grad=True) for x in points(dtype)])
+    for moved, plain in zip(there, here, strict=True):
+        assert isinstance(moved.data, GuardedArray)
+        assert moved.dtype == dtype
+        near(moved.data.get(), plain, dtype, 1)
+
+
+@both
+def test_an_ensemble_equals_separate_runs(dtype: str) -> None:
+    x, w = points(dtype)
+    many = np.stack([w, w * 2, -w]).astype(w.dtype)
+    found = ol.vmap(lambda w: ol.grad(network, 1)(x, w))(ol.to_tensor(many))
+    assert found.dtype == dtype
+    for k in range(3):
+        near(found[k], ol.grad(network, 1)(x, many[k]), dtype, 2)
+
+
+@both
+def test_a_captured_run_equals_an_eager_one(dtype: str) -> None:
+    from optlab.plan.capture import capture_value_and_grad
+
+    x, w = points(dtype)
+    value, gradient = capture_value_and_grad(lambda w: network(x, w), w)(w * 2)
+    wanted, slope = ol.value_and_grad(lambda w: network(x, w))(w * 2)
+    assert gradient.dtype == dtype
+    near(value, wanted, dtype, 1)
+    near(gradient, slope, dtype, 1)
