@@ -16,6 +16,7 @@ from optlab.autograd import in_place, tape, writes
 from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import copied
 from optlab.optimizer.arena import Arena
+from optlab.optimizer.formula import FormulaOfDocstring
 from optlab.optimizer.groups import parameter_names
 from optlab.optimizer.state import raise_faults
 from optlab.optimizer.wrappers.memory import Memory, given_out, taken_in
@@ -50,6 +51,8 @@ class Average:
     memories: list[Memory]
     #: The weights before `apply`; None while parameters hold their own.
     _kept: list[Any] | None
+    #: The average as mathematics, from the docstring; a notebook renders it.
+    formula = FormulaOfDocstring()
 
     def __init__(self, parameters: Any, name: str | None) -> None:
         self.name = name

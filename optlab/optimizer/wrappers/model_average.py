@@ -19,16 +19,14 @@ _MOST_IN_ONE_SUM = 16384
 class ModelAverage(Average):
     r"""Average the weights over the last steps, for evaluation.
 
-    `step`, called after the optimizer's, adds the weights to a sum of n. When the window is full,
+    `step`, called after the optimizer's, adds the weights to a sum S, of n so far. When the window
+    is full, which is after the t-th step if :math:`n \ge n_{\min}` and
+    :math:`n \ge \min(n_{\max}, \lfloor r t \rfloor)`, the sum is put aside, in place of the one put
+    aside before, and a new one is begun. The average is over both:
 
     .. math::
-        n \ge n_{\min} \quad\text{and}\quad n \ge \min(n_{\max}, \lfloor r t \rfloor),
-
-    for the t-th step, the sum is put aside, in place of the one put aside before, and a new one is
-    begun. The average is over both:
-
-    .. math::
-        \bar\theta = \frac{S_\text{present} + S_\text{aside}}{n_\text{present} + n_\text{aside}}
+        S &\leftarrow S + \theta \\
+        \bar\theta &= \frac{S + S_\text{aside}}{n + n_\text{aside}}
 
     Parameters
     ----------

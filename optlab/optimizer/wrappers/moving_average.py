@@ -14,14 +14,10 @@ from optlab.optimizer.wrappers.memory import Memory
 class ExponentialMovingAverage(Average):
     r"""Average the weights over the steps, with weights that fade exponentially, for evaluation.
 
-    `update`, called after the optimizer's step, does
+    `update`, called after the optimizer's step, moves E; `apply` corrects for its start at zero:
 
     .. math::
-        E_t &= d_t E_{t-1} + (1 - d_t) \theta_t, \quad E_0 = 0
-
-    and `apply` corrects for having started at zero:
-
-    .. math::
+        E_t &= d_t E_{t-1} + (1 - d_t) \theta_t, \quad E_0 = 0 \\
         \hat\theta_t &= \frac{E_t}{1 - \prod_{i \le t} d_i}
 
     Parameters
@@ -46,10 +42,10 @@ class ExponentialMovingAverage(Average):
     Notes
     -----
     The average counts the weights of every update, whether or not a parameter had a gradient in it.
-    It is float32 at least. What it counts them with adds up to 1, so that it never leaves the convex
-    hull of the weights that it has seen, but for rounding: the product is rounded to the precision
-    of the weights, as Paddle's is, which in the first steps of a long average in float32 is seen in
-    the fifth digit (relative to 1, the error is at most 6e-8 divided by 1 minus the product).
+    It is float32 at least. It never leaves the convex hull of the weights that it has seen, but for
+    rounding: the product is rounded to the precision of the weights, as Paddle's is, so that the
+    relative error in float32 is up to 6e-8 / (1 - product): in the first steps of a long average,
+    the fifth digit.
 
     Source: Polyak and Juditsky 1992 for averaging; the correction is that of Kingma and Ba 2015,
     arXiv 1412.6980, section 3.

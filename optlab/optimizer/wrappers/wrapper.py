@@ -168,7 +168,7 @@ class Wrapper(Optimizer):
 
     def get_lr(self) -> float:
         """Give the present learning rate of the inner optimizer."""
-        return self.inner_optimizer.get_lr()
+        return self.inner_optimizer.get_lr()  # type: ignore[no-any-return]
 
     def set_lr(self, value: Any) -> None:
         """Set the learning rate of the inner optimizer."""
