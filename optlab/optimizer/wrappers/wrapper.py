@@ -166,9 +166,9 @@ class Wrapper(Optimizer):
         """Add parameters, with settings of their own."""
         self.inner_optimizer.add_param_group(param_group)
 
-    def get_lr(self) -> float:
+    def get_lr(self) -> Any:
         """Give the present learning rate of the inner optimizer."""
-        return self.inner_optimizer.get_lr()  # type: ignore[no-any-return]
+        return self.inner_optimizer.get_lr()
 
     def set_lr(self, value: Any) -> None:
         """Set the learning rate of the inner optimizer."""
