@@ -300,6 +300,7 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
         np.errstate(all="ignore"),
     ):
         trace.name = name
+        trace.problem = comparison.problem
         comparison.traces[name] = trace
         try:
             for step in range(comparison.steps):

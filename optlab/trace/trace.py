@@ -46,6 +46,8 @@ class Trace:
         Why the run ended early, if it did.
     error : exception or None
         What was raised, if something was.
+    problem : Surface, Network or None
+        What a race was on; None of a run outside of one.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class Trace:
         self.settings = settings
         self.stopped: str | None = None
         self.error: BaseException | None = None
+        self.problem: Any = None
         self.columns: defaultdict[tuple[str, int], Column] = defaultdict(Column)
         #: For each arena: name, first element, last element (excluded) and shape of its parameters.
         self.layouts: list[list[tuple[str, int, int, tuple[int, ...]]]] = []

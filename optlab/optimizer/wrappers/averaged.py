@@ -26,7 +26,8 @@ class Averaged(Wrapper):
     Notes
     -----
     A step that updates no parameter (no gradients, or not finite ones that are skipped) is not
-    averaged. A recording has the average, as `apply` would give it, as the slot ``average``.
+    averaged. A recording has the average, as `apply` would give it, as the slot ``average``, and
+    the difference of the weights from it as the term ``lag``.
 
     Examples
     --------
@@ -82,7 +83,10 @@ class Averaged(Wrapper):
         averages = self.average.averages()
         own = [n for n, (arena, _) in enumerate(self.places) if arena is row.arena]
         average = laid_out([averages[n] for n in own])
-        return row._replace(slots={**row.slots, free_name("average", row.slots): average})
+        return row._replace(
+            slots={**row.slots, free_name("average", row.slots): average},
+            terms={**row.terms, free_name("lag", row.terms): row.parameter - average},
+        )
 
     def _memories(self) -> list[Memory]:
         self._watch()
