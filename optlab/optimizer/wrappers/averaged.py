@@ -7,7 +7,7 @@ from typing import Any
 from optlab.optimizer.step import Update
 from optlab.optimizer.wrappers.averages import Applied, Average, Source
 from optlab.optimizer.wrappers.memory import Memory
-from optlab.optimizer.wrappers.wrapper import Wrapper, free_name, laid_out
+from optlab.optimizer.wrappers.wrapper import AfterStep, Wrapper, free_name, laid_out
 
 
 class Averaged(Wrapper):
@@ -87,6 +87,18 @@ class Averaged(Wrapper):
             slots={**row.slots, free_name("average", row.slots): average},
             terms={**row.terms, free_name("lag", row.terms): row.parameter - average},
         )
+
+    def over_rows(self, start: Any) -> AfterStep:
+        """Give what is done after each step, for parameters that are rows of one plain array."""
+        own = self.average.fresh()
+        memory = own._empty(start)
+
+        def after(p: Any) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+            own._take([(memory, p)])
+            average = own._average(memory)
+            return p, {"average": average}, {"lag": p - average}
+
+        return after
 
     def _memories(self) -> list[Memory]:
         self._watch()

@@ -10,7 +10,7 @@ from optlab.backend.arrays import as_float, copied
 from optlab.optimizer.arena import Arena
 from optlab.optimizer.step import Update
 from optlab.optimizer.wrappers.memory import Memory
-from optlab.optimizer.wrappers.wrapper import Wrapper, free_name, laid_out
+from optlab.optimizer.wrappers.wrapper import AfterStep, Wrapper, free_name, laid_out
 
 
 class LookAhead(Wrapper):
@@ -107,14 +107,33 @@ class LookAhead(Wrapper):
             acted.synchronised.append(meets)
             if not meets:
                 continue
-            fast, slow = _values(arena, i), memory["slow"]
-            if self.alpha == 1:  # slow + (fast - slow) may be another number than fast
-                memory["slow"] = copied(fast)
-                continue
-            memory["slow"] = slow + self.alpha * (fast - slow)
-            arena.write(_span(arena, i), memory["slow"].reshape(-1))
-            arena.was_written(i, i + 1, "LookAhead.step()")
+            memory["slow"] = self._moved(memory["slow"], _values(arena, i))
+            if self.alpha != 1:
+                arena.write(_span(arena, i), memory["slow"].reshape(-1))
+                arena.was_written(i, i + 1, "LookAhead.step()")
         return acted
+
+    def _moved(self, slow: Any, fast: Any) -> Any:
+        """Give the slow weights after a synchronisation."""
+        if self.alpha == 1:  # slow + (fast - slow) may be another number than fast
+            return copied(fast)
+        return slow + self.alpha * (fast - slow)
+
+    def over_rows(self, start: Any) -> AfterStep:
+        """Give what is done after each step, for parameters that are rows of one plain array."""
+        slow, count = start, 0
+
+        def after(fast: Any) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+            nonlocal slow, count
+            count += 1
+            met, before = count % self.k == 0, slow
+            if met:
+                slow = self._moved(slow, fast)
+            flag = np.full_like(fast, float(met))
+            terms = {"fast": fast, "lead": fast - before, "synchronised": flag}
+            return slow if met else fast, {"slow": slow}, terms
+
+        return after
 
     def _shown(self, row: Update, acted: _Acted | None) -> Update:
         arena, places, fast = row.arena, self.places, row.parameter

@@ -17,6 +17,9 @@ from optlab.optimizer.step import Update
 from optlab.optimizer.whole import whole_updates
 from optlab.optimizer.wrappers.memory import Memory, given_out, taken_in
 
+#: Takes the weights after a step of the inner optimizer; gives weights, slots and terms.
+AfterStep = Callable[[Any], tuple[Any, dict[str, Any], dict[str, Any]]]
+
 
 class Wrapper(Optimizer):
     """An optimizer around another one: parameters, groups, rates and gradients are the inner one's.
@@ -97,6 +100,14 @@ class Wrapper(Optimizer):
 
     def _remember(self, memories: list[Memory]) -> None:
         """Take in memories that have been checked."""
+        raise NotImplementedError
+
+    def over_rows(self, start: Any) -> AfterStep:
+        """Give what is done after each step, for parameters that are rows of one plain array.
+
+        Many runs at once go through it, all of which move in every step; each does the arithmetic
+        of a run of its own.
+        """
         raise NotImplementedError
 
     # The step -----------------------------------------------------------------------------------
@@ -222,6 +233,15 @@ class Wrapper(Optimizer):
     def __repr__(self) -> str:
         values = "".join(f", {name}={value!r}" for name, value in self.own_settings.items())
         return f"{type(self).__name__}({self.inner_optimizer!r}{values})"
+
+
+def layers_of(optimizer: Any) -> tuple[Any, list[Wrapper]]:
+    """Give the innermost optimizer and the wrappers around it, the inner ones first."""
+    layers = []
+    while isinstance(optimizer, Wrapper):
+        layers.append(optimizer)
+        optimizer = optimizer.inner_optimizer
+    return optimizer, layers[::-1]
 
 
 def _class_of(optimizer: Any) -> str:
