@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from optlab.backend.arrays import Shape, zeros_beside
 from optlab.nn.functional.windows import Pairs
@@ -23,6 +25,10 @@ from optlab.nn.functional.windows import Pairs
 #: Columns are made for as many images at a time as fit in this many bytes: more than that is no
 #: quicker, and a step's memory would peak here.
 BLOCK_BYTES = 2_500_000
+
+#: Columns are shifted and then summed (`Adder`) if that takes no more than so many times their
+#: memory: NumPy adds short runs at about 100 ns each, but copies them at 10.
+ROOMY = 5
 
 #: A dense plan computes places that it throws away; with this many filters for each extra place
 #: that takes as long as the copies that it saves (measured).
@@ -51,6 +57,8 @@ class Plan:
     reads : tuple
         For each position of the kernel, what it reads: a slice of the flattened image in a dense
         plan, else slices for the axes of space.
+    kernel, stride, dilation : tuple of int
+        As asked for.
     """
 
     size: Shape
@@ -59,6 +67,9 @@ class Plan:
     grid: Shape
     inside: tuple[slice, ...]
     reads: tuple[Any, ...]
+    kernel: Shape
+    stride: Shape
+    dilation: Shape
 
     @cached_property
     def dense(self) -> bool:
@@ -116,7 +127,7 @@ def plan_of(
             places = math.prod(grid)
             rows = max(-(-(starts[-1] + places) // steps[0]), pitch[0])
             reads: Any = tuple(slice(start, start + places) for start in starts)
-            return Plan(size, out, (rows, *close), grid, inside, reads)
+            return Plan(size, out, (rows, *close), grid, inside, reads, kernel, stride, dilation)
     reads = tuple(
         tuple(
             slice(i * d, i * d + (m - 1) * s + 1, s)
@@ -124,7 +135,7 @@ def plan_of(
         )
         for position in positions
     )
-    return Plan(size, out, pitch, out, inside, reads)
+    return Plan(size, out, pitch, out, inside, reads, kernel, stride, dilation)
 
 
 def channels_first(x: Any) -> Any:
@@ -132,21 +143,62 @@ def channels_first(x: Any) -> Any:
     return x.swapaxes(0, 1)
 
 
-def columns(x: Any, plan: Plan) -> Any:
-    """Give what the kernel sees, of shape (C * kernel, N * grid), of `x` (C, N, ...size)."""
+_kept = threading.local()
+
+
+def scratch(name: str, shape: Shape, dtype: Any) -> Any:
+    """Give memory of no known content, the same whenever this thread asks for the same name.
+
+    To take and give back a block's memory for each block and each call costs more than to fill it:
+    the system hands out every page anew. More than a block or two is not kept.
+    """
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if size > 2 * BLOCK_BYTES:
+        return np.empty(shape, dtype)
+    held = getattr(_kept, name, None)
+    if held is None or held.nbytes < size:
+        held = np.empty(size, np.uint8)
+        setattr(_kept, name, held)
+    return held[:size].view(dtype).reshape(shape)
+
+
+def columns(x: Any, plan: Plan, brief: bool = False) -> Any:
+    """Give what the kernel sees, of shape (C * kernel, N * grid), of `x` (C, N, ...size).
+
+    With `brief` they may be overwritten by the next call.
+    """
     channels, count = x.shape[:2]
     if plan.as_it_is:
         return x.reshape((channels, -1))
-    seen = np.empty_like(x, shape=(channels, len(plan.reads), count, *_flat(plan)), order="C")
     if not plan.bare:
         buffer = zeros_beside(x, (channels, count, *plan.pitch))
         buffer[(slice(None), slice(None), *plan.inside)] = x
         x = buffer
+    if plain(x):
+        view = _view(np.ascontiguousarray(x), plan, 0)
+        seen = scratch("columns", view.shape, x.dtype) if brief else np.empty(view.shape, x.dtype)
+        seen[...] = view
+        return seen.reshape((channels * len(plan.reads), -1))
+    seen = np.empty_like(x, shape=(channels, len(plan.reads), count, *_flat(plan)), order="C")
     if plan.dense:
         x = x.reshape((channels, count, -1))
     for i, read in enumerate(plan.reads):
         seen[:, i] = x[_at(read)]
     return seen.reshape((channels * len(plan.reads), -1))
+
+
+def _view(buffer: Any, plan: Plan, apart: int) -> Any:
+    """View contiguous memory (C, N, ...pitch) as the kernel does: (C, ...kernel, N, ...grid).
+
+    For each position of the kernel there is a buffer of its own, `apart` bytes after the last.
+    """
+    own, count = buffer.strides, buffer.shape[1]
+    space, each = own[2:], own[-1]
+    own_place = [apart * math.prod(plan.kernel[i + 1 :]) for i in range(len(plan.kernel))]
+    kernel = [d * s + o for d, s, o in zip(plan.dilation, space, own_place, strict=True)]
+    places = (each,) if plan.dense else [t * s for t, s in zip(plan.stride, space, strict=True)]
+    shape = (len(buffer), *plan.kernel, count, *_flat(plan))
+    return as_strided(buffer, shape, (own[0], *kernel, own[1], *places))
 
 
 def _flat(plan: Plan) -> Shape:
@@ -168,6 +220,41 @@ def added_up(seen: Any, plan: Plan, channels: int, count: int) -> Any:
     for i, read in enumerate(plan.reads):
         target[_at(read)] += seen[:, i]
     return buffer if plan.bare else buffer[(slice(None), slice(None), *plan.inside)]
+
+
+class Adder:
+    """Adds columns back for one block of images after the other, with the same memory.
+
+    Columns are copied to where they belong, each position of the kernel into a buffer of its own,
+    and the buffers are summed. Between the places that columns fill, buffers stay zero.
+
+    Parameters
+    ----------
+    plan : Plan
+    channels, count : int
+        Of one block; the last may have fewer images.
+    dtype : numpy.dtype
+    """
+
+    def __init__(self, plan: Plan, channels: int, count: int, dtype: Any) -> None:
+        self.plan = plan
+        self.buffers = scratch("buffers", (len(plan.reads), channels, count, *plan.pitch), dtype)
+        self.buffers.fill(0)
+
+    def __call__(self, seen: Any, count: int) -> Any:
+        """Give the sum of columns (C * kernel, N * grid), of shape (C, N, ...size)."""
+        buffers = self.buffers[:, :, :count]
+        view = _view(buffers[0], self.plan, buffers.strides[0])
+        view[...] = seen.reshape(view.shape)
+        total = np.add.reduce(buffers, axis=0)
+        return total[(slice(None), slice(None), *self.plan.inside)]
+
+
+def adder(plan: Plan, channels: int, count: int, dtype: Any) -> Any:
+    """Give what adds columns back: quick for dense columns, of little memory for sparse ones."""
+    if not plan.as_it_is and math.prod(plan.pitch) <= ROOMY * math.prod(plan.grid):
+        return Adder(plan, channels, count, dtype)
+    return lambda seen, count: added_up(seen, plan, channels, count)
 
 
 def on_grid(g: Any, plan: Plan) -> Any:

@@ -61,20 +61,18 @@ def _convolved(
         bias = bias.reshape((filters,) + (1,) * (1 + len(kernel)))
 
     def product(images: Any) -> Any:
-        made = matrix @ at.in_groups(at.columns(images, plan), groups)
+        made = matrix @ at.in_groups(at.columns(images, plan, brief=True), groups)
         made = made.reshape((filters, images.shape[1], *plan.grid))
+        if bias is not None:
+            made += bias  # before the ends of rows are cut off: NumPy adds long runs faster
         return made if plan.grid == plan.out else made[plan.valid]
 
     if not at.plain(x, weight) or not (bias is None or at.plain(bias)):
         y = product(xt)
-        y = y if bias is None else y + bias
         return at.channels_first(y if y.dtype == dtype else y.astype(dtype))
     y = np.empty((filters, count, *plan.out), dtype)
     for block in at.blocks(count, x.shape[1], plan, x.itemsize):
-        if bias is None:
-            y[:, block] = product(xt[:, block])
-        else:
-            np.add(product(xt[:, block]), bias, out=y[:, block], casting="same_kind")
+        y[:, block] = product(xt[:, block])
     return at.channels_first(y)
 
 
@@ -100,16 +98,18 @@ def convolution_input(
     matrix = at.in_groups(weight.reshape((filters, -1)), groups).swapaxes(-1, -2)
     gt, count = at.channels_first(g), g.shape[0]
 
-    def product(images: Any) -> Any:
-        made = matrix @ at.in_groups(at.on_grid(images, plan), groups)
-        return at.added_up(made, plan, channels, images.shape[1])
-
     if not at.plain(g, weight):
-        x = product(gt)
+        made = matrix @ at.in_groups(at.on_grid(gt, plan), groups)
+        x = at.added_up(made, plan, channels, count)
         return at.channels_first(x if x.dtype == dtype else x.astype(dtype))
     x = np.empty((channels, count, *plan.size), dtype)
-    for block in at.blocks(count, channels, plan, g.itemsize):
-        x[:, block] = product(gt[:, block])
+    cut = list(at.blocks(count, channels, plan, g.itemsize))
+    add_up = at.adder(plan, channels, cut[0].stop if cut else 0, g.dtype)
+    for block in cut:
+        spread = at.in_groups(at.on_grid(gt[:, block], plan), groups)
+        shape = (*matrix.shape[:-1], spread.shape[-1])
+        made = np.matmul(matrix, spread, out=at.scratch("columns", shape, g.dtype))
+        x[:, block] = add_up(made, block.stop - block.start)
     return at.channels_first(x)
 
 
@@ -135,7 +135,7 @@ def convolution_weight(
         return zeros_beside(g, shape)
 
     def product(images: Any, gradients: Any) -> Any:
-        seen = at.in_groups(at.columns(images, plan), groups)
+        seen = at.in_groups(at.columns(images, plan, brief=True), groups)
         return seen @ at.in_groups(at.on_grid(gradients, plan), groups).swapaxes(-1, -2)
 
     cut = at.blocks(count, channels, plan, x.itemsize) if at.plain(x, g) else [slice(None)]
