@@ -26,10 +26,6 @@ from optlab.nn.functional.windows import Pairs
 #: quicker, and a step's memory would peak here.
 BLOCK_BYTES = 2_500_000
 
-#: Columns are shifted and then summed (`Adder`) if that takes no more than so many times their
-#: memory: NumPy adds short runs at about 100 ns each, but copies them at 10.
-ROOMY = 5
-
 #: A dense plan computes places that it throws away; with this many filters for each extra place
 #: that takes as long as the copies that it saves (measured).
 WORTH_IT = 15
@@ -175,7 +171,7 @@ def columns(x: Any, plan: Plan, brief: bool = False) -> Any:
         buffer[(slice(None), slice(None), *plan.inside)] = x
         x = buffer
     if plain(x):
-        view = _view(np.ascontiguousarray(x), plan, 0)
+        view = _view(np.ascontiguousarray(x), plan)
         seen = scratch("columns", view.shape, x.dtype) if brief else np.empty(view.shape, x.dtype)
         seen[...] = view
         return seen.reshape((channels * len(plan.reads), -1))
@@ -187,18 +183,13 @@ def columns(x: Any, plan: Plan, brief: bool = False) -> Any:
     return seen.reshape((channels * len(plan.reads), -1))
 
 
-def _view(buffer: Any, plan: Plan, apart: int) -> Any:
-    """View contiguous memory (C, N, ...pitch) as the kernel does: (C, ...kernel, N, ...grid).
-
-    For each position of the kernel there is a buffer of its own, `apart` bytes after the last.
-    """
-    own, count = buffer.strides, buffer.shape[1]
-    space, each = own[2:], own[-1]
-    own_place = [apart * math.prod(plan.kernel[i + 1 :]) for i in range(len(plan.kernel))]
-    kernel = [d * s + o for d, s, o in zip(plan.dilation, space, own_place, strict=True)]
-    places = (each,) if plan.dense else [t * s for t, s in zip(plan.stride, space, strict=True)]
-    shape = (len(buffer), *plan.kernel, count, *_flat(plan))
-    return as_strided(buffer, shape, (own[0], *kernel, own[1], *places))
+def _view(buffer: Any, plan: Plan) -> Any:
+    """View contiguous memory (C, N, ...pitch) as the kernel does: (C, ...kernel, N, ...grid)."""
+    channel, image, *space = buffer.strides
+    kernel = [d * s for d, s in zip(plan.dilation, space, strict=True)]
+    places = space[-1:] if plan.dense else [t * s for t, s in zip(plan.stride, space, strict=True)]
+    shape = (len(buffer), *plan.kernel, buffer.shape[1], *_flat(plan))
+    return as_strided(buffer, shape, (channel, *kernel, image, *places), writeable=False)
 
 
 def _flat(plan: Plan) -> Shape:
@@ -220,41 +211,6 @@ def added_up(seen: Any, plan: Plan, channels: int, count: int) -> Any:
     for i, read in enumerate(plan.reads):
         target[_at(read)] += seen[:, i]
     return buffer if plan.bare else buffer[(slice(None), slice(None), *plan.inside)]
-
-
-class Adder:
-    """Adds columns back for one block of images after the other, with the same memory.
-
-    Columns are copied to where they belong, each position of the kernel into a buffer of its own,
-    and the buffers are summed. Between the places that columns fill, buffers stay zero.
-
-    Parameters
-    ----------
-    plan : Plan
-    channels, count : int
-        Of one block; the last may have fewer images.
-    dtype : numpy.dtype
-    """
-
-    def __init__(self, plan: Plan, channels: int, count: int, dtype: Any) -> None:
-        self.plan = plan
-        self.buffers = scratch("buffers", (len(plan.reads), channels, count, *plan.pitch), dtype)
-        self.buffers.fill(0)
-
-    def __call__(self, seen: Any, count: int) -> Any:
-        """Give the sum of columns (C * kernel, N * grid), of shape (C, N, ...size)."""
-        buffers = self.buffers[:, :, :count]
-        view = _view(buffers[0], self.plan, buffers.strides[0])
-        view[...] = seen.reshape(view.shape)
-        total = np.add.reduce(buffers, axis=0)
-        return total[(slice(None), slice(None), *self.plan.inside)]
-
-
-def adder(plan: Plan, channels: int, count: int, dtype: Any) -> Any:
-    """Give what adds columns back: quick for dense columns, of little memory for sparse ones."""
-    if not plan.as_it_is and math.prod(plan.pitch) <= ROOMY * math.prod(plan.grid):
-        return Adder(plan, channels, count, dtype)
-    return lambda seen, count: added_up(seen, plan, channels, count)
 
 
 def on_grid(g: Any, plan: Plan) -> Any:

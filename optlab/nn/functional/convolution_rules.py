@@ -103,13 +103,11 @@ def convolution_input(
         x = at.added_up(made, plan, channels, count)
         return at.channels_first(x if x.dtype == dtype else x.astype(dtype))
     x = np.empty((channels, count, *plan.size), dtype)
-    cut = list(at.blocks(count, channels, plan, g.itemsize))
-    add_up = at.adder(plan, channels, cut[0].stop if cut else 0, g.dtype)
-    for block in cut:
+    for block in at.blocks(count, channels, plan, g.itemsize):
         spread = at.in_groups(at.on_grid(gt[:, block], plan), groups)
         shape = (*matrix.shape[:-1], spread.shape[-1])
         made = np.matmul(matrix, spread, out=at.scratch("columns", shape, g.dtype))
-        x[:, block] = add_up(made, block.stop - block.start)
+        x[:, block] = at.added_up(made, plan, channels, block.stop - block.start)
     return at.channels_first(x)
 
 
