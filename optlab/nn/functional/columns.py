@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -139,30 +138,8 @@ def channels_first(x: Any) -> Any:
     return x.swapaxes(0, 1)
 
 
-_kept = threading.local()
-
-
-def scratch(name: str, shape: Shape, dtype: Any) -> Any:
-    """Give memory of no known content, the same whenever this thread asks for the same name.
-
-    To take and give back a block's memory for each block and each call costs more than to fill it:
-    the system hands out every page anew. More than a block or two is not kept.
-    """
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    if size > 2 * BLOCK_BYTES:
-        return np.empty(shape, dtype)
-    held = getattr(_kept, name, None)
-    if held is None or held.nbytes < size:
-        held = np.empty(size, np.uint8)
-        setattr(_kept, name, held)
-    return held[:size].view(dtype).reshape(shape)
-
-
-def columns(x: Any, plan: Plan, brief: bool = False) -> Any:
-    """Give what the kernel sees, of shape (C * kernel, N * grid), of `x` (C, N, ...size).
-
-    With `brief` they may be overwritten by the next call.
-    """
+def columns(x: Any, plan: Plan) -> Any:
+    """Give what the kernel sees, of shape (C * kernel, N * grid), of `x` (C, N, ...size)."""
     channels, count = x.shape[:2]
     if plan.as_it_is:
         return x.reshape((channels, -1))
@@ -172,9 +149,7 @@ def columns(x: Any, plan: Plan, brief: bool = False) -> Any:
         x = buffer
     if plain(x):
         view = _view(np.ascontiguousarray(x), plan)
-        seen = scratch("columns", view.shape, x.dtype) if brief else np.empty(view.shape, x.dtype)
-        seen[...] = view
-        return seen.reshape((channels * len(plan.reads), -1))
+        return view.reshape((channels * len(plan.reads), -1))  # one copy
     seen = np.empty_like(x, shape=(channels, len(plan.reads), count, *_flat(plan)), order="C")
     if plan.dense:
         x = x.reshape((channels, count, -1))

@@ -61,7 +61,7 @@ def _convolved(
         bias = bias.reshape((filters,) + (1,) * (1 + len(kernel)))
 
     def product(images: Any) -> Any:
-        made = matrix @ at.in_groups(at.columns(images, plan, brief=True), groups)
+        made = matrix @ at.in_groups(at.columns(images, plan), groups)
         made = made.reshape((filters, images.shape[1], *plan.grid))
         if bias is not None:
             made += bias  # before the ends of rows are cut off: NumPy adds long runs faster
@@ -98,16 +98,16 @@ def convolution_input(
     matrix = at.in_groups(weight.reshape((filters, -1)), groups).swapaxes(-1, -2)
     gt, count = at.channels_first(g), g.shape[0]
 
+    def product(images: Any) -> Any:
+        made = matrix @ at.in_groups(at.on_grid(images, plan), groups)
+        return at.added_up(made, plan, channels, images.shape[1])
+
     if not at.plain(g, weight):
-        made = matrix @ at.in_groups(at.on_grid(gt, plan), groups)
-        x = at.added_up(made, plan, channels, count)
+        x = product(gt)
         return at.channels_first(x if x.dtype == dtype else x.astype(dtype))
     x = np.empty((channels, count, *plan.size), dtype)
     for block in at.blocks(count, channels, plan, g.itemsize):
-        spread = at.in_groups(at.on_grid(gt[:, block], plan), groups)
-        shape = (*matrix.shape[:-1], spread.shape[-1])
-        made = np.matmul(matrix, spread, out=at.scratch("columns", shape, g.dtype))
-        x[:, block] = at.added_up(made, plan, channels, block.stop - block.start)
+        x[:, block] = product(gt[:, block])
     return at.channels_first(x)
 
 
@@ -133,7 +133,7 @@ def convolution_weight(
         return zeros_beside(g, shape)
 
     def product(images: Any, gradients: Any) -> Any:
-        seen = at.in_groups(at.columns(images, plan, brief=True), groups)
+        seen = at.in_groups(at.columns(images, plan), groups)
         return seen @ at.in_groups(at.on_grid(gradients, plan), groups).swapaxes(-1, -2)
 
     cut = at.blocks(count, channels, plan, x.itemsize) if at.plain(x, g) else [slice(None)]
