@@ -9,8 +9,19 @@ from typing import Any
 import numpy as np
 
 from optlab.backend.arrays import as_float
+from optlab.optimizer.per_member import read_members
 
 REQUIRED: Any = object()
+
+#: Arguments that every optimizer takes by name, with their defaults.
+COMMON: dict[str, Any] = {
+    "parameters": None,
+    "weight_decay": None,
+    "grad_clip": None,
+    "name": None,
+    "multi_precision": False,
+    "not_finite": "pass",
+}
 
 #: Ranges of names that mean the same in every rule: (lowest, highest), the highest excluded.
 COMMON_RANGES: dict[str, tuple[float, float]] = {
@@ -39,11 +50,17 @@ def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, 
         return bool(value)
     if default is not REQUIRED and not isinstance(default, (int, float)):
         return value
+    if name == "learning_rate" and is_schedule(value):
+        return float(value())
     if isinstance(value, (list, tuple, dict, set)) or callable(getattr(value, "parameters", None)):
         raise TypeError(
             f"{name} must be one number, but got a {type(value).__name__}. What to optimize is "
             "given by name: parameters=model.parameters()."
         )
+    if default is REQUIRED or isinstance(default, float):
+        members = read_members(value)
+        if members is not None:
+            return members.map(lambda one: checked(name, one, default, ranges))
     number = as_float(value, name)
     lowest, highest = ranges.get(name) or COMMON_RANGES.get(name) or (-math.inf, math.inf)
     if not (lowest <= number < highest and math.isfinite(number)):
@@ -52,7 +69,16 @@ def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, 
         else:
             bound = "finite" if lowest == -math.inf else f"finite and at least {lowest:g}"
         raise ValueError(f"{name} must be {bound}; got {number!r}.")
+    if isinstance(default, int):
+        if number != int(number):
+            raise ValueError(f"{name} must be a whole number; got {number!r}.")
+        return int(number)
     return number
+
+
+def is_schedule(value: Any) -> bool:
+    """Say whether something is a schedule of `optlab.optimizer.lr`, by what it can do."""
+    return callable(value) and all(hasattr(value, name) for name in ("step", "get_lr"))
 
 
 def read(cls: Any, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
@@ -111,7 +137,8 @@ class Signature:
         from inspect import Parameter
         from inspect import Signature as Built
 
-        common = ("parameters", "weight_decay", "grad_clip", "name")
+        hyperparameters = self.cls.hyperparameters
+        common = {name: value for name, value in COMMON.items() if name not in hyperparameters}
         return Built(
             [
                 Parameter(
@@ -119,7 +146,10 @@ class Signature:
                     Parameter.POSITIONAL_OR_KEYWORD,
                     default=Parameter.empty if default is REQUIRED else default,
                 )
-                for name, default in self.cls.hyperparameters.items()
+                for name, default in hyperparameters.items()
             ]
-            + [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in common]
+            + [
+                Parameter(name, Parameter.KEYWORD_ONLY, default=value)
+                for name, value in common.items()
+            ]
         )
