@@ -16,7 +16,6 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from optlab.backend.arrays import Shape, zeros_beside
 from optlab.nn.functional.windows import Pairs
@@ -52,8 +51,6 @@ class Plan:
     reads : tuple
         For each position of the kernel, what it reads: a slice of the flattened image in a dense
         plan, else slices for the axes of space.
-    kernel, stride, dilation : tuple of int
-        As asked for.
     """
 
     size: Shape
@@ -62,9 +59,6 @@ class Plan:
     grid: Shape
     inside: tuple[slice, ...]
     reads: tuple[Any, ...]
-    kernel: Shape
-    stride: Shape
-    dilation: Shape
 
     @cached_property
     def dense(self) -> bool:
@@ -122,7 +116,7 @@ def plan_of(
             places = math.prod(grid)
             rows = max(-(-(starts[-1] + places) // steps[0]), pitch[0])
             reads: Any = tuple(slice(start, start + places) for start in starts)
-            return Plan(size, out, (rows, *close), grid, inside, reads, kernel, stride, dilation)
+            return Plan(size, out, (rows, *close), grid, inside, reads)
     reads = tuple(
         tuple(
             slice(i * d, i * d + (m - 1) * s + 1, s)
@@ -130,7 +124,7 @@ def plan_of(
         )
         for position in positions
     )
-    return Plan(size, out, pitch, out, inside, reads, kernel, stride, dilation)
+    return Plan(size, out, pitch, out, inside, reads)
 
 
 def channels_first(x: Any) -> Any:
@@ -143,28 +137,16 @@ def columns(x: Any, plan: Plan) -> Any:
     channels, count = x.shape[:2]
     if plan.as_it_is:
         return x.reshape((channels, -1))
+    seen = np.empty_like(x, shape=(channels, len(plan.reads), count, *_flat(plan)), order="C")
     if not plan.bare:
         buffer = zeros_beside(x, (channels, count, *plan.pitch))
         buffer[(slice(None), slice(None), *plan.inside)] = x
         x = buffer
-    if plain(x):
-        view = _view(np.ascontiguousarray(x), plan)
-        return view.reshape((channels * len(plan.reads), -1))  # one copy
-    seen = np.empty_like(x, shape=(channels, len(plan.reads), count, *_flat(plan)), order="C")
     if plan.dense:
         x = x.reshape((channels, count, -1))
     for i, read in enumerate(plan.reads):
         seen[:, i] = x[_at(read)]
     return seen.reshape((channels * len(plan.reads), -1))
-
-
-def _view(buffer: Any, plan: Plan) -> Any:
-    """View contiguous memory (C, N, ...pitch) as the kernel does: (C, ...kernel, N, ...grid)."""
-    channel, image, *space = buffer.strides
-    kernel = [d * s for d, s in zip(plan.dilation, space, strict=True)]
-    places = space[-1:] if plan.dense else [t * s for t, s in zip(plan.stride, space, strict=True)]
-    shape = (len(buffer), *plan.kernel, buffer.shape[1], *_flat(plan))
-    return as_strided(buffer, shape, (channel, *kernel, image, *places), writeable=False)
 
 
 def _flat(plan: Plan) -> Shape:

@@ -64,7 +64,7 @@ def _convolved(
         made = matrix @ at.in_groups(at.columns(images, plan), groups)
         made = made.reshape((filters, images.shape[1], *plan.grid))
         if bias is not None:
-            made += bias  # before the ends of rows are cut off: NumPy adds long runs faster
+            made = made + bias  # before the ends of rows are cut off: NumPy adds long runs faster
         return made if plan.grid == plan.out else made[plan.valid]
 
     if not at.plain(x, weight) or not (bias is None or at.plain(bias)):
