@@ -69,12 +69,14 @@ from optlab.nn.functional.rectifiers import (
     relu6,
     selu,
 )
+from optlab.nn.functional.resamplings import interpolate, upsample
 from optlab.nn.functional.shrinkages import hardshrink, softshrink, tanhshrink, thresholded_relu
 from optlab.nn.functional.transposed_convolutions import (
     conv1d_transpose,
     conv2d_transpose,
     conv3d_transpose,
 )
+from optlab.nn.functional.unpoolings import max_unpool1d, max_unpool2d, max_unpool3d
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -117,6 +119,7 @@ __all__ = [
     "hinge_embedding_loss",
     "huber_loss",
     "instance_norm",
+    "interpolate",
     "kl_div",
     "l1_loss",
     "label_smooth",
@@ -130,6 +133,9 @@ __all__ = [
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
     "maxout",
     "mish",
     "mse_loss",
@@ -160,5 +166,6 @@ __all__ = [
     "tanhshrink",
     "thresholded_relu",
     "unfold",
+    "upsample",
     "zeropad2d",
 ]

@@ -8,10 +8,11 @@ from tests.nn.cases import (
     normalizations,
     poolings,
     recurrences,
+    resamplings,
 )
 from tests.nn.cases.table import CASES, Case
 
 __all__ = [
     "CASES", "Case", "activations", "attentions", "convolutions", "losses", "normalizations",
-    "poolings", "recurrences",
+    "poolings", "recurrences", "resamplings",
 ]  # fmt: skip
