@@ -87,7 +87,9 @@ def interpolate(
     Notes
     -----
     Nothing is saved for backward: the derivative is the transpose of the reading. Numbers of 16
-    bits are averaged with 32. Source of the cubic: Keys 1981, with a = -3/4. Signature:
+    bits are averaged with 32. Where one element is left of an axis, the linear and cubic modes read
+    its middle, as the formula says and PyTorch does (Paddle reads the start there, for images and
+    volumes). Source of the cubic: Keys 1981, with a = -3/4. Signature:
     paddle.nn.functional.interpolate.
 
     Examples

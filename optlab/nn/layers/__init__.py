@@ -58,6 +58,9 @@ from optlab.nn.layers.pooling import (
     MaxPool1D,
     MaxPool2D,
     MaxPool3D,
+    MaxUnPool1D,
+    MaxUnPool2D,
+    MaxUnPool3D,
 )
 from optlab.nn.layers.rearrangement import (
     Fold,
@@ -67,11 +70,14 @@ from optlab.nn.layers.rearrangement import (
     PixelShuffle,
     PixelUnshuffle,
     Unfold,
+    ZeroPad1D,
     ZeroPad2D,
+    ZeroPad3D,
 )
 from optlab.nn.layers.rectifier import CELU, ELU, SELU, LeakyReLU, PReLU, ReLU, ReLU6
 from optlab.nn.layers.recurrent import GRU, LSTM, SimpleRNN
 from optlab.nn.layers.recurrent_cell import GRUCell, LSTMCell, RNNCellBase, SimpleRNNCell
+from optlab.nn.layers.resampling import Upsample, UpsamplingBilinear2D, UpsamplingNearest2D
 from optlab.nn.layers.sequence import RNN, BiRNN
 from optlab.nn.layers.transformer import (
     TransformerDecoder,
@@ -152,6 +158,9 @@ __all__ = [
     "MaxPool1D",
     "MaxPool2D",
     "MaxPool3D",
+    "MaxUnPool1D",
+    "MaxUnPool2D",
+    "MaxUnPool3D",
     "Maxout",
     "Mish",
     "MultiHeadAttention",
@@ -188,5 +197,10 @@ __all__ = [
     "TransformerEncoderLayer",
     "Unflatten",
     "Unfold",
+    "Upsample",
+    "UpsamplingBilinear2D",
+    "UpsamplingNearest2D",
+    "ZeroPad1D",
     "ZeroPad2D",
+    "ZeroPad3D",
 ]
