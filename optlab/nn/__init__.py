@@ -1,7 +1,7 @@
 """Floor 3, layers: parameters, layers, losses, initial values and gradient clipping."""
 
 from optlab.backend.faces import missing as _missing
-from optlab.nn import functional, initializer
+from optlab.nn import functional, initializer, utils
 from optlab.nn.attributes import ParamAttr, create_parameter
 from optlab.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from optlab.nn.containers import LayerDict, LayerList, ParameterList, Sequential
@@ -106,6 +106,7 @@ from optlab.nn.layers import (
     Tanh,
     Tanhshrink,
     ThresholdedReLU,
+    Transformer,
     TransformerDecoder,
     TransformerDecoderLayer,
     TransformerEncoder,
@@ -231,6 +232,7 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "ThresholdedReLU",
+    "Transformer",
     "TransformerDecoder",
     "TransformerDecoderLayer",
     "TransformerEncoder",
@@ -246,6 +248,7 @@ __all__ = [
     "create_parameter",
     "functional",
     "initializer",
+    "utils",
 ]
 
 

@@ -36,6 +36,7 @@ from optlab.nn.layers.elementwise_loss import (
     SmoothL1Loss,
     SoftMarginLoss,
 )
+from optlab.nn.layers.encoder_decoder import Transformer
 from optlab.nn.layers.gathering import GLU, LogSoftmax, Maxout, Softmax, Softmax2D
 from optlab.nn.layers.hard import (
     Hardshrink,
@@ -191,6 +192,7 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "ThresholdedReLU",
+    "Transformer",
     "TransformerDecoder",
     "TransformerDecoderLayer",
     "TransformerEncoder",
