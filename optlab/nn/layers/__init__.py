@@ -48,6 +48,15 @@ from optlab.nn.layers.hard import (
     ThresholdedReLU,
 )
 from optlab.nn.layers.instance_normalization import InstanceNorm1D, InstanceNorm2D, InstanceNorm3D
+from optlab.nn.layers.likelihood import (
+    CosineEmbeddingLoss,
+    GaussianNLLLoss,
+    MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
+    PoissonNLLLoss,
+    TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
+)
 from optlab.nn.layers.linear import Linear
 from optlab.nn.layers.loss import CrossEntropyLoss, NLLLoss
 from optlab.nn.layers.normalization import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm
@@ -56,6 +65,8 @@ from optlab.nn.layers.pooling import (
     AvgPool1D,
     AvgPool2D,
     AvgPool3D,
+    LPPool1D,
+    LPPool2D,
     MaxPool1D,
     MaxPool2D,
     MaxPool3D,
@@ -64,6 +75,7 @@ from optlab.nn.layers.pooling import (
     MaxUnPool3D,
 )
 from optlab.nn.layers.rearrangement import (
+    ChannelShuffle,
     Fold,
     Pad1D,
     Pad2D,
@@ -119,12 +131,14 @@ __all__ = [
     "BatchNorm3D",
     "BiRNN",
     "Bilinear",
+    "ChannelShuffle",
     "Conv1D",
     "Conv1DTranspose",
     "Conv2D",
     "Conv2DTranspose",
     "Conv3D",
     "Conv3DTranspose",
+    "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
     "Dropout",
@@ -134,6 +148,7 @@ __all__ = [
     "Flatten",
     "Fold",
     "GRUCell",
+    "GaussianNLLLoss",
     "GroupNorm",
     "Hardshrink",
     "Hardsigmoid",
@@ -147,6 +162,8 @@ __all__ = [
     "InstanceNorm3D",
     "KLDivLoss",
     "L1Loss",
+    "LPPool1D",
+    "LPPool2D",
     "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
@@ -165,6 +182,8 @@ __all__ = [
     "Maxout",
     "Mish",
     "MultiHeadAttention",
+    "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss",
     "NLLLoss",
     "PReLU",
     "Pad1D",
@@ -173,6 +192,7 @@ __all__ = [
     "PairwiseDistance",
     "PixelShuffle",
     "PixelUnshuffle",
+    "PoissonNLLLoss",
     "RMSNorm",
     "RNNCellBase",
     "ReLU",
@@ -197,6 +217,8 @@ __all__ = [
     "TransformerDecoderLayer",
     "TransformerEncoder",
     "TransformerEncoderLayer",
+    "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
     "Unflatten",
     "Unfold",
     "Upsample",

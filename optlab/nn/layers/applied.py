@@ -26,6 +26,13 @@ class _Constructor:
         )
 
 
+def _shown(value: Any) -> str:
+    """Give a setting in words; of an array, what it is like."""
+    if hasattr(value, "__array_function__"):
+        return f"<{type(value).__name__} of shape {value.shape}>"
+    return getattr(value, "__name__", None) or repr(value)
+
+
 @dataclass_transform()
 class Configured(Shown):
     """A function with settings, as a layer.
@@ -107,9 +114,9 @@ class Configured(Shown):
     def extra_repr(self) -> str:
         """Say the settings that are not what they would be by themselves."""
         return ", ".join(
-            f"{name}={getattr(self, name)!r}"
+            f"{name}={_shown(value)}"
             for name, (default, _) in self._settings.items()
-            if getattr(self, name) != default
+            if _shown(value := getattr(self, name)) != _shown(default)
         )
 
 

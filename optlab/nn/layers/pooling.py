@@ -48,6 +48,18 @@ class _MaxUnPool(Configured, family=True):
         return self._applied(x, indices)
 
 
+class _LPPool(Applied, family=True):
+    """What the layers have in common that give norms of windows."""
+
+    norm_type: float
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    ceil_mode: bool = False
+    data_format: str = "NCHW"
+    name: str | None = None
+
+
 class MaxPool1D(Applied, function=functional.max_pool1d):
     """Give the maximum of windows of sequences.
 
@@ -272,3 +284,49 @@ class MaxUnPool3D(_MaxUnPool, function=functional.max_unpool3d):
     """
 
     data_format: str = "NCDHW"
+
+
+class LPPool1D(_LPPool, function=functional.lp_pool1d):
+    """Give the p-norm of windows of sequences.
+
+    Parameters
+    ----------
+    norm_type, kernel_size, stride, padding, ceil_mode, data_format
+        As in `functional.lp_pool2d`.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.lp_pool2d : the arguments, and the formula.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.LPPool1D(2, 2)(ol.ones([1, 2, 8])).shape
+    (1, 2, 4)
+    """
+
+    data_format: str = "NCL"
+
+
+class LPPool2D(_LPPool, function=functional.lp_pool2d):
+    """Give the p-norm of windows of images.
+
+    Parameters
+    ----------
+    norm_type, kernel_size, stride, padding, ceil_mode, data_format
+        As in `functional.lp_pool2d`.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.lp_pool2d : the arguments, and the formula.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.LPPool2D(2, 2)(ol.ones([1, 2, 8, 8])).shape
+    (1, 2, 4, 4)
+    """

@@ -319,3 +319,29 @@ class ZeroPad3D(_ZeroPad, family=True):
 
     _dims = 3
     data_format: str = "NCDHW"
+
+
+class ChannelShuffle(Applied, function=functional.channel_shuffle):
+    """Put channels in turns: the first of every group, then the second of every group, and so on.
+
+    Parameters
+    ----------
+    groups, data_format
+        As in `functional.channel_shuffle`.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.channel_shuffle : the arguments.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.ChannelShuffle(3)(ol.arange(6.0).reshape([1, 6, 1, 1])).ravel().tolist()
+    [0.0, 2.0, 4.0, 1.0, 3.0, 5.0]
+    """
+
+    groups: int
+    data_format: str = "NCHW"
+    name: str | None = None
