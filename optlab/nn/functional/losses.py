@@ -13,7 +13,7 @@ import numpy as np
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.guarded import PRODUCT, product
 from optlab.autograd.rules.indexing import getitem
-from optlab.autograd.tensor import Tensor, apply
+from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import constants_beside, copied
 from optlab.nn.functional.activations import LOG_SOFTMAX
 from optlab.nn.functional.labels import NO_CLASS, all_classes, checked_labels, checked_weight
