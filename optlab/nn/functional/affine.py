@@ -101,10 +101,11 @@ def linear(x: Any, weight: Any, bias: Any = None, name: None = None) -> Tensor:
         )
     if bias is None:
         return apply(MATMUL, (x, weight))
-    if np.shape(bias) != shape[1:]:
+    lengths = bias.data.shape if isinstance(bias, Tensor) else np.shape(bias)
+    if lengths != shape[1:]:
         raise ValueError(
-            f"linear got weight of shape {shape} and bias of shape {np.shape(bias)}: the bias is "
-            f"one number for each output, of shape {shape[1:]}."
+            f"linear got weight of shape {shape} and bias of shape {lengths}: the bias is one "
+            f"number for each output, of shape {shape[1:]}."
         )
     return apply(AFFINE, (x, weight, bias))
 

@@ -58,6 +58,8 @@ class Configured(Shown):
     _function: ClassVar[Callable[..., Any]]
     #: The settings: their defaults and what they are.
     _settings: ClassVar[dict[str, tuple[Any, Any]]] = {}
+    #: Those of them that the function is given: all but the name.
+    _passed: ClassVar[tuple[str, ...]] = ()
 
     __signature__ = _Constructor()
 
@@ -74,6 +76,7 @@ class Configured(Shown):
         for name, annotation in own.items():
             if not name.startswith("_"):
                 cls._settings[name] = (vars(cls).get(name, inspect.Parameter.empty), annotation)
+        cls._passed = tuple(name for name in cls._settings if name != "name")
 
     def __init__(self, *values: Any, **named: Any) -> None:
         super().__init__()
@@ -106,9 +109,8 @@ class Configured(Shown):
 
     def _applied(self, *inputs: Any, **options: Any) -> Any:
         """Call the function with the settings, as they are now."""
-        for name in self._settings:
-            if name != "name":
-                options[name] = getattr(self, name)
+        for name in self._passed:
+            options[name] = getattr(self, name)
         return type(self)._function(*inputs, **options)
 
     def extra_repr(self) -> str:
