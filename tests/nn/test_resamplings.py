@@ -74,6 +74,14 @@ def test_nothing_is_saved_for_backward() -> None:
         assert not any(hasattr(value, "nbytes") for value in node.saved), mode
 
 
+@pytest.mark.parametrize("size", [2, 4, 8])
+def test_the_result_has_memory_of_its_own(size: int) -> None:
+    x = ol.to_tensor(np.arange(16.0).reshape(1, 1, 4, 4))
+    for mode in ("nearest", "bilinear", "bicubic", "area"):
+        y = F.interpolate(x, size=size, mode=mode)
+        assert not np.shares_memory(y.data, x.data), mode
+
+
 def test_ratios_of_whole_numbers_are_exact() -> None:
     for length, count in ((7, 49), (3, 9), (49, 7), (10, 30)):
         x = np.arange(float(length))[None, None]

@@ -22,7 +22,7 @@ class Taps:
     ----------
     length, count : int
         Of the axis that is read, and of the result.
-    pieces : tuple of (array, array or None, array or slice)
+    pieces : tuple of (array or slice, array or None, array or slice)
         The n-th reading of the places, n rising: which places are read, the weights (None: all 1),
         and for which places of the result. No piece names a place of the result twice.
     words : str
@@ -52,8 +52,8 @@ class Taps:
         """The transpose: what was read becomes what is written."""
         read, weights, to = [], [], []
         for places, factors, of in self.pieces:
-            read.append(places)
-            weights.append(np.ones(len(places)) if factors is None else factors)
+            read.append(np.arange(self.length)[places])
+            weights.append(np.ones(len(read[-1])) if factors is None else factors)
             to.append(np.arange(self.count)[of])
         own = np.concatenate(to)
         turned = taps(
@@ -89,12 +89,20 @@ def taps(length: int, count: int, read: Any, weights: Any, to: Any, words: str) 
         places, factors = to[chosen], weights[chosen]
         pieces.append(
             (
-                read[chosen],
+                _as_slice(read[chosen]),
                 None if (factors == 1).all() else factors,
-                slice(None) if len(places) == count else places,
+                slice(None) if len(places) == count else _as_slice(places),
             )
         )
     return Taps(length, count, tuple(pieces), words)
+
+
+def _as_slice(places: Any) -> Any:
+    """Give places that are equally far apart as a slice, which is read many times faster."""
+    steps = np.diff(places)
+    if not steps.size or steps[0] < 1 or (steps != steps[0]).any():
+        return places
+    return slice(int(places[0]), int(places[-1]) + 1, int(steps[0]))
 
 
 def _cubic(t: Any) -> tuple[Any, ...]:
@@ -189,12 +197,13 @@ def _along(x: Any, axis: int, one: Taps) -> Any:
     before = (slice(None),) * axis
     out: Any = None
     for read, weights, to in one.pieces:
-        part = x[(*before, read)]
+        sliced = isinstance(read, slice)
+        part = x[(*before, read)] if sliced else np.take(x, constants_beside(x, read), axis)
         if weights is not None:
             factors = weights.astype(x.dtype).reshape(-1, *[1] * (x.ndim - axis - 1))
             part = part * constants_beside(x, factors)
-        if out is None and isinstance(to, slice):
-            out = part
+        if out is None and isinstance(to, slice) and to == slice(None):
+            out = part.copy() if sliced and weights is None else part  # a slice shares its memory
             continue
         if out is None:
             out = np.zeros_like(part, shape=(*x.shape[:axis], one.count, *x.shape[axis + 1 :]))
