@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
 from optlab.nn.functional.shared import check_reduction
 from optlab.nn.layers.applied import Configured, Pairwise
-from optlab.nn.layers.shown import Shown
 
 KL_REDUCTIONS = ("mean", "batchmean", "sum", "none")
 
@@ -112,7 +110,7 @@ class HuberLoss(Pairwise, function=functional.huber_loss):
     delta: float = 1.0
 
 
-class BCELoss(Shown):
+class BCELoss(Pairwise, function=functional.binary_cross_entropy):
     """Give the cross entropy of probabilities of yes against labels from 0 to 1.
 
     Parameters
@@ -134,24 +132,12 @@ class BCELoss(Shown):
     0.0
     """
 
-    def __init__(
-        self,
-        weight: Any = None,
-        reduction: str = "mean",
-        name: str | None = None,
-    ) -> None:
-        check_reduction(reduction)
-        super().__init__(name, reduction=reduction)
-        self._weight = weight
-
-    def forward(self, input: Any, label: Any) -> Tensor:
-        """Give the loss of `input` against `label`."""
-        return functional.binary_cross_entropy(
-            input, label, weight=self._weight, reduction=self.reduction
-        )
+    weight: Any = None
+    reduction: str = "mean"
+    name: str | None = None
 
 
-class BCEWithLogitsLoss(Shown):
+class BCEWithLogitsLoss(Configured, function=functional.binary_cross_entropy_with_logits):
     """Give the cross entropy of sigmoid(logit) against labels from 0 to 1.
 
     Parameters
@@ -175,23 +161,17 @@ class BCEWithLogitsLoss(Shown):
     1000.0
     """
 
-    def __init__(
-        self,
-        weight: Any = None,
-        reduction: str = "mean",
-        pos_weight: Any = None,
-        name: str | None = None,
-    ) -> None:
-        check_reduction(reduction)
-        super().__init__(name, reduction=reduction)
-        self._weight = weight
-        self._pos_weight = pos_weight
+    weight: Any = None
+    reduction: str = "mean"
+    pos_weight: Any = None
+    name: str | None = None
 
-    def forward(self, logit: Any, label: Any) -> Tensor:
-        """Give the loss of `logit` against `label`."""
-        return functional.binary_cross_entropy_with_logits(
-            logit, label, weight=self._weight, reduction=self.reduction, pos_weight=self._pos_weight
-        )
+    def _check(self) -> None:
+        check_reduction(self.reduction)
+
+    def forward(self, logit: Any, label: Any) -> Any:
+        """Give the loss."""
+        return self._applied(logit, label)
 
 
 class KLDivLoss(Pairwise, function=functional.kl_div):
