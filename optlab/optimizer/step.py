@@ -146,7 +146,7 @@ def _updated(
     if regularizer is not None:
         g = regularizer.add_to(g, p)
         frozen(g)
-    h.learning_rate = rate = float(rate * multiplier)
+    h.learning_rate = rate = rate * multiplier
     shape = None if optimizer.kind == "elementwise" else arena.parameters[first].data.shape
     new, made, terms = apply_rule(optimizer, p, g, slots, h, t, shape, (arena, first), listened)
     return Update(arena, first, last, t, rate, raw_gradient, g, new, made, terms, whole)
