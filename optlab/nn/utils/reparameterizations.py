@@ -230,7 +230,7 @@ class _SpectralNorm(_Made):
         if layer.training and self.steps:
             self.iterate(layer, raw(matrix), u, v)
         u, v = (Tensor(raw(x).copy()) for x in (u, v))  # the next call writes to those of the layer
-        return weight / (u @ matrix @ v)
+        return weight / (u @ matrix @ v).astype(weight.dtype)
 
     def iterate(self, layer: Any, matrix: Any, u: Any, v: Any) -> None:
         """Bring the singular vectors nearer to the first ones."""
@@ -307,7 +307,10 @@ def spectral_norm(
     made = _SpectralNorm(name, _axis(dim, weight, "spectral_norm"), n_power_iterations, float(eps))
     matrix = made.matrix(weight.data)
 
-    vectors = [made.unit(randn([n], weight.dtype).to(weight.device).data) for n in matrix.shape]
+    vectors = [
+        made.unit(randn([n], weight.dtype).to(weight.device).data).astype(weight.dtype)
+        for n in matrix.shape
+    ]
     delattr(layer, name)
     setattr(layer, f"{name}_orig", _like(weight, weight.data, "orig"))
     for part, vector in zip("uv", vectors, strict=True):
