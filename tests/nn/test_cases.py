@@ -21,7 +21,7 @@ ALL = pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.labe
 FILES = [
     "activations", "attentions", "convolution_rules", "distances", "elementwise_losses",
     "error_function", "losses", "normalizations", "pooling_rules", "rectifiers",
-    "recurrences", "shrinkages",
+    "recurrences", "resampling_rules", "shrinkages", "unpoolings",
 ]  # fmt: skip
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.creation import DEFAULT_DTYPE
-from optlab.autograd.tensor import Tensor
-from optlab.backend.arrays import as_array
+from optlab.autograd.tensor import Tensor, raw
+from optlab.backend.arrays import as_array, constants_beside, placed_beside, unwrapped
 from optlab.backend.dtypes import is_floating
 
 #: From this size on, `clip` is quicker than NumPy's maximum with a number.
@@ -34,6 +34,24 @@ def bounded(x: Any, low: float, high: float) -> Any:
     if high != np.inf:
         x = np.minimum(x, high)
     return x if low == -np.inf else np.maximum(x, low)
+
+
+def given_with(x: Any, given: Any, what: str) -> Any:
+    """Give, as an array, what was given to go with the array `x`.
+
+    Lists and Python numbers become an array beside `x`. An array or a Tensor stays where it is.
+
+    Raises
+    ------
+    MixedArraysError
+        If it lies on another device than `x`: the message names both.
+    """
+    if not hasattr(given, "__array_function__"):
+        return constants_beside(x, np.asarray(given))
+    array = raw(given)
+    if type(array) is not np.ndarray or type(x) is not np.ndarray:
+        placed_beside(unwrapped(x), unwrapped(array), what)
+    return array
 
 
 @lru_cache(maxsize=64)
