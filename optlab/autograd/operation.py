@@ -50,7 +50,8 @@ class Recipe:
     """
 
     __slots__ = (
-        "constants", "joint", "needs_shapes", "pullbacks", "saved_inputs", "select", "sources",
+        "constants", "joint", "needs_shapes", "over", "pullbacks", "saved_inputs", "select",
+        "sources",
     )  # fmt: skip
 
     def __init__(self, operation: Operation, mask: int) -> None:
@@ -79,11 +80,16 @@ class Recipe:
         wanted = [position for position in range(arity) if needs[position]]
         #: Runs the rule that gives all gradients at once, if there is one.
         self.joint: Run | None = None
-        if operation.joint is not None:
+        #: Does the same, and may write the result over the gradient that arrives.
+        self.over: Run | None = None
+        if operation.over is not None:
+            (pullback,) = operation.pullbacks
+            assert pullback is not None
+            self.joint, self.over = runner(pullback), runner(operation.over)
+            chosen: list[Any] = [(0, lambda g, saved, static: g)]
+        elif operation.joint is not None:
             self.joint = runner(operation.joint)
-            chosen: list[Any] = [
-                (position, lambda g, saved, static, i=position: g[i]) for position in wanted
-            ]
+            chosen = [(position, lambda g, saved, static, i=position: g[i]) for position in wanted]
         else:
             chosen = []
             for position in wanted:
@@ -178,10 +184,13 @@ class Operation:
         Whether `forward` gives a tuple of arrays.
     joint : callable or None
         One rule that gives the gradients of all inputs, in place of `pullbacks`.
+    over : callable or None
+        The rule of the only input, in a form that may write over the gradient that arrives.
     """
 
     __slots__ = (
-        "forward", "inputs", "joint", "name", "pullbacks", "recipes", "several", "static", "view",
+        "forward", "inputs", "joint", "name", "over", "pullbacks", "recipes", "several", "static",
+        "view",
     )  # fmt: skip
 
     def __init__(
@@ -194,6 +203,7 @@ class Operation:
         view: bool = False,
         several: bool = False,
         joint: Pullback | None = None,
+        over: Pullback | None = None,
     ) -> None:
         self.name = name
         self.forward = forward
@@ -203,6 +213,7 @@ class Operation:
         self.view = view
         self.several = several
         self.joint = joint
+        self.over = over
         self.recipes: dict[int, Recipe] = {}
 
     def recipe(self, mask: int) -> Recipe:
@@ -293,6 +304,7 @@ def rule(
     view: bool = False,
     several: bool = False,
     joint: Pullback | None = None,
+    over: Pullback | None = None,
 ) -> Operation:
     """Write one row of the table: a function and its vector-Jacobian products.
 
@@ -315,6 +327,9 @@ def rule(
     joint
         One rule that gives the gradients of all inputs as a tuple (None for an input that has no
         derivative), in place of `pullbacks`; `inputs` must be named.
+    over
+        For one input: the same rule for large arrays of NumPy, reading the same, that may write its
+        result over `g`. It runs where nobody else holds the gradient.
 
     Examples
     --------
@@ -339,6 +354,7 @@ def rule(
         view,
         several,
         joint,
+        over,
     )
     TABLE[function] = operation
     return operation
