@@ -31,12 +31,12 @@ def kept_by(node: Any) -> Iterator[Any]:
     """
     if not node.order:
         return
-    yield from _arrays(node.saved)
+    yield from arrays_in(node.saved)
     for value in node.static.values():
-        yield from _arrays(value)
+        yield from arrays_in(value)
 
 
-def _arrays(kept: Any) -> Iterator[Any]:
+def arrays_in(kept: Any) -> Iterator[Any]:
     """Go through the arrays in a value that is kept: itself, or what it holds."""
     array = raw(getattr(kept, "kept", kept))  # `kept`: packed by hooks of the user
     if hasattr(array, "nbytes") and hasattr(array, "dtype"):
@@ -45,10 +45,10 @@ def _arrays(kept: Any) -> Iterator[Any]:
     if isinstance(kept, (Watched, Packed)):
         kept = kept.values
     elif hasattr(kept, "_saved"):  # the context of a Function
-        yield from _arrays(kept._saved)
+        yield from arrays_in(kept._saved)
     if isinstance(kept, tuple):
         for value in kept:
-            yield from _arrays(value)
+            yield from arrays_in(value)
 
 
 class Memory:

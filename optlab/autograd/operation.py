@@ -13,7 +13,8 @@ first argument (g)     the gradient that arrives
 any other name         a static argument such as ``axis``, by keyword
 =====================  ==================================================================
 
-An operation with several outputs has ``g[i]`` and ``y[i]``. Where the gradients of several inputs
+An operation with several outputs has ``g[i]`` and ``y[i]``; ``y1`` is a single output of whole
+numbers, kept without the others. Where the gradients of several inputs
 share much of their work, one rule (``joint=``) gives them all, as a tuple.
 """
 
@@ -37,13 +38,18 @@ TABLE: dict[Any, Operation] = {}
 COMPOSED: dict[Any, Callable[..., Any]] = {}
 
 
+#: Up to so many outputs can be kept one by one.
+_OUTPUTS = 4
+
+
 class Recipe:
     """What to keep and which rules to run when a given set of inputs needs gradients.
 
     Attributes
     ----------
     sources : tuple of int
-        Where each saved value comes from, in the order inputs, output, shapes of the inputs.
+        Where each saved value comes from, in the order inputs, output, shapes of the inputs, single
+        outputs.
     pullbacks : tuple
         For each input that needs a gradient: its position, and what runs its rule on the gradient
         that arrives, the saved values and the static arguments.
@@ -60,6 +66,8 @@ class Recipe:
         place = {name: i for i, name in enumerate(names)}
         place["y"] = arity
         place |= {f"{name}_shape": arity + 1 + i for i, name in enumerate(names)}
+        if operation.several:
+            place |= {f"y{i}": 2 * arity + 1 + i for i in range(_OUTPUTS)}
         needs = tuple(bool(mask >> position & 1) for position in range(arity))
         sources: list[int] = []
 

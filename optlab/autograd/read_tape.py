@@ -10,7 +10,7 @@ import numpy as np
 
 from optlab.autograd import tape
 from optlab.autograd.constants import Watched
-from optlab.autograd.kept_memory import Memory
+from optlab.autograd.kept_memory import Memory, arrays_in
 from optlab.autograd.operation import TABLE
 from optlab.autograd.rule_text import rules_of
 from optlab.autograd.several import OUTPUT
@@ -164,9 +164,11 @@ class _Reader:
             return
         kept = []
         for source, value in saved.items():
-            if source > arity:
-                continue  # a shape costs nothing
-            owner = node if source == arity else node.edges[source]
+            if arity < source <= 2 * arity:  # a shape, or the context of a Function
+                for part in arrays_in(value):
+                    kept.append(Kept("context", None, part.nbytes, self.memory.add(part)))
+                continue
+            owner = node if source >= arity else node.edges[source]
             held = owner is not None and owner.source is not None
             what = operation.inputs[source] if source < arity else "output"
             of = sources[source] if source < arity else found.index
