@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import as_one, rule
-from optlab.nn.functional.pooling_rules import FEW, All, Part, _axes, _hits, _pieces, max_pool
+from optlab.nn.functional.pooling_rules import FEW, All, Part, _axes, _pieces, max_pool
 
-#: Backward goes through the images of a batch in blocks of so many bytes, so that what it makes
-#: underway stays in the cache and is no part of the peak of a step.
-BLOCK_BYTES = 250_000
+#: Backward goes through the images of a batch in blocks of so many windows, so that what it makes
+#: underway stays in the cache and adds little to the peak of a step.
+BLOCK = 1 << 16
 
 
 def is_small(windows: All) -> bool:
@@ -36,15 +36,18 @@ def max_pool_and_places(x: Any, windows: All) -> tuple[Any, Any]:
     (array([[3., 2.]]), array([[1, 0]], dtype=uint8))
     """
     y = max_pool(x, windows)
+    pieces = _pieces(x.ndim, _axes(x, windows))
+    # As many elements as come before the first that is not less than the maximum; those in padding
+    # are, and NaN is nowhere less than anything.
+    before: Any = None
     places: Any = None
-    for i, (_, to, hit) in enumerate(_hits(x, y, _axes(x, windows))):
-        if places is None:  # of the kind of what was compared: an array for each member, perhaps
-            places = np.zeros_like(hit, dtype=np.uint8, shape=y.shape)
-        elif np.shape(hit) == y.shape:
-            places += hit * np.uint8(i)
-        else:
-            places[to] += hit * np.uint8(i)
-    return y, places
+    for of, to in pieces[:-1]:
+        less = x[of] < y[to]
+        if before is None:
+            before = less if np.shape(less) == y.shape else np.ones_like(y, dtype=bool)
+        before[to] &= less
+        places = before.astype(np.uint8) if places is None else places + before
+    return y, np.zeros_like(y, dtype=np.uint8) if places is None else places
 
 
 def places_put(upper: Any, places: Any, windows: All) -> Any:
@@ -64,7 +67,7 @@ def places_put(upper: Any, places: Any, windows: All) -> Any:
     if type(upper) is np.ndarray and type(places) is np.ndarray:
         out = np.zeros_like(places, dtype=upper.dtype, shape=shape)
         alone = all(one.disjoint for one in windows)
-        for block in _blocks(upper, len(windows)):
+        for block in _blocks(places, len(windows)):
             one, at, into = upper[block], places[block], out[block]
             for i, (of, to) in enumerate(pieces):
                 hit = at[to] == i
@@ -105,7 +108,7 @@ def _blocks(x: Any, space: int) -> Iterator[Part]:
     """Cut an array along the axis before those of space that is outermost in memory."""
     before = x.ndim - space
     axis = max(range(before), key=lambda i: (x.strides[i], -i))
-    step = max(1, x.shape[axis] * BLOCK_BYTES // max(x.nbytes, 1))
+    step = max(1, x.shape[axis] * BLOCK // max(x.size, 1))
     for start in range(0, x.shape[axis], step):
         yield (*(slice(None),) * axis, slice(start, start + step))
 
