@@ -371,6 +371,7 @@ def backpropagate(
                     or g.base is not None
                     or not g.flags.writeable
                     or extras.on
+                    or not all(x.__class__ is _array for x in saved)
                 ):
                     g = recipe.joint(g, saved, static)
                 else:

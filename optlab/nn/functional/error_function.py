@@ -17,7 +17,7 @@ import numpy as np
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.guarded import product, run
 from optlab.autograd.tensor import Tensor, apply
-from optlab.nn.functional.shared import bounded, no_name, scores
+from optlab.nn.functional.shared import bounded, in_blocks, no_name, scores
 
 #: Up to here the power series is used; 13 terms give 16 digits.
 _NEAR = 0.65
@@ -146,12 +146,16 @@ def _gelu(x: Any) -> Any:
     return x * _share_below(x)
 
 
+def _gelu_over(g: Any, x: Any, y: Any) -> Any:
+    return in_blocks(lambda g, x, y: g * _slope_of_gelu(x, y), g, x, y, out=g)
+
+
 def _approximate_gelu(x: Any) -> Any:
     return (0.5 * x) * (1 + _bend(x))
 
 
 # The output is read as well as the input: mostly the next layer keeps it anyway.
-GELU = rule(_gelu, lambda g, x, y: g * _slope_of_gelu(x, y), inputs="x")
+GELU = rule(_gelu, lambda g, x, y: g * _slope_of_gelu(x, y), inputs="x", over=_gelu_over)
 APPROXIMATE_GELU = rule(_approximate_gelu, lambda g, x: g * _slope_of_approximate_gelu(x))
 
 

@@ -79,7 +79,8 @@ def places_put(upper: Any, places: Any, windows: All) -> Any:
     for i, (of, to) in enumerate(pieces):
         part = upper[to] * (places[to] == i)
         if out is None:
-            out = np.zeros_like(part, shape=shape)
+            like = places if type(places) is type(part) else part  # laid out as the input was
+            out = np.zeros_like(like, dtype=part.dtype, shape=shape)
         out[of] += part
     return out
 
