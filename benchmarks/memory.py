@@ -75,7 +75,7 @@ def bytes_of_pytorch(name: str) -> dict[str, int]:
         model, loss_of = build()
         x, y = map(torch.from_numpy, batch())
         storages = {p.untyped_storage().data_ptr(): 0 for p in model.parameters()}
-        alive = []  # so that no other storage gets the same address
+        alive: list[Any] = []  # so that no other storage gets the same address
 
         def pack(t: Any, storages: Any = storages, alive: Any = alive) -> Any:
             storage = t.untyped_storage()
