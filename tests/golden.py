@@ -36,8 +36,6 @@ class Replay:
         self.case = case
         dtype = case["dtype"]
         kwargs = dict(case["kwargs_rounded"] if rounded else case["kwargs"])
-        if kwargs.get("lazy_mode") is False:  # says only that gradients are dense
-            del kwargs["lazy_mode"]
         attrs = case.get("param_attrs") or {}
         self.parameters = {
             name: ol.Parameter(
