@@ -37,7 +37,7 @@ def of_the_gpt(count: int) -> int:
 
     A normalisation keeps the normalised numbers, its mean and variance; what reads its output keeps
     that. Attention keeps queries, keys, values, its output, and one number a query and head; GELU
-    its input and (for the next layer, too) its output.
+    its input, the next layer its output.
     """
     norm = 2 * WIDTH + 2
     block = 2 * norm + 4 * WIDTH + HEADS + 2 * 4 * WIDTH
@@ -131,6 +131,12 @@ def test_backward_lets_go_of_what_was_kept(name: str, retain: bool) -> None:
     loss.backward(retain_graph=retain)
     alive = [array for array in kept if array() is not None]
     assert len(alive) == (len(kept) if retain else 0)
+
+
+def test_gelu_does_not_keep_an_output_that_nobody_else_keeps() -> None:
+    x = ol.to_tensor(np.ones((10, 10), np.float32), requires_grad=True)
+    y = ol.nn.functional.dropout(ol.nn.functional.gelu(x * 1.0), 0.1)
+    assert graph_of(y).kept_bytes == x.nbytes
 
 
 def test_a_view_counts_as_the_memory_it_lies_in() -> None:
