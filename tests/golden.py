@@ -48,6 +48,10 @@ class Replay:
             )
             for name, key in case["params"].items()
         }
+        self.schedule = None
+        if described := case["lr_schedule"]:
+            schedule = getattr(ol.optimizer.lr, described["class"])
+            self.schedule = kwargs["learning_rate"] = schedule(**described["kwargs"])
         cls = getattr(ol.optimizer, case["optimizer"])
         groups = case.get("param_groups")
         parameters: Any = list(self.parameters.values())
@@ -89,6 +93,8 @@ class Replay:
         for t in range(self.case["steps"]):
             self.loss(t).backward()
             self.optimizer.step()
+            if self.schedule is not None:
+                self.schedule.step()
             for name, parameter in self.parameters.items():
                 path[name].append(parameter.numpy())
             self.optimizer.clear_grad(self.zero)

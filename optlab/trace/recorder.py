@@ -76,7 +76,10 @@ class record:
         )
         self.values, self.norms = "values" in chosen, "norms" in chosen
         name = type(optimizer).__name__
-        self.trace = Trace(optimizer.name or name, {"class": name, **optimizer.settings})
+        settings = {"class": name, **optimizer.settings}
+        if optimizer.schedule is not None:
+            settings["schedule"] = repr(optimizer.schedule)
+        self.trace = Trace(optimizer.name or name, settings)
         arenas = [arena for group in optimizer.groups for arena in group.arenas]
         self.arenas = {arena: i for i, arena in enumerate(arenas)}
         #: Clipping or decay make the gradient that the rule sees another one than the raw one.
