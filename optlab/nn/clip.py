@@ -81,7 +81,7 @@ class _NormClip(GradientClip):
 
     def _scaled(self, g: Any, norm: Any) -> Any:
         """Give g c / max(norm, c); the factor stays where the gradients are."""
-        if isinstance(norm, float):
+        if type(norm) is float:
             return g * (self.clip_norm / max(norm, self.clip_norm))
         factor = self.clip_norm / np.maximum(norm, self.clip_norm)
         return g * factor.astype(g.dtype)
