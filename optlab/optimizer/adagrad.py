@@ -39,7 +39,7 @@ class Adagrad(Optimizer):
     >>> optimizer = ol.optimizer.Adagrad(0.1, parameters=[w])
     >>> (5 * w).sum().backward()
     >>> optimizer.step()
-    >>> w.numpy()
+    >>> w.numpy().round(6)
     array([0.9], dtype=float32)
     """
 

@@ -49,14 +49,16 @@ class AdamW(Adam):
     >>> optimizer = ol.optimizer.AdamW(0.1, weight_decay=0.5, parameters=[w])
     >>> (5 * w).sum().backward()
     >>> optimizer.step()
-    >>> w.numpy()
+    >>> w.numpy().round(6)
     array([0.85], dtype=float32)
 
     Biases that do not decay:
 
     >>> layer = ol.nn.Linear(3, 2)
     >>> optimizer = ol.optimizer.AdamW(
-    ...     0.1, parameters=layer.parameters(), apply_decay_param_fun=lambda name: "bias" not in name
+    ...     0.1,
+    ...     parameters=layer.parameters(),
+    ...     apply_decay_param_fun=lambda name: "bias" not in name,
     ... )
     """
 

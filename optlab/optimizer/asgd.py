@@ -27,8 +27,9 @@ class ASGD(Optimizer):
     Notes
     -----
     Source: Schmidt, Le Roux and Bach 2017, "Minimizing finite sums with the stochastic average
-    gradient", arXiv 1309.2388, algorithm 1. With n = 1 it is `SGD`. It is not the averaged SGD of
-    Polyak and Juditsky that PyTorch has under this name; see `ModelAverage` for averages of weights.
+    gradient", arXiv 1309.2388, algorithm 1. With n = 1 it is `SGD`. PyTorch
+    has another rule under this name, the averaged SGD of Polyak and Juditsky; for averages of
+    weights see `ModelAverage`.
     Decay is part of the gradient that is remembered.
 
     Examples

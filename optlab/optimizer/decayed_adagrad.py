@@ -38,7 +38,7 @@ class DecayedAdagrad(Optimizer):
     >>> optimizer = ol.optimizer.DecayedAdagrad(0.1, decay=0.75, parameters=[w])
     >>> (4 * w).sum().backward()
     >>> optimizer.step()
-    >>> w.numpy()
+    >>> w.numpy().round(6)
     array([0.8], dtype=float32)
     """
 
