@@ -249,8 +249,8 @@ class _Settings:
         """Give one value if all agree, else one row a member."""
         if all(value == values[0] for value in values):
             return values[0]
-        if isinstance(values[0], bool):
-            raise NotOnePassError("a setting that is yes or no differs between members")
+        if not isinstance(values[0], float):  # it chooses between forms of the rule, or its slots
+            raise NotOnePassError("a setting that is not a number with a point differs")
         return np.array(values, dtype=float)[self.row, None]
 
     def scalars(self, t: int) -> Scalars:

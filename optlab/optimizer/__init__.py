@@ -13,6 +13,7 @@ from optlab.optimizer.dpsgd import Dpsgd
 from optlab.optimizer.ftrl import Ftrl
 from optlab.optimizer.lamb import Lamb
 from optlab.optimizer.lars_momentum import LarsMomentum
+from optlab.optimizer.lbfgs import LBFGS
 from optlab.optimizer.lion import Lion
 from optlab.optimizer.momentum import Momentum
 from optlab.optimizer.muon import Muon
@@ -27,6 +28,7 @@ from optlab.optimizer.step import Update
 
 __all__ = [
     "ASGD",
+    "LBFGS",
     "REQUIRED",
     "SGD",
     "Adadelta",
