@@ -6,13 +6,14 @@ import math
 import operator
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from optlab.backend import display, random
+from optlab.backend import display, events, random
 from optlab.lab.problems.find import Problem, find
 from optlab.optimizer import Optimizer
 from optlab.trace import Trace, record
@@ -42,6 +43,9 @@ class Comparison:
         The loss after the last step; of networks, on all training data.
     accuracy : dict of str to float
         Of networks: the share of held-out examples that are right after the last step.
+    evaluations : dict of str to array of int
+        How many gradients had been evaluated when each recorded update was made: 1, 2, 3, ...
+        except for optimizers that evaluate several for one (`LBFGS`).
     """
 
     def __init__(
@@ -55,6 +59,7 @@ class Comparison:
         self.traces: dict[str, Trace] = {}
         self.final_loss: dict[str, float] = {}
         self.accuracy: dict[str, float] = {}
+        self.evaluations: dict[str, np.ndarray] = {}
 
     def __getitem__(self, name: str) -> Trace:
         """Give one trace by the name of its optimizer."""
@@ -104,8 +109,8 @@ class Comparison:
         -------
         DataFrame
             With the columns learning rate, final loss (of a network, on all training data), best
-            loss (of a network, the best mini-batch), steps to tolerance (how many updates until the
-            loss was first that low; NA if never), distance to the minimum (surfaces with a known
+            loss (of a network, the best mini-batch), steps to tolerance (how many gradients were
+            evaluated until the loss was first that low; NA if never), distance to the minimum (surfaces with a known
             one), held-out accuracy (networks) and stopped (where a run ended early).
         """
         import pandas as pd
@@ -152,10 +157,13 @@ class Comparison:
             if len(losses) < RUNNING_MEAN:
                 return None
             losses = np.convolve(losses, np.full(RUNNING_MEAN, 1 / RUNNING_MEAN), "valid")
+            first = np.flatnonzero(losses <= limit) + RUNNING_MEAN
+        else:
             first = np.flatnonzero(losses <= limit)
-            return int(first[0]) + RUNNING_MEAN if len(first) else None
-        first = np.flatnonzero(losses <= limit)
-        return int(first[0]) if len(first) else None
+        if not len(first):
+            return None
+        # Loss number k is the one after k updates.
+        return int(self.evaluations[name][first[0] - 1]) if first[0] else 0
 
     def _distance(self, name: str) -> float | None:
         minima = getattr(self.problem, "minima", None)
@@ -206,7 +214,8 @@ def compare(
     start : two numbers, optional
         Where on a surface; by default the problem's own start.
     steps : int
-        Updates a run; each costs one evaluation of the gradient.
+        Evaluations of the gradient a run, each of which most rules make one update of. `LBFGS`,
+        whose line search needs several for one, makes fewer updates.
     seed : int
         Fixes initial weights, order of batches and every random draw, to the bit.
 
@@ -291,7 +300,8 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
 
     Gives False if the user interrupted it, and wants no more.
     """
-    optimizer = template.bind(run.parameters)
+    with random.scope("optimizer", seed=comparison.seed):  # rules that draw take their key now
+        optimizer = template.bind(run.parameters)
     last = math.nan
     goes_on = True
     with (
@@ -301,13 +311,13 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
     ):
         trace.name = name
         comparison.traces[name] = trace
+        counts: list[int] = []
+        walk = _with_closure if getattr(optimizer, "needs_closure", False) else _one_by_one
         try:
-            for step in range(comparison.steps):
-                last = run.backward(step)
+            for step, last in walk(optimizer, run, comparison.steps, counts):
                 if not math.isfinite(last):
                     trace.stopped = _diverged(step, last)
                     break
-                optimizer.step()
             else:
                 last = run.loss()
                 if not math.isfinite(last):
@@ -326,12 +336,58 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
             warnings.warn(f"{name} {trace.stopped}", RaceWarning, stacklevel=3)
             last = math.nan
         comparison.final_loss[name] = float(last)
+        comparison.evaluations[name] = np.array(counts, dtype=int)
         if comparison.problem.kind == "network":
             try:
                 comparison.accuracy[name] = run.accuracy
             except Exception:  # noqa: BLE001 - a model that raised in the race may raise again
                 comparison.accuracy[name] = math.nan
     return goes_on
+
+
+def _one_by_one(
+    optimizer: Optimizer, run: Any, steps: int, counts: list[int]
+) -> Iterator[tuple[int, Any]]:
+    """Make an update of each gradient, and give the loss before it."""
+    for step in range(steps):
+        last = run.backward(step)
+        yield step, last
+        optimizer.step()
+        counts.append(step + 1)
+
+
+class _SpentError(Exception):
+    """All evaluations that a run may make have been made."""
+
+
+def _with_closure(
+    optimizer: Any, run: Any, steps: int, counts: list[int]
+) -> Iterator[tuple[int, Any]]:
+    """Let the optimizer evaluate as often as it wants, until all evaluations are spent.
+
+    All evaluations of one step see the same batch.
+    """
+    evaluated = taken = 0
+
+    def closure() -> Any:
+        nonlocal evaluated
+        if evaluated == steps:
+            raise _SpentError
+        evaluated += 1
+        return run.backward(taken)
+
+    def count(who: Any, updates: Any) -> None:
+        if who is optimizer:
+            counts.append(evaluated)
+
+    with events.step_taken.subscribed(count), suppress(_SpentError):
+        while evaluated < steps:
+            before = len(counts)
+            last = optimizer.step(closure)
+            yield len(counts), last
+            taken += 1
+            if len(counts) == before and not getattr(run, "_noise", None):
+                return  # it has arrived
 
 
 def _line_of(error: BaseException) -> str:
