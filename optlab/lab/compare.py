@@ -110,8 +110,8 @@ class Comparison:
         DataFrame
             With the columns learning rate, final loss (of a network, on all training data), best
             loss (of a network, the best mini-batch), steps to tolerance (how many gradients were
-            evaluated until the loss was first that low; NA if never), distance to the minimum (surfaces with a known
-            one), held-out accuracy (networks) and stopped (where a run ended early).
+            evaluated until the loss was first that low; NA if never), distance to the minimum
+            (surfaces with a known one), held-out accuracy (networks) and stopped (where a run ended early).
         """
         import pandas as pd
 

@@ -1,7 +1,7 @@
 """Floor 3, optimizers: the step, the update rules and the regularizers."""
 
 from optlab.backend.faces import missing as _missing
-from optlab.optimizer import regularizer
+from optlab.optimizer import lr, regularizer
 from optlab.optimizer.adadelta import Adadelta
 from optlab.optimizer.adagrad import Adagrad
 from optlab.optimizer.adam import Adam
@@ -50,6 +50,7 @@ __all__ = [
     "RMSProp",
     "Rprop",
     "Update",
+    "lr",
     "regularizer",
 ]
 

@@ -113,6 +113,23 @@ def make_groups(optimizer: Any, parameters: Any, known: Iterable[int] = ()) -> l
     return [Group(*settings) for settings in wanted if settings[0]]
 
 
+def parameter_names(groups: list[Group]) -> dict[int, str]:
+    """Name every parameter, by identity; two of one name are told apart by their order.
+
+    A parameter without a name is called by its place among all of them.
+    """
+    found: dict[int, str] = {}
+    taken: set[str] = set()
+    for p in [p for group in groups for p in group.parameters]:
+        name = base = getattr(p, "name", None) or f"parameter {len(found)}"
+        copies = 2
+        while name in taken:
+            name, copies = f"{base} ({copies})", copies + 1
+        taken.add(name)
+        found[id(p)] = name
+    return found
+
+
 def check_not_empty(groups: list[Group]) -> list[Group]:
     """Give the groups, or say that there is nothing to optimize."""
     if not groups:

@@ -16,13 +16,14 @@ from optlab.optimizer.groups import Group, check_not_empty, make_groups
 from optlab.optimizer.interface import Interface
 from optlab.optimizer.regularizer import as_regularizer
 from optlab.optimizer.settings import COMMON, Signature, is_schedule, read
+from optlab.optimizer.state import Stateful
 from optlab.optimizer.step import take_step
 
 #: What a step does when a gradient holds infinities or NaN.
 POLICIES = ("pass", "skip", "raise")
 
 
-class Optimizer(Interface):
+class Optimizer(Interface, Stateful):
     r"""The base class of all optimizers; a subclass is a rule.
 
     A subclass gives
@@ -127,6 +128,8 @@ class Optimizer(Interface):
             )
         self.groups: list[Group] = []
         self.key: Key | None = None
+        #: The captured forms of the rule, by what they were captured for.
+        self.plans: dict[Any, Any] = {}
         # A template's settings are checked now, not when it is bound.
         make_groups(self, [{"params": []}])
         if parameters is not None:
@@ -198,8 +201,12 @@ class Optimizer(Interface):
         fresh.settings = dict(self.settings)
         fresh.schedule = copy.deepcopy(self.schedule)
         fresh.groups = []
+        fresh.plans = {}
         fresh._bind(parameters)
         return fresh
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"plans": {}}  # captured again when they are needed
 
     def _bind(self, parameters: Any) -> None:
         self.groups = check_not_empty(make_groups(self, parameters))

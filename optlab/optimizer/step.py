@@ -6,7 +6,7 @@ and slots as they were.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from optlab.backend import events
 from optlab.backend.arrays import frozen
 from optlab.optimizer.application import apply_rule
 from optlab.optimizer.arena import Arena, Run
+from optlab.optimizer.blocks import fast_pass
 from optlab.optimizer.groups import Group
 from optlab.optimizer.rows import RowUpdate, rows_updated, write_rows
 
@@ -55,6 +56,7 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
     """
     updates: list[Update] = []
     few_rows: list[RowUpdate] = []
+    passes: list[Callable[[], None]] = []
     together = optimizer.kind == "elementwise"
     listened = bool(events.step_taken.listeners)
     base_rate = optimizer.get_lr()
@@ -77,6 +79,10 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
                     ready[few.place] = None
             for run in arena.runs(ready, group.regularizer, together):
                 span = slice(run.first, run.last)
+                fast = None if listened else fast_pass(optimizer, arena, run, ready[span], rate)
+                if fast is not None:
+                    passes.append(fast)
+                    continue
                 raw_gradient = _flat(unclipped[span], arena.values)
                 same = ready is unclipped
                 g = raw_gradient if same else _flat(ready[span], arena.values)
@@ -86,6 +92,8 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
         _write(update, writer)
     for few in few_rows:
         write_rows(few, writer)
+    for fast in passes:
+        fast()
     if listened:
         events.step_taken.publish(optimizer, updates)
 
