@@ -27,6 +27,7 @@ _NUMPY_FUNCTIONS = (
 _NAMES = {
     # rooms
     "autograd": "optlab.autograd",
+    "fluid": "optlab.fluid",
     "io": "optlab.io",
     "lab": "optlab.lab",
     "nn": "optlab.nn",

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from optlab import autograd as autograd
+from optlab import fluid as fluid
 from optlab import io as io
 from optlab import lab as lab
 from optlab import nn as nn

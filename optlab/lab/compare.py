@@ -6,14 +6,14 @@ import math
 import operator
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from optlab.backend import display, events, random
+from optlab.backend import display, random
+from optlab.lab.budget import walk
 from optlab.lab.problems.find import Problem, find
 from optlab.optimizer import Optimizer
 from optlab.trace import Trace, record
@@ -111,7 +111,8 @@ class Comparison:
             With the columns learning rate, final loss (of a network, on all training data), best
             loss (of a network, the best mini-batch), steps to tolerance (how many gradients were
             evaluated until the loss was first that low; NA if never), distance to the minimum
-            (surfaces with a known one), held-out accuracy (networks) and stopped (where a run ended early).
+            (surfaces with a known one), held-out accuracy (networks) and stopped (where a run ended
+            early).
         """
         import pandas as pd
 
@@ -312,7 +313,6 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
         trace.name = name
         comparison.traces[name] = trace
         counts: list[int] = []
-        walk = _with_closure if getattr(optimizer, "needs_closure", False) else _one_by_one
         try:
             for step, last in walk(optimizer, run, comparison.steps, counts):
                 if not math.isfinite(last):
@@ -343,51 +343,6 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
             except Exception:  # noqa: BLE001 - a model that raised in the race may raise again
                 comparison.accuracy[name] = math.nan
     return goes_on
-
-
-def _one_by_one(
-    optimizer: Optimizer, run: Any, steps: int, counts: list[int]
-) -> Iterator[tuple[int, Any]]:
-    """Make an update of each gradient, and give the loss before it."""
-    for step in range(steps):
-        last = run.backward(step)
-        yield step, last
-        optimizer.step()
-        counts.append(step + 1)
-
-
-class _SpentError(Exception):
-    """All evaluations that a run may make have been made."""
-
-
-def _with_closure(
-    optimizer: Any, run: Any, steps: int, counts: list[int]
-) -> Iterator[tuple[int, Any]]:
-    """Let the optimizer evaluate as often as it wants, until all evaluations are spent.
-
-    All evaluations of one step see the same batch.
-    """
-    evaluated = taken = 0
-
-    def closure() -> Any:
-        nonlocal evaluated
-        if evaluated == steps:
-            raise _SpentError
-        evaluated += 1
-        return run.backward(taken)
-
-    def count(who: Any, updates: Any) -> None:
-        if who is optimizer:
-            counts.append(evaluated)
-
-    with events.step_taken.subscribed(count), suppress(_SpentError):
-        while evaluated < steps:
-            before = len(counts)
-            last = optimizer.step(closure)
-            yield len(counts), last
-            taken += 1
-            if len(counts) == before and not getattr(run, "_noise", None):
-                return  # it has arrived
 
 
 def _line_of(error: BaseException) -> str:
