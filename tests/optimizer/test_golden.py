@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import optlab as ol
 from tests.golden import ARRAYS, DESCRIPTION, Replay
 
 NOT_YET = ("lookahead", "model_average", "ema")
