@@ -113,6 +113,8 @@ def run_ensemble(
     first = optimizers[0]
     if type(first).kind != "elementwise":
         raise NotOnePassError(f"{type(first).__name__} needs each parameter by itself")
+    if first.draws or any(callable(value) for value in first.settings.values()):
+        raise NotOnePassError(f"{type(first).__name__} asks for each parameter by itself")
     members, dimension = starts.shape
     run = EnsembleRun(members, steps, dimension)
     settings = _Settings(optimizers)

@@ -87,6 +87,13 @@ def test_rates_and_settings_of_every_rule(name: str) -> None:
             np.testing.assert_array_equal(sweep.point[place][: n + 1], path)
 
 
+def test_a_rate_that_depends_on_the_parameter_is_asked_for() -> None:
+    ratio = lambda p: 0.5  # noqa: E731
+    sweep = ol.sweep("rosenbrock", ol.optimizer.AdamW, {"lr_ratio": [ratio]}, steps=10)
+    race = ol.compare("rosenbrock", {"run": ol.optimizer.AdamW(lr_ratio=ratio)}, steps=10)
+    np.testing.assert_array_equal(sweep.loss[0, :-1], race["run"].loss)
+
+
 @pytest.mark.parametrize("cls", OPTIMIZERS)
 @pytest.mark.parametrize("problem", SURFACES)
 def test_a_ladder_of_rates(problem: str, cls: Any) -> None:

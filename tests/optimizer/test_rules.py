@@ -392,3 +392,36 @@ def test_a_resumed_run_goes_on_to_the_bit(name, cut, tmp_path):
     run(resumed, others, range(cut, 8))
     for p, q in zip(ps, others, strict=True):
         np.testing.assert_array_equal(p.numpy(), q.numpy())
+
+
+# Row-sparse gradients -----------------------------------------------------------------------------
+
+
+def looked_up(optimizer, table, sparse, steps=5):
+    rng = np.random.default_rng(3)
+    for _ in range(steps):
+        rows, factors = rng.integers(0, 5, 4), rng.standard_normal((4, 3))
+        found = ol.nn.functional.embedding(ol.to_tensor(rows), table, sparse=sparse)
+        (found * factors).sum().backward()
+        optimizer.step()
+        optimizer.clear_grad(set_to_zero=False)
+    return table.numpy()
+
+
+@pytest.mark.parametrize("name", list(EACH))
+def test_a_row_sparse_gradient_gives_what_the_whole_one_gives(name):
+    p, q = ol.Parameter(random(6, 3)), ol.Parameter(random(6, 3))
+    one = looked_up(EACH[name](parameters=[p]), p, sparse=True)
+    other = looked_up(EACH[name](parameters=[q]), q, sparse=False)
+    np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-15)
+
+
+def test_lazy_adamw_leaves_rows_without_a_gradient_as_they_are():
+    p = ol.Parameter(random(6, 3), name="p")
+    optimizer = O.AdamW(0.1, weight_decay=0.5, lazy_mode=True, parameters=[p])
+    moved_to = looked_up(optimizer, p, sparse=True)
+    np.testing.assert_array_equal(moved_to[5], random(6, 3)[5])  # never looked up: no decay either
+    assert not np.any(moved_to[:5] == random(6, 3)[:5])
+    moments = optimizer.state_dict()["p.moment1"].numpy()
+    assert np.all(moments[5] == 0)
+    assert np.all(moments[:5] != 0)
