@@ -16,10 +16,12 @@ import numpy as np
 from optlab.autograd import anomaly, writes
 from optlab.autograd.constants import Watched
 from optlab.autograd.extras import extras
+from optlab.autograd.halves import for_rule, halves, rounded
 from optlab.autograd.hooks import run_hooks
 from optlab.autograd.mode import grad_mode, recording
 from optlab.backend import events
 from optlab.backend.arrays import zeros_beside
+from optlab.backend.dtypes import is_floating, is_half
 from optlab.backend.ensemble import EnsembleArray, EnsembleError
 
 if TYPE_CHECKING:
@@ -107,7 +109,7 @@ class Leaf:
 
 def leaf_for(data: Any) -> Leaf:
     """Give a fresh end of the tape for `data`, which must be of a real floating type."""
-    if data.dtype.kind != "f":
+    if not is_floating(data.dtype):
         raise TypeError(
             f"only floating numbers have gradients; this Tensor is of dtype {data.dtype}. "
             "Give it dtype='float32' or 'float64'."
@@ -315,6 +317,8 @@ def backpropagate(
     node, g = root, seed
     if create_graph:  # else the rules see arrays, of which nothing can be recorded
         was_on, recording.on = recording.on, True
+        policy, halves.policy = halves.policy, None
+    quiet: Any = None  # set from where 16 bits are met: there infinities are no news
     try:
         while node.order:
             if node.hooks:
@@ -331,6 +335,11 @@ def backpropagate(
             if create_graph:
                 saved = node.tied(saved)
             edges, recipe, static = node.edges, node.recipe, node.static
+            if extras.on and halves.on:
+                if quiet is None and is_half(node.dtype):
+                    quiet = np.errstate(over="ignore", invalid="ignore")
+                    quiet.__enter__()
+                g, saved = for_rule(g, saved)
             if recipe.joint is not None:
                 g = recipe.joint(g, saved, static)
             for position, run in recipe.pullbacks:
@@ -345,7 +354,7 @@ def backpropagate(
                 if part.shape != edge.shape:
                     part = unbroadcast(part, edge.shape)
                 if part.dtype is not edge.dtype and part.dtype != edge.dtype:
-                    part = part.astype(edge.dtype)
+                    part = rounded(part, edge.dtype) if halves.on else part.astype(edge.dtype)
                 if edge in pending:
                     pending[edge] = pending[edge] + part
                 else:
@@ -378,7 +387,9 @@ def backpropagate(
                     leaf.grad = leaf.grad + g
     finally:
         if create_graph:
-            recording.on = was_on
+            recording.on, halves.policy = was_on, policy
+        if quiet is not None:
+            quiet.__exit__(None, None, None)
     if useful is None and events.backward_finished.listeners:
         events.backward_finished.publish(value, list(pending))
     return [found.get(target) for target in targets] if targets is not None else []

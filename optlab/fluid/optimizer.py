@@ -218,21 +218,17 @@ class LambOptimizer(Fluid, modern.Lamb):
     array([2.646, 3.646], dtype=float32)
     """
 
-    def adapts(self, h: Any) -> bool:
-        """Say that the ratio of norms is used."""
-        return True
-
-    def scalars(self, t: int, h: Any) -> dict[str, float]:
-        """Give no corrections."""
-        return {"moment": 1.0, "root": 1.0}
+    def scalars(self, t: int, h: Any) -> dict[str, Any]:
+        """Give no corrections, and say that norms are used."""
+        return {"moment": 1.0, "root": 1.0, "adapts": True}
 
 
 class LarsMomentumOptimizer(Fluid, modern.LarsMomentum):
     """`optlab.optimizer.LarsMomentum` as 1.8.5 has it: the share of the norm also without decay."""
 
-    def adapts(self, h: Any) -> bool:
+    def scalars(self, t: int, h: Any) -> dict[str, Any]:
         """Say that the share of the norm is used."""
-        return True
+        return {"adapts": True}
 
 
 class DpsgdOptimizer(Fluid, modern.Dpsgd):

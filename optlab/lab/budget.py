@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from optlab.backend import events
+from optlab.optimizer import lr
 
 
 class _SpentError(Exception):
@@ -40,6 +41,7 @@ def _one_by_one(
         yield step, last
         optimizer.step()
         counts.append(step + 1)
+        _advance(optimizer, last)
 
 
 def _with_closure(
@@ -67,6 +69,16 @@ def _with_closure(
             before = len(counts)
             last = optimizer.step(closure)
             yield len(counts), last
+            _advance(optimizer, last)
             taken += 1
             if len(counts) == before and not getattr(run, "_noise", None):
                 return  # it has arrived
+
+
+def _advance(optimizer: Any, loss: float) -> None:
+    """Take the schedule of an optimizer one step further, as a training loop does."""
+    schedule = optimizer.schedule
+    if isinstance(schedule, lr.ReduceOnPlateau):
+        schedule.step(loss)
+    elif schedule is not None:
+        schedule.step()

@@ -119,7 +119,7 @@ class Comparison:
         rows: dict[str, dict[str, Any]] = {}
         for name, trace in self.traces.items():
             row = rows[name] = {
-                "learning rate": trace.settings["learning_rate"],
+                "learning rate": trace.settings.get("schedule", trace.settings["learning_rate"]),
                 "final loss": self.final_loss[name],
                 "best loss": self._best(name),
                 "steps to tolerance": self._arrival(name, tolerance),

@@ -115,6 +115,8 @@ def run_ensemble(
         raise NotOnePassError(f"{type(first).__name__} needs each parameter by itself")
     if first.draws or any(callable(value) for value in first.settings.values()):
         raise NotOnePassError(f"{type(first).__name__} asks for each parameter by itself")
+    if any(optimizer.schedule is not None for optimizer in optimizers):
+        raise NotOnePassError("a schedule changes the rate from step to step")
     members, dimension = starts.shape
     run = EnsembleRun(members, steps, dimension)
     settings = _Settings(optimizers)

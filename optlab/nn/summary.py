@@ -15,6 +15,7 @@ from optlab.autograd.creation import ones
 from optlab.autograd.mode import enable_grad
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend import events
+from optlab.backend.dtypes import is_floating
 from optlab.backend.random import scope
 from optlab.nn.parameter import Parameter
 from optlab.nn.structure import members
@@ -262,5 +263,5 @@ def _unchanged_buffers(layer: Any) -> Iterator[None]:
     finally:
         for part, name, buffer, values in before:
             setattr(part, name, buffer)
-            if not np.array_equal(raw(buffer), values, equal_nan=values.dtype.kind == "f"):
+            if not np.array_equal(raw(buffer), values, equal_nan=is_floating(values.dtype)):
                 in_place.overwrite(buffer, values, "summary()")

@@ -214,7 +214,7 @@ class Arena:
             else:
                 g = given.get(id(p))
             if g is not None and (
-                g.shape != p.data.shape or g.dtype is not p.data.dtype or given is not None
+                given is not None or g.shape != p.data.shape or g.dtype is not p.data.dtype
             ):
                 _check(p, g)
             found.append(g)

@@ -66,19 +66,19 @@ class Ftrl(Optimizer):
         if h.lr_power > 0:
             raise ValueError(f"lr_power must be at most 0, such as -0.5; got {h.lr_power!r}.")
 
-    def scalars(self, t: int, h: Any) -> dict[str, float]:
-        """Refuse a rate of 0, by which the rule divides."""
+    def scalars(self, t: int, h: Any) -> dict[str, Any]:
+        """Refuse a rate of 0, by which the rule divides; say if the power is a root."""
         if not h.learning_rate > 0:
             raise ValueError(
                 "Ftrl divides by its rate, which is 0 for a parameter in this step; use a small "
                 "rate, such as 1e-8, or take the parameter out."
             )
-        return {}
+        return {"by_root": h.lr_power == -0.5}
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
         """Add to both sums, and solve for the point."""
         squared = s.squared + g * g
-        if h.lr_power == -0.5:
+        if c.by_root:
             before, after = np.sqrt(s.squared), np.sqrt(squared)
         else:
             before, after = s.squared**-h.lr_power, squared**-h.lr_power

@@ -81,13 +81,13 @@ class Lamb(Optimizer):
         excluded = h.exclude_from_weight_decay_fn
         return {"lamb_weight_decay": 0.0} if excluded is not None and excluded(parameter) else {}
 
-    def adapts(self, h: Any) -> bool:
-        """Say whether the ratio of norms is used."""
-        return bool(h.lamb_weight_decay or h.always_adapt)
-
-    def scalars(self, t: int, h: Any) -> dict[str, float]:
-        """Give the two corrections for moments that start at zero."""
-        return {"moment": 1 / (1 - h.beta1**t), "root": 1 / math.sqrt(1 - h.beta2**t)}
+    def scalars(self, t: int, h: Any) -> dict[str, Any]:
+        """Give the two corrections for moments that start at zero, and say if norms are used."""
+        return {
+            "moment": 1 / (1 - h.beta1**t),
+            "root": 1 / math.sqrt(1 - h.beta2**t),
+            "adapts": bool(h.lamb_weight_decay or h.always_adapt),
+        }
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
         """Smooth the gradient and its square, and measure the step by the parameter."""
@@ -96,7 +96,7 @@ class Lamb(Optimizer):
         root = np.sqrt(moment2) * c.root
         direction = c.moment * moment1 / (root + h.epsilon) + h.lamb_weight_decay * p
         slots = {"moment1": moment1, "moment2": moment2}
-        if not self.adapts(h):
+        if not c.adapts:
             step = h.learning_rate * direction
             return p - step, slots, {"root": root, "update": -step}
         ratio = quotient_or_one(norm(p), norm(direction))

@@ -96,14 +96,14 @@ class LarsMomentum(Optimizer):
         excluded = any(part in name for part in h.exclude_from_weight_decay or ())
         return {"lars_weight_decay": 0.0} if excluded else {}
 
-    def adapts(self, h: Any) -> bool:
+    def scalars(self, t: int, h: Any) -> dict[str, Any]:
         """Say whether the share of the norm is used."""
-        return bool(h.lars_weight_decay > 0)
+        return {"adapts": h.lars_weight_decay > 0}
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
         """Measure the step by the parameter, and gather it into the velocity."""
         g = h.rescale_grad * g
-        share = self._share(p, g, h) if self.adapts(h) else 1.0
+        share = self._share(p, g, h) if c.adapts else 1.0
         decayed = g + h.lars_weight_decay * p
         velocity = h.momentum * s.velocity + h.learning_rate * share * decayed
         return p - velocity, {"velocity": velocity}, {"share": share, "update": -velocity}

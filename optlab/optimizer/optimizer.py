@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from optlab.autograd.tensor import Tensor
 from optlab.backend.random import Key, next_key
+from optlab.optimizer.formula import FormulaOfDocstring
 from optlab.optimizer.groups import Group, check_not_empty, make_groups
 from optlab.optimizer.interface import Interface
 from optlab.optimizer.regularizer import as_regularizer
@@ -98,6 +99,9 @@ class Optimizer(Interface, Stateful):
     by_rows: ClassVar[bool] = False
     draws: ClassVar[bool] = False
     ranges: ClassVar[dict[str, tuple[float, float]]] = {}
+
+    #: The update as mathematics, from the docstring; a notebook renders it.
+    formula = FormulaOfDocstring()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -233,3 +237,8 @@ class Optimizer(Interface, Stateful):
         """
         self._require_parameters()
         take_step(self)
+
+    def _repr_html_(self) -> str:
+        from optlab.optimizer.pages import optimizer_page
+
+        return optimizer_page(self)

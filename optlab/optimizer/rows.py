@@ -55,7 +55,7 @@ def rows_updated(
         t = arena.t[place] + 1
         if isinstance(p, Parameter):
             multiplier *= p.learning_rate
-        h.learning_rate = float(rate * multiplier)
+        h.learning_rate = rate * multiplier
         c = Scalars(**scalars_of(optimizer, t, h, (arena, place)))
         span = slice(arena.bounds[place], arena.bounds[place + 1])
         rows = {

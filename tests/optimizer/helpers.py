@@ -42,7 +42,7 @@ EACH = {
     "RAdam": lambda **common: ol.optimizer.RAdam(0.05, beta2=0.9, **common),
     "Rprop": lambda **common: ol.optimizer.Rprop(0.1, **common),
     "Ftrl": lambda **common: ol.optimizer.Ftrl(0.5, l1=0.01, l2=0.02, **common),
-    "Ftrl of another power": lambda **common: ol.optimizer.Ftrl(3.0, lr_power=-0.75, **common),
+    "Ftrl of another power": lambda **common: ol.optimizer.Ftrl(0.5, lr_power=-0.25, **common),
     "ASGD": lambda **common: ol.optimizer.ASGD(0.1, batch_num=3, **common),
     "Lion": lambda **common: ol.optimizer.Lion(0.05, **_without_decay(common)),
     "Lamb": lambda **common: ol.optimizer.Lamb(0.02, **common),

@@ -7,6 +7,7 @@ import pytest
 
 import optlab as ol
 from optlab.optimizer import norms
+from optlab.plan import sizes
 from tests import guarded
 from tests.optimizer.helpers import random
 
@@ -28,15 +29,15 @@ def test_squares_that_do_not_fit_the_dtype_are_no_matter():
 
 
 def test_who_adds_up_block_after_block_gets_the_same_bits():
-    x = random(3 * norms.BLOCK + 17, dtype="float32")
+    x = random(3 * sizes.BLOCK + 17, dtype="float32")
     total = np.float64(0)
-    for start in range(0, x.size, norms.BLOCK):
-        total = total + norms.sum_of_squares(x[start : start + norms.BLOCK])
+    for start in range(0, x.size, sizes.BLOCK):
+        total = total + norms.sum_of_squares(x[start : start + sizes.BLOCK])
     assert np.sqrt(total).astype("float32") == norms.norm(x)
 
 
 def test_members_of_an_ensemble_have_norms_of_their_own():
-    rows = random(4, norms.BLOCK + 3, dtype="float32")
+    rows = random(4, sizes.BLOCK + 3, dtype="float32")
     found = ol.vmap(lambda x: x * norms.norm(x.data))(ol.to_tensor(rows)).numpy()
     for row, product in zip(rows, found, strict=True):
         np.testing.assert_array_equal(product, row * norms.norm(row))

@@ -14,6 +14,7 @@ from optlab.autograd.sparse import TAKE_ROWS
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import constants_beside, copied
 from optlab.backend.callers import stack_level_outside
+from optlab.backend.dtypes import is_floating
 from optlab.backend.ensemble import members_of
 from optlab.nn.functional.shared import no_name
 
@@ -47,7 +48,7 @@ def _meeting(x: Any, weight: Any) -> Any:
         x = Tensor(copied(x))  # the caller may go on writing to his array
     if x.dtype != weight.dtype:
         pair = (x.dtype, weight.dtype)
-        narrows = x.dtype.kind == "f" and x.dtype.itemsize > weight.dtype.itemsize
+        narrows = is_floating(x.dtype) and x.dtype.itemsize > weight.dtype.itemsize
         if narrows and pair not in _cast_noted:
             _cast_noted.add(pair)
             warnings.warn(

@@ -11,6 +11,7 @@ from optlab.autograd.operation import rule
 from optlab.autograd.rules import random, reductions
 from optlab.autograd.tensor import Tensor, apply_several, raw
 from optlab.backend.arrays import as_float, constants_beside
+from optlab.backend.dtypes import is_floating
 from optlab.backend.random import next_key
 from optlab.nn.functional.shared import inner, no_name, scores, total
 
@@ -156,7 +157,7 @@ def as_mask(mask: Any, beside: Any) -> Any:
         return raw(mask) != 0
     if mask.dtype.kind == "b":
         return raw(mask)
-    if mask.dtype.kind != "f":
+    if not is_floating(mask.dtype):
         raise TypeError(f"a mask holds truth values or numbers; got dtype {mask.dtype}.")
     return mask if mask.dtype == beside.dtype else mask.astype(beside.dtype)
 

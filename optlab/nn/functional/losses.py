@@ -15,6 +15,7 @@ from optlab.autograd.rules.guarded import PRODUCT, product
 from optlab.autograd.rules.indexing import getitem
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import constants_beside, copied
+from optlab.backend.dtypes import widened
 from optlab.nn.functional.activations import LOG_SOFTMAX
 from optlab.nn.functional.labels import NO_CLASS, all_classes, checked_labels, checked_weight
 from optlab.nn.functional.shared import check_reduction, no_name, reduced, same_shape, scores
@@ -103,7 +104,8 @@ def cross_entropy(
     use_softmax : bool
         False: `input` holds probabilities already.
     label_smoothing : float
-        Replace each label q by (1 - s) q + s / C.
+        Replace each label q by (1 - s) q + s / C. Labels of the shape of `input` are then taken as
+        soft ones, without `soft_label` too.
 
     Returns
     -------
@@ -141,7 +143,8 @@ def cross_entropy(
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"label_smoothing lies from 0 to 1; got {label_smoothing!r}.")
     at = _class_axis(axis, input, "cross_entropy")
-    if soft_label:
+    # As Paddle has it: smoothed labels that have a probability for every class are soft ones.
+    if soft_label or (label_smoothing and np.shape(raw(label)) == input.shape):
         return _soft(
             input, label, weight, ignore_index, reduction, at, use_softmax, label_smoothing
         )
@@ -240,7 +243,7 @@ def _counts(labels: Any, weight: Any, ignore_index: int, smoothing: float, x: An
     """Give the labels, with 0 for those ignored, and what each row counts."""
     present = labels != ignore_index
     labels = np.where(present, labels, 0)
-    counts = present.astype(x.dtype)
+    counts = present.astype(widened(x.dtype))  # a count beyond 2048 needs more than 16 bits
     if weight is not None:
         weights = checked_weight(weight, x.shape[-1], x.data)
         of_rows = getitem(weights, labels)
@@ -265,12 +268,13 @@ def _of_probabilities(
     if smoothing:
         return _weighted(np.log(rows), labels, shape, weight, ignore_index, reduction, smoothing)
     labels, counts = _counts(labels, weight, ignore_index, 0.0, rows)
-    picked = rows[np.arange(len(labels)), labels]
+    picked = rows[np.arange(len(labels)), labels].astype(counts.dtype, copy=False)
     losses: Tensor = -counts * np.log(np.where(counts == 0, 1.0, picked))
+    losses = losses.reshape(shape) if reduction == "none" else np.sum(losses)
     if reduction == "mean":
         total = np.add.reduce(counts)
-        return np.sum(losses) / (total + (total == 0))  # type: ignore[no-any-return]
-    return np.sum(losses) if reduction == "sum" else losses.reshape(shape)
+        losses = losses / (total + (total == 0))
+    return losses.astype(rows.dtype, copy=False)
 
 
 def _soft(

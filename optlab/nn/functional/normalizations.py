@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.halves import halves
 from optlab.autograd.mode import no_grad
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.elementwise import ADD, MULTIPLY
@@ -118,10 +119,13 @@ def scaled(x: Any, weight: Any, bias: Any, shape: tuple[int, ...]) -> Tensor:
     return apply(SCALE_SHIFT, (x, weight, bias))
 
 
-def ready(x: Any, weight: Any, bias: Any) -> tuple[Any, Any, Any, Any]:
+def ready(
+    x: Any, weight: Any, bias: Any, operation: str = "standardize"
+) -> tuple[Any, Any, Any, Any]:
     """Give what is normalised in the dtype of the weights, and in which dtype to give it back.
 
-    Numbers of 16 bits are normalised with 32: their squares would overflow.
+    Numbers of 16 bits are normalised with 32: their squares would overflow. They are given back
+    with 16, unless `auto_cast` has the normalisation on its black list.
     """
     x = scores(x)
     weight = None if weight is None else scores(weight)
@@ -137,6 +141,8 @@ def ready(x: Any, weight: Any, bias: Any) -> tuple[Any, Any, Any, Any]:
         given = x.dtype
     if x.dtype.itemsize < 4:
         x = x.astype(np.float32)
+        if halves.policy is not None and halves.policy.goal(operation) == np.float32:
+            given = x.dtype
     return x, weight, bias, given
 
 
@@ -344,7 +350,7 @@ def rms_norm(
     Tensor([[ 1.,  1., -1.]], dtype=float32)
     """
     no_name(name)
-    x, weight, _, given = ready(input, weight, None)
+    x, weight, _, given = ready(input, weight, None, "rescale")
     shape, axes = _last_axes("rms_norm", x, normalized_shape, weight=weight)
     static = {"axes": axes, "epsilon": float(eps)}
     return cast_back(scaled(apply_several(RESCALE, (x,), static)[0], weight, None, shape), given)

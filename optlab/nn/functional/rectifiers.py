@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.halves import rounded
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.guarded import kept
 from optlab.autograd.tensor import Tensor, apply
+from optlab.backend.dtypes import is_half
 from optlab.nn.functional.shared import MANY, bounded, channel_axis, no_name, scores
 
 
@@ -82,7 +84,11 @@ def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: None = None) -> 
     no_name(name)
     if min > max:
         raise ValueError(f"hardtanh: min must not exceed max; got min={min!r} and max={max!r}.")
-    return apply(CUT, (scores(x),), {"low": float(min), "high": float(max)})
+    x = scores(x)
+    low, high = float(min), float(max)
+    if is_half(x.dtype):  # the rule asks what stands at a bound, which is rounded as the rest is
+        low, high = (float(rounded(np.float32(bound), x.dtype)) for bound in (low, high))
+    return apply(CUT, (x,), {"low": low, "high": high})
 
 
 def _hard_sigmoid(x: Any, slope: float, offset: float) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from optlab.autograd.creation import DEFAULT_DTYPE
 from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import as_array
+from optlab.backend.dtypes import is_floating
 
 #: From this size on, `clip` is quicker than NumPy's maximum with a number.
 MANY = 10_000
@@ -20,7 +21,7 @@ REDUCTIONS = ("mean", "sum", "none")
 def scores(x: Any) -> Tensor:
     """Give scores as a Tensor of floating numbers."""
     scores: Tensor = x if isinstance(x, Tensor) else Tensor(as_array(x))
-    return scores if scores.dtype.kind == "f" else scores.astype(DEFAULT_DTYPE)
+    return scores if is_floating(scores.dtype) else scores.astype(DEFAULT_DTYPE)
 
 
 def bounded(x: Any, low: float, high: float) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 
 from optlab.backend import display
 from optlab.backend.arrays import as_float
+from optlab.optimizer.formula import FormulaOfDocstring
 from optlab.optimizer.lr import arguments
-from optlab.optimizer.lr.formula import FormulaOfDocstring
 
 
 class LRScheduler:
