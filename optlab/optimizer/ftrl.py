@@ -84,8 +84,7 @@ class Ftrl(Optimizer):
             before, after = s.squared**-h.lr_power, squared**-h.lr_power
         linear = s.linear + g - (after - before) / h.learning_rate * p
         strength = after / h.learning_rate + 2 * h.l2
-        alive = np.abs(linear) > h.l1
-        pull = h.l1 * np.sign(linear) - linear
-        # Where nothing is alive the strength may be 0.
-        new = np.where(alive, pull / np.where(alive, strength, 1.0), 0.0)
+        # l1 sign(z) - z where |z| > l1, else 0; there the strength may be 0, too.
+        pull = np.clip(linear, -h.l1, h.l1) - linear
+        new = pull / np.maximum(strength, float(np.finfo(p.dtype).tiny))
         return new, {"squared": squared, "linear": linear}, {"update": new - p}
