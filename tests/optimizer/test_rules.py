@@ -425,3 +425,23 @@ def test_lazy_adamw_leaves_rows_without_a_gradient_as_they_are():
     moments = optimizer.state_dict()["p.moment1"].numpy()
     assert np.all(moments[5] == 0)
     assert np.all(moments[:5] != 0)
+
+
+ALL = [
+    getattr(room, name)
+    for room in (O, ol.fluid.optimizer)
+    for name in room.__all__
+    if isinstance(getattr(room, name), type)
+    and issubclass(getattr(room, name), O.Optimizer)
+    and name != "Optimizer"
+]
+
+
+@pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
+def test_every_class_has_a_formula_and_shows_it(cls):
+    assert r"\leftarrow" in cls.formula
+    assert cls.formula.count("{") == cls.formula.count("}")
+    needed = {"momentum": 0.5} if issubclass(cls, (O.LarsMomentum, O.Momentum)) else {}
+    page = cls(0.1, **needed)._repr_html_()
+    assert cls.__name__ in page
+    assert str(cls.formula) in page
