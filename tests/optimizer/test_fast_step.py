@@ -91,9 +91,7 @@ def counted(monkeypatch):
     return calls
 
 
-ELEMENTWISE = [
-    name for name, make in EACH.items() if make().kind != "matrix" and not make().draws
-]
+ELEMENTWISE = [name for name, make in EACH.items() if make().kind != "matrix" and not make().draws]
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
