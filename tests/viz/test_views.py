@@ -273,7 +273,7 @@ def test_losses_stand_over_the_gradients_that_were_evaluated_for_them():
         "SGD": ol.optimizer.SGD(1e-4),
     }
     race = ol.compare("rosenbrock", templates, steps=60)
-    curves = {curve.name: curve for curve in loss_view(race, *SIZE).curves}
+    curves = {curve.name: curve for curve in loss_view(race, *SIZE).series}
     ends = race.evaluations["search"]
     assert len(ends) < ends[-1]
     assert curves["search"].x[-1] == ends[-1]
