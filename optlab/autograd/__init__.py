@@ -47,6 +47,7 @@ file                       what it holds
 ``drawing.py``             `rand`, `randn`, `normal` and others that make Tensors
 **the tape as data**
 ``walk.py``                nodes and the walk back, one node at a time; ``read_tape.py`` reads them
+``kept_memory.py``         what operations keep for backward, and how its bytes are counted
 =========================  =========================================================================
 """
 

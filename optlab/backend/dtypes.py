@@ -130,4 +130,5 @@ def finfo(dtype: Any) -> Any:
         return np.finfo(dtype)
     import ml_dtypes
 
-    return ml_dtypes.finfo(dtype)
+    of_extended: Any = ml_dtypes.finfo
+    return of_extended(dtype)

@@ -18,7 +18,14 @@ from optlab.backend.arrays import constants_beside, copied
 from optlab.backend.dtypes import widened
 from optlab.nn.functional.activations import LOG_SOFTMAX
 from optlab.nn.functional.labels import NO_CLASS, all_classes, checked_labels, checked_weight
-from optlab.nn.functional.shared import check_reduction, no_name, reduced, same_shape, scores
+from optlab.nn.functional.shared import (
+    check_reduction,
+    given_with,
+    no_name,
+    reduced,
+    same_shape,
+    scores,
+)
 
 
 def _picked(x: Any, labels: Any, scale: float) -> Any:
@@ -148,7 +155,7 @@ def cross_entropy(
         return _soft(
             input, label, weight, ignore_index, reduction, at, use_softmax, label_smoothing
         )
-    labels, shape, skips = checked_labels(raw(label), input.data, at, ignore_index, "cross_entropy")
+    labels, shape, skips = checked_labels(label, input.data, at, ignore_index, "cross_entropy")
     if not use_softmax:
         return _of_probabilities(
             input, labels, shape, weight, ignore_index, reduction, at, label_smoothing
@@ -204,7 +211,7 @@ def nll_loss(
     check_reduction(reduction)
     if input.ndim < 2:
         raise ValueError(f"nll_loss takes input of shape [N, C, ...]; got shape {input.shape}.")
-    labels, shape, skips = checked_labels(raw(label), input.data, 1, ignore_index, "nll_loss")
+    labels, shape, skips = checked_labels(label, input.data, 1, ignore_index, "nll_loss")
     rows = _in_rows(input, 1)
     if weight is None and not skips:
         return _plain(rows, labels, shape, reduction)
@@ -293,7 +300,9 @@ def _soft(
             "cross_entropy: ignore_index names a class to ignore, but soft labels are "
             f"probabilities of all classes; got ignore_index={ignore_index!r}."
         )
-    q = label if isinstance(label, Tensor) else Tensor(copied(label))
+    q = label
+    if not isinstance(label, Tensor):
+        q = Tensor(copied(given_with(input.data, label, "label")))
     same_shape("cross_entropy with soft_label=True", input=input, label=q)
     q = q if q.dtype == input.dtype else q.astype(input.dtype)
     if smoothing:
