@@ -341,3 +341,13 @@ def test_the_best_rate_is_one_of_the_ladder_and_an_unknown_minimum_is_named_so()
     model = explorer.model
     assert model.runs["Adam"].rates[model.best["Adam"]] != 0.3
     assert "lowest loss seen" in explorer.summary()
+
+
+def test_a_setting_that_is_a_function_stays_with_its_template():
+    template = ol.optimizer.AdamW(0.1, weight_decay=0.5, lr_ratio=lambda p: 0.25)
+    explorer = ol.explore("beale", {"run": template}, steps=5)
+    assert "lr_ratio" not in explorer.to_json()
+    race = ol.compare("beale", {"run": template}, steps=5)["run"]
+    model = explorer.model
+    rate = model.runs["run"].rates.index(0.1)
+    np.testing.assert_array_equal(model.runs["run"].point[rate], race.parameters["point"])

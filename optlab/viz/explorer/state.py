@@ -217,7 +217,11 @@ def template_of(entry: Entry, own: dict[str, Optimizer]) -> Optimizer:
 
 def entry_of(name: str, template: Optimizer, rate: float | None = None) -> Entry:
     """Describe a template."""
-    settings = {k: v for k, v in template.settings.items() if k != "learning_rate"}
+    settings = {
+        k: v  # functions cannot be written down: they stay with templates that were given
+        for k, v in template.settings.items()
+        if k != "learning_rate" and not callable(v)
+    }
     return Entry(name, type(template).__name__, settings, rate)
 
 
