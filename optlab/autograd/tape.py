@@ -379,7 +379,7 @@ def backpropagate(
                     or getrefcount(g) != _ALONE
                     or g.base is not None
                     or not g.flags.writeable
-                    or extras.on
+                    or extras.on > halves.on
                     or not all(x.__class__ is _array for x in saved)
                 ):
                     g = recipe.joint(g, saved, static)
