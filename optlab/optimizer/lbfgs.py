@@ -9,9 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from optlab.autograd.mode import enable_grad
-from optlab.autograd.tensor import Tensor, raw
+from optlab.autograd.tensor import raw
 from optlab.backend import events
-from optlab.backend.arrays import as_float, copied, frozen, placed_beside
+from optlab.backend.arrays import as_float, frozen
 from optlab.optimizer.history import History, dot, largest
 from optlab.optimizer.line_search import Trial, strong_wolfe
 from optlab.optimizer.optimizer import Optimizer
@@ -225,21 +225,7 @@ class LBFGS(Optimizer):
 
     def extra_state(self) -> dict[str, Any]:
         """Give the history, its arrays cut into those of the parameters, by name."""
-        known = self.history
-        lists: dict[str, list[Any]] = {"steps": known.steps, "changes": known.changes}
-        lists |= {"last": [known.direction, known.gradient] if known.iterations else []}
-        state: dict[str, Any] = {
-            "iterations": known.iterations,
-            "evaluations": known.evaluations,
-            "alpha": float(known.alpha),
-            "scale": float(known.scale),
-        }
-        for label, arrays in lists.items():
-            state[label] = {
-                name: [Tensor(copied(array[a:b])) for array in arrays]
-                for name, a, b in self._spans()
-            }
-        return state
+        return self.history.written(list(self._spans()))
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
         """Take in a history that `extra_state` gave.
@@ -250,35 +236,12 @@ class LBFGS(Optimizer):
             If it is not one of these parameters. Nothing has changed then.
         """
         try:
-            known = History(
-                iterations=int(state["iterations"]),
-                evaluations=int(state["evaluations"]),
-                alpha=float(state["alpha"]),
-                scale=float(state["scale"]),
-                steps=self._joined(state["steps"]),
-                changes=self._joined(state["changes"]),
-            )
-            last = self._joined(state["last"])
-            if known.iterations:
-                known.direction, known.gradient = last
+            self.history = History.read(state, list(self._spans()), self._point())
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"the state has no history of LBFGS for these parameters: {error!r}. Nothing was "
                 "changed."
             ) from error
-        self.history = known
-
-    def _joined(self, parts: Mapping[str, Any]) -> list[Any]:
-        """Lay the arrays of all parameters side by side."""
-        spans, here = list(self._spans()), self._point()
-        columns = [[raw(part) for part in parts[name]] for name, _, _ in spans]
-        for (name, a, b), column in zip(spans, columns, strict=True):
-            if len(column) != len(columns[0]) or any(x.shape != (b - a,) for x in column):
-                raise ValueError(f"the arrays of {name} do not fit")
-        return [
-            placed_beside(here, np.concatenate(row), "the state")
-            for row in zip(*columns, strict=True)
-        ]
 
     def _spans(self) -> Iterator[tuple[str, int, int]]:
         """Go through all parameters: name, and from where to where they lie in a flat array."""
