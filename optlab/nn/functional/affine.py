@@ -19,7 +19,7 @@ from optlab.nn.functional.shared import no_name
 
 
 def _affine(x: Any, weight: Any, bias: Any) -> Any:
-    y = x @ weight
+    y = _times(x, weight)
     if type(y) is not type(bias):  # a bias of each member, while all share the product
         return y + bias
     y += bias
@@ -30,9 +30,16 @@ def _rows(x: Any) -> Any:
     return x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
 
 
+def _times(x: Any, matrix: Any) -> Any:
+    """Give x @ matrix by one product: NumPy makes one for each matrix of a stack."""
+    if x.ndim <= 2:
+        return x @ matrix
+    return (_rows(x) @ matrix).reshape(*x.shape[:-1], matrix.shape[-1])
+
+
 AFFINE = rule(
     _affine,
-    lambda g, weight: g @ weight.T,
+    lambda g, weight: _times(g, weight.T),
     lambda g, x: _rows(x).T @ _rows(g),
     lambda g: np.add.reduce(g, axis=tuple(range(g.ndim - 1))),
     inputs="x weight bias",
