@@ -27,6 +27,7 @@ _NUMPY_FUNCTIONS = (
 _NAMES = {
     # rooms
     "autograd": "optlab.autograd",
+    "data": "optlab.lab.data",
     "io": "optlab.io",
     "lab": "optlab.lab",
     "nn": "optlab.nn",

@@ -50,6 +50,7 @@ from optlab.backend.random import seed as seed
 from optlab.io import load as load
 from optlab.io import save as save
 from optlab.lab import compare as compare
+from optlab.lab import data as data
 from optlab.lab import problems as problems
 from optlab.lab import sweep as sweep
 from optlab.nn import ParamAttr as ParamAttr

@@ -1,9 +1,9 @@
 """Models that are too large for one line and too common to write anew each time."""
 
 from optlab.backend.faces import missing as _missing
-from optlab.lab.models.gpt import Block
+from optlab.lab.models.gpt import GPT, Block
 
-__all__ = ["Block"]
+__all__ = ["GPT", "Block"]
 
 
 def __getattr__(name: str) -> object:
