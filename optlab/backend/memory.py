@@ -18,8 +18,8 @@ _SIZE = 32 * 1024 * 1024 - 64 * 1024
 def keep_freed_memory() -> None:
     """Let memory that is freed be used again: pieces up to 32 MB, up to 64 MB in all.
 
-    Other C libraries take no notice, and where ``MALLOC_MMAP_THRESHOLD_`` or ``MALLOC_TRIM_THRESHOLD_``
-    is set in the environment, glibc does not either.
+    Other C libraries take no notice, and where the environment sets ``MALLOC_MMAP_THRESHOLD_`` or
+    ``MALLOC_TRIM_THRESHOLD_``, glibc does not either.
 
     Examples
     --------

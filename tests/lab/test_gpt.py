@@ -37,12 +37,12 @@ def test_a_text_that_is_too_long_is_refused(model):
 
 
 @pytest.mark.parametrize("count", [2, 5, 8, 9, 10, 13, 21])
-def test_bits_are_those_of_each_symbol_from_half_of_the_length_or_more(model, count):
+def test_bits_are_those_of_each_symbol_from_three_quarters_of_the_length(model, count):
     text = np.random.default_rng(0).integers(0, 11, count)
     expected = 0.0
     for i in range(1, len(text)):
-        # Pieces start at 0, 4, 8, ...; a symbol is predicted in the first that has it.
-        start = max(0, math.ceil((i - 8) / 4)) * 4
+        # Pieces start at 0, 2, 4, ...; a symbol is predicted in the first that has it.
+        start = max(0, math.ceil((i - 8) / 2)) * 2
         found = model(text[None, start:i])[0, -1].numpy().astype(float)
         expected += np.log2(np.exp(found).sum()) - found[text[i]] / math.log(2)
     assert model.bits(text) == pytest.approx(expected, rel=1e-5)

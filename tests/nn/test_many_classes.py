@@ -1,4 +1,4 @@
-"""Cross entropy of many classes, and attention to scores small and large: both ways of computing."""
+"""Cross entropy of many classes, and attention to scores small and large."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.nn.functional.losses import _BLOCK
+from optlab.nn.functional.class_losses import BLOCK
 
 cross_entropy = ol.nn.functional.cross_entropy
 attention = ol.nn.functional.scaled_dot_product_attention
@@ -24,7 +24,7 @@ def by_hand(x, labels, smoothing):
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize(("rows", "classes"), [(3, _BLOCK), (77, 1000), (20, 4000), (5000, 20)])
+@pytest.mark.parametrize(("rows", "classes"), [(3, BLOCK), (77, 1000), (20, 4000), (5000, 20)])
 def test_losses_and_gradients_of_many_numbers(rows, classes, smoothing):
     numbers = np.random.default_rng(0)
     x = (3 * numbers.standard_normal((rows, classes)) + 100).astype(np.float32)

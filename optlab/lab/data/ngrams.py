@@ -96,13 +96,13 @@ class _Level:
 
     def __init__(self, grams: np.ndarray, counts: np.ndarray, bits: int) -> None:
         self.grams, self.bits = grams, bits
-        of = [np.count_nonzero(counts == i) for i in range(5)]
+        of = [int(np.count_nonzero(counts == i)) for i in range(5)]
         share = of[1] / max(1, of[1] + 2 * of[2])
         discounts = np.zeros(4)
         for i in (1, 2, 3):
             known = of[i] and of[i + 1]
-            taken = i - (i + 1) * share * of[i + 1] / of[i] if known else 0.5
-            discounts[i] = min(max(taken, 0.05), i - 0.05)
+            discount = i - (i + 1) * share * of[i + 1] / of[i] if known else 0.5
+            discounts[i] = min(max(discount, 0.05), i - 0.05)
         taken = discounts[np.minimum(counts, 3)]
         self.left = counts - taken
         self.contexts, starts = np.unique(grams >> bits, return_index=True)
@@ -143,6 +143,4 @@ def best_order(
     3
     """
     cut = round(share * len(symbols))
-    return min(
-        orders, key=lambda n: KneserNey(symbols[:cut], n, vocabulary).bits(symbols[cut:])
-    )
+    return min(orders, key=lambda n: KneserNey(symbols[:cut], n, vocabulary).bits(symbols[cut:]))

@@ -48,7 +48,9 @@ def pydoc_topics(share: float = 0.9) -> Text:
     True
     """
     if not 0 < share < 1:
-        raise ValueError(f"share is the part of the text for training, above 0 and below 1; got {share!r}.")  # fmt: skip
+        raise ValueError(
+            f"share is the part of the text for training, above 0 and below 1; got {share!r}."
+        )
     try:
         from pydoc_data.topics import topics
     except ModuleNotFoundError as error:
@@ -104,7 +106,9 @@ def windows(
     ((2, 4), True)
     """
     if len(symbols) <= length:
-        raise ValueError(f"a text of {len(symbols)} symbols has no piece of {length} with one more.")
+        raise ValueError(
+            f"a text of {len(symbols)} symbols has no piece of {length} with one more."
+        )
     starts = Key(seed).fold("windows", step).generator().integers(len(symbols) - length, size=count)
     places = starts[:, None] + np.arange(length)
     return symbols[places], symbols[places + 1]

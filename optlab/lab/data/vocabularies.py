@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -94,7 +95,7 @@ class BytePairs(Characters):
         while len(self.symbols) < size:
             pairs: Counter[tuple[str, str]] = Counter()
             for parts, count in words:
-                for pair in zip(parts, parts[1:], strict=False):
+                for pair in pairwise(parts):
                     pairs[pair] += count
             if not pairs:
                 break
@@ -120,7 +121,7 @@ class BytePairs(Characters):
     def _parts(self, word: str) -> list[str]:
         parts = list(word)
         while len(parts) > 1:
-            known = [pair for pair in zip(parts, parts[1:], strict=False) if pair in self.ranks]
+            known = [pair for pair in pairwise(parts) if pair in self.ranks]
             if not known:
                 break
             parts = _joined(parts, min(known, key=self.ranks.__getitem__))

@@ -53,7 +53,8 @@ class Block(Layer):
         if heads < 1 or width < 1 or width % heads:
             raise ValueError(f"Block: a width of {width} cannot be divided into {heads} heads.")
         self.heads = heads
-        start, small = Normal(0.0, 0.02), Normal(0.0, 0.02 / math.sqrt(2 * depth))
+        spread = 0.02 * math.sqrt(768 / width)  # GPT-2 has a width of 768 and a spread of 0.02
+        start, small = Normal(0.0, spread), Normal(0.0, spread / math.sqrt(2 * depth))
         self.norm1 = LayerNorm(width)
         self.look = Linear(width, 3 * width, start)
         self.mix = Linear(width, width, small)
@@ -153,12 +154,13 @@ class GPT(Layer):
     def bits(self, symbols: np.ndarray, batch: int = 16) -> float:
         """Give the sum of -log2 of the probabilities of all symbols of a text but the first.
 
-        The text is read in pieces that overlap by half, so that each symbol (but those at the
-        start) is predicted from at least half of what the model can read.
+        The text is read in pieces that overlap by three quarters, so that each symbol (but those
+        at the start) is predicted from at least that much of what the model can read.
         """
-        half = max(1, self.length // 2)
+        quarter = max(1, self.length // 4)
+        known = self.length - quarter
         total = 0.0
-        starts = np.arange(0, max(1, len(symbols) - 1 - half), half)
+        starts = np.arange(0, max(1, len(symbols) - 1 - known), quarter)
         was = self.training
         self.eval()
         with no_grad():
@@ -169,7 +171,7 @@ class GPT(Layer):
                     at = pieces[:, None] + np.arange(stop)
                     log_probability = functional.log_softmax(self(symbols[at])).numpy()
                     found = np.take_along_axis(log_probability, symbols[at + 1][..., None], -1)
-                    new = np.where(pieces[:, None] == 0, 0, half) <= np.arange(stop)
+                    new = np.where(pieces[:, None] == 0, 0, known) <= np.arange(stop)
                     total -= float(np.sum(found[..., 0], where=new, dtype=np.float64))
         if was:
             self.train()

@@ -11,21 +11,14 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
-from optlab.autograd.rules import reductions
 from optlab.autograd.rules.guarded import PRODUCT, product
 from optlab.autograd.rules.indexing import getitem
 from optlab.autograd.tensor import Tensor, apply, apply_several, raw
 from optlab.backend.arrays import constants_beside, copied
 from optlab.nn.functional.activations import LOG_SOFTMAX
+from optlab.nn.functional.class_losses import BLOCK, CROSS_ENTROPY
 from optlab.nn.functional.labels import NO_CLASS, all_classes, checked_labels, checked_weight
-from optlab.nn.functional.shared import (
-    check_reduction,
-    no_name,
-    reduced,
-    same_shape,
-    scores,
-    total,
-)
+from optlab.nn.functional.shared import check_reduction, no_name, reduced, same_shape, scores
 
 
 def _picked(x: Any, labels: Any, scale: float) -> Any:
@@ -68,82 +61,6 @@ PICKED_ROWS = rule(
     ),
     inputs="x",
     static="labels factors smoothing",
-)
-
-
-#: So many numbers of a block of rows stay in the processor's cache.
-_BLOCK = 1 << 16
-
-
-def _exponentials(x: Any) -> tuple[Any, Any, Any]:
-    """Give for each row its largest number, exp of what the others are above it, and their sum."""
-    count, classes = x.shape
-    if type(x) is not np.ndarray or x.dtype.itemsize < 4 or x.size <= _BLOCK:
-        top = reductions.MAX.forward(x, axis=-1, keepdims=True)
-        powers = np.exp(x - top)
-        return top, powers, total(powers, -1)
-    top, powers = np.empty((count, 1), x.dtype), np.empty(x.shape, x.dtype)
-    sums, step = np.empty((count, 1), x.dtype), max(1, _BLOCK // classes)
-    for start in range(0, count, step):
-        rows = slice(start, start + step)
-        block = powers[rows]
-        np.maximum.reduce(x[rows], axis=-1, keepdims=True, out=top[rows])
-        np.exp(np.subtract(x[rows], top[rows], out=block), out=block)
-        sums[rows] = total(block, -1)
-    return top, powers, sums
-
-
-def _class_losses(x: Any, labels: Any, factors: Any, smoothing: float, summed: bool) -> Any:
-    """Give the losses of rows or their sum, and what backward makes the probabilities of.
-
-    A row's loss is its factor times ``(1 - s) (l - x[label]) + s (l - mean(x))``, where l is the
-    logarithm of the sum of exp(x).
-    """
-    top, powers, sums = _exponentials(x)
-    picked = getitem(x, (np.arange(len(labels)), labels))
-    if smoothing:
-        picked = (1 - smoothing) * picked + smoothing * np.mean(x, axis=-1)
-    losses = (top[:, 0] - picked) + np.log(sums[:, 0])
-    losses = losses * factors if type(factors) is float else product(factors, losses)
-    return np.add.reduce(losses) if summed else losses, powers, sums
-
-
-def _class_losses_back(
-    g: Any, y: Any, labels: Any, factors: Any, smoothing: float, summed: bool
-) -> Any:
-    _, powers, sums = y
-    by_x: Any = 0.0
-    if 0 in g:
-        classes, of_rows = powers.shape[1], g[0] * factors
-        column = of_rows[:, None] if of_rows.ndim else of_rows
-        by_x = powers * (column / sums)
-        if type(by_x) is np.ndarray and type(of_rows) is not Tensor:
-            by_x = _less_at(by_x, labels, (1 - smoothing) * of_rows)
-        else:
-            mine = labels[:, None] == all_classes(labels, classes)
-            by_x = by_x - constants_beside(by_x, mine) * ((1 - smoothing) * column)
-        if smoothing:
-            by_x = by_x - column * (smoothing / classes)
-    # The largest number of a row counts as a constant: the quotient of these two has none in it.
-    if 1 in g:
-        by_x = by_x + g[1] * powers
-    if 2 in g:
-        by_x = by_x + g[2] * powers
-    return by_x
-
-
-def _less_at(x: Any, labels: Any, numbers: Any) -> Any:
-    """Give the rows with numbers subtracted at the labels; `x` is nobody else's."""
-    x[np.arange(len(labels)), labels] -= numbers
-    return x
-
-
-CLASS_LOSSES = rule(
-    _class_losses,
-    _class_losses_back,
-    inputs="x",
-    static="labels factors smoothing summed",
-    several=True,
 )
 
 
@@ -235,6 +152,9 @@ def cross_entropy(
             input, labels, shape, weight, ignore_index, reduction, at, label_smoothing
         )
     rows = _in_rows(input, at)
+    if rows.size <= BLOCK and weight is None and not skips and not label_smoothing:
+        # As quick on few numbers, and a graph of it reads as the formula does.
+        return _plain(apply(LOG_SOFTMAX, (rows,), {"axis": -1}), labels, shape, reduction)
     factors: Any = 1.0 / len(labels) if reduction == "mean" and len(labels) else 1.0
     if weight is not None or skips:
         labels, factors = _counts(labels, weight, ignore_index, label_smoothing, rows)
@@ -244,7 +164,7 @@ def cross_entropy(
         "labels": labels, "factors": factors, "smoothing": float(label_smoothing),
         "summed": reduction != "none",
     }  # fmt: skip
-    losses = apply_several(CLASS_LOSSES, (rows,), static)[0]
+    losses = apply_several(CROSS_ENTROPY, (rows,), static)[0]
     return losses if reduction != "none" or losses.shape == shape else losses.reshape(shape)
 
 
