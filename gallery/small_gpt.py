@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import optlab as ol
 
-STEPS, BATCH, LENGTH = 5000, 16, 64
-RATE, WARM_UP, DECAY = 3e-3, 100, 0.1
+STEPS, BATCH, LENGTH = 4000, 8, 128
+RATE, WARM_UP, DECAY = 3e-3, 100, 0.7
 ORDERS = range(1, 10)
 
 
@@ -48,7 +48,7 @@ def rate(step: int, steps: int) -> float:
 
 
 def learn(steps: int = STEPS, look: int = 500) -> Result:
-    """Train, and look at the text held out every `look` steps; nothing is chosen by it."""
+    """Train, and look at the text held out every `look` steps; what counts is the last look."""
     text = ol.data.pydoc_topics()
     ngrams, order = baseline(text)
     print(f"n-grams of order {order}: {ngrams[order - 1]:.3f} bits a character", flush=True)

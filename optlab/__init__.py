@@ -17,18 +17,23 @@ __version__ = "0.1.0"
 # NumPy's functions compute on Tensors by themselves (NumPy dispatches): handed on as they are.
 _NUMPY_FUNCTIONS = (
     "abs", "broadcast_to", "clip", "concatenate", "cos", "cosh", "cumsum", "exp", "expand_dims",
-    "expm1", "flip", "hypot", "log", "log10", "log1p", "log2", "logaddexp", "matmul", "max",
-    "maximum", "mean", "min", "minimum", "moveaxis", "power", "prod", "ravel", "reshape", "roll",
-    "sign", "sin", "sinh", "sqrt", "square", "squeeze", "stack", "std", "sum", "swapaxes", "tan",
+    "expm1", "flip", "hypot", "log", "log10", "log1p", "log2", "logaddexp", "matmul",
+    "maximum", "minimum", "moveaxis", "power", "ravel", "reshape", "roll",
+    "sign", "sin", "sinh", "sqrt", "square", "squeeze", "stack", "std", "swapaxes", "tan",
     "tanh", "transpose", "var", "where",
 )  # fmt: skip
+_REDUCTIONS = ("max", "mean", "min", "prod", "sum")
+
+_DTYPES = ("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")
 
 # Name -> "module:attribute", or a module alone.
 _NAMES = {
     # rooms
     "autograd": "optlab.autograd",
     "data": "optlab.lab.data",
+    "incubate": "optlab.incubate",
     "io": "optlab.io",
+    "jit": "optlab.jit",
     "lab": "optlab.lab",
     "nn": "optlab.nn",
     "numpy": "optlab.numpy",
@@ -48,10 +53,14 @@ _NAMES = {
     "full": "optlab.autograd:full",
     "arange": "optlab.autograd:arange",
     # devices
+    "disable_static": "optlab.jit:disable_static",
+    "in_dynamic_mode": "optlab.jit:in_dynamic_mode",
     "get_device": "optlab.backend.device:get_device",
     "set_device": "optlab.backend.device:set_device",
     # random numbers
     "seed": "optlab.backend.random:seed",
+    "get_cuda_rng_state": "optlab.backend.random:get_cuda_rng_state",
+    "set_cuda_rng_state": "optlab.backend.random:set_cuda_rng_state",
     "random_scope": "optlab.backend.random:scope",
     "rand": "optlab.autograd:rand",
     "randn": "optlab.autograd:randn",
@@ -88,12 +97,14 @@ _NAMES = {
     "sweep": "optlab.lab:sweep",
     "doctor": "optlab._doctor:doctor",
     "explore": "optlab.viz.explorer:explore",
-    **{name: "numpy:" + name for name in _NUMPY_FUNCTIONS},
+    # NumPy's, with what Paddle's documents say beside it
+    **{name: "optlab.autograd.documented:" + name for name in _REDUCTIONS},
+    **{name: "numpy:" + name for name in (*_NUMPY_FUNCTIONS, *_DTYPES)},
 }
 
-# `from optlab import *` must neither change what sum, min, max, abs and numpy mean, nor need the
-# extra `lab`.
-__all__ = sorted({*_NAMES} - {"abs", "max", "min", "sum", "numpy", "viz"})
+# `from optlab import *` must neither change what sum, min, max, abs, bool and numpy mean, nor need
+# the extra `lab`.
+__all__ = sorted({*_NAMES} - {"abs", "bool", "max", "min", "sum", "numpy", "viz"})
 
 
 def __getattr__(name):
@@ -123,6 +134,8 @@ def _unknown(name):
     sentence = f"optlab has no name {name!r}"
     if name.startswith("_"):  # what tools ask for by themselves; nobody reads a suggestion
         return sentence
+    if name in ("enable_static", "static"):
+        return f"{sentence}: there are no static graphs here; everything runs as it is called."
     from difflib import get_close_matches
 
     by_lower_case = {known.lower(): known for known in _NAMES}

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from optlab import autograd as autograd
+from optlab import incubate as incubate
 from optlab import io as io
+from optlab import jit as jit
 from optlab import lab as lab
 from optlab import nn as nn
 from optlab import numpy as numpy
@@ -43,12 +45,21 @@ from optlab.autograd import value_and_grad as value_and_grad
 from optlab.autograd import vjp as vjp
 from optlab.autograd import vmap as vmap
 from optlab.autograd import zeros as zeros
+from optlab.autograd.documented import max as max
+from optlab.autograd.documented import mean as mean
+from optlab.autograd.documented import min as min
+from optlab.autograd.documented import prod as prod
+from optlab.autograd.documented import sum as sum
 from optlab.backend.device import get_device as get_device
 from optlab.backend.device import set_device as set_device
+from optlab.backend.random import get_cuda_rng_state as get_cuda_rng_state
 from optlab.backend.random import scope as random_scope  # noqa: F401
 from optlab.backend.random import seed as seed
+from optlab.backend.random import set_cuda_rng_state as set_cuda_rng_state
 from optlab.io import load as load
 from optlab.io import save as save
+from optlab.jit import disable_static as disable_static
+from optlab.jit import in_dynamic_mode as in_dynamic_mode
 from optlab.lab import compare as compare
 from optlab.lab import data as data
 from optlab.lab import problems as problems
@@ -83,14 +94,10 @@ log1p: _Function
 log2: _Function
 logaddexp: _Function
 matmul: _Function
-max: _Function
 maximum: _Function
-mean: _Function
-min: _Function
 minimum: _Function
 moveaxis: _Function
 power: _Function
-prod: _Function
 ravel: _Function
 reshape: _Function
 roll: _Function
@@ -102,10 +109,19 @@ square: _Function
 squeeze: _Function
 stack: _Function
 std: _Function
-sum: _Function
 swapaxes: _Function
 tan: _Function
 tanh: _Function
 transpose: _Function
 var: _Function
 where: _Function
+
+bool: type
+float16: type
+float32: type
+float64: type
+int8: type
+int16: type
+int32: type
+int64: type
+uint8: type

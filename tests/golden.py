@@ -36,8 +36,6 @@ class Replay:
         self.case = case
         dtype = case["dtype"]
         kwargs = dict(case["kwargs_rounded"] if rounded else case["kwargs"])
-        if kwargs.get("lazy_mode") is False:  # says only that gradients are dense
-            del kwargs["lazy_mode"]
         attrs = case.get("param_attrs") or {}
         self.parameters = {
             name: ol.Parameter(
@@ -50,6 +48,10 @@ class Replay:
             )
             for name, key in case["params"].items()
         }
+        self.schedule = None
+        if described := case["lr_schedule"]:
+            schedule = getattr(ol.optimizer.lr, described["class"])
+            self.schedule = kwargs["learning_rate"] = schedule(**described["kwargs"])
         cls = getattr(ol.optimizer, case["optimizer"])
         groups = case.get("param_groups")
         parameters: Any = list(self.parameters.values())
@@ -91,6 +93,8 @@ class Replay:
         for t in range(self.case["steps"]):
             self.loss(t).backward()
             self.optimizer.step()
+            if self.schedule is not None:
+                self.schedule.step()
             for name, parameter in self.parameters.items():
                 path[name].append(parameter.numpy())
             self.optimizer.clear_grad(self.zero)

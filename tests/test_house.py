@@ -22,7 +22,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 FLOORS_0_TO_3 = [
-    "backend", "autograd", "numpy", "plan", "io", "nn", "optimizer", "parallel", "fluid",
+    "backend", "autograd", "numpy", "plan", "jit", "io", "nn", "optimizer", "incubate", "parallel",
+    "fluid",
 ]  # fmt: skip
 BASH_RUNS_HERE = pytest.mark.skipif(sys.platform == "win32", reason=".ci/run is a bash script")
 
@@ -116,7 +117,8 @@ def test_every_public_name_is_there(name):
 
 def test_numpy_s_functions_are_handed_on_as_they_are():
     assert optlab.tanh is np.tanh
-    assert optlab.mean is np.mean
+    assert optlab.matmul is np.matmul
+    assert optlab.float32 is np.float32
 
 
 def test_the_stub_names_what_the_face_hands_on():
@@ -132,7 +134,13 @@ def test_the_stub_names_what_the_face_hands_on():
 
 @pytest.mark.parametrize(
     ("wrong", "suggestion"),
-    [("compar", "ol.compare"), ("Tensr", "ol.Tensor"), ("SGD", "ol.optimizer"), ("xyz", "dir(")],
+    [
+        ("compar", "ol.compare"),
+        ("enable_static", "static graphs"),
+        ("Tensr", "ol.Tensor"),
+        ("SGD", "ol.optimizer"),
+        ("xyz", "dir("),
+    ],
 )
 def test_an_unknown_name_gets_a_suggestion(wrong, suggestion):
     with pytest.raises(AttributeError, match=f"no name '{wrong}'") as caught:

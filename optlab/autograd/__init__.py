@@ -9,10 +9,13 @@ file                       what it holds
 **a Tensor**
 ``tensor.py``              `Tensor`, and `apply`: run an operation, and put it on the tape
 ``operators.py``           ``a + b``, ``a @ b``, ``a < b``, ``t[i]``
-``methods.py``             ``t.sum()``, ``t.reshape(...)``: the methods of NumPy's arrays
+``methods.py``             ``t.reshape(...)``, ``t.copy()``: the methods of NumPy's arrays
+``reduction_methods.py``   ``t.sum()``, ``t.mean(axis)``: those that go through elements along axes
+``paddle_names.py``        ``t.stop_gradient``: what Paddle's documents call what is there
 ``conversions.py``         ``float(t)``, ``t.numpy()``; ``sharing.py``: whose an array is alone
 ``places.py``              ``t.device``, ``t.to(device)``
 ``creation.py``            `to_tensor`, `zeros`, `ones`, `full`, `arange`
+``documented.py``          ``ol.sum``, ``ol.mean``: NumPy's functions with Paddle's ``keepdim``
 ``in_place.py``            ``t[i] = v`` and ``t += v``; ``writes.py``: who wrote where, and when
 ``dispatch.py``            what a call of a NumPy function does when it meets a Tensor
 ``universal.py``           the keyword arguments of ufuncs

@@ -86,9 +86,9 @@ class Conversions:
         view.flags.writeable = False
         return view
 
-    def item(self) -> Any:
-        """Give the one number that it holds, as a Python number."""
-        return self.data.item()
+    def item(self, *position: int) -> Any:
+        """Give the one number that it holds, or that at a position, as a Python number."""
+        return on_host(self.data).item(*position) if position else self.data.item()
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec else str(self)

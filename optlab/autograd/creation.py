@@ -13,14 +13,21 @@ from optlab.autograd.rules.shapes import BROADCAST_TO
 from optlab.autograd.tape import leaf_for
 from optlab.autograd.tensor import Tensor, apply, raw, refusal
 from optlab.backend.arrays import copied
-from optlab.backend.device import brought_here, made_here
+from optlab.backend.device import brought_here, made_here, moved
 
 DEFAULT_DTYPE = np.dtype("float32")
 
 ShapeLike = int | Sequence[int] | np.ndarray | Tensor
 
 
-def to_tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def to_tensor(
+    data: Any,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    *,
+    place: str | None = None,
+    stop_gradient: bool | None = None,
+) -> Tensor:
     """Make a Tensor with a copy of `data`, on the current device (see `optlab.set_device`).
 
     Tensors and arrays of a device stay on theirs.
@@ -34,6 +41,11 @@ def to_tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tens
         Arrays keep the dtype they have; Python floats become float32, Python ints int64.
     requires_grad : bool
         Whether backward collects a gradient here.
+    place : str, optional
+        The device, in place of the current one: ``"cpu"``, ``"gpu"`` or ``"gpu:1"``.
+    stop_gradient : bool, optional
+        Paddle's word for the opposite of `requires_grad`. As there, whole numbers may be given
+        ``stop_gradient=False``, and collect none.
 
     Returns
     -------
@@ -43,6 +55,8 @@ def to_tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tens
     ------
     TypeError
         If `data` is not numeric, or a gradient is asked for integers.
+    ValueError
+        If `requires_grad` and `stop_gradient` contradict each other.
 
     Examples
     --------
@@ -54,6 +68,13 @@ def to_tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tens
     """
     if isinstance(data, Tensor) and not data.is_leaf and recording.on:
         raise refusal(data, "to_tensor or Parameter", "data.detach(), if that is what you want")
+    if isinstance(requires_grad, str):
+        raise TypeError(
+            f"to_tensor's third argument is requires_grad, True or False; got {requires_grad!r}. "
+            f"Write place={requires_grad!r} for the device."
+        )
+    if requires_grad and stop_gradient:
+        raise ValueError("requires_grad=True and stop_gradient=True contradict each other.")
     given = raw(data)
     try:
         array = copied(given, dtype)
@@ -69,8 +90,12 @@ def to_tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tens
         )
     if dtype is None and array.dtype == np.float64 and not hasattr(given, "dtype"):
         array = array.astype(DEFAULT_DTYPE)
-    if given is data:  # else a Tensor, which stays where it lies
+    if place is not None:
+        array = moved(array, place)
+    elif given is data:  # else a Tensor, which stays where it lies
         array = _here(array)
+    if stop_gradient is False and array.dtype.kind == "f":
+        requires_grad = True
     return Tensor(array, leaf_for(array) if requires_grad else None)
 
 
@@ -159,7 +184,7 @@ def full(shape: ShapeLike, fill_value: Any, dtype: Any = None) -> Tensor:
     return Tensor(made_here().full(read_shape(shape), raw(fill_value), dtype))
 
 
-def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
+def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
     """Make a Tensor of evenly spaced numbers: from `start` (0 if only one is given) below `end`.
 
     Parameters

@@ -128,7 +128,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, shape: ShapeLike = (), dtype: Any = 
 
 
 def randint(
-    low: int, high: int | None = None, shape: ShapeLike = (1,), dtype: Any = None
+    low: int = 0, high: int | None = None, shape: ShapeLike = (1,), dtype: Any = None
 ) -> Tensor:
     """Draw whole numbers from `low` (0 if only one bound is given) below `high`.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy as np
 # Tensors are made of these methods, and the methods run operations on Tensors: the two modules
 # import each other, and meet when a method is called.
 import optlab.autograd.tensor as engine
-from optlab.autograd.rules import elementwise, indexing, reductions, shapes
+from optlab.autograd.reduction_methods import ReductionMethods
+from optlab.autograd.rules import elementwise, indexing, shapes
 
 if TYPE_CHECKING:
     from optlab.autograd.tensor import Tensor
@@ -22,12 +24,6 @@ def _in_place(name: str) -> TypeError:
     )
 
 
-def _called(function: Any, *args: Any, **options: Any) -> Tensor:
-    """Call a function of NumPy on a Tensor, which gives a Tensor."""
-    result: Tensor = function(*args, **options)
-    return result
-
-
 #: What users of other libraries ask a Tensor for, and what it is called here.
 ELSEWHERE = {
     "clone": "t.copy()", "unsqueeze": "np.expand_dims(t, axis)", "permute": "t.transpose(axes)",
@@ -36,16 +32,15 @@ ELSEWHERE = {
     "add_": "t += u", "mul_": "t *= u", "fill_": "t[...] = value", "double": "t.astype('float64')",
     "float": "t.astype('float32')", "long": "t.astype('int64')", "abs": "abs(t)",
     "sigmoid": "ol.nn.functional.sigmoid(t)", "relu": "ol.nn.functional.relu(t)",
-    "stop_gradient": "t.requires_grad = False", "gradient": "t.grad",
+    "gradient": "t.grad",
 }  # fmt: skip
 
 
-class ArrayMethods:
+class ArrayMethods(ReductionMethods):
     """``t.sum()``, ``t.reshape(...)`` and the like: each is one operation of the table."""
 
     __slots__ = ()
 
-    data: Any
     node: Any
 
     if not TYPE_CHECKING:  # a checker of types would take it for every attribute there is
@@ -82,120 +77,6 @@ class ArrayMethods:
     def nbytes(self) -> int:
         """Bytes of the elements."""
         return self.data.nbytes  # type: ignore[no-any-return]
-
-    def sum(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-        initial: Any = np._NoValue,
-        where: Any = True,
-    ) -> Tensor:
-        """Add up elements over `axis` (all of them by default)."""
-        if dtype is out is None and initial is np._NoValue and where is True:
-            return engine.apply(reductions.SUM, (self,), {"axis": axis, "keepdims": keepdims})
-        return _called(np.sum, self, axis, dtype, out, keepdims, initial, where)
-
-    def mean(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-        *,
-        where: Any = True,
-    ) -> Tensor:
-        """Average elements over `axis`."""
-        if dtype is out is None and where is True:
-            return engine.apply(reductions.MEAN, (self,), {"axis": axis, "keepdims": keepdims})
-        return _called(np.mean, self, axis, dtype, out, keepdims, where=where)
-
-    def max(
-        self,
-        axis: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-        initial: Any = np._NoValue,
-        where: Any = True,
-    ) -> Tensor:
-        """Give the largest element over `axis`; where several tie they share its gradient."""
-        if out is None and initial is np._NoValue and where is True:
-            return engine.apply(reductions.MAX, (self,), {"axis": axis, "keepdims": keepdims})
-        return _called(np.max, self, axis, out, keepdims, initial, where)
-
-    def min(
-        self,
-        axis: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-        initial: Any = np._NoValue,
-        where: Any = True,
-    ) -> Tensor:
-        """Give the smallest element over `axis`; where several tie they share its gradient."""
-        if out is None and initial is np._NoValue and where is True:
-            return engine.apply(reductions.MIN, (self,), {"axis": axis, "keepdims": keepdims})
-        return _called(np.min, self, axis, out, keepdims, initial, where)
-
-    def prod(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-        initial: Any = np._NoValue,
-        where: Any = True,
-    ) -> Tensor:
-        """Multiply elements over `axis`."""
-        return _called(np.prod, self, axis, dtype, out, keepdims, initial, where)
-
-    def var(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        ddof: float = 0,
-        keepdims: bool = False,
-        **options: Any,
-    ) -> Tensor:
-        """Give the variance over `axis`; more options as ``np.var`` has them."""
-        return _called(np.var, self, axis, dtype, out, ddof, keepdims, **options)
-
-    def std(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        ddof: float = 0,
-        keepdims: bool = False,
-        **options: Any,
-    ) -> Tensor:
-        """Give the standard deviation over `axis`; more options as ``np.std`` has them."""
-        return _called(np.std, self, axis, dtype, out, ddof, keepdims, **options)
-
-    def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
-        """Give running sums along `axis`."""
-        return _called(np.cumsum, self, axis, dtype, out)
-
-    def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
-        """Give running products along `axis`."""
-        return _called(np.cumprod, self, axis, dtype, out)
-
-    def argmax(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
-        """Give the position of the largest element, a plain array of integers."""
-        return np.argmax(self.data, axis, out, keepdims=keepdims)
-
-    def argmin(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
-        """Give the position of the smallest element, a plain array of integers."""
-        return np.argmin(self.data, axis, out, keepdims=keepdims)
-
-    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False, **where: Any) -> Any:
-        """Say whether all elements (over `axis`) are other than 0, in plain booleans."""
-        return np.all(self.data, axis, out, keepdims, **where)
-
-    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False, **where: Any) -> Any:
-        """Say whether some element (over `axis`) is other than 0, in plain booleans."""
-        return np.any(self.data, axis, out, keepdims, **where)
 
     def dot(self, other: Any) -> Tensor:
         """Give ``np.dot(self, other)``."""
@@ -239,9 +120,26 @@ class ArrayMethods:
             return np.ravel(self, order)  # type: ignore[call-overload, no-any-return]
         return engine.apply(shapes.RAVEL, (self,))
 
-    def flatten(self, order: str = "C") -> Tensor:
-        """Give all elements along one axis, in memory of their own."""
-        return self.ravel(order).copy()
+    def flatten(
+        self, start_axis: int | str = 0, stop_axis: int = -1, *, order: str = "C"
+    ) -> Tensor:
+        """Put the axes from `start_axis` to `stop_axis` together; the memory is its own.
+
+        As NumPy's ``flatten(order)`` has the order first, text in the first place is the order.
+        """
+        if isinstance(start_axis, str):
+            return self.flatten(order=start_axis)
+        first, last = (axis + self.ndim if axis < 0 else axis for axis in (start_axis, stop_axis))
+        if not self.ndim or (first == 0 and last == self.ndim - 1):
+            return self.ravel(order).copy()
+        if not 0 <= first <= last < self.ndim:
+            raise ValueError(
+                f"flatten: axes {start_axis} to {stop_axis} are not a range of the {self.ndim} "
+                f"axes of a Tensor of shape {self.shape}."
+            )
+        together = math.prod(self.shape[first : last + 1])
+        shape = (*self.shape[:first], together, *self.shape[last + 1 :])
+        return self.reshape(shape, order=order).copy()
 
     @property
     def flat(self) -> Tensor:

@@ -27,6 +27,7 @@ from optlab.autograd.methods import ArrayMethods
 from optlab.autograd.mode import recording
 from optlab.autograd.operation import COMPOSED, TABLE, Operation
 from optlab.autograd.operators import Operators
+from optlab.autograd.paddle_names import PaddleNames
 from optlab.autograd.places import Places
 from optlab.autograd.several import collected, outputs_of
 from optlab.autograd.sharing import REFERENCES_WHEN_ALONE
@@ -52,7 +53,7 @@ _PLAIN = (np.ndarray, np.generic, int, float)
 _new: Any = object.__new__
 
 
-class Tensor(Operators, ArrayMethods, Conversions, Places):
+class Tensor(Operators, ArrayMethods, Conversions, Places, PaddleNames):
     """An array that, where a gradient is needed, knows the operation that made it.
 
     Every function of NumPy that has a rule takes Tensors: ``np.exp(t)`` simply works. Make one

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -93,13 +93,60 @@ _scopes: ContextVar[_Stream | None] = ContextVar("optlab random scope", default=
 _root: _Stream | None = None
 
 
-def seed(n: int) -> None:
+class Generator:
+    """What draws the random numbers of a program, as `seed` gives it: it can be seeded again.
+
+    There is one for all devices, and it keeps nothing itself; see the top of this module.
+
+    Examples
+    --------
+    >>> generator = seed(3)
+    >>> print(generator.manual_seed(4))
+    the random numbers of this program, from seed 4
+    """
+
+    __slots__ = ()
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Fix every random draw that follows, as the function `seed` does."""
+        return _start_from(seed)
+
+    def initial_seed(self) -> int:
+        """Give the number that was last seeded with.
+
+        Examples
+        --------
+        >>> seed(3).initial_seed()
+        3
+        """
+        if _root is None:
+            seed_anywhere()
+        assert _root is not None
+        return _root.key.seed
+
+    def __str__(self) -> str:
+        return f"the random numbers of this program, from seed {self.initial_seed()}"
+
+    def __repr__(self) -> str:
+        # A bare `ol.seed(0)` at a prompt, or at the end of a cell, has nothing to show.
+        return ""
+
+    def _ipython_display_(self) -> None:
+        """Show nothing, not even the number of the cell."""
+
+
+def seed(n: int) -> Generator:
     """Fix every random draw that follows, to the bit.
 
     Parameters
     ----------
     n : int
         Any integer. Without a call of `seed` the numbers differ from run to run.
+
+    Returns
+    -------
+    Generator
+        What draws; its ``manual_seed`` does the same as this function.
 
     Raises
     ------
@@ -113,6 +160,10 @@ def seed(n: int) -> None:
     >>> a == b
     True
     """
+    return _start_from(n)
+
+
+def _start_from(n: Any) -> Generator:
     global _root
     try:
         n = int(n.__index__())
@@ -121,6 +172,44 @@ def seed(n: int) -> None:
             f"seed takes an integer, but got {n!r} of type {type(n).__name__}."
         ) from None
     _root = _Stream(Key(n))
+    return Generator()
+
+
+def get_cuda_rng_state() -> list[Any]:
+    """Give the states of the random generators that GPUs have: none.
+
+    Random numbers come from keys on every device (`seed`), so no GPU has a generator of its own.
+
+    Examples
+    --------
+    >>> get_cuda_rng_state()
+    []
+    """
+    return []
+
+
+def set_cuda_rng_state(state_list: Sequence[Any]) -> None:
+    """Take back what `get_cuda_rng_state` gave: nothing.
+
+    Parameters
+    ----------
+    state_list : sequence
+        It has to be empty; `seed` fixes the random numbers of every device.
+
+    Raises
+    ------
+    ValueError
+        If there is a state in it: it is not ours.
+
+    Examples
+    --------
+    >>> set_cuda_rng_state(get_cuda_rng_state())
+    """
+    if len(state_list):
+        raise ValueError(
+            f"set_cuda_rng_state got {len(state_list)} states, but no GPU has a random generator "
+            "of its own here: ol.seed(n) fixes the numbers of every device."
+        )
 
 
 def seed_anywhere() -> None:

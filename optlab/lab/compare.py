@@ -14,7 +14,7 @@ import numpy as np
 
 from optlab.backend import display, random
 from optlab.lab.problems.find import Problem, find
-from optlab.optimizer import Optimizer
+from optlab.optimizer import Optimizer, lr
 from optlab.trace import Trace, record
 
 RUNNING_MEAN = 20
@@ -113,7 +113,7 @@ class Comparison:
         rows: dict[str, dict[str, Any]] = {}
         for name, trace in self.traces.items():
             row = rows[name] = {
-                "learning rate": trace.settings["learning_rate"],
+                "learning rate": trace.settings.get("schedule", trace.settings["learning_rate"]),
                 "final loss": self.final_loss[name],
                 "best loss": self._best(name),
                 "steps to tolerance": self._arrival(name, tolerance),
@@ -308,6 +308,7 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
                     trace.stopped = _diverged(step, last)
                     break
                 optimizer.step()
+                _advance(optimizer, last)
             else:
                 last = run.loss()
                 if not math.isfinite(last):
@@ -332,6 +333,15 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
             except Exception:  # noqa: BLE001 - a model that raised in the race may raise again
                 comparison.accuracy[name] = math.nan
     return goes_on
+
+
+def _advance(optimizer: Optimizer, loss: float) -> None:
+    """Take the schedule of an optimizer one step further, as a training loop does."""
+    schedule = optimizer.schedule
+    if isinstance(schedule, lr.ReduceOnPlateau):
+        schedule.step(loss)
+    elif schedule is not None:
+        schedule.step()
 
 
 def _line_of(error: BaseException) -> str:

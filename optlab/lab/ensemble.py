@@ -113,6 +113,8 @@ def run_ensemble(
     first = optimizers[0]
     if type(first).kind != "elementwise":
         raise NotOnePassError(f"{type(first).__name__} needs each parameter by itself")
+    if any(optimizer.schedule is not None for optimizer in optimizers):
+        raise NotOnePassError("a schedule changes the rate from step to step")
     members, dimension = starts.shape
     run = EnsembleRun(members, steps, dimension)
     settings = _Settings(optimizers)

@@ -1,7 +1,7 @@
 """Floor 3, layers: parameters, layers, losses, initial values and gradient clipping."""
 
 from optlab.backend.faces import missing as _missing
-from optlab.nn import functional, initializer
+from optlab.nn import functional, initializer, loss
 from optlab.nn.attributes import ParamAttr, create_parameter
 from optlab.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
 from optlab.nn.containers import LayerDict, LayerList, ParameterList, Sequential
@@ -230,6 +230,7 @@ __all__ = [
     "create_parameter",
     "functional",
     "initializer",
+    "loss",
 ]
 
 

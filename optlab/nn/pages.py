@@ -15,14 +15,14 @@ from optlab.nn.structure import members, place
 if TYPE_CHECKING:
     from optlab.nn.summary import Summary
 
-_FONT = (
+FONT = (
     "font: 13px/1.5 Inter, 'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif;"
 )
-_RULE = "1px solid rgba(127, 127, 127, 0.35)"
-_QUIET = "opacity: 0.7;"
-_NUMBER = "text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap;"
+RULE = "1px solid rgba(127, 127, 127, 0.35)"
+QUIET = "opacity: 0.7;"
+NUMBER = "text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap;"
 _CHIP = (
-    f"display: inline-block; margin: 1px 0 1px 6px; padding: 0 6px; border: {_RULE}; "
+    f"display: inline-block; margin: 1px 0 1px 6px; padding: 0 6px; border: {RULE}; "
     "border-radius: 9px; font-size: 12px; white-space: nowrap;"
 )
 _OPEN_UP_TO = 40
@@ -39,17 +39,17 @@ def layer_page(layer: Any) -> str:
     facts += ", in training" if layer.training else ", in evaluation"
     spread = len(layer.sublayers()) <= _OPEN_UP_TO
     return (
-        f'<div class="optlab-layer" style="{_FONT} max-width: 900px;">'
-        f'<div style="{_QUIET}">{escape(facts)}</div>'
+        f'<div class="optlab-layer" style="{FONT} max-width: 900px;">'
+        f'<div style="{QUIET}">{escape(facts)}</div>'
         f"{_tree(layer, '', '', spread, set(), [])}</div>"
     )
 
 
 def _tree(layer: Any, name: str, where: str, spread: bool, seen: set[int], path: list[int]) -> str:
     """Give a layer and those inside it as nested lists that fold."""
-    named = f'<span style="{_QUIET}">{escape(name)}:&nbsp;</span>' if name else ""
+    named = f'<span style="{QUIET}">{escape(name)}:&nbsp;</span>' if name else ""
     said = layer.extra_repr()
-    options = f'<span style="{_QUIET}">({escape(said)})</span>' if said else ""
+    options = f'<span style="{QUIET}">({escape(said)})</span>' if said else ""
     chips = "".join(_chips(layer, seen))
     head = f"{named}<b>{escape(type(layer).__name__)}</b>{options}{chips}"
     inside = "".join(
@@ -62,7 +62,7 @@ def _tree(layer: Any, name: str, where: str, spread: bool, seen: set[int], path:
     mark = " open" if spread or not path else ""
     return (
         f'<details{mark}><summary style="cursor: pointer;">{head}</summary>'
-        f'<div style="margin-left: 5px; padding-left: 10px; border-left: {_RULE};">{inside}</div>'
+        f'<div style="margin-left: 5px; padding-left: 10px; border-left: {RULE};">{inside}</div>'
         "</details>"
     )
 
@@ -83,7 +83,7 @@ def _chips(layer: Any, seen: set[int]) -> list[str]:
     found += [(name, buffer, ["buffer"]) for name, buffer in layer._own_buffers()]
     return [
         f'<span style="{_CHIP}">{escape(name)} {escape(str(list(value.shape)))}'
-        + (f' <span style="{_QUIET}">{escape(", ".join(notes))}</span>' if notes else "")
+        + (f' <span style="{QUIET}">{escape(", ".join(notes))}</span>' if notes else "")
         + "</span>"
         for name, value, notes in found
     ]
@@ -97,12 +97,12 @@ def summary_page(summary: Summary) -> str:
         _row([_indented(row.label, row.depth), *map(escape, row.cells())], "td", "")
         for row in summary.rows
     ]
-    head = _row([escape(text) for text in HEADS], "th", f"border-bottom: {_RULE};")
-    total = _row(list(map(escape, summary.totals())), "th", f"border-top: {_RULE};")
+    head = _row([escape(text) for text in HEADS], "th", f"border-bottom: {RULE};")
+    total = _row(list(map(escape, summary.totals())), "th", f"border-top: {RULE};")
     note = summary.note()
-    below = f'<div style="{_QUIET} padding: 2px 10px;">{escape(note)}</div>' if note else ""
+    below = f'<div style="{QUIET} padding: 2px 10px;">{escape(note)}</div>' if note else ""
     return (
-        f'<div class="optlab-summary" style="{_FONT} overflow-x: auto;">'
+        f'<div class="optlab-summary" style="{FONT} overflow-x: auto;">'
         '<table style="border-collapse: collapse; margin: 0; font-size: 13px;">'
         f"<thead>{head}</thead><tbody>{''.join(lines)}</tbody><tfoot>{total}</tfoot></table>"
         f"{below}</div>"
@@ -115,7 +115,7 @@ def _indented(label: str, depth: int) -> str:
 
 def _row(cells: list[str], tag: str, border: str) -> str:
     left = "text-align: left; white-space: nowrap;"
-    styles = [left, left, _NUMBER, _NUMBER]
+    styles = [left, left, NUMBER, NUMBER]
     return '<tr style="background: none;">' + "".join(
         f'<{tag} style="{style} padding: 2px 10px; {border}">{cell}</{tag}>'
         for cell, style in zip(cells, styles, strict=True)

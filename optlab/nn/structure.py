@@ -62,9 +62,12 @@ class Structure:
 
     def named_children(self) -> Iterator[tuple[str, Layer]]:
         """Go through the layers that this one holds itself, with their names; each one once."""
+        return _once(self._own_layers())
+
+    def _own_layers(self) -> Iterator[tuple[str, Layer]]:
         from optlab.nn.layer import Layer
 
-        return _once((name, value) for name, value in members(self) if isinstance(value, Layer))
+        return ((name, value) for name, value in members(self) if isinstance(value, Layer))
 
     def children(self) -> Iterator[Layer]:
         """Go through the layers that this one holds itself; each one once.
@@ -78,7 +81,7 @@ class Structure:
         return (layer for _, layer in self.named_children())
 
     def named_sublayers(
-        self, prefix: str = "", include_self: bool = False
+        self, prefix: str = "", include_self: bool = False, *, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Layer]]:
         """Go through the layers inside this one, all the way down, with their place; each one once.
 
@@ -88,6 +91,8 @@ class Structure:
             What to put before the places.
         include_self : bool
             Whether to start with this layer itself; its place is the prefix.
+        remove_duplicate : bool
+            False: a layer that is found in several places comes once for each.
 
         Examples
         --------
@@ -96,15 +101,20 @@ class Structure:
         >>> [name for name, _ in model.named_sublayers()]
         ['body', 'body.0']
         """
-        return self._walk(prefix, include_self, {id(self)})
+        return self._walk(prefix, include_self, {id(self)}, remove_duplicate)
 
-    def _walk(self, prefix: str, here: bool, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    def _walk(
+        self, prefix: str, here: bool, seen: set[int], once: bool
+    ) -> Iterator[tuple[str, Any]]:
+        """Go down; `seen` has what came before or, if not `once`, what lies above."""
         if here:
             yield prefix, self
-        for name, layer in self.named_children():
+        for name, layer in self.named_children() if once else self._own_layers():
             if id(layer) not in seen:
-                seen.add(id(layer))
-                yield from layer._walk(place(prefix, name), True, seen)
+                if once:
+                    seen.add(id(layer))
+                below = seen if once else seen | {id(layer)}
+                yield from layer._walk(place(prefix, name), True, below, once)
 
     def sublayers(self, include_self: bool = False) -> list[Layer]:
         """Give the layers inside this one, all the way down."""
@@ -142,7 +152,7 @@ class Structure:
     # Parameters ---------------------------------------------------------------------------------
 
     def named_parameters(
-        self, prefix: str = "", include_sublayers: bool = True
+        self, prefix: str = "", include_sublayers: bool = True, *, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """Go through all parameters, with their place in the structure; each one once.
 
@@ -154,13 +164,16 @@ class Structure:
             What to put before the places.
         include_sublayers : bool
             Whether to look inside the layers that this one holds.
+        remove_duplicate : bool
+            False: a parameter that is found in several places comes once for each.
         """
-        return _once(
+        found = (
             (place(where, name), value)
-            for where, layer in self._where(prefix, include_sublayers)
+            for where, layer in self._where(prefix, include_sublayers, remove_duplicate)
             for name, value in members(layer)
             if isinstance(value, Parameter)
         )
+        return _once(found) if remove_duplicate else found
 
     def parameters(self, include_sublayers: bool = True) -> list[Parameter]:
         """Give all parameters; those without a name get their place in the structure as name.
@@ -250,14 +263,18 @@ class Structure:
         setattr(self, name, tensor)
 
     def named_buffers(
-        self, prefix: str = "", include_sublayers: bool = True
+        self, prefix: str = "", include_sublayers: bool = True, *, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Go through all buffers, with their place in the structure; each one once."""
-        return _once(
+        """Go through all buffers, with their place in the structure; each one once.
+
+        With ``remove_duplicate=False`` one that is found in several places comes once for each.
+        """
+        found = (
             (place(where, name), value)
-            for where, layer in self._where(prefix, include_sublayers)
+            for where, layer in self._where(prefix, include_sublayers, remove_duplicate)
             for name, value in layer._own_buffers()
         )
+        return _once(found) if remove_duplicate else found
 
     def buffers(self, include_sublayers: bool = True) -> list[Tensor]:
         """Give all buffers."""
@@ -274,10 +291,10 @@ class Structure:
 
     # Shared -------------------------------------------------------------------------------------
 
-    def _where(self, prefix: str, include_sublayers: bool) -> Iterator[tuple[str, Any]]:
+    def _where(self, prefix: str, include_sublayers: bool, once: bool) -> Iterator[tuple[str, Any]]:
         """Go through this layer and, if asked, those inside, with their places."""
         if include_sublayers:
-            return self.named_sublayers(prefix, include_self=True)
+            return self.named_sublayers(prefix, include_self=True, remove_duplicate=once)
         return iter([(prefix, self)])
 
     def _check_name(self, name: str, what: str) -> None:

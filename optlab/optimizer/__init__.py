@@ -1,7 +1,7 @@
 """Floor 3, optimizers: the step, the update rules and the regularizers."""
 
 from optlab.backend.faces import missing as _missing
-from optlab.optimizer import regularizer
+from optlab.optimizer import lr, regularizer
 from optlab.optimizer.adam import Adam
 from optlab.optimizer.momentum import Momentum
 from optlab.optimizer.optimizer import Optimizer
@@ -10,7 +10,17 @@ from optlab.optimizer.settings import REQUIRED
 from optlab.optimizer.sgd import SGD
 from optlab.optimizer.step import Update
 
-__all__ = ["REQUIRED", "SGD", "Adam", "Momentum", "Optimizer", "RMSProp", "Update", "regularizer"]
+__all__ = [
+    "REQUIRED",
+    "SGD",
+    "Adam",
+    "Momentum",
+    "Optimizer",
+    "RMSProp",
+    "Update",
+    "lr",
+    "regularizer",
+]
 
 
 def __getattr__(name: str) -> object:

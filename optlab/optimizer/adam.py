@@ -26,6 +26,9 @@ class Adam(Optimizer):
         How slowly the two moments forget, in [0, 1).
     epsilon : float
         Added to the root.
+    lazy_mode : bool
+        With row-sparse gradients, leave moments and values of rows without a gradient as they are.
+        Otherwise these see a gradient of zero.
     amsgrad : bool
         Divide by the largest v so far (Reddi et al. 2018, arXiv 1904.09237).
 
@@ -49,6 +52,7 @@ class Adam(Optimizer):
         "beta1": 0.9,
         "beta2": 0.999,
         "epsilon": 1e-8,
+        "lazy_mode": False,
         "amsgrad": False,
     }
     slots: ClassVar[dict[str, float]] = {"moment1": 0.0, "moment2": 0.0}
@@ -56,6 +60,10 @@ class Adam(Optimizer):
     def slots_for(self, h: Any) -> dict[str, float]:
         """Give one slot more for AMSGrad."""
         return self.slots | ({"moment2_max": 0.0} if h.amsgrad else {})
+
+    def applies_by_rows(self, h: Any) -> bool:
+        """Say whether rows without a gradient stay as they are."""
+        return bool(h.lazy_mode)
 
     def scalars(self, t: int, h: Any) -> dict[str, float]:
         """Give the two corrections for moments that start at zero."""

@@ -8,15 +8,36 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from optlab.autograd import writes
+from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tape import ZERO
 from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import frozen
 from optlab.backend.device import place_of
 from optlab.nn.parameter import Parameter
+from optlab.optimizer.values import HyperParameters
+
+
+class Rule(NamedTuple):
+    """How the rule is applied to a parameter: with which settings, and how much of the rate."""
+
+    h: HyperParameters
+    multiplier: float
+
+
+class Run(NamedTuple):
+    """Neighbouring parameters, `first` to `last` - 1 of an arena, that one pass may update."""
+
+    first: int
+    last: int
+    t: int
+    multiplier: float
+    regularizer: Any
+    h: HyperParameters
 
 
 class Arena:
@@ -25,8 +46,12 @@ class Arena:
     Attributes
     ----------
     parameters : list of Tensor
+    rules : list of Rule
+        The settings of each parameter.
     flat : array
-        All their elements; `read_only` is the same memory.
+        All their elements.
+    master : array or None
+        A float32 copy of them, which is what the rule updates (``multi_precision=True``).
     bounds : list of int
         Parameter i lies in ``flat[bounds[i]:bounds[i + 1]]``.
     views : list of array
@@ -37,18 +62,45 @@ class Arena:
         The optimizer's memory, each slot flat like the parameters.
     """
 
-    __slots__ = ("bounds", "flat", "parameters", "read_only", "slots", "t", "views")
+    __slots__ = (
+        "bounds", "flat", "master", "parameters", "read_only", "rules", "slots", "t", "views",
+        "written_at",
+    )  # fmt: skip
 
-    def __init__(self, parameters: Sequence[Any], slots: dict[str, float]) -> None:
+    def __init__(
+        self,
+        parameters: Sequence[Any],
+        slots: dict[str, float],
+        rules: list[Rule],
+        multi_precision: bool = False,
+    ) -> None:
         self.parameters = list(parameters)
+        self.rules = rules
         self.bounds = np.cumsum([0, *(p.size for p in self.parameters)]).tolist()
         self.t = [0] * len(self.parameters)
         self.flat: Any = None
+        self.master: Any = None
+        self.read_only: Any = None
+        self.written_at = 0
         self.views: list[Any] = [p.data for p in self.parameters]
         self.adopt()
-        self.slots = {name: np.full_like(self.flat, start) for name, start in slots.items()}
+        flat: Any = self.flat
+        if multi_precision and flat.dtype.itemsize < 4:
+            self.master = flat.astype(np.float32)
+            self.written_at = writes.times.last_write
+        self._show()
+        self.slots = {name: np.full_like(self.values, start) for name, start in slots.items()}
         for array in self.slots.values():
             frozen(array)
+
+    @property
+    def values(self) -> Any:
+        """What a rule reads and writes: the elements, or the float32 copy of them."""
+        return self.flat if self.master is None else self.master
+
+    def _show(self) -> None:
+        # What rules are given: one that wrote into it would change parameters behind the engine.
+        self.read_only = frozen(self.values.view())
 
     def __setstate__(self, state: Any) -> None:
         """Take up a copied or unpickled state, whose parameters are no longer views of `flat`."""
@@ -88,8 +140,47 @@ class Arena:
         for p, view in zip(self.parameters, views, strict=True):
             p.data = view
         self.flat, self.views = flat, views
-        # What rules are given: one that wrote into it would change parameters behind the engine.
-        self.read_only = frozen(flat.view())
+        self.written_at = -1  # whatever they hold now is new to the float32 copy
+        self._show()
+
+    def make_ready(self) -> None:
+        """See to it that the parameters are views of this arena, and that a float32 copy is theirs.
+
+        Raises
+        ------
+        ValueError
+            As `adopt`.
+        """
+        if not self.holds_all():
+            self.adopt()
+        if self.master is not None:
+            self._follow()
+
+    def _follow(self) -> None:
+        """Bring into the float32 copy what others wrote to the parameters since the last step."""
+        for i, p in enumerate(self.parameters):
+            if p.node is not None and p.node.overwritten_at > self.written_at:
+                place = slice(self.bounds[i], self.bounds[i + 1])
+                here, copy = self.flat[place], self.master[place]
+                # Elements that still round to what the parameter holds keep their lower bits.
+                copy[...] = np.where(copy.astype(here.dtype) == here, copy, here)
+        self.written_at = writes.times.last_write
+
+    def write(self, place: Any, values: Any) -> None:
+        """Write new values to some elements: to the float32 copy, too, if there is one."""
+        self.flat[place] = values
+        if self.master is not None:
+            self.master[place] = values
+
+    def was_written(self, first: int, last: int, writer: str) -> None:
+        """Tell the tape that parameters `first` to `last` - 1 have new values."""
+        # As `Leaf.overwritten` does, with one time for all.
+        now = writes.times.last_write = next(writes.clock)
+        self.written_at = now
+        for p in self.parameters[first:last]:
+            node = p.node
+            if node is not None:
+                node.overwritten_at, node.writer = now, writer
 
     def holds_all(self) -> bool:
         """Say whether every parameter is still the view that this arena gave it.
@@ -98,34 +189,38 @@ class Arena:
         """
         return all(map(operator.is_, [p.data for p in self.parameters], self.views))
 
-    def gradients(self) -> list[Any]:
+    def gradients(self, given: dict[int, Any] | None = None) -> list[Any]:
         """Give the gradient of each parameter as an array, None where there is none.
+
+        Parameters
+        ----------
+        given : dict of int to array, optional
+            Gradients by the parameters' identities, in place of those that they hold.
 
         Raises
         ------
-        ValueError
-            If one has another shape than its parameter.
+        ValueError, TypeError
+            If one has another shape, dtype or device than its parameter.
         """
         found = []
         for p in self.parameters:
-            node = p.node
-            g = None if node is None else node.grad
-            if g is not None:
+            if given is None:
+                node = p.node
+                g = None if node is None else node.grad
                 if g is ZERO:
                     g = node.gradient(p.data)
                 elif isinstance(g, Tensor):
                     g = g.data
-                if g.shape != p.data.shape:
-                    raise ValueError(
-                        f"the gradient of {getattr(p, 'name', None) or 'a parameter'} has shape "
-                        f"{g.shape}, the parameter {p.data.shape}. Nothing was changed."
-                    )
+            else:
+                g = given.get(id(p))
+            if g is not None and (
+                given is not None or g.shape != p.data.shape or g.dtype is not p.data.dtype
+            ):
+                _check(p, g)
             found.append(g)
         return found
 
-    def runs(
-        self, gradients: list[Any], regularizer: Any, together: bool
-    ) -> list[tuple[int, int, tuple[int, float, Any]]]:
+    def runs(self, gradients: list[Any], regularizer: Any, together: bool) -> list[Run]:
         """Give the runs of neighbouring parameters that one pass of a rule may update.
 
         Parameters
@@ -136,29 +231,47 @@ class Arena:
             For parameters that have none of their own.
         together : bool
             False puts every parameter in a run of its own.
-
-        Returns
-        -------
-        list of (first, last, (t, rate multiplier, regularizer))
-            Parameters `first` to `last` - 1.
         """
-        keys: list[tuple[int, float, Any] | None] = []
-        for p, t, g in zip(self.parameters, self.t, gradients, strict=True):
+        keys: list[Any] = []
+        for p, t, g, (h, ratio) in zip(self.parameters, self.t, gradients, self.rules, strict=True):
             if g is None:
                 keys.append(None)
             elif isinstance(p, Parameter):
-                keys.append((t, p.learning_rate, p.regularizer or regularizer))
+                keys.append((t + 1, ratio * p.learning_rate, p.regularizer or regularizer, h))
             else:
-                keys.append((t, 1.0, regularizer))
+                keys.append((t + 1, ratio, regularizer, h))
         n = len(keys)
         if together and keys.count(keys[0]) == n:
-            return [] if keys[0] is None else [(0, n, keys[0])]
-        found: list[tuple[int, int, Any]] = []
+            return [] if keys[0] is None else [Run(0, n, *keys[0])]
+        found: list[Run] = []
         for i, key in enumerate(keys):
             if key is None:
                 continue
-            if together and found and found[-1][1] == i and found[-1][2] == key:
-                found[-1] = (found[-1][0], i + 1, key)
+            if together and found and found[-1].last == i and found[-1][2:] == key:
+                found[-1] = found[-1]._replace(last=i + 1)
             else:
-                found.append((i, i + 1, key))
+                found.append(Run(i, i + 1, *key))
         return found
+
+
+def _check(p: Any, g: Any) -> None:
+    """Say how a gradient does not fit its parameter, if it does not."""
+    name = getattr(p, "name", None) or "a parameter"
+    if not hasattr(g, "shape") or not hasattr(g, "dtype"):
+        raise TypeError(f"the gradient of {name} must be an array; got {type(g).__name__}.")
+    if g.shape != p.data.shape:
+        raise ValueError(
+            f"the gradient of {name} has shape {g.shape}, the parameter {p.data.shape}. Nothing "
+            "was changed."
+        )
+    if g.dtype != p.data.dtype:
+        raise TypeError(
+            f"the gradient of {name} is {g.dtype}, the parameter {p.data.dtype}; write "
+            f"g.astype({str(p.data.dtype)!r}). Nothing was changed."
+        )
+    values = g.values if isinstance(g, RowSparse) else g
+    if (here := place_of(values)) != (there := place_of(p.data)):
+        raise ValueError(
+            f"the gradient of {name} is on {here}, the parameter on {there}; move one of them with "
+            ".to(device). Nothing was changed."
+        )

@@ -7,7 +7,7 @@ from typing import Any
 
 from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import as_float
-from optlab.optimizer.arena import Arena
+from optlab.optimizer.arena import Arena, Rule
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
 from optlab.optimizer.settings import checked, unknown
 from optlab.optimizer.values import HyperParameters
@@ -39,16 +39,41 @@ class Group:
         regularizer: Regularizer | None,
         grad_clip: Any,
         slots: dict[str, float],
+        own: list[dict[str, Any]],
+        multi_precision: bool,
     ) -> None:
         self.parameters = parameters
         self.h = h
         self.multiplier = multiplier
         self.regularizer = regularizer
         self.grad_clip = grad_clip
-        alike: dict[Any, list[Tensor]] = {}
-        for p in parameters:
-            alike.setdefault((p.dtype, p.device), []).append(p)
-        self.arenas = [Arena(tensors, slots) for tensors in alike.values()]
+        alike: dict[Any, list[int]] = {}
+        for i, p in enumerate(parameters):
+            alike.setdefault((p.dtype, p.device), []).append(i)
+        shared: list[tuple[dict[str, Any], Rule]] = [({}, Rule(h, 1.0))]
+        self.arenas = [
+            Arena(
+                [parameters[i] for i in places],
+                slots,
+                [_rule_for(own[i], h, shared) for i in places],
+                multi_precision,
+            )
+            for places in alike.values()
+        ]
+
+
+def _rule_for(own: dict[str, Any], h: HyperParameters, shared: list[Any]) -> Rule:
+    """Give the settings of a parameter; parameters whose settings are equal share one object."""
+    for known, rule in shared:
+        if known == own:
+            return rule  # type: ignore[no-any-return]
+    others = {name: value for name, value in own.items() if name != "learning_rate"}
+    rule = Rule(
+        HyperParameters(**(vars(h) | others)) if others else h,
+        checked_rate(own.get("learning_rate", 1.0)),
+    )
+    shared.append((own, rule))
+    return rule
 
 
 def checked_rate(value: Any) -> float:
@@ -56,8 +81,16 @@ def checked_rate(value: Any) -> float:
     return checked("learning_rate", value, 0.0, {})  # type: ignore[no-any-return]
 
 
-def make_groups(optimizer: Any, parameters: Any) -> list[Group]:
+def make_groups(optimizer: Any, parameters: Any, known: Iterable[int] = ()) -> list[Group]:
     """Read the ``parameters`` argument of an optimizer; nothing is adopted before all is checked.
+
+    Parameters
+    ----------
+    optimizer
+    parameters
+        A list of Tensors or of groups.
+    known : iterable of int
+        Identities of parameters that the optimizer has already.
 
     Raises
     ------
@@ -67,7 +100,7 @@ def make_groups(optimizer: Any, parameters: Any) -> list[Group]:
         If a parameter appears twice, or needs no gradient and never could.
     """
     wanted = [_read(optimizer, entry) for entry in _entries(parameters)]
-    seen: dict[int, str] = {}
+    seen = dict.fromkeys(known, "")
     for number, (tensors, *_) in enumerate(wanted):
         for position, p in enumerate(tensors):
             label = getattr(p, "name", None) or f"parameter {position} of group {number}"
@@ -78,6 +111,23 @@ def make_groups(optimizer: Any, parameters: Any) -> list[Group]:
                 )
             seen[id(p)] = label
     return [Group(*settings) for settings in wanted if settings[0]]
+
+
+def parameter_names(groups: list[Group]) -> dict[int, str]:
+    """Name every parameter, by identity; two of one name are told apart by their order.
+
+    A parameter without a name is called by its place among all of them.
+    """
+    found: dict[int, str] = {}
+    taken: set[str] = set()
+    for p in [p for group in groups for p in group.parameters]:
+        name = base = getattr(p, "name", None) or f"parameter {len(found)}"
+        copies = 2
+        while name in taken:
+            name, copies = f"{base} ({copies})", copies + 1
+        taken.add(name)
+        found[id(p)] = name
+    return found
 
 
 def check_not_empty(groups: list[Group]) -> list[Group]:
@@ -136,6 +186,7 @@ def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
                 f"{p.node.operation.name!r}; an optimizer changes Tensors that you made."
             )
     settings = dict(optimizer.settings)
+    common = optimizer._common
     known = {"params", "weight_decay", "grad_clip", *cls.hyperparameters}
     for name, value in entry.items():
         if name not in known:
@@ -143,12 +194,18 @@ def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
         if name in cls.hyperparameters and name != "learning_rate":
             settings[name] = checked(name, value, cls.hyperparameters[name], cls.ranges)
     h = HyperParameters(**settings)
-    regularizer = as_regularizer(entry.get("weight_decay", optimizer._common["weight_decay"]))
-    grad_clip = entry.get("grad_clip", optimizer._common["grad_clip"])
+    optimizer.check(h)
+    regularizer = None
+    if "weight_decay" in common:  # otherwise the rule has a decay of its own
+        regularizer = as_regularizer(entry.get("weight_decay", common["weight_decay"]))
+    grad_clip = entry.get("grad_clip", common["grad_clip"])
     if grad_clip is not None and not callable(grad_clip):
         raise TypeError(
             "grad_clip takes ClipGradByValue, ClipGradByNorm or ClipGradByGlobalNorm; "
             f"got {grad_clip!r}."
         )
-    multiplier = as_float(entry.get("learning_rate", 1.0), "learning_rate")
-    return tensors, h, checked_rate(multiplier), regularizer, grad_clip, optimizer.slots_for(h)
+    multiplier = checked_rate(as_float(entry.get("learning_rate", 1.0), "learning_rate"))
+    own = [optimizer.for_parameter(p, h) for p in tensors]
+    multi_precision = common.get("multi_precision", False)
+    slots = optimizer.slots_for(h)
+    return tensors, h, multiplier, regularizer, grad_clip, slots, own, multi_precision

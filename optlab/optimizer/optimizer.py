@@ -10,25 +10,33 @@ from __future__ import annotations
 import copy
 from typing import Any, ClassVar
 
-from optlab.autograd import tape
 from optlab.autograd.tensor import Tensor
-from optlab.optimizer.groups import Group, check_not_empty, checked_rate, make_groups
+from optlab.backend.random import Key, next_key
+from optlab.optimizer.formula import FormulaOfDocstring
+from optlab.optimizer.groups import Group, check_not_empty, make_groups
+from optlab.optimizer.interface import Interface
 from optlab.optimizer.regularizer import as_regularizer
-from optlab.optimizer.settings import Signature, read
+from optlab.optimizer.settings import COMMON, Signature, is_schedule, read
+from optlab.optimizer.state import Stateful
 from optlab.optimizer.step import take_step
 
+#: What a step does when a gradient holds infinities or NaN.
+POLICIES = ("pass", "skip", "raise")
 
-class Optimizer:
+
+class Optimizer(Interface, Stateful):
     r"""The base class of all optimizers; a subclass is a rule.
 
     A subclass gives
 
     ``hyperparameters``
         Names and default values, ``learning_rate`` first. They become the arguments of the class.
+        A default that is a bool or a whole number makes the argument one.
     ``slots``
         What the rule remembers for every element of a parameter, with its value at the start.
     ``scalars(t, h)``, optional
-        Python floats of step t, from the hyper-parameters h.
+        Python numbers of step t, from the hyper-parameters h. Whole numbers and bools are for
+        choosing between forms of the rule: it is captured anew for each of their values.
     ``update(p, g, s, h, c)``
         Parameter, gradient, slots, hyper-parameters and scalars in; the new parameter, a dict of
         new slots and, if there is something to show, a dict of named terms out. Arrays are never
@@ -37,9 +45,14 @@ class Optimizer:
         "elementwise" if every element is updated by itself: all parameters of a group are then
         updated in one pass, side by side in one flat array, so a norm or a mean would mix them.
         "tensor" or "matrix" if the rule needs one parameter at a time, in its own shape.
-    ``by_rows``, optional
-        True says that a zero gradient leaves parameter and slots as they are, so that a row-sparse
-        gradient may be applied to its rows alone.
+    ``slots_for(h)``, ``for_parameter(p, h)``, ``check(h)``, optional
+        Slots that depend on the settings; settings that depend on the parameter; errors for
+        settings that do not go together.
+    ``by_rows`` or ``applies_by_rows(h)``, optional
+        True says that rows without a gradient keep parameter and slots as they are, so that a
+        row-sparse gradient is applied to its rows alone.
+    ``draws``, optional
+        True gives the rule a random key of the step and the parameter, as ``c.key``.
     ``ranges``, optional
         What values are allowed: name to (lowest, highest), the highest excluded.
 
@@ -55,6 +68,11 @@ class Optimizer:
         Clips the raw gradients of a group before decay is added.
     name : str, optional
         What traces and tables call it.
+    multi_precision : bool
+        Update float16 and bfloat16 parameters through a float32 copy; slots are float32 then.
+    not_finite : {"pass", "skip", "raise"}
+        What `step` does if a raw gradient holds infinities or NaN: uses them, leaves everything as
+        it is, or raises FloatingPointError (everything stays then, too).
 
     Examples
     --------
@@ -79,7 +97,11 @@ class Optimizer:
     slots: ClassVar[dict[str, float]] = {}
     kind: ClassVar[str] = "elementwise"
     by_rows: ClassVar[bool] = False
+    draws: ClassVar[bool] = False
     ranges: ClassVar[dict[str, tuple[float, float]]] = {}
+
+    #: The update as mathematics, from the docstring; a notebook renders it.
+    formula = FormulaOfDocstring()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -90,27 +112,36 @@ class Optimizer:
             )
         cls.__signature__ = Signature(cls)  # type: ignore[attr-defined]
 
-    def __init__(
-        self,
-        *values: Any,
-        parameters: Any = None,
-        weight_decay: Any = None,
-        grad_clip: Any = None,
-        name: str | None = None,
-        **named: Any,
-    ) -> None:
-        self.settings = read(type(self), values, named)
-        self.name = name
+    def __init__(self, *values: Any, **named: Any) -> None:
+        cls = type(self)
+        common = {
+            key: named.pop(key) if key in named else default
+            for key, default in COMMON.items()
+            if key not in cls.hyperparameters
+        }
+        rate = values[0] if values else named.get("learning_rate")
+        self.settings = read(cls, values, named)
+        self.schedule = rate if is_schedule(rate) else None
+        parameters = common.pop("parameters")
+        self.name = common.pop("name")
+        self._common = common
+        if common["not_finite"] not in POLICIES:
+            raise ValueError(
+                f"not_finite must be one of {', '.join(map(repr, POLICIES))}; "
+                f"got {common['not_finite']!r}."
+            )
         self.groups: list[Group] = []
-        self._common = {"weight_decay": weight_decay, "grad_clip": grad_clip}
-        # A template's regularizer and clip are checked now, not when it is bound.
+        self.key: Key | None = None
+        #: The captured forms of the rule, by what they were captured for.
+        self.plans: dict[Any, Any] = {}
+        # A template's settings are checked now, not when it is bound.
         make_groups(self, [{"params": []}])
         if parameters is not None:
             self._bind(parameters)
 
     # What a rule says ---------------------------------------------------------------------------
 
-    def scalars(self, t: int, h: Any) -> dict[str, float]:
+    def scalars(self, t: int, h: Any) -> dict[str, Any]:
         """Give what depends only on the step count and the hyper-parameters."""
         return {}
 
@@ -121,9 +152,20 @@ class Optimizer:
             "parameter, a dict of new slots and a dict of named terms."
         )
 
+    def check(self, h: Any) -> None:
+        """Raise if settings do not go together. Subclasses say which."""
+
     def slots_for(self, h: Any) -> dict[str, float]:
         """Give the slots that these hyper-parameters need. Subclasses with options override it."""
         return self.slots
+
+    def for_parameter(self, parameter: Any, h: Any) -> dict[str, Any]:
+        """Give hyper-parameters that differ for this parameter; "learning_rate" is a factor."""
+        return {}
+
+    def applies_by_rows(self, h: Any) -> bool:
+        """Say whether rows without a gradient stay as they are, so that the others suffice."""
+        return self.by_rows
 
     # Parameters ---------------------------------------------------------------------------------
 
@@ -133,9 +175,14 @@ class Optimizer:
         return not self.groups
 
     @property
+    def not_finite(self) -> str:
+        """What `step` does about gradients that are not finite: "pass", "skip" or "raise"."""
+        return self._common["not_finite"]  # type: ignore[no-any-return]
+
+    @property
     def decay_and_clip(self) -> tuple[Any, Any]:
         """The regularizer and the gradient clip of parameters that have none of their own."""
-        return as_regularizer(self._common["weight_decay"]), self._common["grad_clip"]
+        return as_regularizer(self._common.get("weight_decay")), self._common["grad_clip"]
 
     @property
     def parameters(self) -> list[Tensor]:
@@ -144,6 +191,8 @@ class Optimizer:
 
     def bind(self, parameters: Any) -> Optimizer:
         """Give a fresh optimizer with the same settings for `parameters`.
+
+        A schedule is copied, too: each optimizer goes through its own.
 
         Examples
         --------
@@ -154,12 +203,19 @@ class Optimizer:
         """
         fresh = copy.copy(self)
         fresh.settings = dict(self.settings)
+        fresh.schedule = copy.deepcopy(self.schedule)
         fresh.groups = []
+        fresh.plans = {}
         fresh._bind(parameters)
         return fresh
 
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"plans": {}}  # captured again when they are needed
+
     def _bind(self, parameters: Any) -> None:
         self.groups = check_not_empty(make_groups(self, parameters))
+        if self.draws:
+            self.key = next_key()
 
     # The step -----------------------------------------------------------------------------------
 
@@ -176,67 +232,13 @@ class Optimizer:
         ValueError, TypeError
             If a gradient does not fit its parameter, or the rule returns something that does not.
             Nothing has changed then.
+        FloatingPointError
+            If a gradient is not finite and the policy is ``not_finite="raise"``.
         """
-        if not self.groups:
-            raise RuntimeError(
-                f"this {type(self).__name__} has no parameters; give it parameters=..., for "
-                "example model.parameters()."
-            )
+        self._require_parameters()
         take_step(self)
 
-    # Around the step ----------------------------------------------------------------------------
+    def _repr_html_(self) -> str:
+        from optlab.optimizer.pages import optimizer_page
 
-    def clear_grad(self, set_to_zero: bool = True) -> None:
-        """Clear the gradients of all parameters.
-
-        Parameters
-        ----------
-        set_to_zero : bool
-            True leaves gradients of zero (which are gradients: slots still decay and parameters
-            still move); False leaves none (the parameter is then skipped by `step`).
-        """
-        cleared = tape.ZERO if set_to_zero else None
-        for group in self.groups:
-            for p in group.parameters:
-                node = p.node
-                if node is not None and (cleared is None or node.grad is not None):
-                    node.grad = cleared
-
-    zero_grad = clear_grad
-
-    def minimize(self, loss: Tensor) -> tuple[list[Any], list[tuple[Tensor, Tensor | None]]]:
-        """Run backward from `loss`, unless that was done already, and take a step.
-
-        Returns
-        -------
-        tuple
-            An empty list, and the (parameter, gradient) pairs that were used.
-        """
-        if not isinstance(loss, Tensor):
-            raise TypeError(f"minimize takes the loss, a Tensor; got {type(loss).__name__}.")
-        if not getattr(loss.node, "walked", False):
-            loss.backward()
-        self.step()
-        return [], [(p, p.grad) for p in self.parameters if p.grad is not None]
-
-    def get_lr(self) -> float:
-        """Give the present learning rate."""
-        return self.settings["learning_rate"]  # type: ignore[no-any-return]
-
-    def set_lr(self, value: Any) -> None:
-        """Set the learning rate.
-
-        Raises
-        ------
-        ValueError
-            If it is negative or not finite. The old rate stays then.
-        """
-        self.settings["learning_rate"] = checked_rate(value)
-
-    def __repr__(self) -> str:
-        values = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
-        head = f"{type(self).__name__}({values})"
-        if self.is_template:
-            return head
-        n, size = len(self.parameters), sum(p.size for p in self.parameters)
-        return f"{head}, {n} parameter{'s' * (n != 1)} of {size} element{'s' * (size != 1)}"
+        return optimizer_page(self)

@@ -1,7 +1,7 @@
 """Row-sparse gradients: applying a rule to the rows that have one.
 
-Done for rules that leave a parameter and its slots as they are where the gradient is zero
-(``by_rows = True`` in the class); for all others a row-sparse gradient is made whole.
+Done for rules that leave a parameter and its slots as they are where there is no gradient
+(``applies_by_rows``); for all others a row-sparse gradient is made whole.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from optlab.autograd.sparse import RowSparse
 from optlab.backend.arrays import frozen
 from optlab.nn.parameter import Parameter
+from optlab.optimizer.application import scalars_of
 from optlab.optimizer.arena import Arena
 from optlab.optimizer.groups import Group
 from optlab.optimizer.values import Scalars, Slots
@@ -25,48 +26,59 @@ class RowUpdate(NamedTuple):
     arena: Arena
     place: int
     t: int
+    learning_rate: float
     rows: Any
     parameter: Any
     slots: dict[str, Any]
 
 
 def rows_updated(
-    optimizer: Optimizer, group: Group, arena: Arena, gradients: list[Any]
+    optimizer: Optimizer, group: Group, arena: Arena, gradients: list[Any], rate: float
 ) -> list[RowUpdate]:
     """Apply the rule to the rows of every parameter that has a row-sparse gradient.
 
     Parameters with a regularizer are left out: decay moves every row.
     """
-    done = []
+    done: list[RowUpdate] = []
+    if optimizer.kind != "elementwise":
+        return done
     for place, (p, g) in enumerate(zip(arena.parameters, gradients, strict=True)):
+        h, multiplier = arena.rules[place]
         own = p.regularizer if isinstance(p, Parameter) else None
-        if not isinstance(g, RowSparse) or (own or group.regularizer) is not None:
+        if (
+            not isinstance(g, RowSparse)
+            or (own or group.regularizer) is not None
+            or not optimizer.applies_by_rows(h)
+        ):
             continue
         g = g.merged()
         t = arena.t[place] + 1
-        multiplier = p.learning_rate if isinstance(p, Parameter) else 1.0
-        h = group.h
-        h.learning_rate = float(optimizer.settings["learning_rate"] * group.multiplier * multiplier)
-        c = Scalars(**optimizer.scalars(t, h))
+        if isinstance(p, Parameter):
+            multiplier *= p.learning_rate
+        h.learning_rate = float(rate * multiplier)
+        c = Scalars(**scalars_of(optimizer, t, h, (arena, place)))
         span = slice(arena.bounds[place], arena.bounds[place + 1])
         rows = {
             name: array[span].reshape(g.shape)[g.rows]
-            for name, array in {**arena.slots, "": arena.flat}.items()
+            for name, array in {**arena.slots, "": arena.values}.items()
         }
-        new, made, *_ = optimizer.update(rows.pop(""), g.values, Slots(**rows), h, c)
-        done.append(RowUpdate(arena, place, t, g.rows, new, made))
+        values = g.values.astype(arena.values.dtype, copy=False)
+        new, made, *_ = optimizer.update(rows.pop(""), values, Slots(**rows), h, c)
+        done.append(RowUpdate(arena, place, t, h.learning_rate, g.rows, new, made))
     return done
 
 
 def write_rows(update: RowUpdate, writer: str) -> None:
     """Put the new rows where they belong."""
-    arena, place = update.arena, update.place
+    arena, place, rows = update.arena, update.place, update.rows
     p = arena.parameters[place]
-    p.data[update.rows] = update.parameter
+    p.data[rows] = update.parameter
     span = slice(arena.bounds[place], arena.bounds[place + 1])
+    if arena.master is not None:
+        arena.master[span].reshape(p.data.shape)[rows] = update.parameter
     for name, new in update.slots.items():
         slot = arena.slots[name] = arena.slots[name].copy()  # listeners may hold the present one
-        slot[span].reshape(p.data.shape)[update.rows] = new
+        slot[span].reshape(p.data.shape)[rows] = new
         frozen(slot)
     arena.t[place] = update.t
-    p.node.overwritten(writer)
+    arena.was_written(place, place + 1, writer)

@@ -12,6 +12,16 @@ from optlab.backend.arrays import as_float
 
 REQUIRED: Any = object()
 
+#: Arguments that every optimizer takes by name, with their defaults.
+COMMON: dict[str, Any] = {
+    "parameters": None,
+    "weight_decay": None,
+    "grad_clip": None,
+    "name": None,
+    "multi_precision": False,
+    "not_finite": "pass",
+}
+
 #: Ranges of names that mean the same in every rule: (lowest, highest), the highest excluded.
 COMMON_RANGES: dict[str, tuple[float, float]] = {
     "learning_rate": (0.0, math.inf),
@@ -39,6 +49,8 @@ def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, 
         return bool(value)
     if default is not REQUIRED and not isinstance(default, (int, float)):
         return value
+    if name == "learning_rate" and is_schedule(value):
+        return float(value())
     if isinstance(value, (list, tuple, dict, set)) or callable(getattr(value, "parameters", None)):
         raise TypeError(
             f"{name} must be one number, but got a {type(value).__name__}. What to optimize is "
@@ -52,7 +64,16 @@ def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, 
         else:
             bound = "finite" if lowest == -math.inf else f"finite and at least {lowest:g}"
         raise ValueError(f"{name} must be {bound}; got {number!r}.")
+    if isinstance(default, int):
+        if number != int(number):
+            raise ValueError(f"{name} must be a whole number; got {number!r}.")
+        return int(number)
     return number
+
+
+def is_schedule(value: Any) -> bool:
+    """Say whether something is a schedule of `optlab.optimizer.lr`, by what it can do."""
+    return callable(value) and all(hasattr(value, name) for name in ("step", "get_lr"))
 
 
 def read(cls: Any, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
@@ -111,7 +132,8 @@ class Signature:
         from inspect import Parameter
         from inspect import Signature as Built
 
-        common = ("parameters", "weight_decay", "grad_clip", "name")
+        hyperparameters = self.cls.hyperparameters
+        common = {name: value for name, value in COMMON.items() if name not in hyperparameters}
         return Built(
             [
                 Parameter(
@@ -119,7 +141,10 @@ class Signature:
                     Parameter.POSITIONAL_OR_KEYWORD,
                     default=Parameter.empty if default is REQUIRED else default,
                 )
-                for name, default in self.cls.hyperparameters.items()
+                for name, default in hyperparameters.items()
             ]
-            + [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in common]
+            + [
+                Parameter(name, Parameter.KEYWORD_ONLY, default=value)
+                for name, value in common.items()
+            ]
         )

@@ -1,6 +1,15 @@
 """Floor 2: capture writes the array operations of a call down as a plan, which replays them."""
 
-from optlab.plan.capture import CaptureRefusedError, capture, capture_value_and_grad
+from optlab.plan.blocks import BlockPlan, capture_blocks
+from optlab.plan.capture import capture, capture_value_and_grad
 from optlab.plan.plan import Plan
+from optlab.plan.writer import CaptureRefusedError
 
-__all__ = ["CaptureRefusedError", "Plan", "capture", "capture_value_and_grad"]
+__all__ = [
+    "BlockPlan",
+    "CaptureRefusedError",
+    "Plan",
+    "capture",
+    "capture_blocks",
+    "capture_value_and_grad",
+]

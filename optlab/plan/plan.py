@@ -98,7 +98,7 @@ class Plan:
         self.inputs = len(self.signature)
         self.outputs = tuple(outputs)
         self.single = single
-        self.instructions = _needed(instructions, self.outputs)
+        self.instructions = needed(instructions, self.outputs)
         self._constants: dict[str, Any] = {}
         self.source = self._write()
         scope = dict(self._constants)
@@ -190,7 +190,7 @@ def _places_in(values: Sequence[Any]) -> set[Place]:
     return found.union(*(_places_in(value) for value in values if isinstance(value, Joined)))
 
 
-def _needed(instructions: Sequence[Instruction], outputs: tuple[Any, ...]) -> list[Instruction]:
+def needed(instructions: Sequence[Instruction], outputs: tuple[Any, ...]) -> list[Instruction]:
     """Leave out instructions whose results nobody reads."""
     wanted = {value for value in outputs if isinstance(value, Place)}
     kept = []

@@ -14,6 +14,7 @@ import numpy as np
 from optlab.backend import events
 from optlab.backend.arrays import on_host
 from optlab.optimizer import Optimizer, Update
+from optlab.optimizer.groups import parameter_names
 from optlab.trace.trace import Trace
 
 #: Up to so many elements everything is recorded by default; above, norms.
@@ -75,7 +76,10 @@ class record:
         )
         self.values, self.norms = "values" in chosen, "norms" in chosen
         name = type(optimizer).__name__
-        self.trace = Trace(optimizer.name or name, {"class": name, **optimizer.settings})
+        settings = {"class": name, **optimizer.settings}
+        if optimizer.schedule is not None:
+            settings["schedule"] = repr(optimizer.schedule)
+        self.trace = Trace(optimizer.name or name, settings)
         arenas = [arena for group in optimizer.groups for arena in group.arenas]
         self.arenas = {arena: i for i, arena in enumerate(arenas)}
         #: Clipping or decay make the gradient that the rule sees another one than the raw one.
@@ -94,12 +98,12 @@ class record:
     def __enter__(self) -> Trace:
         if self.trace.layouts:
             raise RuntimeError("a recording cannot be entered twice; make a new ol.record(...).")
-        names = iter(_names(self.optimizer))
+        names = parameter_names(self.optimizer.groups)
         trace = self.trace
         for arena, i in self.arenas.items():
             trace.layouts.append(
                 [
-                    (next(names), arena.bounds[k], arena.bounds[k + 1], p.shape)
+                    (names[id(p)], arena.bounds[k], arena.bounds[k + 1], p.shape)
                     for k, p in enumerate(arena.parameters)
                 ]
             )
@@ -222,20 +226,6 @@ def _read_probes(probes: str | Iterable[str]) -> tuple[str, ...]:
             f"probes must be 'toy', 'light' or a list of 'values' and 'norms'; got {probes!r}."
         )
     return chosen
-
-
-def _names(optimizer: Optimizer) -> list[str]:
-    """Name every parameter, in the order of the arenas; two of one name are told apart."""
-    found: list[str] = []
-    for group in optimizer.groups:
-        for arena in group.arenas:
-            for p in arena.parameters:
-                name = base = getattr(p, "name", None) or f"parameter {len(found)}"
-                copies = 2
-                while name in found:
-                    name, copies = f"{base} ({copies})", copies + 1
-                found.append(name)
-    return found
 
 
 def _norms(row: Any, bounds: list[int]) -> np.ndarray:

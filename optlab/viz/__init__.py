@@ -15,10 +15,21 @@ _HOMES = {
     "surface_map": "figures",
     "loss_curves": "figures",
     "race_png": "pictures",
+    "schedule": "schedules",
+    "schedule_png": "schedules",
     "summary": "words",
 }
 
-__all__ = ["graph", "loss_curves", "race", "race_png", "summary", "surface_map"]
+__all__ = [
+    "graph",
+    "loss_curves",
+    "race",
+    "race_png",
+    "schedule",
+    "schedule_png",
+    "summary",
+    "surface_map",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -73,8 +74,15 @@ def _write(
 
 
 def draw_page(figure: Figure, page: Page, comparison: ComparisonLike) -> None:
-    """Write title, headline and conditions, and draw the legend."""
+    """Write title, headline and conditions of a comparison, and draw its legend."""
     title, headline = comparison.problem.title, words.headline(comparison)
+    write_page(figure, page, title, headline, styles_of(comparison))
+
+
+def write_page(
+    figure: Figure, page: Page, title: str, headline: str, styles: Mapping[str, Style]
+) -> None:
+    """Write title, headline and note, and draw the legend."""
     place: float = layout.TITLE_LINE - 6
     _write(figure, page, layout.LEFT, place, title, theme.FONT_TITLE, weight="bold")
     place = layout.HEADLINE_LINE - 4
@@ -82,7 +90,7 @@ def draw_page(figure: Figure, page: Page, comparison: ComparisonLike) -> None:
     for at, line in enumerate(page.note):
         place = page.note_line(at)
         _write(figure, page, layout.LEFT, place, line, theme.FONT_SMALL, color=theme.QUIET)
-    for at, (name, style) in enumerate(styles_of(comparison).items()):
+    for at, (name, style) in enumerate(styles.items()):
         x, y = page.legend_place(at)
         across = [(x + shift) / page.width for shift in (4, 26, 48)]
         sample = Line2D(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -164,7 +165,12 @@ def dash_text(style: Style) -> str:
 
 def add_legend(figure: go.Figure, comparison: ComparisonLike) -> None:
     """Add one entry an optimizer, which shows line and marker and switches all that is theirs."""
-    for name, style in styles_of(comparison).items():
+    add_entries(figure, styles_of(comparison))
+
+
+def add_entries(figure: go.Figure, styles: Mapping[str, Style]) -> None:
+    """Add one entry to the legend for every name."""
+    for name, style in styles.items():
         figure.add_trace(
             go.Scatter(
                 x=[None],

@@ -7,12 +7,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from optlab.viz import figures, pictures, words
+from optlab.viz import figures, pictures, schedules, words
 from optlab.viz.results import ComparisonLike
 
 _SIZE = {"width": 850, "height": 440}
 """Of picture and figure alike, in pixels. JupyterLab shows the stored picture until the mouse
 enters it, and never scales it: it has to fit beside the file browser of a small screen."""
+_SMALL: dict[str, Any] = {"width": 640, "height": 340}
+"""The same for a schedule, of which a notebook may show several."""
 
 
 class ComparisonRenderer:
@@ -53,5 +55,44 @@ class ComparisonRenderer:
         }
 
 
+class ScheduleRenderer:
+    """Draws schedules: learning rates over the steps."""
+
+    def figure(self, result: Any, /, **options: Any) -> Any:
+        """Return `optlab.viz.schedule` of a schedule, with its options."""
+        return schedules.schedule(result, **options)
+
+    def save(self, result: Any, path: Path, /) -> None:
+        """Write a schedule to a file: ``.png``, or ``.html`` with the live figure."""
+        if path.suffix == ".png":
+            path.write_bytes(schedules.schedule_png(result, scale=2))
+        elif path.suffix == ".html":
+            schedules.schedule(result).write_html(path, config=figures.CONFIG)
+        else:
+            raise ValueError(f"the name must end in .png or .html; got {path.name!r}.")
+
+    def mimebundle(self, result: Any, /) -> dict[str, Any]:
+        """Return a schedule as a notebook stores it: figure, picture and words.
+
+        Words alone where the rates depend on what will be measured.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> sorted(schedule.mimebundle(ol.optimizer.lr.StepDecay(0.5, step_size=10)))
+        ['application/vnd.plotly.v1+json', 'image/png', 'text/plain']
+        """
+        if not schedules.is_foreseen(result):
+            return {"text/plain": repr(result)}
+        drawn = json.loads(schedules.schedule(result, **_SMALL).to_json())
+        return {
+            "application/vnd.plotly.v1+json": {**drawn, "config": figures.CONFIG},
+            "image/png": base64.b64encode(schedules.schedule_png(result, **_SMALL)).decode("ascii"),
+            "text/plain": repr(result),
+        }
+
+
 comparison = ComparisonRenderer()
 """The renderer of comparisons, as `pyproject.toml` names it."""
+schedule = ScheduleRenderer()
+"""The renderer of schedules, as `pyproject.toml` names it."""

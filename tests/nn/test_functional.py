@@ -242,3 +242,18 @@ class TestCrossEntropy:
         ):
             with pytest.raises(ValueError, match="'mean', 'sum' or 'none'; got 'average'"):
                 call()
+
+
+@pytest.mark.parametrize("threshold", [0.5, 1.0, 4.0, 20.0])
+def test_softplus_has_the_slope_of_the_side_of_the_threshold_that_its_input_is_on(
+    threshold: float,
+) -> None:
+    """Just below a low threshold the output is already above it, and the curve still bends."""
+    beta = 2.0
+    edge = threshold / beta
+    x = ol.to_tensor(edge + np.array([-2.0, -0.2, -0.01, 0.01, 1.0]), requires_grad=True)
+    F.softplus(x, beta, threshold).sum().backward()
+    bent = 1 / (1 + np.exp(-beta * x.numpy()))
+    expected = np.where(x.numpy() > edge, 1.0, bent)
+    np.testing.assert_allclose(x.grad.numpy(), expected, rtol=1e-8)
+    ol.check_grad(lambda t: F.softplus(t, beta, threshold), x.numpy())

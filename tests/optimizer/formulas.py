@@ -31,7 +31,7 @@ def rmsprop(p, g, s: State, t: int, learning_rate, rho, epsilon, momentum, cente
     return p - s["v"]
 
 
-def adam(p, g, s: State, t: int, learning_rate, beta1, beta2, epsilon, amsgrad):
+def adam(p, g, s: State, t: int, learning_rate, beta1, beta2, epsilon, lazy_mode, amsgrad):
     s["m"] = beta1 * s.get("m", 0.0) + (1 - beta1) * g
     s["v"] = beta2 * s.get("v", 0.0) + (1 - beta2) * g**2
     s["largest"] = np.maximum(s.get("largest", 0.0), s["v"])

@@ -81,6 +81,7 @@ SETTINGS = {
             "beta1": betas,
             "beta2": betas,
             "epsilon": st.floats(1e-8, 1.0),
+            "lazy_mode": st.booleans(),
             "amsgrad": st.booleans(),
         }
     ),

@@ -10,7 +10,7 @@ import pytest
 import optlab as ol
 from tests.golden import ARRAYS, DESCRIPTION, Replay
 
-NOT_YET = ("lr_schedule", "lookahead", "model_average", "ema", "sparse")
+NOT_YET = ("lookahead", "model_average", "ema", "sparse")
 
 
 def is_covered(case: dict[str, Any]) -> bool:

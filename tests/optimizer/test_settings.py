@@ -155,17 +155,19 @@ def test_a_clip_of_the_wrong_type_names_the_clips(value):
 @classes
 def test_the_signature_shows_the_settings_with_their_defaults(cls):
     shown = inspect.signature(cls).parameters
-    common = ["parameters", "weight_decay", "grad_clip", "name"]
+    common = ["parameters", "weight_decay", "grad_clip", "name", "multi_precision", "not_finite"]
     assert list(shown) == [*cls(0.1).settings, *common]
+    assert [shown[name].default for name in common] == [None] * 4 + [False, "pass"]
     for name in common:
-        assert shown[name].default is None
         assert shown[name].kind is inspect.Parameter.KEYWORD_ONLY
 
 
 def test_the_defaults_are_those_of_the_documents():
     assert str(inspect.signature(ol.optimizer.Adam)) == (
-        "(learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-08, amsgrad=False, *, "
-        "parameters=None, weight_decay=None, grad_clip=None, name=None)"
+        "(learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-08, lazy_mode=False, "
+        "amsgrad=False, *, "
+        "parameters=None, weight_decay=None, grad_clip=None, name=None, multi_precision=False, "
+        "not_finite='pass')"
     )
     assert ol.optimizer.SGD().settings == {"learning_rate": 0.001}
     assert ol.optimizer.Momentum().settings == {

@@ -95,6 +95,20 @@ SOFTPLUS = rule(
 )
 
 
+def _softplus_cut_short(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    return _softplus(x, beta, threshold)
+
+
+# Below a threshold of about 16 the output does not say on which side of it the input was.
+SOFTPLUS_CUT_SHORT = rule(
+    _softplus_cut_short,
+    lambda g, x, beta=1.0, threshold=20.0: np.where(
+        beta * x > threshold, g, g * run(SIGMOID, beta * x)
+    ),
+    static="beta threshold",
+)
+
+
 def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0, name: None = None) -> Tensor:
     r"""Give :math:`\log(1 + e^{\beta x}) / \beta`: a smooth max(x, 0).
 
@@ -122,7 +136,8 @@ def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0, name: None = No
     if not beta > 0:
         raise ValueError(f"softplus takes beta greater than 0; got {beta!r}.")
     static = {"beta": float(beta), "threshold": float(threshold)}
-    return apply(SOFTPLUS, (scores(x),), static)
+    operation = SOFTPLUS if threshold >= 20 else SOFTPLUS_CUT_SHORT
+    return apply(operation, (scores(x),), static)
 
 
 def _silu(x: Any) -> Any:

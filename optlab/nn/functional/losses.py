@@ -104,7 +104,8 @@ def cross_entropy(
     use_softmax : bool
         False: `input` holds probabilities already.
     label_smoothing : float
-        Replace each label q by (1 - s) q + s / C.
+        Replace each label q by (1 - s) q + s / C. Labels of the shape of `input` are then taken as
+        soft ones, without `soft_label` too.
 
     Returns
     -------
@@ -142,7 +143,8 @@ def cross_entropy(
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"label_smoothing lies from 0 to 1; got {label_smoothing!r}.")
     at = _class_axis(axis, input, "cross_entropy")
-    if soft_label:
+    # As Paddle has it: smoothed labels that have a probability for every class are soft ones.
+    if soft_label or (label_smoothing and np.shape(raw(label)) == input.shape):
         return _soft(
             input, label, weight, ignore_index, reduction, at, use_softmax, label_smoothing
         )

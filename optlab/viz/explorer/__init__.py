@@ -108,6 +108,11 @@ def _entries(optimizers: Any) -> tuple[list[Entry], dict[str, Optimizer]]:
                     f"{name!r} must be an optimizer made without parameters, such as "
                     f"ol.optimizer.Adam(0.1); got {template!r}."
                 )
+            if template.schedule is not None:
+                raise TypeError(
+                    f"{name!r} has the schedule {template.schedule!r}; the explorer's slider sets "
+                    "a rate that stays. Draw schedules with optlab.compare(...)."
+                )
             rate = float(template.settings["learning_rate"])
             entries.append(entry_of(str(name), template, rate))
         return entries, {str(name): template for name, template in optimizers.items()}

@@ -1,0 +1,120 @@
+"""One update of ten million parameters, where the speed of memory decides."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from benchmarks.row import Peer, Row, Work, at_least, at_most, unbounded
+
+TENSORS, SIZE = 20, 500_000
+NAMES = ("SGD", "Momentum", "Adam", "AdamW", "Lamb")
+#: Arrays that a rule reads and writes; a copy of as many bytes moves half of them each way.
+TOUCHED = {"SGD": 3, "Momentum": 5, "Adam": 7, "AdamW": 7, "Lamb": 7}
+
+
+def values() -> tuple[list[Any], list[Any]]:
+    """Return the parameters and their gradients, float32."""
+    import numpy as np
+
+    draw = np.random.default_rng(0)
+    shape = (TENSORS, SIZE)
+    tensors = draw.standard_normal(shape, dtype=np.float32)
+    return list(tensors), list(draw.standard_normal(shape, dtype=np.float32))
+
+
+def ours(name: str) -> Work:
+    """Return one step of an optimizer of optlab; the gradients stay as they are."""
+    import optlab as ol
+
+    parameters, gradients = values()
+    tensors = [ol.Parameter(p) for p in parameters]
+    for tensor, g in zip(tensors, gradients, strict=True):
+        tensor.grad = g
+    optimizer = getattr(ol.optimizer, name)(1e-5, parameters=tensors)
+    return optimizer.step  # type: ignore[no-any-return]
+
+
+def pytorch(name: str, form: str) -> Work:
+    """Return the same step of PyTorch, in its foreach or fused form."""
+    import torch
+
+    parameters, gradients = values()
+    tensors = [torch.nn.Parameter(torch.from_numpy(p)) for p in parameters]
+    for tensor, g in zip(tensors, gradients, strict=True):
+        tensor.grad = torch.from_numpy(g)
+    options: dict[str, Any] = {form: True}
+    if name == "Lamb":
+        return lamb(tensors)
+    if name == "Momentum":
+        name, options["momentum"] = "SGD", 0.9
+    optimizer: Any = getattr(torch.optim, name)(tensors, 1e-5, **options)
+    return optimizer.step  # type: ignore[no-any-return]
+
+
+def lamb(tensors: list[Any]) -> Work:
+    """Return Lamb written with PyTorch's foreach functions: it has none of its own."""
+    import torch
+
+    gradients = [tensor.grad for tensor in tensors]
+    first = [torch.zeros_like(tensor) for tensor in tensors]
+    second = [torch.zeros_like(tensor) for tensor in tensors]
+    count = 0
+
+    def step() -> None:
+        nonlocal count
+        count += 1
+        with torch.no_grad():
+            torch._foreach_lerp_(first, gradients, 0.1)
+            torch._foreach_mul_(second, 0.999)
+            torch._foreach_addcmul_(second, gradients, gradients, 0.001)
+            root = torch._foreach_sqrt(second)
+            torch._foreach_div_(root, (1 - 0.999**count) ** 0.5)
+            torch._foreach_add_(root, 1e-6)
+            direction = torch._foreach_div(first, root)
+            torch._foreach_div_(direction, 1 - 0.9**count)
+            torch._foreach_add_(direction, tensors, alpha=0.01)
+            weights, lengths = torch._foreach_norm(tensors), torch._foreach_norm(direction)
+            ratios = torch._foreach_div(weights, lengths)
+            torch._foreach_mul_(direction, ratios)
+            torch._foreach_add_(tensors, direction, alpha=-1e-5)
+
+    return step
+
+
+def copy(name: str) -> Work:
+    """Return a copy of as many bytes as the rule reads and writes."""
+    import numpy as np
+
+    source = np.ones(TENSORS * SIZE * TOUCHED[name] // 2, np.float32)
+    target = np.empty_like(source)
+    return lambda: np.copyto(target, source)
+
+
+def peers(name: str) -> list[Peer]:
+    """Return what one rule is compared with."""
+    forms = [("foreach", at_least(1.0))] + [("fused", at_least(0.5))] * (name != "Lamb")
+    there = [
+        Peer(
+            f"PyTorch {form}" + " functions" * (name == "Lamb"),
+            partial(pytorch, name, form),
+            "torch",
+            target,
+            threads=(2,),
+        )
+        for form, target in forms
+    ]
+    bound = at_most(2.2) if name == "Adam" else unbounded()
+    return [*there, Peer("copy", partial(copy, name), "numpy", bound, in_our_environment=True)]
+
+
+ROWS = [
+    Row(
+        name=f"update_{name.lower()}",
+        title=f"{name} on 10 million float32 parameters in {TENSORS} tensors",
+        unit="update",
+        ours=partial(ours, name),
+        peers=peers(name),
+    )
+    for name in NAMES
+]

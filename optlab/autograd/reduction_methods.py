@@ -1,0 +1,166 @@
+"""The methods of Tensors that go through elements along axes: sums, means, extremes, positions.
+
+``keepdims`` is NumPy's word, ``keepdim`` is Paddle's for the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+# As in `methods`: the two modules import each other, and meet when a method is called.
+import optlab.autograd.tensor as engine
+from optlab.autograd.rules import reductions
+
+if TYPE_CHECKING:
+    from optlab.autograd.tensor import Tensor
+
+
+def called(function: Any, *args: Any, **options: Any) -> Tensor:
+    """Call a function of NumPy on a Tensor, which gives a Tensor."""
+    result: Tensor = function(*args, **options)
+    return result
+
+
+class ReductionMethods:
+    """``t.sum()``, ``t.mean(axis)``, ``t.argmax()`` and the like."""
+
+    __slots__ = ()
+
+    data: Any
+
+    def sum(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = np._NoValue,
+        where: Any = True,
+        *,
+        keepdim: bool = False,
+    ) -> Tensor:
+        """Add up elements over `axis` (all of them by default)."""
+        if dtype is out is None and initial is np._NoValue and where is True:
+            return engine.apply(
+                reductions.SUM, (self,), {"axis": axis, "keepdims": keepdims or keepdim}
+            )
+        return called(np.sum, self, axis, dtype, out, keepdims or keepdim, initial, where)
+
+    def mean(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        *,
+        keepdim: bool = False,
+        where: Any = True,
+    ) -> Tensor:
+        """Average elements over `axis`."""
+        if dtype is out is None and where is True:
+            return engine.apply(
+                reductions.MEAN, (self,), {"axis": axis, "keepdims": keepdims or keepdim}
+            )
+        return called(np.mean, self, axis, dtype, out, keepdims or keepdim, where=where)
+
+    def max(
+        self,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = np._NoValue,
+        where: Any = True,
+        *,
+        keepdim: bool = False,
+    ) -> Tensor:
+        """Give the largest element over `axis`; where several tie they share its gradient."""
+        if out is None and initial is np._NoValue and where is True:
+            return engine.apply(
+                reductions.MAX, (self,), {"axis": axis, "keepdims": keepdims or keepdim}
+            )
+        return called(np.max, self, axis, out, keepdims or keepdim, initial, where)
+
+    def min(
+        self,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = np._NoValue,
+        where: Any = True,
+        *,
+        keepdim: bool = False,
+    ) -> Tensor:
+        """Give the smallest element over `axis`; where several tie they share its gradient."""
+        if out is None and initial is np._NoValue and where is True:
+            return engine.apply(
+                reductions.MIN, (self,), {"axis": axis, "keepdims": keepdims or keepdim}
+            )
+        return called(np.min, self, axis, out, keepdims or keepdim, initial, where)
+
+    def prod(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = np._NoValue,
+        where: Any = True,
+        *,
+        keepdim: bool = False,
+    ) -> Tensor:
+        """Multiply elements over `axis`."""
+        return called(np.prod, self, axis, dtype, out, keepdims or keepdim, initial, where)
+
+    def var(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        *,
+        keepdim: bool = False,
+        **options: Any,
+    ) -> Tensor:
+        """Give the variance over `axis`; more options as ``np.var`` has them."""
+        return called(np.var, self, axis, dtype, out, ddof, keepdims or keepdim, **options)
+
+    def std(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        *,
+        keepdim: bool = False,
+        **options: Any,
+    ) -> Tensor:
+        """Give the standard deviation over `axis`; more options as ``np.std`` has them."""
+        return called(np.std, self, axis, dtype, out, ddof, keepdims or keepdim, **options)
+
+    def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
+        """Give running sums along `axis`."""
+        return called(np.cumsum, self, axis, dtype, out)
+
+    def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
+        """Give running products along `axis`."""
+        return called(np.cumprod, self, axis, dtype, out)
+
+    def argmax(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
+        """Give the position of the largest element, a plain array of integers."""
+        return np.argmax(self.data, axis, out, keepdims=keepdims)
+
+    def argmin(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
+        """Give the position of the smallest element, a plain array of integers."""
+        return np.argmin(self.data, axis, out, keepdims=keepdims)
+
+    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False, **where: Any) -> Any:
+        """Say whether all elements (over `axis`) are other than 0, in plain booleans."""
+        return np.all(self.data, axis, out, keepdims, **where)
+
+    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False, **where: Any) -> Any:
+        """Say whether some element (over `axis`) is other than 0, in plain booleans."""
+        return np.any(self.data, axis, out, keepdims, **where)

@@ -1,0 +1,153 @@
+"""Applying a rule to arrays, as it is written, and checking what it gives back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optlab.backend.arrays import copied, frozen
+from optlab.optimizer.values import HyperParameters, Scalars, Slots
+
+if TYPE_CHECKING:
+    from optlab.optimizer.optimizer import Optimizer
+
+
+def scalars_of(
+    optimizer: Optimizer, t: int, h: HyperParameters, place: tuple[Any, int] | None = None
+) -> dict[str, Any]:
+    """Give the scalars of step t, floats as Python floats, and the random key if the rule draws."""
+    scalars = optimizer.scalars(t, h)
+    for name, scalar in scalars.items():
+        kind = type(scalar)
+        if kind is not float and kind is not int and kind is not bool:
+            scalars[name] = float(scalar)  # a NumPy number would widen float32 parameters
+    if optimizer.draws and place is not None and optimizer.key is not None:
+        arena, first = place
+        name = getattr(arena.parameters[first], "name", None) or ""
+        number = [id(p) for p in optimizer.parameters].index(id(arena.parameters[first]))
+        scalars["key"] = optimizer.key.fold(name, 0 if name else number, t)
+    return scalars
+
+
+def apply_rule(
+    optimizer: Optimizer,
+    p: Any,
+    g: Any,
+    slots: dict[str, Any],
+    h: HyperParameters,
+    t: int,
+    shape: tuple[int, ...] | None,
+    place: tuple[Any, int],
+    listened: bool,
+) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """Give new parameter, new slots and terms, flat, in memory of their own.
+
+    Parameters
+    ----------
+    optimizer
+        The rule.
+    p, g : array
+        Flat parameter and gradient.
+    slots : dict of str to array
+    h : HyperParameters
+    t : int
+        The number of this step, from 1.
+    shape : tuple of int, optional
+        What the rule is to see in place of flat arrays.
+    place : tuple of Arena and int
+        Which parameter it is.
+    listened : bool
+        Whether the terms will be kept.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If what the rule gives back does not fit.
+    """
+    c = Scalars(**scalars_of(optimizer, t, h, place))
+    if shape is not None:
+        p, g = p.reshape(shape), g.reshape(shape)
+        slots = {name: array.reshape(shape) for name, array in slots.items()}
+    try:
+        result = optimizer.update(p, g, Slots(**slots), h, c)
+    except ValueError as error:
+        if "read-only" not in str(error):
+            raise
+        raise TypeError(
+            f"{type(optimizer).__name__}.update writes into its arguments; they are the engine's. "
+            "Write m = m + g in place of m += g, and give what is new back."
+        ) from error
+    new, made, terms = _checked(optimizer, p, slots, result)
+    if shape is not None:
+        g, new = g.reshape(-1), new.reshape(-1)
+        made = {name: array.reshape(-1) for name, array in made.items()}
+        terms = {
+            name: np.reshape(array, -1) if np.shape(array) == shape else array
+            for name, array in terms.items()
+        }
+    # What the rule handed back unchanged is still the arena's own memory, which will be written to.
+    if new.base is not None:
+        new = new.copy()
+    for name, array in made.items():
+        if array.base is not None or array is g:
+            made[name] = array = array.copy()
+        frozen(array)
+    if listened:
+        terms = {
+            name: copied(term) if getattr(term, "base", None) is not None else term
+            for name, term in terms.items()
+        }
+    return new, made, terms
+
+
+def _checked(optimizer: Optimizer, p: Any, slots: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    """Give what a rule returned, or say what is wrong with it before it is written anywhere."""
+    try:
+        new, made, *rest = result
+        terms = rest[0] if rest else {}
+        if len(rest) < 2 and made.keys() == slots.keys() and isinstance(terms, dict):
+            shape, dtype = p.shape, p.dtype
+            for array in (new, *made.values()):
+                if array.dtype != dtype or array.shape != shape:
+                    break
+            else:
+                return new, made, terms
+    except (TypeError, ValueError, AttributeError):
+        pass
+    raise _misfit(f"{type(optimizer).__name__}.update", p, slots, result)
+
+
+def _misfit(name: str, p: Any, slots: dict[str, Any], result: Any) -> Exception:
+    """Say what is wrong with what a rule returned."""
+    if not (
+        isinstance(result, tuple)
+        and len(result) in (2, 3)
+        and all(isinstance(part, dict) for part in result[1:])
+    ):
+        kind = type(result).__name__
+        many = f" of {len(result)}" if isinstance(result, tuple) else ""
+        return TypeError(
+            f"{name} must return (parameter, slots) or (parameter, slots, terms), slots and terms "
+            f"as dicts; it returned a {kind}{many}."
+        )
+    new, made = result[:2]
+    if made.keys() != slots.keys():
+        return ValueError(
+            f"{name} returned slots {sorted(made)}, but the class declares {sorted(slots)}. "
+            "Return every slot, also one that did not change."
+        )
+    for label, array in {"parameter": new, **made}.items():
+        if not hasattr(array, "dtype"):
+            return TypeError(f"{name} returned the {label} as {array!r}, which is not an array.")
+        if array.shape != p.shape:
+            return ValueError(
+                f"{name} returned the {label} with shape {array.shape} in place of {p.shape}. "
+                "If the rule needs a parameter's own shape, set kind = 'tensor' in the class."
+            )
+        if array.dtype != p.dtype:
+            break
+    return TypeError(
+        f"{name} returned the {label} as {array.dtype} for parameters of {p.dtype}: a NumPy number "
+        "or array of another dtype entered the rule. Use Python floats for constants."
+    )

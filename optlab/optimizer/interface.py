@@ -1,0 +1,321 @@
+"""The part of an optimizer that training loops call, around the step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
+
+from optlab.autograd import tape
+from optlab.autograd.tensor import Tensor, raw
+from optlab.optimizer.groups import checked_rate, make_groups
+from optlab.optimizer.regularizer import Regularizer, as_regularizer
+from optlab.optimizer.settings import is_schedule
+from optlab.optimizer.step import take_step
+
+if TYPE_CHECKING:
+    from optlab.optimizer.groups import Group
+    from optlab.optimizer.optimizer import Optimizer
+
+Pairs = list[tuple[Tensor, Tensor]]
+
+
+class Interface:
+    """Gradients, rates and groups: what the documents call on every optimizer."""
+
+    settings: dict[str, Any]
+    schedule: Any
+    groups: list[Group]
+
+    def step(self) -> None:
+        """Update every parameter that has a gradient."""
+        raise NotImplementedError
+
+    def _require_parameters(self) -> None:
+        if not self.groups:
+            raise RuntimeError(
+                f"this {type(self).__name__} has no parameters; give it parameters=..., for "
+                "example model.parameters()."
+            )
+
+    # Gradients ----------------------------------------------------------------------------------
+
+    def clear_grad(self, set_to_zero: bool = True) -> None:
+        """Clear the gradients of all parameters.
+
+        Parameters
+        ----------
+        set_to_zero : bool
+            True leaves gradients of zero (which are gradients: slots still decay and parameters
+            still move); False leaves none (the parameter is then skipped by `step`).
+        """
+        cleared = tape.ZERO if set_to_zero else None
+        for group in self.groups:
+            for p in group.parameters:
+                node = p.node
+                if node is not None and (cleared is None or node.grad is not None):
+                    node.grad = cleared
+
+    zero_grad = clear_grad
+    clear_gradients = clear_grad
+
+    def backward(
+        self,
+        loss: Tensor,
+        startup_program: None = None,
+        parameters: Iterable[Any] | None = None,
+        no_grad_set: Iterable[Any] | None = None,
+        callbacks: None = None,
+    ) -> Pairs:
+        """Run backward from `loss`, and give the parameters that have a gradient with it.
+
+        Parameters
+        ----------
+        loss : Tensor
+        startup_program, callbacks : None
+            Of the documents' static graphs, which there are none here.
+        parameters : iterable of Tensor or str, optional
+            Only these, given as such or by name.
+        no_grad_set : iterable of Tensor or str, optional
+            Not these.
+
+        Returns
+        -------
+        list of (parameter, gradient)
+            For `apply_gradients`. The gradients are those that the parameters hold.
+
+        Raises
+        ------
+        TypeError
+            If `loss` is no Tensor.
+        ValueError
+            If a parameter is not among this optimizer's.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> w = ol.Parameter([1.0], name="w")
+        >>> optimizer = ol.optimizer.SGD(0.1, parameters=[w])
+        >>> pairs = optimizer.backward((5 * w).sum())
+        >>> optimizer.apply_gradients([(p, g / 2) for p, g in pairs])
+        []
+        >>> w.numpy()
+        array([0.75], dtype=float32)
+        """
+        self._require_parameters()
+        _refuse("startup_program", startup_program)
+        _refuse("callbacks", callbacks)
+        chosen = self._chosen(parameters, no_grad_set)
+        if not isinstance(loss, Tensor):
+            raise TypeError(f"the loss must be a Tensor; got {type(loss).__name__}.")
+        if not getattr(loss.node, "walked", False):
+            loss.backward()
+        return [(p, p.grad) for p in chosen if p.grad is not None]
+
+    def apply_gradients(self, params_grads: Iterable[tuple[Any, Any]]) -> list[Any]:
+        """Take a step with these gradients in place of those that the parameters hold.
+
+        Parameters
+        ----------
+        params_grads : iterable of (parameter, gradient)
+            As `backward` gives them. A pair with None is skipped, as is a parameter without pair.
+
+        Returns
+        -------
+        list
+            Empty; the documents' static graphs have operations there.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If something is no pair, or not a parameter of this optimizer, or there twice, or a
+            gradient does not fit. Nothing has changed then.
+        """
+        self._require_parameters()
+        take_step(cast("Optimizer", self), self._given(params_grads))
+        return []
+
+    def apply_optimize(
+        self, loss: Any, startup_program: None, params_grads: Iterable[tuple[Any, Any]]
+    ) -> list[Any]:
+        """Take a step with these gradients; `loss` is only what they belong to."""
+        _refuse("startup_program", startup_program)
+        return self.apply_gradients(params_grads)
+
+    def append_regularization_ops(
+        self, parameters_and_grads: Iterable[tuple[Any, Any]], regularization: Any = None
+    ) -> Pairs:
+        """Give the pairs with the decay of each parameter added to its gradient.
+
+        A parameter's own regularizer goes before `regularization`. `apply_gradients` adds the
+        optimizer's decay by itself: this is for looking at it, or for gradients used elsewhere.
+        """
+        default = as_regularizer(regularization)
+        pairs = []
+        for p, g in parameters_and_grads:
+            own: Regularizer | None = getattr(p, "regularizer", None) or default
+            changed = g if own is None or g is None else Tensor(own.add_to(raw(g), raw(p)))
+            pairs.append((p, changed))
+        return pairs
+
+    def minimize(
+        self,
+        loss: Tensor,
+        startup_program: None = None,
+        parameters: Iterable[Any] | None = None,
+        no_grad_set: Iterable[Any] | None = None,
+    ) -> tuple[list[Any], Pairs]:
+        """Run backward from `loss`, unless that was done already, and take a step.
+
+        Parameters
+        ----------
+        loss : Tensor
+        startup_program : None
+        parameters, no_grad_set : iterable of Tensor or str, optional
+            Only these, or not these, are updated.
+
+        Returns
+        -------
+        tuple
+            An empty list, and the (parameter, gradient) pairs that were used.
+        """
+        pairs = self.backward(loss, startup_program, parameters, no_grad_set)
+        if parameters is None and no_grad_set is None:
+            self.step()
+        else:
+            self.apply_gradients(pairs)
+        return [], pairs
+
+    def _chosen(self, parameters: Any, no_grad_set: Any) -> list[Any]:
+        """Give the parameters that are wanted, and not left out."""
+        own = [p for group in self.groups for p in group.parameters]
+        wanted = own if parameters is None else self._found(own, parameters, "parameters")
+        left_out = {id(p) for p in self._found(own, no_grad_set or (), "no_grad_set")}
+        return [p for p in wanted if id(p) not in left_out]
+
+    def _found(self, own: list[Any], given: Any, argument: str) -> list[Any]:
+        names = {getattr(p, "name", None): p for p in own}
+        known = {id(p) for p in own}
+        found = []
+        for entry in given:
+            p = names.get(entry) if isinstance(entry, str) else entry
+            if id(p) not in known:
+                label = repr(getattr(entry, "name", None) or entry)
+                raise ValueError(
+                    f"{argument} has {label}, which is not a parameter of this "
+                    f"{type(self).__name__}."
+                )
+            found.append(p)
+        return found
+
+    def _given(self, params_grads: Any) -> dict[int, Any]:
+        """Give the gradients by their parameter's identity."""
+        own = [p for group in self.groups for p in group.parameters]
+        given: dict[int, Any] = {}
+        for pair in params_grads:
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise TypeError(
+                    f"gradients are given as (parameter, gradient) pairs; got {pair!r}."
+                )
+            p, g = pair
+            [p] = self._found(own, [p], "params_grads")
+            if id(p) in given:
+                raise ValueError(
+                    f"params_grads has {getattr(p, 'name', None) or 'a parameter'!r} twice; add "
+                    "up its gradients first."
+                )
+            given[id(p)] = raw(g)
+        return given
+
+    # Groups and rates ---------------------------------------------------------------------------
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters, with settings of their own.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the group has an unknown key, or a parameter is there already. Nothing has changed
+            then.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> a, b = ol.Parameter([1.0]), ol.Parameter([2.0])
+        >>> optimizer = ol.optimizer.SGD(0.1, parameters=[a])
+        >>> optimizer.add_param_group({"params": [b], "learning_rate": 0.5})
+        >>> optimizer
+        SGD(learning_rate=0.1), 2 parameters of 2 elements
+        """
+        if not isinstance(param_group, dict):
+            raise TypeError(
+                "a group is a dict with the key 'params', a list of Tensors; got "
+                f"{type(param_group).__name__}."
+            )
+        known = {id(p) for group in self.groups for p in group.parameters}
+        [*added] = make_groups(self, [param_group], known)
+        self.groups.extend(added)
+
+    def get_lr(self) -> float:
+        """Give the present learning rate."""
+        if self.schedule is not None:
+            return float(self.schedule())
+        return self.settings["learning_rate"]  # type: ignore[no-any-return]
+
+    def set_lr(self, value: Any) -> None:
+        """Set the learning rate.
+
+        Raises
+        ------
+        RuntimeError
+            If a schedule sets it.
+        ValueError
+            If it is negative or not finite. The old rate stays then.
+        """
+        if self.schedule is not None:
+            raise RuntimeError(
+                f"the rate of this {type(self).__name__} comes from {self.schedule!r}; call "
+                "set_lr_scheduler to use another schedule."
+            )
+        if is_schedule(value):
+            raise TypeError("set_lr takes a number; call set_lr_scheduler(schedule) instead.")
+        self.settings["learning_rate"] = checked_rate(value)
+
+    def set_lr_scheduler(self, scheduler: Any) -> None:
+        """Let a schedule set the learning rate from now on.
+
+        Raises
+        ------
+        TypeError
+            If it is not a schedule of ``optlab.optimizer.lr``.
+        """
+        if not is_schedule(scheduler):
+            raise TypeError(
+                "set_lr_scheduler takes a schedule of optlab.optimizer.lr; got "
+                f"{type(scheduler).__name__}."
+            )
+        self.settings["learning_rate"] = checked_rate(scheduler)
+        self.schedule = scheduler
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in self._listed_settings())
+        head = f"{type(self).__name__}({values})"
+        if not self.groups:
+            return head
+        tensors = [p for group in self.groups for p in group.parameters]
+        n, size = len(tensors), sum(p.size for p in tensors)
+        return f"{head}, {n} parameter{'s' * (n != 1)} of {size} element{'s' * (size != 1)}"
+
+    def _listed_settings(self) -> list[tuple[str, Any]]:
+        """Give the settings with the schedule in place of its present rate."""
+        shown = dict(self.settings)
+        if self.schedule is not None:
+            shown["learning_rate"] = self.schedule
+        return list(shown.items())
+
+
+def _refuse(name: str, value: Any) -> None:
+    """Refuse an argument that has no meaning without static graphs."""
+    if value is not None:
+        raise TypeError(
+            f"{name} belongs to static graphs, which optlab does not have; leave it None."
+        )

@@ -1,0 +1,46 @@
+"""Schedules: learning rates that change with the epoch, or with what is measured."""
+
+from optlab.backend.faces import missing as _missing
+from optlab.optimizer.lr.base import LRScheduler
+from optlab.optimizer.lr.cosine import CosineAnnealingDecay, CosineAnnealingWarmRestarts
+from optlab.optimizer.lr.cycles import CyclicLR, OneCycleLR
+from optlab.optimizer.lr.decays import (
+    ExponentialDecay,
+    InverseTimeDecay,
+    NaturalExpDecay,
+    NoamDecay,
+    PolynomialDecay,
+)
+from optlab.optimizer.lr.lambdas import LambdaDecay, MultiplicativeDecay
+from optlab.optimizer.lr.pieces import MultiStepDecay, PiecewiseDecay, StepDecay
+from optlab.optimizer.lr.plateau import ReduceOnPlateau
+from optlab.optimizer.lr.warm_up import LinearLR, LinearWarmup
+
+__all__ = [
+    "CosineAnnealingDecay",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
+    "ExponentialDecay",
+    "InverseTimeDecay",
+    "LRScheduler",
+    "LambdaDecay",
+    "LinearLR",
+    "LinearWarmup",
+    "MultiStepDecay",
+    "MultiplicativeDecay",
+    "NaturalExpDecay",
+    "NoamDecay",
+    "OneCycleLR",
+    "PiecewiseDecay",
+    "PolynomialDecay",
+    "ReduceOnPlateau",
+    "StepDecay",
+]
+
+
+def __getattr__(name: str) -> object:
+    raise _missing("optlab.optimizer.lr", name, __all__)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,113 @@
+"""Schedules from a function of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from optlab.backend.arrays import as_float
+from optlab.optimizer.lr import arguments
+from optlab.optimizer.lr.base import LRScheduler
+
+
+class LambdaDecay(LRScheduler):
+    r"""Multiply the base rate by a function of the epoch.
+
+    .. math::
+        \eta_e = b \, f(e)
+
+    Parameters
+    ----------
+    learning_rate : float
+        The base rate b.
+    lr_lambda : callable
+        The function f, from the epoch to a number of at least 0.
+    last_epoch, verbose
+        As in `LRScheduler`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument does not fit; in a step, if f gives no number, or a negative one.
+
+    Notes
+    -----
+    The function is no part of the state, and pickle takes a named function but no lambda.
+
+    Source: the documents of Paddle.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.optimizer.lr.LambdaDecay(0.5, lambda e: 0.5**e).preview(3)
+    [0.5, 0.25, 0.125]
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any,
+        lr_lambda: Callable[[int], Any],
+        last_epoch: int = -1,
+        verbose: bool = False,
+    ) -> None:
+        self.lr_lambda = arguments.function("lr_lambda", lr_lambda, "lambda epoch: 0.95**epoch")
+        super().__init__(learning_rate, last_epoch, verbose)
+
+    def get_lr(self) -> float:
+        """Give the rate of the present epoch."""
+        epoch = self.last_epoch
+        return self.base_lr * as_float(self.lr_lambda(epoch), f"lr_lambda({epoch})")
+
+
+class MultiplicativeDecay(LRScheduler):
+    r"""Multiply the rate of the epoch before by a function of the epoch.
+
+    .. math::
+        \eta_e = b \prod_{i=1}^{e} f(i)
+
+    Parameters
+    ----------
+    learning_rate : float
+        The base rate b.
+    lr_lambda : callable
+        The function f, from the epoch to a number of at least 0. It is asked once for each epoch,
+        in order, so it should depend on the epoch alone.
+    last_epoch, verbose
+        As in `LRScheduler`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument does not fit; in a step, if f gives no number, or a negative one.
+
+    Notes
+    -----
+    Source: the documents of Paddle.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.optimizer.lr.MultiplicativeDecay(0.5, lambda e: 1 / e).preview(4)
+    [0.5, 0.5, 0.25, 0.08333333333333333]
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any,
+        lr_lambda: Callable[[int], Any],
+        last_epoch: int = -1,
+        verbose: bool = False,
+    ) -> None:
+        self.lr_lambda = arguments.function("lr_lambda", lr_lambda, "lambda epoch: 0.95")
+        self._reached = (0, arguments.rate("learning_rate", learning_rate))
+        super().__init__(learning_rate, last_epoch, verbose)
+
+    def get_lr(self) -> float:
+        """Give the rate of the present epoch."""
+        known, product = self._reached  # so that n steps ask n times, not n * n / 2 times
+        if known > self.last_epoch:
+            known, product = 0, self.base_lr
+        for epoch in range(known + 1, self.last_epoch + 1):
+            product *= as_float(self.lr_lambda(epoch), f"lr_lambda({epoch})")
+        self._reached = (self.last_epoch, product)
+        return product

@@ -1,0 +1,85 @@
+"""Optimizers as a notebook shows them: formula, settings, groups and the bytes of their slots."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from optlab.nn.pages import FONT, NUMBER, QUIET, RULE
+from optlab.nn.summary import bytes_in_words
+
+if TYPE_CHECKING:
+    from optlab.optimizer.groups import Group
+    from optlab.optimizer.optimizer import Optimizer
+
+_LEFT = "text-align: left; white-space: nowrap;"
+_HEADS = ("group", "tensors", "elements", "rate", "decay", "clip", "steps", "slots")
+_STYLES = (_LEFT, NUMBER, NUMBER, NUMBER, _LEFT, _LEFT, NUMBER, _LEFT)
+
+
+def optimizer_page(optimizer: Optimizer) -> str:
+    """Give an optimizer as HTML."""
+    formula = optimizer.formula
+    shown = f"$$\\begin{{aligned}}{formula}\\end{{aligned}}$$" if formula else ""
+    settings = ", ".join(f"{name} = {value!r}" for name, value in optimizer._listed_settings())
+    if optimizer.is_template:
+        body = f'<div style="{QUIET}">A template: it has no parameters yet.</div>'
+    else:
+        rows = [_cells(optimizer, i, group) for i, group in enumerate(optimizer.groups)]
+        body = (
+            '<table style="border-collapse: collapse; margin: 4px 0; font-size: 13px;">'
+            f"<thead>{_row(_HEADS, 'th', f'border-bottom: {RULE};')}</thead>"
+            f"<tbody>{''.join(_row(cells, 'td', '') for cells in rows)}</tbody></table>"
+            f'<div style="{QUIET}">{escape(_total(optimizer))}</div>'
+        )
+    name = f' <span style="{QUIET}">{escape(optimizer.name)}</span>' if optimizer.name else ""
+    return (
+        f'<div class="optlab-optimizer" style="{FONT} max-width: 900px; overflow-x: auto;">'
+        f"<b>{type(optimizer).__name__}</b>{name}"
+        f'<div style="{QUIET}">{escape(settings)}</div>{shown}{body}</div>'
+    )
+
+
+def _cells(optimizer: Optimizer, number: int, group: Group) -> list[str]:
+    """Give the cells of one group."""
+    own = [
+        f"{name} = {value!r}"
+        for name, value in vars(group.h).items()
+        if name != "learning_rate" and value != optimizer.settings[name]
+    ]
+    label = f"{number}" + (f" ({', '.join(own)})" if own else "")
+    counts = sorted({t for arena in group.arenas for t in arena.t})
+    steps = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    slots = {name: 0 for arena in group.arenas for name in arena.slots}
+    for arena in group.arenas:
+        for name, array in arena.slots.items():
+            slots[name] += array.nbytes
+        if arena.master is not None:
+            slots["float32 copy"] = slots.get("float32 copy", 0) + arena.master.nbytes
+    return [
+        label,
+        f"{len(group.parameters):,}",
+        f"{sum(p.size for p in group.parameters):,}",
+        f"{optimizer.get_lr() * group.multiplier:.4g}",
+        "none" if group.regularizer is None else repr(group.regularizer),
+        "none" if group.grad_clip is None else type(group.grad_clip).__name__,
+        steps,
+        ", ".join(f"{name} {bytes_in_words(size)}" for name, size in slots.items()) or "none",
+    ]
+
+
+def _total(optimizer: Optimizer) -> str:
+    arenas = [arena for group in optimizer.groups for arena in group.arenas]
+    kept = sum(array.nbytes for arena in arenas for array in arena.slots.values())
+    kept += sum(arena.master.nbytes for arena in arenas if arena.master is not None)
+    weights = sum(arena.flat.nbytes for arena in arenas)
+    return (
+        f"The optimizer keeps {bytes_in_words(kept)} for {bytes_in_words(weights)} of parameters."
+    )
+
+
+def _row(cells: Any, tag: str, border: str) -> str:
+    return '<tr style="background: none;">' + "".join(
+        f'<{tag} style="{style} padding: 2px 10px; {border}">{escape(cell)}</{tag}>'
+        for cell, style in zip(cells, _STYLES, strict=True)
+    ) + "</tr>"  # fmt: skip

@@ -1,0 +1,254 @@
+"""Block plans: an elementwise function captured once, and replayed over blocks that fit a cache.
+
+An update of ten million parameters written in NumPy goes through memory once for every operation.
+Replayed over blocks of some ten thousand elements, it goes through memory once for every array:
+what lies between is written to scratch arrays that stay in the cache, and results go straight to
+where the old values were, as soon as nobody needs these any more. The numbers are the same to the
+bit, because every element goes through the same operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from optlab.plan.capture import CaptureArray, same_writing
+from optlab.plan.numbers import CaptureNumber
+from optlab.plan.places import Layout
+from optlab.plan.plan import Instruction, Place, needed
+from optlab.plan.writer import CaptureRefusedError, Writer, refusal, written
+
+#: Operators of a plan, as the functions that they are for arrays.
+UFUNCS: dict[str, Any] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide,
+    "mod": np.remainder, "neg": np.negative, "lt": np.less, "le": np.less_equal,
+    "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
+    "and": np.bitwise_and, "or": np.bitwise_or,
+}  # fmt: skip
+
+_SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "**"}
+
+
+class BlockArray(CaptureArray):
+    """A capture array that stands for blocks of any length: its shape may not be asked for."""
+
+    __slots__ = ()
+
+    def _of_all(self, what: str) -> Any:
+        raise refusal(f"{what} of an array, which is not the same for every block")
+
+    @property
+    def shape(self) -> Any:
+        """Not to be had."""
+        return self._of_all("the shape")
+
+    @property
+    def size(self) -> Any:
+        """Not to be had."""
+        return self._of_all("the size")
+
+    @property
+    def ndim(self) -> Any:
+        """Not to be had."""
+        return self._of_all("the number of axes")
+
+    def __len__(self) -> int:
+        return self._of_all("the length")  # type: ignore[no-any-return]
+
+    def _in_place(self, other: Any) -> Any:
+        raise refusal("writing into an array")
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = __iand__ = __ior__ = _in_place
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function not in (np.where, np.clip):
+            raise refusal(f"{function.__name__}, which is not element by element")
+        return super().__array_function__(function, types, args, kwargs)
+
+
+class BlockPlan:
+    """An elementwise function of arrays and numbers that runs in place, block by block.
+
+    Attributes
+    ----------
+    arrays : list of str
+        The arrays that it is called with, in order.
+    numbers : list of str
+        The Python floats that may differ from call to call, in order.
+    prepare : callable
+        Takes the numbers, gives what is computed from them, once a call.
+    run : callable
+        Takes the arrays of a block, its scratch arrays and what `prepare` gave; writes in place.
+    scratch : list of dtype
+        Of the scratch arrays.
+    source : str
+        Of both functions.
+    """
+
+    def __init__(
+        self,
+        arrays: Mapping[str, Any],
+        numbers: list[str],
+        instructions: list[Instruction],
+        outputs: dict[str, Any],
+    ) -> None:
+        self.arrays, self.numbers = list(arrays), numbers
+        kept = needed(instructions, tuple(outputs.values()))
+        self.instructions = [step for step in kept if step.shape is not None]
+        self._sums = [step for step in kept if step.shape is None]
+        self._constants: dict[str, Any] = {}
+        places = {Place(i): name for i, name in enumerate(self.arrays)}
+        dtypes = {name: value.dtype for name, value in arrays.items()}
+        layout = Layout(places, dtypes, self.instructions, outputs)
+        self.scratch: list[Any] = layout.scratch
+        first = len(self.arrays)
+        self._named = {Place(first + i): f"n{i}" for i in range(len(numbers))}
+        self._named |= {step.result: f"s{i}" for i, step in enumerate(self._sums)}
+        self.source = self._prepare_source() + "\n" + self._run_source(layout)
+        scope = dict(self._constants)
+        exec(compile(self.source, "<optlab block plan>", "exec"), scope)
+        self.prepare: Callable[..., Any] = scope["prepare"]
+        self.run: Callable[..., Any] = scope["run"]
+
+    def __repr__(self) -> str:
+        return f"<BlockPlan of {len(self.instructions)} operations, {len(self.scratch)} scratch>"
+
+    def __str__(self) -> str:
+        return self.source
+
+    def _prepare_source(self) -> str:
+        given = [f"n{i}" for i in range(len(self.numbers))]
+        lines = [f"def prepare({', '.join(given)}):"]
+        for step in self._sums:
+            args = [self._name(x) for x in step.arguments]
+            text = f" {_SYMBOLS[step.name]} ".join(args) if len(args) == 2 else f"-{args[0]}"
+            lines.append(f"    {self._named[step.result]} = {text}")
+        lines.append(f"    return ({''.join(f'{name}, ' for name in self._named.values())})")
+        return "\n".join(lines) + "\n"
+
+    def _run_source(self, layout: Layout) -> str:
+        scratch = [f"t{i}" for i in range(len(self.scratch))]
+        arrays = [f"a_{name}" for name in self.arrays]
+        lines = [f"def run({', '.join([*arrays, *scratch, *self._named.values()])}):"]
+        for step in self.instructions:
+            args = [self._name(x, layout) for x in step.arguments]
+            out = layout.where[step.result]
+            if step.function is np.where:
+                condition, chosen, other = args
+                if other != out:
+                    lines.append(f"    {self._name(np.copyto)}({out}, {other})")
+                lines.append(f"    copyto({out}, {chosen}, where={condition})")
+            elif step.function is np.astype:
+                lines.append(f"    {self._name(np.copyto)}({out}, {args[0]}, casting='unsafe')")
+            else:
+                function = step.function or UFUNCS[step.name]
+                args += [f"{name}={self._name(x, layout)}" for name, x in step.keywords]
+                lines.append(f"    {self._name(function)}({', '.join(args)}, out={out})")
+        for target, source in layout.copies:
+            lines.append(f"    {self._name(np.copyto)}({target}, {source})")
+        return "\n".join([*lines, "    return"]) + "\n"
+
+    def _name(self, value: Any, layout: Layout | None = None) -> str:
+        if isinstance(value, Place):
+            if value in self._named:
+                return self._named[value]
+            assert layout is not None
+            return layout.where[value]
+        if type(value) in (int, float, bool):
+            text = repr(value)
+            if text.lstrip("-")[0].isdigit() or isinstance(value, bool):
+                return f"({text})" if text.startswith("-") else text
+        name = getattr(value, "__name__", None) or f"c{len(self._constants)}"
+        self._constants[name] = value
+        return name
+
+
+def _check(step: Instruction) -> None:
+    """Refuse what is not element by element, or cannot write into an array."""
+    known = step.function is None or isinstance(step.function, np.ufunc)
+    known = known or step.function in (np.where, np.clip, np.astype)
+    if step.shape is not None and step.function is None:
+        known = step.name in UFUNCS
+    if not known:
+        raise CaptureRefusedError(f"{step.name} is not element by element.")
+    if isinstance(step.function, np.ufunc) and (
+        step.function.nout > 1 or step.function.signature is not None or step.keywords
+    ):
+        raise CaptureRefusedError(f"{step.name} with several results or options.")
+    for value in [*step.arguments, *(value for _, value in step.keywords)]:
+        if isinstance(value, np.ndarray) or not isinstance(
+            value, (Place, int, float, bool, np.bool_, type(None), np.dtype, type)
+        ):
+            raise CaptureRefusedError(f"{step.name} with a constant {type(value).__name__}.")
+
+
+def capture_blocks(
+    f: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]],
+    arrays: Mapping[str, np.ndarray],
+    numbers: Mapping[str, float],
+) -> BlockPlan:
+    """Write down an elementwise function, to be run in place over blocks of its arrays.
+
+    Parameters
+    ----------
+    f : callable
+        Takes a dict of arrays and a dict of numbers, returns a dict of new arrays under names of
+        the first. It runs twice, and has to do the same both times.
+    arrays : mapping of str to array
+        Examples of one axis; only their dtypes matter.
+    numbers : mapping of str to float
+        Examples.
+
+    Raises
+    ------
+    CaptureRefusedError
+        If `f` is not element by element, asks for a shape or a value, or gives what it was not
+        given under a name of the arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def step(a, n):
+    ...     velocity = 0.5 * a["v"] + a["g"]
+    ...     return {"p": a["p"] - n["rate"] * velocity, "v": velocity}
+    >>> example = np.ones(2)
+    >>> plan = capture_blocks(step, {"p": example, "g": example, "v": example}, {"rate": 0.1})
+    >>> print(plan)
+    def prepare(n0):
+        return (n0, )
+    <BLANKLINE>
+    def run(a_p, a_g, a_v, t0, n0):
+        multiply(0.5, a_v, out=a_v)
+        add(a_v, a_g, out=a_v)
+        multiply(n0, a_v, out=t0)
+        subtract(a_p, t0, out=a_p)
+        return
+    <BLANKLINE>
+    >>> p, g, v, t = np.ones(3), np.ones(3), np.zeros(3), np.empty(3)
+    >>> plan.run(p, g, v, t, *plan.prepare(0.25))
+    >>> p, v
+    (array([0.75, 0.75, 0.75]), array([1., 1., 1.]))
+    """
+    first, second = _once(f, arrays, numbers), _once(f, arrays, numbers)
+    if not same_writing(first, second):
+        raise CaptureRefusedError("the function did different things when it ran twice.")
+    writer, outputs = first[0], dict(zip(first[2], first[1], strict=True))
+    for step in writer.instructions:
+        _check(step)
+    return BlockPlan(arrays, list(numbers), writer.instructions, outputs)
+
+
+def _once(
+    f: Callable[..., Any], arrays: Mapping[str, Any], numbers: Mapping[str, float]
+) -> tuple[Writer, list[Any], tuple[str, ...]]:
+    writer = Writer(BlockArray)
+    given = {name: BlockArray(writer, writer.place(), x) for name, x in arrays.items()}
+    floats = {name: CaptureNumber(writer, writer.place(), x) for name, x in numbers.items()}
+    with np.errstate(all="ignore"):
+        result = f(given, floats)
+    for name, value in result.items():
+        if not isinstance(value, BlockArray) or value.dtype != arrays[name].dtype:
+            raise CaptureRefusedError(f"{name} is no array of dtype {arrays[name].dtype}.")
+    return writer, [written(x) for x in result.values()], tuple(result)

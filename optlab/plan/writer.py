@@ -1,0 +1,104 @@
+"""Writing a plan: what stands for values while it is written, and what is written down."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from optlab.backend.callers import frame_outside, place_of
+from optlab.plan.plan import Instruction, Joined, Place
+
+COMPUTE: dict[str, Callable[..., Any]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
+    "matmul": operator.matmul, "mod": operator.mod, "neg": operator.neg, "lt": operator.lt,
+    "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
+    "and": operator.and_, "or": operator.or_,
+}  # fmt: skip
+
+
+class CaptureRefusedError(TypeError):
+    """A function does something that a plan cannot repeat; the message names it and its line."""
+
+
+class Captured:
+    """What stands in a plan for a value: where it is, and what it is this time."""
+
+    __slots__ = ("place", "value", "writer")
+
+    def __init__(self, writer: Writer, place: Place, value: Any) -> None:
+        self.writer = writer
+        self.place = place
+        self.value = value
+
+
+class Writer:
+    """The plan that is being written.
+
+    Parameters
+    ----------
+    array : type
+        Of the arrays that it gives back.
+    """
+
+    def __init__(self, array: type[Captured]) -> None:
+        self.array = array
+        self.instructions: list[Instruction] = []
+        self.count = 0
+
+    def place(self) -> Place:
+        """Give a place that nothing stands in yet."""
+        self.count += 1
+        return Place(self.count - 1)
+
+    def write(self, name: str, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Compute with the values, and write down what was computed."""
+        arguments = tuple(written(x) for x in args)
+        keywords = tuple((k, written(x)) for k, x in kwargs.items())
+        compute = function or COMPUTE[name]
+        value = compute(*[value_of(x) for x in args], **{k: value_of(x) for k, x in kwargs.items()})
+        if not hasattr(value, "dtype"):
+            raise refusal(f"{name} does not give one array")
+        result = self.place()
+        self.instructions.append(
+            Instruction(
+                name,
+                function,
+                arguments,
+                keywords,
+                result,
+                value.shape,
+                value.dtype,
+            )
+        )
+        return self.array(self, result, value)
+
+
+def value_of(x: Any) -> Any:
+    """Give what an argument is this time."""
+    if _is_joined(x):
+        return [value_of(part) for part in x]
+    return x.value if isinstance(x, Captured) else x
+
+
+def written(x: Any) -> Any:
+    """Give what is written down for an argument: its place, or the constant that it is."""
+    if isinstance(x, Captured):
+        return x.place
+    if _is_joined(x):
+        return Joined([written(part) for part in x])
+    return x
+
+
+def _is_joined(x: Any) -> bool:
+    """Say whether `x` is a list of arrays, captured ones among them, as ``np.stack`` takes."""
+    return isinstance(x, (tuple, list)) and any(
+        isinstance(part, Captured) or _is_joined(part) for part in x
+    )
+
+
+def refusal(what: str) -> CaptureRefusedError:
+    """Say what cannot be captured, and in which line of the user's code."""
+    frame = frame_outside("optlab", "numpy")
+    where = place_of(frame)
+    return CaptureRefusedError(f"{what} ({where}): a plan cannot repeat it.")

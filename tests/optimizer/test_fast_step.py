@@ -1,0 +1,254 @@
+"""The fast step gives the bits of the plain one, whatever the parameters and gradients are."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import optlab as ol
+from optlab.backend import events
+from optlab.optimizer import blocks
+from optlab.plan import threads
+from tests.optimizer.helpers import EACH, random
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """Let small parameters take the fast step, in many blocks and over several threads."""
+    monkeypatch.setattr(blocks, "SMALL", 0)
+    monkeypatch.setattr(threads, "BLOCK", 16)
+    monkeypatch.setattr(threads, "LARGE", 64)
+    monkeypatch.setattr(threads, "cores", lambda: 2)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_pool():
+    yield
+    threads._forget_pool()
+
+
+SHAPES = [(3,), (5, 7), (), (40,), (2, 3, 4), (16,), (33,), (1,), (4, 4)]
+
+
+def train(make, dtype, steps, listen, shapes=SHAPES, skip=(), multi_precision=False):
+    """Take steps with recorded gradients, and give the parameters and the optimizer."""
+    tensors = [
+        ol.Parameter(random(*shape, seed=i, dtype=dtype), name=f"p{i}")
+        for i, shape in enumerate(shapes)
+    ]
+    tensors[1].learning_rate = 0.5
+    tensors[2].regularizer = ol.regularizer.L1Decay(0.1)
+    groups = [
+        {"params": tensors[:6]},
+        {"params": tensors[6:], "learning_rate": 2.0, "weight_decay": 0.25},
+    ]
+    optimizer = make(parameters=groups, weight_decay=0.01, multi_precision=multi_precision)
+    ignore = lambda optimizer, updates: None  # noqa: E731
+    if listen:
+        events.step_taken.subscribe(ignore)
+    try:
+        for t in range(steps):
+            for i, p in enumerate(tensors):
+                if (t, i) in skip:
+                    p.clear_grad() if hasattr(p, "clear_grad") else None
+                    p.grad = None
+                else:
+                    p.grad = random(*p.shape, seed=100 * t + i, dtype="float64").astype(dtype)
+            optimizer.step()
+    finally:
+        if listen:
+            events.step_taken.unsubscribe(ignore)
+    return tensors, optimizer
+
+
+def assert_same(one, other):
+    for a, b in zip(one[0], other[0], strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy(), strict=True)
+    state, its = one[1].state_dict(), other[1].state_dict()
+    assert state.keys() == its.keys()
+    for name, value in state.items():
+        if name.endswith(".t") or name == "learning_rate":
+            assert value == its[name]
+        elif isinstance(value, ol.Tensor):
+            np.testing.assert_array_equal(value.numpy(), its[name].numpy(), strict=True)
+
+
+def counted(monkeypatch):
+    """Count how many passes took the fast way."""
+    calls = []
+    original = blocks.fast_pass
+
+    def counting(*args):
+        found = original(*args)
+        calls.append(found is not None)
+        return found
+
+    monkeypatch.setattr("optlab.optimizer.step.fast_pass", counting)
+    return calls
+
+
+ELEMENTWISE = [name for name, make in EACH.items() if make().kind == "elementwise"]
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_rule(name, dtype, monkeypatch):
+    calls = counted(monkeypatch)
+    fast = train(EACH[name], dtype, 4, listen=False)
+    assert calls
+    assert all(calls), "the rule was not captured"
+    assert_same(fast, train(EACH[name], dtype, 4, listen=True))
+
+
+@given(
+    st.sampled_from(ELEMENTWISE),
+    st.sets(st.tuples(st.integers(0, 3), st.integers(0, len(SHAPES) - 1))),
+)
+def test_parameters_left_out_for_a_step_or_more(name, skip):
+    fast = train(EACH[name], "float32", 4, listen=False, skip=skip)
+    assert_same(fast, train(EACH[name], "float32", 4, listen=True, skip=skip))
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_float16_through_a_float32_copy(name):
+    fast = train(EACH[name], "float16", 3, listen=False, multi_precision=True)
+    assert_same(fast, train(EACH[name], "float16", 3, listen=True, multi_precision=True))
+    assert fast[0][0].dtype == "float16"
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_fast_and_recorded_steps_by_turns(name):
+    """What a listener keeps stays as it was."""
+    kept = []
+
+    def keep(optimizer, updates):
+        for update in updates:
+            arrays = [update.parameter, *update.slots.values()]
+            kept.extend((array, array.copy()) for array in arrays)
+
+    p = ol.Parameter(random(100, dtype="float32"))
+    optimizer = EACH[name](parameters=[p])
+    for t in range(6):
+        p.grad = random(100, seed=t, dtype="float32")
+        if t % 2:
+            events.step_taken.subscribe(keep)
+        optimizer.step()
+        if t % 2:
+            events.step_taken.unsubscribe(keep)
+    assert kept
+    for array, copy in kept:
+        np.testing.assert_array_equal(array, copy)
+
+
+def test_a_state_dict_stays_as_it_was():
+    p = ol.Parameter(random(100))
+    optimizer = ol.optimizer.Adam(0.1, parameters=[p])
+    p.grad = random(100, seed=1)
+    optimizer.step()
+    state = optimizer.state_dict()
+    before = {name: np.array(value) for name, value in state.items()}
+    optimizer.step()
+    for name, value in state.items():
+        np.testing.assert_array_equal(np.array(value), before[name])
+
+
+def test_a_rate_that_changes_needs_no_new_capture():
+    p = ol.Parameter(random(100))
+    optimizer = ol.optimizer.Adam(0.1, parameters=[p])
+    for t in range(10):
+        p.grad = random(100, seed=t)
+        optimizer.set_lr(0.1 / (t + 1))
+        optimizer.step()
+    assert len(optimizer.plans) == 1
+
+
+class Branching(ol.optimizer.Optimizer):
+    """A rule that looks at its gradient: it cannot be captured."""
+
+    hyperparameters = {"learning_rate": 0.1}
+
+    def update(self, p, g, s, h, c):
+        step = h.learning_rate * (g if bool((g > 0).any()) else -g)
+        return p - step, {}
+
+
+class Rising(ol.optimizer.Optimizer):
+    """A rule with a form of its own in every step."""
+
+    hyperparameters = {"learning_rate": 0.1}
+
+    def scalars(self, t, h):
+        return {"t": t}
+
+    def update(self, p, g, s, h, c):
+        return p - h.learning_rate / c.t * g, {}
+
+
+@pytest.mark.parametrize("rule", [Branching, Rising])
+def test_a_rule_that_cannot_be_captured_runs_as_it_is_written(rule):
+    fast = train(rule, "float32", 80, listen=False)
+    assert_same(fast, train(rule, "float32", 80, listen=True))
+    assert len(fast[1].plans) <= blocks._MOST_FORMS
+
+
+def test_overflow_is_said_once_and_the_step_is_whole():
+    p = ol.Parameter(np.ones(100, np.float32))
+    optimizer = ol.optimizer.Adam(0.1, parameters=[p])
+    p.grad = np.full(100, 1e30, np.float32)
+    with pytest.warns(RuntimeWarning, match="overflow encountered in Adam.update") as caught:
+        optimizer.step()
+    assert len(caught) == 1
+    assert optimizer.state_dict()["parameter 0.t"] == 1
+
+
+def test_errors_asked_of_numpy_come_before_anything_changes():
+    p = ol.Parameter(np.ones(100, np.float32))
+    optimizer = ol.optimizer.Adam(0.1, parameters=[p])
+    p.grad = np.full(100, 1e30, np.float32)
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+        optimizer.step()
+    np.testing.assert_array_equal(p.numpy(), 1.0)
+    assert optimizer.state_dict()["parameter 0.t"] == 0
+
+
+def test_a_gradient_that_is_not_contiguous():
+    def run(listen):
+        p = ol.Parameter(random(20, 30))
+        optimizer = ol.optimizer.Momentum(0.1, parameters=[p])
+        x = ol.to_tensor(random(30, 20, seed=1))
+        if listen:
+            events.step_taken.subscribe(print_nothing)
+        for _ in range(3):
+            (p * x.T).sum().backward()
+            optimizer.step()
+        if listen:
+            events.step_taken.unsubscribe(print_nothing)
+        return p.numpy()
+
+    np.testing.assert_array_equal(run(False), run(True))
+
+
+def print_nothing(optimizer, updates):
+    """Listen."""
+
+
+def test_no_memory_beyond_the_slots_but_blocks():
+    import tracemalloc
+
+    n = 400_000
+    p = ol.Parameter(np.ones(n, np.float32))
+    optimizer = ol.optimizer.Adam(0.1, parameters=[p])
+    p.grad = np.ones(n, np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        optimizer.step()
+        optimizer.step()
+        tracemalloc.start()
+        optimizer.step()
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < n  # bytes: a quarter of one array of the parameters

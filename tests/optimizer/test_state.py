@@ -1,0 +1,209 @@
+"""The state of an optimizer: resuming to the bit, and refusing what does not fit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import optlab as ol
+from tests.optimizer.helpers import EACH, random
+
+
+def model():
+    ol.seed(3)
+    return ol.nn.Sequential(ol.nn.Linear(3, 4), ol.nn.Tanh(), ol.nn.Linear(4, 2))
+
+
+def train(network, optimizer, steps, start=0):
+    for t in range(start, start + steps):
+        x = ol.to_tensor(random(5, 3, seed=t, dtype="float32"))
+        optimizer.minimize((network(x) ** 2).mean())
+        optimizer.clear_grad()
+        if optimizer.schedule is not None:
+            optimizer.schedule.step()
+
+
+def values(network):
+    return {name: value.numpy() for name, value in network.state_dict().items()}
+
+
+def assert_same(one, other):
+    assert one.keys() == other.keys()
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name])
+
+
+@given(st.sampled_from(list(EACH)), st.integers(0, 5), st.booleans())
+def test_a_resumed_run_equals_an_unbroken_one(name, at, reverse):
+    def make(network):
+        parameters = network.parameters()
+        return EACH[name](
+            parameters=parameters[::-1] if reverse else parameters,
+            weight_decay=None if "weight_decay" in EACH[name]().settings else 0.01,
+        )
+
+    unbroken = model()
+    train(unbroken, EACH[name](
+        parameters=unbroken.parameters(),
+        weight_decay=None if "weight_decay" in EACH[name]().settings else 0.01,
+    ), 7)  # fmt: skip
+    first = model()
+    optimizer = make(first)
+    train(first, optimizer, at)
+    second = model()
+    resumed = make(second)
+    second.set_state_dict(first.state_dict())
+    resumed.set_state_dict(optimizer.state_dict())
+    train(second, resumed, 7 - at, start=at)
+    assert_same(values(second), values(unbroken))
+
+
+def test_through_a_file_in_a_new_process(tmp_path):
+    script = """
+import sys, numpy as np, optlab as ol
+sys.path.insert(0, sys.argv[1])
+from tests.optimizer.test_state import model, train
+network = model()
+schedule = ol.optimizer.lr.CosineAnnealingDecay(0.1, 10)
+optimizer = ol.optimizer.Adam(schedule, parameters=network.parameters()[::-1], amsgrad=True)
+state = ol.load(sys.argv[2])
+network.set_state_dict(state["model"])
+optimizer.set_state_dict(state["optimizer"])
+train(network, optimizer, 4, start=3)
+np.savez(sys.argv[3], **{name: value.numpy() for name, value in network.state_dict().items()})
+"""
+    network = model()
+    schedule = ol.optimizer.lr.CosineAnnealingDecay(0.1, 10)
+    optimizer = ol.optimizer.Adam(schedule, parameters=network.parameters(), amsgrad=True)
+    train(network, optimizer, 3)
+    path, out = tmp_path / "run.optlab", tmp_path / "out.npz"
+    ol.save({"model": network.state_dict(), "optimizer": optimizer.state_dict()}, path)
+    train(network, optimizer, 4, start=3)
+    subprocess.run([sys.executable, "-c", script, ".", path, out], check=True)
+    assert_same(values(network), dict(np.load(out)))
+
+
+def test_the_names_are_those_of_the_structure():
+    network = model()
+    optimizer = ol.optimizer.Adam(0.1, parameters=network.parameters())
+    keys = {"0.weight.t", "0.weight.moment1", "0.weight.moment2", "2.bias.t", "learning_rate"}
+    assert keys <= optimizer.state_dict().keys()
+
+
+def test_the_rate_and_the_schedule_come_along():
+    network = model()
+    optimizer = ol.optimizer.SGD(0.1, parameters=network.parameters())
+    optimizer.set_lr(0.025)
+    fresh = ol.optimizer.SGD(0.1, parameters=network.parameters())
+    fresh.set_state_dict(optimizer.state_dict())
+    assert fresh.get_lr() == 0.025
+
+
+def test_two_parameters_of_one_name_and_some_without():
+    a, b, c = (ol.Parameter([float(i)], name=n) for i, n in enumerate(["w", "w", None]))
+    optimizer = ol.optimizer.Momentum(0.1, parameters=[a, b, c])
+    optimizer.apply_gradients([(b, np.ones(1, np.float32))])
+    state = optimizer.state_dict()
+    assert (state["w.t"], state["w (2).t"], state["parameter 2.t"]) == (0, 1, 0)
+
+
+def without(name):
+    return lambda state: {key: value for key, value in state.items() if key != name}
+
+
+class TestBadStates:
+    def optimizers(self):
+        network = model()
+        optimizer = ol.optimizer.Adam(0.1, parameters=network.parameters())
+        train(network, optimizer, 2)
+        return network, optimizer, optimizer.state_dict()
+
+    def refused(self, change, words, error=ValueError):
+        network, optimizer, state = self.optimizers()
+        before = {k: np.asarray(v) for k, v in optimizer.state_dict().items()}
+        weights = values(network)
+        state = change(state)
+        with pytest.raises(error, match=words):
+            optimizer.set_state_dict(state)
+        assert_same({k: np.asarray(v) for k, v in optimizer.state_dict().items()}, before)
+        assert_same(values(network), weights)
+
+    def test_missing(self):
+        self.refused(without("0.weight.moment1"), "0.weight.moment1 is missing")
+
+    def test_unexpected(self):
+        self.refused(lambda s: s | {"extra_thing": 1}, "extra_thing is unexpected")
+
+    def test_another_shape(self):
+        change = {"0.weight.moment1": np.zeros((3, 5), np.float32)}
+        self.refused(lambda s: s | change, r"0.weight.moment1 is float32 of shape \(3, 5\)")
+
+    def test_another_dtype(self):
+        change = {"0.weight.moment1": np.zeros((3, 4))}
+        self.refused(lambda s: s | change, "0.weight.moment1 is float64")
+
+    @pytest.mark.parametrize("count", [-1, 1.5, "2", None, True])
+    def test_a_step_count_that_is_none(self, count):
+        self.refused(lambda s: s | {"0.weight.t": count}, "0.weight.t must be a step count")
+
+    def test_a_rate_that_is_none(self):
+        self.refused(lambda s: s | {"learning_rate": -1.0}, "learning_rate must be finite")
+
+    def test_another_class(self):
+        other = ol.optimizer.SGD(0.1, parameters=model().parameters()).state_dict()
+        self.refused(lambda s: other, "not a state of Adam for these parameters")
+
+    def test_another_model(self):
+        parameters = ol.nn.Linear(2, 2).parameters()
+        other = ol.optimizer.Adam(0.1, parameters=parameters).state_dict()
+        self.refused(lambda s: other, "is missing")
+
+    def test_no_dict(self):
+        self.refused(lambda s: [1, 2], "takes what state_dict gave, a dict; got list", TypeError)
+
+    def test_a_schedule_of_another_class(self):
+        schedule = ol.optimizer.lr.StepDecay(0.1, 5)
+        network = model()
+        optimizer = ol.optimizer.SGD(schedule, parameters=network.parameters())
+        state = optimizer.state_dict()
+        state["LR_Scheduler"] = ol.optimizer.lr.NoamDecay(10, 5).state_dict()
+        with pytest.raises(ValueError, match="LR_Scheduler does not fit"):
+            optimizer.set_state_dict(state)
+
+    def test_a_schedule_where_there_is_none(self):
+        schedule = ol.optimizer.lr.StepDecay(0.1, 5)
+        state = ol.optimizer.SGD(schedule, parameters=model().parameters()).state_dict()
+        optimizer = ol.optimizer.SGD(0.1, parameters=model().parameters())
+        with pytest.raises(ValueError, match="LR_Scheduler is unexpected"):
+            optimizer.set_state_dict(state)
+
+
+def test_float16_with_its_float32_copies():
+    def run(steps, state=None, start=None, at=0):
+        p = ol.Parameter(np.ones(5, np.float16) if start is None else start, name="p")
+        optimizer = ol.optimizer.Adam(1e-4, parameters=[p], multi_precision=True)
+        if state is not None:
+            optimizer.set_state_dict(state)
+        for t in range(at, at + steps):
+            p.grad = random(5, seed=t).astype(np.float16)
+            optimizer.step()
+        return p.numpy(), optimizer.state_dict()
+
+    unbroken, _ = run(9)
+    half, state = run(4)
+    resumed, _ = run(5, state, half, at=4)
+    np.testing.assert_array_equal(unbroken, resumed)
+    del state["master_weights"]["p"]
+    with pytest.raises(ValueError, match="master_weights p is missing"):
+        run(1, state, half)
+
+
+@pytest.mark.parametrize("alias", ["set_dict", "load_state_dict"])
+def test_aliases(alias):
+    optimizer = ol.optimizer.SGD(0.1, parameters=model().parameters())
+    getattr(optimizer, alias)(optimizer.state_dict())

@@ -1,0 +1,152 @@
+"""Block plans compute what their function computes, to the bit, in place, block by block."""
+
+from __future__ import annotations
+
+import operator
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optlab.plan import CaptureRefusedError, capture_blocks
+from optlab.plan import threads as on_threads
+
+NAMES = ("p", "g", "a", "b")
+UNARY = [np.sqrt, np.sign, np.abs, np.negative, np.exp, operator.neg]
+BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, np.maximum, np.minimum]
+
+
+@st.composite
+def programs(draw):
+    """Draw the steps of a function: what is done to which earlier results."""
+    steps = []
+    for i in range(draw(st.integers(1, 12))):
+        known = len(NAMES) + i
+        one, two, three = (draw(st.integers(0, known - 1)) for _ in range(3))
+        kind = draw(st.sampled_from(["unary", "binary", "number", "constant", "where", "clip"]))
+        which = draw(st.integers(0, 5))
+        steps.append((kind, which, one, two, three))
+    last = len(NAMES) + len(steps) - 1
+    outputs = {
+        name: draw(st.integers(0, last)) for name in NAMES if name != "g" and draw(st.booleans())
+    }
+    return steps, outputs
+
+
+def run(program, arrays, numbers):
+    steps, outputs = program
+    values = [arrays[name] for name in NAMES]
+    for kind, which, one, two, three in steps:
+        x, y, z = values[one], values[two], values[three]
+        if kind == "unary":
+            values.append(UNARY[which](x))
+        elif kind == "binary":
+            values.append(BINARY[which](x, y))
+        elif kind == "number":
+            values.append((numbers["rate"] * (1 - numbers["decay"])) * x)
+        elif kind == "constant":
+            values.append(0.3 * x - 2)
+        elif kind == "where":
+            values.append(np.where((x > y) | (x == z), y, z if which % 2 else 0.5))
+        else:
+            values.append(np.clip(x, -1.0, 1.0))
+    return {name: values[number] for name, number in outputs.items()}
+
+
+@given(programs(), st.integers(0, 2**32 - 1), st.sampled_from(["float32", "float64"]))
+def test_a_plan_gives_the_bits_of_the_function(program, seed, dtype):
+    draw = np.random.default_rng(seed)
+    arrays = {name: draw.standard_normal(37).astype(dtype) for name in NAMES}
+    numbers = {"rate": 0.01, "decay": 0.25}
+    example = {name: np.ones(2, dtype) for name in NAMES}
+    plan = capture_blocks(lambda a, n: run(program, a, n), example, {"rate": 3.0, "decay": 0.5})
+    with np.errstate(all="ignore"):
+        expected = {name: array.copy() for name, array in arrays.items()}
+        new = run(program, arrays, numbers)
+        expected |= {name: array.copy() for name, array in new.items()}
+        prepared = plan.prepare(*numbers.values())
+        for start, stop in ((0, 10), (10, 36), (36, 37)):
+            blocks = [arrays[name][start:stop] for name in plan.arrays]
+            scratch = [np.empty(stop - start, kind) for kind in plan.scratch]
+            plan.run(*blocks, *scratch, *prepared)
+    for name in NAMES:
+        np.testing.assert_array_equal(arrays[name], expected[name], strict=True)
+
+
+def refused(f):
+    example = {name: np.ones(2) for name in NAMES}
+    with pytest.raises(CaptureRefusedError) as caught:
+        capture_blocks(f, example, {"rate": 0.1})
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("f", "words"),
+    [
+        (lambda a, n: {"p": a["p"] - a["g"].sum()}, "sum"),
+        (lambda a, n: {"p": a["p"] - np.sum(a["g"])}, "sum"),
+        (lambda a, n: {"p": np.add.accumulate(a["p"])}, "not element by element"),
+        (lambda a, n: {"p": a["p"] / a["p"].size}, "the size"),
+        (lambda a, n: {"p": a["p"][::-1]}, "not element by element"),
+        (lambda a, n: {"p": a["p"] + np.arange(2.0)}, "constant"),
+        (lambda a, n: {"p": a["p"] if n["rate"] > 0.5 else a["g"]}, "a comparison of a number"),
+        (lambda a, n: {"p": a["p"] * np.sqrt(n["rate"])}, "sqrt of a number"),
+        (lambda a, n: {"p": a["p"] * float(n["rate"])}, "a function of a number"),
+        (lambda a, n: {"p": a["p"] if (a["p"] > 0).all() else a["g"]}, "all"),
+        (lambda a, n: {"p": a["p"] > 0}, "p is no array of dtype float64"),
+        (lambda a, n: {"p": np.zeros_like(a["p"])}, "zeros_like"),
+        (lambda a, n: {"p": operator.iadd(a["p"], 1.0)}, "writing into an array"),
+        (lambda a, n: {"p": np.add(a["p"], 1.0, out=a["g"])}, "existing array"),
+        (lambda a, n: {"p": np.cumsum(a["p"])}, "cumsum"),
+    ],
+)
+def test_what_is_not_element_by_element_is_refused_by_name(f, words):
+    assert words in refused(f)
+
+
+def test_a_function_that_counts_its_calls_is_refused():
+    calls = iter(range(10))
+    assert "ran twice" in refused(lambda a, n: {"p": a["p"] + float(next(calls))})
+
+
+def test_two_arrays_that_change_places_are_right():
+    plan = capture_blocks(
+        lambda a, n: {"p": a["g"] * 1.0, "a": a["b"], "b": a["a"]},
+        {name: np.ones(2) for name in NAMES},
+        {},
+    )
+    p, g, a, b = (np.full(3, float(i)) for i in range(4))
+    plan.run(p, g, a, b, *[np.empty(3, kind) for kind in plan.scratch], *plan.prepare())
+    assert (p[0], g[0], a[0], b[0]) == (1.0, 1.0, 3.0, 2.0)
+
+
+def test_many_blocks_go_over_all_cores_and_give_the_same_bits(monkeypatch):
+    monkeypatch.setattr(on_threads, "LARGE", 100)
+    monkeypatch.setattr(on_threads, "cores", lambda: 3)
+    monkeypatch.setattr(on_threads, "_pool", None)
+    plan = capture_blocks(
+        lambda a, n: {"p": np.exp(a["p"]) * n["rate"] - 2 * a["g"]},
+        {"p": np.ones(2), "g": np.ones(2)},
+        {"rate": 0.1},
+    )
+    p, g = np.random.default_rng(0).standard_normal((2, 10_000))
+    expected = np.exp(p) * 0.3 - 2 * g
+    seen = set()
+
+    def pieces():
+        for start in range(0, 10_000, 100):
+            seen.add(threading.current_thread().name)
+            yield [p[start : start + 100], g[start : start + 100]]
+
+    on_threads.run_pieces(plan, [0.3], pieces(), 10_000)
+    np.testing.assert_array_equal(p, expected)
+    assert all(name.startswith("optlab blocks") for name in seen)
+
+
+def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):
+    monkeypatch.setattr(on_threads, "LARGE", 1)
+    plan = capture_blocks(lambda a, n: {"p": a["p"] + 1}, {"p": np.ones(2)}, {})
+    with pytest.raises(TypeError):
+        on_threads.run_pieces(plan, [], [["not an array"]], 100)
