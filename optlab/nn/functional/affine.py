@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -19,7 +20,7 @@ from optlab.nn.functional.shared import no_name
 
 
 def _affine(x: Any, weight: Any, bias: Any) -> Any:
-    y = _times(x, weight)
+    y = _linear(x, weight)
     if type(y) is not type(bias):  # a bias of each member, while all share the product
         return y + bias
     y += bias
@@ -27,10 +28,10 @@ def _affine(x: Any, weight: Any, bias: Any) -> Any:
 
 
 def _rows(x: Any) -> Any:
-    return x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
+    return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
-def _times(x: Any, matrix: Any) -> Any:
+def _linear(x: Any, matrix: Any) -> Any:
     """Give x @ matrix by one product: NumPy makes one for each matrix of a stack."""
     if x.ndim <= 2:
         return x @ matrix
@@ -39,10 +40,17 @@ def _times(x: Any, matrix: Any) -> Any:
 
 AFFINE = rule(
     _affine,
-    lambda g, weight: _times(g, weight.T),
+    lambda g, weight: _linear(g, weight.T),
     lambda g, x: _rows(x).T @ _rows(g),
     lambda g: np.add.reduce(g, axis=tuple(range(g.ndim - 1))),
     inputs="x weight bias",
+)
+
+LINEAR = rule(
+    _linear,
+    lambda g, weight: _linear(g, weight.T),
+    lambda g, x: _rows(x).T @ _rows(g),
+    inputs="x weight",
 )
 
 _cast_noted: set[tuple[Any, Any]] = set()
@@ -100,7 +108,8 @@ def linear(x: Any, weight: Any, bias: Any = None, name: None = None) -> Tensor:
             f"Linear({x.shape[-1] if x.ndim else 1}, {weight.shape[-1]})."
         )
     if bias is None:
-        return apply(MATMUL, (x, weight))
+        flat = x.data.ndim <= 2 or weight.data.ndim != 2
+        return apply(MATMUL if flat else LINEAR, (x, weight))
     return apply(AFFINE, (x, weight, bias))
 
 
