@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import optlab as ol
 
-STEPS, BATCH, LENGTH = 4000, 8, 128
-RATE, WARM_UP, DECAY = 3e-3, 100, 0.7
+STEPS, BATCH, LENGTH = 4500, 16, 64
+RATE, WARM_UP, DECAY = 3e-3, 100, 0.1
 ORDERS = range(1, 10)
 
 
