@@ -29,6 +29,7 @@ _DTYPES = ("bool", "float16", "float32", "float64", "int8", "int16", "int32", "i
 # Name -> "module:attribute", or a module alone.
 _NAMES = {
     # rooms
+    "amp": "optlab.amp",
     "autograd": "optlab.autograd",
     "data": "optlab.lab.data",
     "incubate": "optlab.incubate",
@@ -57,6 +58,8 @@ _NAMES = {
     "in_dynamic_mode": "optlab.jit:in_dynamic_mode",
     "get_device": "optlab.backend.device:get_device",
     "set_device": "optlab.backend.device:set_device",
+    # types of numbers (the others are NumPy's)
+    "bfloat16": "optlab.backend.dtypes:bfloat16",
     # random numbers
     "seed": "optlab.backend.random:seed",
     "get_cuda_rng_state": "optlab.backend.random:get_cuda_rng_state",
@@ -103,8 +106,8 @@ _NAMES = {
 }
 
 # `from optlab import *` must neither change what sum, min, max, abs, bool and numpy mean, nor need
-# the extra `lab`.
-__all__ = sorted({*_NAMES} - {"abs", "bool", "max", "min", "sum", "numpy", "viz"})
+# the extras `lab` and `formats`.
+__all__ = sorted({*_NAMES} - {"abs", "bfloat16", "bool", "max", "min", "sum", "numpy", "viz"})
 
 
 def __getattr__(name):

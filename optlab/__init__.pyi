@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from optlab import amp as amp
 from optlab import autograd as autograd
 from optlab import incubate as incubate
 from optlab import io as io
@@ -72,6 +73,7 @@ from optlab.trace import record as record
 from optlab.viz.explorer import explore as explore
 
 __version__: str
+bfloat16: Any
 
 # NumPy's functions: Tensors in, Tensors out (NumPy's own annotations know only of arrays).
 _Function = Callable[..., Any]

@@ -33,6 +33,7 @@ file                       what it holds
 ``saving.py``              `saved_tensors_hooks`: what is kept for backward, packed
 ``constants.py``           plain arrays beside Tensors: copied or watched while backward needs them
 ``sparse.py``              `RowSparse`, the gradient of a large table of which few rows were read
+``halves.py``              float16 and bfloat16: kept in 16 bits, computed in 32
 ``anomaly.py``             `detect_anomaly`; ``extras.py``: whether any such extra is in use
 **derivatives of functions**
 ``functional.py``          `grad`, `vjp`, `jvp`, `hvp`
@@ -46,6 +47,7 @@ file                       what it holds
 ``drawing.py``             `rand`, `randn`, `normal` and others that make Tensors
 **the tape as data**
 ``walk.py``                nodes and the walk back, one node at a time; ``read_tape.py`` reads them
+``kept_memory.py``         what operations keep for backward, and how its bytes are counted
 =========================  =========================================================================
 """
 

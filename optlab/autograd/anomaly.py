@@ -12,6 +12,7 @@ import numpy as np
 
 from optlab.autograd.extras import extras
 from optlab.backend.callers import frame_outside, place_of
+from optlab.backend.dtypes import is_floating
 
 
 class AnomalyError(FloatingPointError):
@@ -140,8 +141,9 @@ def _check(node: Any, what: str, y: Any, values: Any, names: Any, which: str) ->
 
 def _is_finite(value: Any) -> bool:
     """Say whether a number or an array of floating numbers is finite; anything else counts so."""
-    kind = getattr(getattr(value, "dtype", None), "kind", "f" if isinstance(value, float) else "")
-    return kind != "f" or bool(np.isfinite(value).all())
+    if isinstance(getattr(value, "dtype", None), np.dtype):
+        return not is_floating(value.dtype) or bool(np.isfinite(value).all())
+    return not isinstance(value, float) or bool(np.isfinite(value))
 
 
 def _named(operation: Any) -> str:

@@ -12,6 +12,7 @@ from optlab.autograd import trees
 from optlab.autograd.functional import vjp
 from optlab.autograd.mode import no_grad
 from optlab.autograd.tensor import Tensor, raw
+from optlab.backend.dtypes import is_floating
 from optlab.backend.random import Key
 
 #: Of arguments up to this size, every entry of the gradient is shown.
@@ -108,7 +109,7 @@ def check_grad(
 
 def _is_floating(part: Any) -> bool:
     try:
-        return np.asarray(raw(part)).dtype.kind == "f"
+        return is_floating(np.asarray(raw(part)).dtype)
     except (TypeError, ValueError):
         return False
 

@@ -14,6 +14,7 @@ from optlab.autograd.tape import leaf_for
 from optlab.autograd.tensor import Tensor, apply, raw, refusal
 from optlab.backend.arrays import copied
 from optlab.backend.device import brought_here, made_here, moved
+from optlab.backend.dtypes import dtype_named, is_real, widened
 
 DEFAULT_DTYPE = np.dtype("float32")
 
@@ -77,13 +78,13 @@ def to_tensor(
         raise ValueError("requires_grad=True and stop_gradient=True contradict each other.")
     given = raw(data)
     try:
-        array = copied(given, dtype)
+        array = copied(given, None if dtype is None else dtype_named(dtype))
     except ValueError as error:
         raise ValueError(
             f"to_tensor takes numbers or nested lists of them; these have rows of different "
             f"length, or hold something else: {error}"
         ) from error
-    if array.dtype.kind not in "fiub":
+    if not is_real(array.dtype):
         raise TypeError(
             f"to_tensor takes real numbers; {type(data).__name__} gives an array of dtype "
             f"{array.dtype}. (Is something among them that is not a number?)"
@@ -181,6 +182,8 @@ def full(shape: ShapeLike, fill_value: Any, dtype: Any = None) -> Tensor:
         return stretched if dtype is None else stretched.astype(dtype)
     if dtype is None:
         dtype = DEFAULT_DTYPE if isinstance(fill_value, float) else None
+    else:
+        dtype = dtype_named(dtype)
     return Tensor(made_here().full(read_shape(shape), raw(fill_value), dtype))
 
 
@@ -205,4 +208,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: Any = None) ->
         start, end = 0, start
     if dtype is None and any(isinstance(part, (float, np.floating)) for part in (start, end, step)):
         dtype = DEFAULT_DTYPE
-    return Tensor(made_here().arange(start, end, step, dtype=dtype))
+    values = made_here().arange(
+        start, end, step, dtype=None if dtype is None else widened(dtype_named(dtype))
+    )
+    return Tensor(values if dtype is None else values.astype(dtype_named(dtype), copy=False))

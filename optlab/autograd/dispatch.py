@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.composed import COMPOSED, not_covered
+from optlab.autograd.halves import compute_together
 from optlab.autograd.operation import TABLE
 from optlab.autograd.rules import cumulative, reductions
 from optlab.autograd.tensor import Tensor, apply, needs_grad, raw
@@ -97,7 +98,7 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
         inputs = with_options(ufunc.__name__, inputs, kwargs)
         composed = COMPOSED.get(ufunc)
         if composed is not None:
-            return composed(*inputs, **kwargs)
+            return compute_together(composed, tuple(inputs), kwargs)
         operation = TABLE.get(ufunc)
         if operation is not None:
             inputs, static = operation.bind(tuple(inputs), kwargs)
@@ -134,7 +135,7 @@ def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     """Answer a call of any other NumPy function."""
     composed = COMPOSED.get(function)
     if composed is not None and kwargs.get("out") is None:
-        return composed(*args, **kwargs)
+        return compute_together(composed, tuple(args), kwargs)
     has_rule = composed is not None or function in TABLE
     if not has_rule and not (
         needs_grad(args) or needs_grad(kwargs) or _writes_into_tensor(function, args)

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from optlab.backend.dtypes import dtype_named
+
 
 def sum(x: Any, axis: Any = None, dtype: Any = None, keepdim: bool = False, **options: Any) -> Any:
     """Add up elements over `axis`, all of them by default.
@@ -32,7 +34,7 @@ def sum(x: Any, axis: Any = None, dtype: Any = None, keepdim: bool = False, **op
     Tensor([[3.], [3.]], dtype=float32)
     """
     if dtype is not None:
-        options["dtype"] = dtype
+        options["dtype"] = dtype_named(dtype)
     return np.sum(x, axis=_axes(axis), **_with(keepdim, options))
 
 
@@ -120,7 +122,7 @@ def prod(x: Any, axis: Any = None, keepdim: bool = False, dtype: Any = None, **o
     Tensor(6., dtype=float32)
     """
     if dtype is not None:
-        options["dtype"] = dtype
+        options["dtype"] = dtype_named(dtype)
     return np.prod(x, axis=_axes(axis), **_with(keepdim, options))
 
 

@@ -15,6 +15,7 @@ from optlab.autograd.random.parameters import SCORE_FUNCTION, refuse_gradient
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.arrays import as_array, constants_beside, lies_on_device, on_host
 from optlab.backend.device import brought_here
+from optlab.backend.dtypes import dtype_named, is_floating
 from optlab.backend.random import next_key
 
 
@@ -58,9 +59,9 @@ def uniform(shape: ShapeLike, dtype: Any = None, min: Any = -1.0, max: Any = 1.0
     """
     if isinstance(min, Tensor) or isinstance(max, Tensor):
         drawn: Tensor = numpys.uniform(min, max, read_shape(shape))
-        return drawn if dtype is None else drawn.astype(dtype)
+        return drawn if dtype is None else drawn.astype(dtype_named(dtype))
     u = next_key().generator().random(read_shape(shape))
-    values = np.asarray(min + (max - min) * u).astype(dtype or DEFAULT_DTYPE)
+    values = np.asarray(min + (max - min) * u).astype(dtype_named(dtype or DEFAULT_DTYPE))
     if max > min:
         # Rounding to a narrower dtype may reach the upper end, which is excluded.
         kind = values.dtype.type
@@ -122,9 +123,11 @@ def normal(mean: Any = 0.0, std: Any = 1.0, shape: ShapeLike = (), dtype: Any = 
     lengths = read_shape(shape)
     if isinstance(mean, Tensor) or isinstance(std, Tensor):
         drawn: Tensor = numpys.normal(mean, std, lengths or None)
-        return drawn if dtype is None else drawn.astype(dtype)
+        return drawn if dtype is None else drawn.astype(dtype_named(dtype))
     z = next_key().generator().standard_normal(lengths)
-    return Tensor(brought_here(np.asarray(mean + std * z).astype(dtype or DEFAULT_DTYPE)))
+    return Tensor(
+        brought_here(np.asarray(mean + std * z).astype(dtype_named(dtype or DEFAULT_DTYPE)))
+    )
 
 
 def randint(
@@ -151,7 +154,7 @@ def randint(
     if high is None:
         low, high = 0, low
     drawn = next_key().generator().integers(low, high, read_shape(shape))
-    return Tensor(brought_here(np.asarray(drawn).astype(dtype or np.int64)))
+    return Tensor(brought_here(np.asarray(drawn).astype(dtype_named(dtype or np.int64))))
 
 
 def randperm(n: int, dtype: Any = "int64") -> Tensor:
@@ -170,7 +173,7 @@ def randperm(n: int, dtype: Any = "int64") -> Tensor:
     >>> sorted(ol.randperm(4).tolist())
     [0, 1, 2, 3]
     """
-    return Tensor(brought_here(next_key().generator().permutation(n).astype(dtype)))
+    return Tensor(brought_here(next_key().generator().permutation(n).astype(dtype_named(dtype))))
 
 
 def bernoulli(x: Any) -> Tensor:
@@ -206,7 +209,7 @@ def _probabilities(name: str, x: Any) -> Any:
     """Give an array of floating numbers."""
     known = isinstance(x, (Tensor, np.ndarray)) or lies_on_device(x)
     p = raw(x) if known else brought_here(np.asarray(x, DEFAULT_DTYPE))
-    if p.dtype.kind != "f":
+    if not is_floating(p.dtype):
         raise TypeError(f"{name} takes floating numbers; got dtype {p.dtype}. Use .astype().")
     return p
 

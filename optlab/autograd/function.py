@@ -17,6 +17,7 @@ from optlab.autograd.tape import Node
 from optlab.autograd.tensor import Tensor, needs_grad, raw
 from optlab.backend import events
 from optlab.backend.arrays import as_array
+from optlab.backend.dtypes import is_floating
 
 
 class Context:
@@ -27,6 +28,9 @@ class Context:
     needs_input_grad : tuple of bool
         For each argument of `forward`, whether its gradient is wanted.
     """
+
+    #: Not in float32, as the rules of the table (see `halves`).
+    takes_gradients_as_they_are = True
 
     def __init__(self, inputs: Sequence[Any]) -> None:
         self.needs_input_grad = tuple(isinstance(x, Tensor) and x.node is not None for x in inputs)
@@ -232,7 +236,7 @@ def _node_of(
     # The context itself is what the node saves, so that it goes when backward frees the node.
     recipe.sources = (len(args) + 1,)
     recipe.joint = lambda g, saved, static: _gradients(cls, saved[0], g, edges)
-    first = next((x for x in outputs if x.dtype.kind == "f"), outputs[0])
+    first = next((x for x in outputs if is_floating(x.dtype)), outputs[0])
     shape = () if many else outputs[0].shape
     return Node(operation, edges, (ctx,), recipe, {}, shape, first.dtype)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from optlab.autograd.mode import grad_mode
 from optlab.backend.arrays import as_array, copied, placed_beside, unwrapped
+from optlab.backend.dtypes import is_real
 
 
 def run_hooks(node: Any, g: Any) -> Any:
@@ -24,7 +25,7 @@ def run_hooks(node: Any, g: Any) -> Any:
         keeps_graph = isinstance(g, Tensor) and isinstance(replaced, Tensor)
         array = replaced.data if isinstance(replaced, Tensor) else as_array(replaced)
         array = placed_beside(unwrapped(g), array, "what a hook returned")
-        if array.shape != node.shape or array.dtype.kind not in "fiu":
+        if array.shape != node.shape or not is_real(array.dtype):
             raise ValueError(
                 f"a hook returned {replaced!r} for the gradient of a Tensor of shape {node.shape}; "
                 "return numbers of the same shape, or None to leave it as it is."

@@ -30,6 +30,7 @@ from optlab.autograd.tape import Entry, Leaf, Node
 from optlab.backend import events
 from optlab.backend.arrays import Shape, constants_beside, placed_beside
 from optlab.backend.callers import frame_outside, place_of
+from optlab.backend.dtypes import is_floating
 from optlab.backend.ensemble import EnsembleArray
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def write_item(t: Tensor, index: Any, value: Any) -> None:
     covered = extras.on and writes.same_memory(data[index], raw(value))
     if extras.on and not covered:
         writes.check_fresh((t, value))
-    if t.dtype.kind != "f":
+    if not is_floating(t.dtype):
         raise TypeError(
             f"a Tensor of dtype {t.dtype} cannot take in values that need a gradient; make it of a "
             "floating dtype, or give it the .detach() of them."

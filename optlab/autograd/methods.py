@@ -12,6 +12,7 @@ import numpy as np
 import optlab.autograd.tensor as engine
 from optlab.autograd.reduction_methods import ReductionMethods
 from optlab.autograd.rules import elementwise, indexing, shapes
+from optlab.backend.dtypes import dtype_named, is_floating
 
 if TYPE_CHECKING:
     from optlab.autograd.tensor import Tensor
@@ -249,7 +250,7 @@ class ArrayMethods(ReductionMethods):
         copy: bool = True,
     ) -> Tensor:
         """Give the values in another dtype; the gradient comes back in this one."""
-        wanted = np.dtype(dtype)
+        wanted = dtype_named(dtype)
         if order != "K" or not subok:
             option = f"order={order!r}" if order != "K" else "subok=False"
             raise TypeError(f"astype(..., {option}) is not covered on Tensors.")
@@ -258,7 +259,7 @@ class ArrayMethods(ReductionMethods):
                 f"astype cannot cast {self.data.dtype} to {wanted} with casting={casting!r}; "
                 "casting='same_kind' or 'unsafe' allows more."
             )
-        if wanted.kind != "f" and self.node is not None:
+        if not is_floating(wanted) and self.node is not None:
             raise engine.refusal(
                 self, f"casting it to {wanted}", ".detach() first if that is wanted"
             )

@@ -34,6 +34,7 @@ from optlab.autograd.rules.indexing import GETITEM
 from optlab.autograd.rules.joining import UNSTACK
 from optlab.autograd.rules.linear_algebra import MATMUL
 from optlab.backend.arrays import refuse_mixture
+from optlab.backend.dtypes import common_dtype, is_floating
 
 if TYPE_CHECKING:
     from optlab.autograd.tensor import Tensor
@@ -227,11 +228,11 @@ def power(base: Any, exponent: Any) -> Tensor:
     if kind is not int and isinstance(exponent, np.generic) and exponent.dtype.kind in "fiu":
         # A NumPy scalar brings its type along, a Python number does not.
         dtype = engine.raw(base).dtype
-        wanted = np.result_type(dtype, exponent)
-        if wanted.kind == "f":
+        wanted = common_dtype(dtype, exponent.dtype)
+        if is_floating(wanted):
             base = base if wanted == dtype else base.astype(wanted)
             exponent = exponent.item()
-    if type(exponent) in (int, float) and engine.raw(base).dtype.kind == "f":
+    if type(exponent) in (int, float) and is_floating(engine.raw(base).dtype):
         if exponent == 2:
             return engine.apply(SQUARE, (base,))
         if exponent == 1:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 import optlab.autograd.tensor as engine  # the two modules import each other, as with `methods`
 from optlab.autograd.rules.devices import TO_DEVICE
 from optlab.backend.device import device_named, place_of
+from optlab.backend.dtypes import dtype_named
 
 if TYPE_CHECKING:
     from optlab.autograd.tensor import Tensor
@@ -64,7 +63,7 @@ class Places:
             here = place_of(self.data)
             if goal != here:
                 found = engine.apply(TO_DEVICE, (found,), {"device": goal, "origin": here})
-        if dtype is not None and np.dtype(dtype) != found.dtype:
+        if dtype is not None and dtype_named(dtype) != found.dtype:
             found = found.astype(dtype)
         return found  # type: ignore[no-any-return]
 
@@ -83,7 +82,7 @@ def _read(device: Any) -> str:
         return device_named(device).name
     except ValueError as error:
         try:
-            wanted = np.dtype(device)
+            wanted = dtype_named(device)
         except TypeError:
             raise error from None
         raise TypeError(f"t.to({device!r}): a dtype is given by name, dtype='{wanted}'.") from None

@@ -14,6 +14,7 @@ from optlab.autograd.rules.elementwise import POSITIVE
 from optlab.autograd.sparse import whole
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import as_array, copied
+from optlab.backend.dtypes import is_floating, is_real
 
 Argnums = int | Sequence[int]
 
@@ -155,7 +156,7 @@ def _alone(handed: Any, shared: set[int]) -> Any:
 def _result(f: Callable[..., Any], value: Any) -> Tensor:
     """Give what a function returned as a Tensor."""
     t = value if isinstance(value, Tensor) else Tensor(as_array(value))
-    if t.dtype.kind not in "fiub":
+    if not is_real(t.dtype):
         raise TypeError(
             f"{name_of(f)} returned {value!r} of type {type(value).__name__}; a function to "
             "differentiate returns numbers: an array, or a container of arrays. (A missing return?)"
@@ -173,7 +174,7 @@ def _entry(x: Any, traced: bool) -> Tensor:
         return Tensor(np.float64(x), tape.Entry((), np.dtype(float)))
     # A copy: the function may write to its argument in place, and the caller's stays as it is.
     array = copied(x)
-    if array.dtype.kind != "f":
+    if not is_floating(array.dtype):
         hint = (
             "Write 2.0 instead of 2, or convert with .astype(float)."
             if array.dtype.kind in "iub"

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from optlab.autograd.halves import wide
 from optlab.autograd.operation import Operation
 from optlab.autograd.tape import Node
 from optlab.backend.arrays import Shape, zeros_beside
+from optlab.backend.dtypes import is_floating
 
 
 class Parts:
@@ -55,6 +57,10 @@ class Parts:
         """Give the same gradients in another dtype."""
         return Parts({i: g.astype(dtype) for i, g in self.arrived.items()}, self.shapes)
 
+    def wide(self) -> Parts:
+        """Give the same gradients, those of 16 bits in float32."""
+        return Parts({i: wide(g) for i, g in self.arrived.items()}, self.shapes)
+
 
 OUTPUT = Operation(
     "output",
@@ -74,7 +80,7 @@ def outputs_of(node: Node, values: Any) -> Any:
     tensors = []
     for index, value in enumerate(values):
         output = None
-        if value.dtype.kind == "f":
+        if is_floating(value.dtype):
             static = {"index": index, "shapes": shapes}
             output = Node(
                 OUTPUT, (node,), (), recipe, static, value.shape, value.dtype, node.source

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.halves import rounded, wide
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.indexing import scattered
 from optlab.backend.arrays import (
@@ -80,15 +81,17 @@ class RowSparse:
         if self._merged:
             return self
         rows, place = np.unique(self.rows, return_inverse=True)
-        values = zeros_beside(self.values, (len(rows), *self.shape[1:]))
-        array_module(self.values).add.at(values, place, self.values)
-        return RowSparse(rows, values, self.shape, merged=True)
+        given = wide(self.values)
+        values = zeros_beside(given, (len(rows), *self.shape[1:]))
+        array_module(given).add.at(values, place, given)
+        return RowSparse(rows, rounded(values, self.dtype), self.shape, merged=True)
 
     def dense(self) -> Any:
         """Give the whole array."""
-        whole = zeros_beside(self.values, self.shape)
-        array_module(self.values).add.at(whole, self.rows, self.values)
-        return whole
+        given = wide(self.values)
+        whole = zeros_beside(given, self.shape)
+        array_module(given).add.at(whole, self.rows, given)
+        return rounded(whole, self.dtype)
 
     def numpy(self) -> Any:
         """Give the whole array, as a Tensor's ``numpy()`` does."""

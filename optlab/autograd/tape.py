@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from operator import attrgetter
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +17,12 @@ import numpy as np
 from optlab.autograd import anomaly, writes
 from optlab.autograd.constants import Watched
 from optlab.autograd.extras import extras
+from optlab.autograd.halves import for_rule, halves, rounded
 from optlab.autograd.hooks import run_hooks
 from optlab.autograd.mode import grad_mode, recording
 from optlab.backend import events
 from optlab.backend.arrays import zeros_beside
+from optlab.backend.dtypes import is_floating, is_half
 from optlab.backend.ensemble import EnsembleArray, EnsembleError
 
 if TYPE_CHECKING:
@@ -39,6 +42,21 @@ class _Zero:
 ZERO: Any = _Zero()
 
 _newest_first = attrgetter("order")
+
+_array = np.ndarray
+
+#: From so many bytes on, a gradient that nobody else holds is written over rather than replaced:
+#: the peak of a step is lower, and memory that is warm is quicker. Below, asking costs more.
+LARGE = 1 << 15
+
+
+def _references_of_a_local() -> int:
+    """Count what `getrefcount` says of an array that one local name refers to."""
+    g = np.zeros(1)
+    return getrefcount(g)
+
+
+_ALONE = _references_of_a_local()
 
 
 class Leaf:
@@ -107,7 +125,7 @@ class Leaf:
 
 def leaf_for(data: Any) -> Leaf:
     """Give a fresh end of the tape for `data`, which must be of a real floating type."""
-    if data.dtype.kind != "f":
+    if not is_floating(data.dtype):
         raise TypeError(
             f"only floating numbers have gradients; this Tensor is of dtype {data.dtype}. "
             "Give it dtype='float32' or 'float64'."
@@ -272,6 +290,20 @@ def unbroadcast(g: Any, shape: Shape) -> Any:
     return g.reshape(shape)
 
 
+def _added(total: Any, part: Any, create_graph: bool) -> Any:
+    """Add a gradient to those that arrived before, in place where nobody else holds these."""
+    if (
+        create_graph
+        or total.__class__ is not _array
+        or getrefcount(total) != _ALONE
+        or total.base is not None
+        or not total.flags.writeable
+    ):
+        return total + part
+    total += part
+    return total
+
+
 def backpropagate(
     root: Any,
     seed: Any,
@@ -315,6 +347,8 @@ def backpropagate(
     node, g = root, seed
     if create_graph:  # else the rules see arrays, of which nothing can be recorded
         was_on, recording.on = recording.on, True
+        policy, halves.policy = halves.policy, None
+    quiet: Any = None  # set from where 16 bits are met: there infinities are no news
     try:
         while node.order:
             if node.hooks:
@@ -331,8 +365,26 @@ def backpropagate(
             if create_graph:
                 saved = node.tied(saved)
             edges, recipe, static = node.edges, node.recipe, node.static
+            if extras.on and halves.on:
+                if quiet is None and is_half(node.dtype):
+                    quiet = np.errstate(over="ignore", invalid="ignore")
+                    quiet.__enter__()
+                g, saved = for_rule(g, saved)
             if recipe.joint is not None:
-                g = recipe.joint(g, saved, static)
+                part = None  # it may be g, and would count as another holder
+                if (
+                    recipe.over is None
+                    or g.__class__ is not _array
+                    or g.nbytes < LARGE
+                    or getrefcount(g) != _ALONE
+                    or g.base is not None
+                    or not g.flags.writeable
+                    or extras.on
+                    or not all(x.__class__ is _array for x in saved)
+                ):
+                    g = recipe.joint(g, saved, static)
+                else:
+                    g = recipe.over(g, saved, static)
             for position, run in recipe.pullbacks:
                 edge = edges[position]
                 if useful is not None and edge not in useful:
@@ -345,9 +397,13 @@ def backpropagate(
                 if part.shape != edge.shape:
                     part = unbroadcast(part, edge.shape)
                 if part.dtype is not edge.dtype and part.dtype != edge.dtype:
-                    part = part.astype(edge.dtype)
+                    part = rounded(part, edge.dtype) if halves.on else part.astype(edge.dtype)
                 if edge in pending:
-                    pending[edge] = pending[edge] + part
+                    if part.__class__ is _array and part.nbytes >= LARGE:
+                        pending[edge] = _added(pending.pop(edge), part, create_graph)
+                    else:
+                        pending[edge] = pending[edge] + part
+                    part = None
                 else:
                     pending[edge] = part
                     if edge.order:
@@ -378,7 +434,9 @@ def backpropagate(
                     leaf.grad = leaf.grad + g
     finally:
         if create_graph:
-            recording.on = was_on
+            recording.on, halves.policy = was_on, policy
+        if quiet is not None:
+            quiet.__exit__(None, None, None)
     if useful is None and events.backward_finished.listeners:
         events.backward_finished.publish(value, list(pending))
     return [found.get(target) for target in targets] if targets is not None else []

@@ -23,6 +23,14 @@ from optlab.autograd.conversions import (
     refusal,
 )
 from optlab.autograd.extras import extras
+from optlab.autograd.halves import (
+    HALVES,
+    cast_by_policy,
+    compute_together,
+    forward_in_float32,
+    halves,
+    meet,
+)
 from optlab.autograd.methods import ArrayMethods
 from optlab.autograd.mode import recording
 from optlab.autograd.operation import COMPOSED, TABLE, Operation
@@ -43,6 +51,7 @@ from optlab.backend.arrays import (
     refuse_shapes,
     spread_beside,
 )
+from optlab.backend.dtypes import is_floating
 
 __all__ = ["SilentDetachError", "Tensor", "apply", "apply_several", "needs_grad", "raw", "refusal"]
 
@@ -96,6 +105,8 @@ class Tensor(Operators, ArrayMethods, Conversions, Places, PaddleNames):
     def __init__(self, data: Any, node: Any = None) -> None:
         self.data = data
         self.node = node
+        if data.dtype.itemsize == 2:
+            meet(data.dtype)
 
     # What it is ---------------------------------------------------------------------------------
 
@@ -162,7 +173,11 @@ class Tensor(Operators, ArrayMethods, Conversions, Places, PaddleNames):
         self.node.grad = value
 
     def __repr__(self) -> str:
-        body = np.array2string(as_array(on_host(self.data)), separator=", ", prefix="Tensor(")
+        values = as_array(on_host(self.data))
+        precision = None
+        if values.dtype.kind == "V":  # NumPy prints digits that bfloat16 does not have
+            values, precision = values.astype(np.float32), 4
+        body = np.array2string(values, precision=precision, separator=", ", prefix="Tensor(")
         asks = ", requires_grad=True" if self.node is not None else ""
         return f"{type(self).__name__}({body}, dtype={self.dtype}{asks})"
 
@@ -275,6 +290,8 @@ class Tensor(Operators, ArrayMethods, Conversions, Places, PaddleNames):
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         written = COMPOSED.get(function)
         if written is not None and "out" not in kwargs:
+            if halves.on:
+                return compute_together(written, args, kwargs)
             return written(*args, **kwargs)
         return _dispatch().array_function(function, args, kwargs)
 
@@ -292,8 +309,16 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
 
     For an operation with several outputs see `apply_several`.
     """
+    forward = operation.forward
     if extras.on:
-        writes.check_fresh(inputs)
+        if extras.on > halves.on:
+            writes.check_fresh(inputs)
+        if halves.policy is not None:
+            inputs = cast_by_policy(operation, inputs)
+        for x in inputs if halves.on else ():
+            if getattr(x.data if isinstance(x, Tensor) else x, "dtype", None) in HALVES:
+                forward = forward_in_float32(operation)
+                break
     values: Any
     edges: tuple[Any, ...]
     values = inputs
@@ -310,13 +335,13 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
             elif not isinstance(b, _PLAIN):
                 b = as_operand(b)
             mask = (one is not None) + 2 * (two is not None)
-            y = operation.forward(a, b, **static) if static else operation.forward(a, b)
+            y = forward(a, b, **static) if static else forward(a, b)
             values, edges = (a, b, y), (one, two)
         elif len(inputs) == 1 and isinstance(inputs[0], Tensor):
             (t,) = inputs
             one, a = t.node, t.data
             mask = 0 if one is None else 1
-            y = operation.forward(a, **static) if static else operation.forward(a)
+            y = forward(a, **static) if static else forward(a)
             values, edges = (a, y), (one,)
         else:
             values, nodes, mask, bit = [], [], 0, 1
@@ -331,7 +356,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
                     values.append(x if isinstance(x, _PLAIN) else as_operand(x))
                     nodes.append(None)
                 bit += bit
-            y = operation.forward(*values, **static) if static else operation.forward(*values)
+            y = forward(*values, **static) if static else forward(*values)
             values.append(y)
             edges = tuple(nodes)
     except TypeError:
@@ -348,13 +373,15 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
         values, large = constants.protected(values, inputs, recipe.constants)
     if recipe.needs_shapes:
         shapes = [x.shape if type(x) is _array else np.shape(x) for x in values[:-1]]
-        values = [*values, *shapes]
+        values = [*values, *shapes, *y] if operation.several else [*values, *shapes]
     shape, dtype = ((), y[0].dtype) if operation.several else (y.shape, y.dtype)
-    if dtype.kind != "f":
-        raise not_real(operation.name, dtype)
+    if dtype.char not in "fd":
+        if not is_floating(dtype):
+            raise not_real(operation.name, dtype)
+        meet(dtype)
     source = edges[0].source if operation.view and edges[0] is not None else None
     node = Node(operation, edges, recipe.select(values), recipe, static, shape, dtype, source)
-    if extras.on:
+    if extras.on and extras.on > halves.on:
         node.saved = saving.packed(node.saved)
         if anomaly.mode.depth:
             anomaly.check_forward(node, values[: len(inputs)], y)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tensor import Tensor
+from optlab.backend.dtypes import dtype_named, is_floating
 
 #: What changes nothing may be said; anything else is refused by name.
 DEFAULTS: dict[str, Any] = {
@@ -44,8 +45,8 @@ def with_options(name: str, inputs: Any, options: dict[str, Any]) -> tuple[Any, 
     dtype = options.pop("dtype", None)
     if dtype is None:
         return tuple(inputs)
-    wanted = np.dtype(dtype)
-    if wanted.kind != "f" or name in _MIXED:
+    wanted = dtype_named(dtype)
+    if not is_floating(wanted) or name in _MIXED:
         raise TypeError(
             f"np.{name}(..., dtype={wanted}) is not covered on Tensors; gradients are for real "
             "floating numbers. Call .astype on what goes in or comes out."

@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 
 from optlab.backend.device import place_of
+from optlab.backend.heap import keep_freed_memory
+
+keep_freed_memory()
 
 Shape = tuple[int, ...]
 

@@ -10,6 +10,7 @@ import numpy as np
 from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import lies_on_device
 from optlab.backend.device import brought_here
+from optlab.backend.dtypes import is_floating
 
 
 def default_collate(examples: Sequence[Any]) -> Any:
@@ -88,7 +89,7 @@ def with_tensors(x: Any) -> Any:
 def _detached(x: Any) -> Any:
     if isinstance(x, Tensor):
         return x.detach()
-    return Tensor(brought_here(x)) if x.dtype.kind in "biufc" else x
+    return Tensor(brought_here(x)) if x.dtype.kind in "biufc" or is_floating(x.dtype) else x
 
 
 def replaced(x: Any, kind: Any, new: Callable[[Any], Any]) -> Any:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from optlab.autograd.creation import read_shape
+from optlab.backend.dtypes import dtype_named, is_floating
 from optlab.nn.initializer import Constant, Initializer, XavierUniform
 from optlab.nn.parameter import Parameter
 
@@ -172,7 +171,7 @@ def create_parameter(
     >>> ol.create_parameter([2], "float32", name="b", is_bias=True)
     Parameter 'b' ([0., 0.], dtype=float32, requires_grad=True)
     """
-    if np.dtype(dtype).kind != "f":
+    if not is_floating(dtype_named(dtype)):
         raise TypeError(f"create_parameter makes floating numbers; got dtype={dtype!r}.")
     default = default_initializer or (Constant(0.0) if is_bias else XavierUniform())
     if not isinstance(default, Initializer):

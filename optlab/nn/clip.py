@@ -14,6 +14,7 @@ import numpy as np
 
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.arrays import as_float
+from optlab.backend.device import place_of
 
 Pairs = Sequence[tuple[Any, Any]]
 
@@ -72,7 +73,21 @@ class ClipGradByValue(GradientClip):
         return [np.clip(g, self.min, self.max) for g in gradients]
 
 
-class ClipGradByNorm(GradientClip):
+class _NormClip(GradientClip):
+    """Scale gradients down to a norm."""
+
+    def __init__(self, clip_norm: float) -> None:
+        self.clip_norm = _limit(clip_norm, "clip_norm")
+
+    def _scaled(self, g: Any, norm: Any) -> Any:
+        """Give g c / max(norm, c); the factor stays where the gradients are."""
+        if type(norm) is float:
+            return g * (self.clip_norm / max(norm, self.clip_norm))
+        factor = self.clip_norm / np.maximum(norm, self.clip_norm)
+        return g * factor.astype(g.dtype)
+
+
+class ClipGradByNorm(_NormClip):
     r"""Scale each gradient whose norm exceeds `clip_norm` down to it: g c / max(norm(g), c).
 
     Examples
@@ -83,18 +98,12 @@ class ClipGradByNorm(GradientClip):
     array([0.6, 0.8])
     """
 
-    def __init__(self, clip_norm: float) -> None:
-        self.clip_norm = _limit(clip_norm, "clip_norm")
-
     def clip(self, gradients: list[Any]) -> list[Any]:
         """Scale each gradient by itself."""
-        return [
-            g * (self.clip_norm / max(float(np.sqrt(_squared_norm(g))), self.clip_norm))
-            for g in gradients
-        ]
+        return [self._scaled(g, np.sqrt(_squared_norm(g))) for g in gradients]
 
 
-class ClipGradByGlobalNorm(GradientClip):
+class ClipGradByGlobalNorm(_NormClip):
     r"""Scale all gradients of a group together: g c / max(N, c), N the norm of them all.
 
     Source: Pascanu, Mikolov and Bengio 2013.
@@ -108,16 +117,16 @@ class ClipGradByGlobalNorm(GradientClip):
     [array([0.6]), array([0.8])]
     """
 
-    def __init__(self, clip_norm: float) -> None:
-        self.clip_norm = _limit(clip_norm, "clip_norm")
-
     def clip(self, gradients: list[Any]) -> list[Any]:
         """Scale all gradients by one factor."""
-        norm = float(np.sqrt(sum(_squared_norm(g) for g in gradients)))
-        factor = self.clip_norm / max(norm, self.clip_norm)
-        return [g * factor for g in gradients]
+        squares = [_squared_norm(g) for g in gradients]
+        if len({place_of(g) for g in gradients}) > 1:  # numbers of several devices meet on the host
+            norm: Any = math.sqrt(sum(map(float, squares)))
+        else:
+            norm = np.sqrt(sum(squares))
+        return [self._scaled(g, norm) for g in gradients]
 
 
-def _squared_norm(g: Any) -> float:
+def _squared_norm(g: Any) -> Any:
     """Give the sum of squares, in float64, where the squares of float32 cannot overflow."""
-    return float(np.sum(np.square(g, dtype=np.float64)))
+    return np.sum(np.square(g, dtype=np.float64))

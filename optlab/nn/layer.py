@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optlab.autograd.creation import DEFAULT_DTYPE
+from optlab.backend.dtypes import dtype_named
 from optlab.nn.attributes import made
 from optlab.nn.hooks import Hookable
 from optlab.nn.initializer import Constant, Initializer, XavierUniform
@@ -73,7 +74,7 @@ class Layer(State, Hookable):
         if name_scope is not None:
             self._name_scope = name_scope
         if dtype != DEFAULT_DTYPE:
-            self._dtype = np.dtype(dtype).name
+            self._dtype = dtype_named(dtype).name
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
         """Compute the output. Subclasses say how."""

@@ -13,6 +13,7 @@ from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tape import leaf_for
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.device import device_named, moved, place_of
+from optlab.backend.dtypes import dtype_named, is_floating
 from optlab.nn.parameter import Parameter
 from optlab.nn.structure import Structure, members, place
 
@@ -91,7 +92,8 @@ class State(Structure):
         """Write the values of a state dict to the parameters and buffers of the same names.
 
         Everything is checked before anything is written. A shared parameter may be given under any
-        of its places. Values are copied to the device where the layer's own lie.
+        of its places. Values are copied to the device where the layer's own lie: what ``ol.load``
+        gives lies on the CPU, and goes to where each parameter is.
 
         Parameters
         ----------
@@ -154,6 +156,8 @@ class State(Structure):
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Keys:
         """Do what `set_state_dict` does; the name and the arguments are PyTorch's.
 
+        Values go to the device where each parameter lies; nothing is written unless all fits.
+
         Examples
         --------
         >>> import optlab as ol
@@ -197,7 +201,7 @@ class State(Structure):
         device : str, optional
             "cpu", "gpu" or "gpu:1".
         dtype : str or dtype, optional
-            "float16", "float32" or "float64".
+            "float16", "bfloat16", "float32" or "float64".
 
         Examples
         --------
@@ -226,6 +230,10 @@ class State(Structure):
         """Change the floating type to float16, except in layers of the excluded classes."""
         return self._cast(np.float16, excluded_layers)
 
+    def bfloat16(self, excluded_layers: Any = None) -> Self:
+        """Change the floating type to bfloat16 (it needs the package ml_dtypes), see `float16`."""
+        return self._cast("bfloat16", excluded_layers)
+
     def float(self, excluded_layers: Any = None) -> Self:
         """Change the floating type to float32, except in layers of the excluded classes.
 
@@ -237,11 +245,11 @@ class State(Structure):
         return self._cast(np.float32, excluded_layers)
 
     def _cast(self, dtype: Any, excluded: Any) -> Self:
-        wanted = np.dtype(dtype)
-        if wanted.kind != "f":
+        wanted = dtype_named(dtype)
+        if not is_floating(wanted):
             raise TypeError(
                 f"the parameters of a layer are floating numbers, and cannot be {wanted}; choose "
-                "float16, float32 or float64."
+                "float16, bfloat16, float32 or float64."
             )
         if excluded is None:
             classes: tuple[type, ...] = ()
@@ -253,7 +261,7 @@ class State(Structure):
             layer._dtype = wanted.name
             own = [value for _, value in members(layer) if isinstance(value, Parameter)]
             for tensor in [*own, *(buffer for _, buffer in layer._own_buffers())]:
-                if tensor.dtype.kind == "f" and tensor.dtype != wanted:
+                if is_floating(tensor.dtype) and tensor.dtype != wanted:
                     put_array(tensor, tensor.data.astype(wanted))
         return self
 
@@ -310,7 +318,7 @@ def _compared(
             continue
         before = writes.setdefault(id(tensor), (name, tensor, array))
         if before[2] is not array and not np.array_equal(
-            before[2], array, equal_nan=array.dtype.kind == "f"
+            before[2], array, equal_nan=is_floating(array.dtype)
         ):
             faults.append(f"{before[0]} and {name} are one and the same here, but differ there")
     absent = [name for name in own if name not in given]

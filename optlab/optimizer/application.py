@@ -6,21 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optlab.backend.arrays import copied, frozen
+from optlab.backend.arrays import copied, frozen, unwrapped
+from optlab.optimizer.per_member import PerMember, each_member, gathered
 from optlab.optimizer.values import HyperParameters, Scalars, Slots
 
 if TYPE_CHECKING:
     from optlab.optimizer.optimizer import Optimizer
+
+_PLAIN = (float, int, bool, PerMember)
 
 
 def scalars_of(
     optimizer: Optimizer, t: int, h: HyperParameters, place: tuple[Any, int] | None = None
 ) -> dict[str, Any]:
     """Give the scalars of step t, floats as Python floats, and the random key if the rule draws."""
-    scalars = optimizer.scalars(t, h)
+    scalars = gathered([optimizer.scalars(t, one) for one in each_member(h)])
     for name, scalar in scalars.items():
-        kind = type(scalar)
-        if kind is not float and kind is not int and kind is not bool:
+        if type(scalar) not in _PLAIN:
             scalars[name] = float(scalar)  # a NumPy number would widen float32 parameters
     if optimizer.draws and place is not None and optimizer.key is not None:
         arena, first = place
@@ -66,6 +68,10 @@ def apply_rule(
         If what the rule gives back does not fit.
     """
     c = Scalars(**scalars_of(optimizer, t, h, place))
+    narrow = p.dtype if p.dtype.itemsize < 4 else None
+    if narrow is not None:  # computed in float32 and rounded once, like every operation
+        p, g = p.astype(np.float32), g.astype(np.float32)
+        slots = {name: array.astype(np.float32) for name, array in slots.items()}
     if shape is not None:
         p, g = p.reshape(shape), g.reshape(shape)
         slots = {name: array.reshape(shape) for name, array in slots.items()}
@@ -86,16 +92,19 @@ def apply_rule(
             name: np.reshape(array, -1) if np.shape(array) == shape else array
             for name, array in terms.items()
         }
+    if narrow is not None:
+        new = new.astype(narrow)
+        made = {name: array.astype(narrow) for name, array in made.items()}
     # What the rule handed back unchanged is still the arena's own memory, which will be written to.
-    if new.base is not None:
+    if unwrapped(new).base is not None:
         new = new.copy()
     for name, array in made.items():
-        if array.base is not None or array is g:
+        if unwrapped(array).base is not None or array is g:
             made[name] = array = array.copy()
         frozen(array)
     if listened:
         terms = {
-            name: copied(term) if getattr(term, "base", None) is not None else term
+            name: copied(term) if getattr(unwrapped(term), "base", None) is not None else term
             for name, term in terms.items()
         }
     return new, made, terms

@@ -11,14 +11,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from optlab.optimizer.application import scalars_of
 from optlab.optimizer.arena import Arena, Run
 from optlab.optimizer.values import HyperParameters, Scalars, Slots
-from optlab.plan import BlockPlan, CaptureRefusedError, capture_blocks, threads
+from optlab.plan import BlockPlan, CaptureRefusedError, capture_blocks, sizes
+from optlab.plan.threads import on_all_cores, run_pieces
 
 if TYPE_CHECKING:
     from optlab.optimizer.optimizer import Optimizer
@@ -30,20 +32,45 @@ SMALL = 8192
 _DEFAULT_ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 
+class Pass(NamedTuple):
+    """A run of parameters that a captured rule will update in place."""
+
+    arena: Arena
+    run: Run
+    plan: BlockPlan
+    numbers: list[float]
+    gradients: Sequence[Any]
+
+    @property
+    def size(self) -> int:
+        """How many elements it updates."""
+        bounds: list[int] = self.arena.bounds
+        return bounds[self.run.last] - bounds[self.run.first]
+
+    def jobs(self) -> Iterator[Callable[[], None]]:
+        """Give its work in parts that may be done in any order."""
+        pieces = _pieces(self.arena, self.run, self.gradients)
+        if len(self.plan.runs) > 1:  # a norm is added up in order
+            yield partial(run_pieces, self.plan, self.numbers, pieces)
+        else:
+            for piece in pieces:
+                yield partial(run_pieces, self.plan, self.numbers, [piece])
+
+
 def fast_pass(
     optimizer: Optimizer, arena: Arena, run: Run, gradients: Sequence[Any], rate: float
-) -> Callable[[], None] | None:
+) -> Pass | None:
     """Prepare to update the parameters of a run in place; None where only the plain step will do.
 
-    Nothing is written before the callable is called, and nothing that it does can fail for the
-    values that it meets.
+    Nothing is written yet, and nothing that `take_passes` does can fail for the values it meets.
     """
     values = arena.values
     if (
-        optimizer.kind != "elementwise"
+        arena.bounds[run.last] - arena.bounds[run.first] < SMALL
+        or optimizer.kind == "matrix"
         or optimizer.draws
-        or arena.bounds[run.last] - arena.bounds[run.first] < SMALL
         or type(values) is not np.ndarray
+        or values.dtype.itemsize < 4
         or np.geterr() != _DEFAULT_ERRORS
         or any(type(g) is not np.ndarray or g.dtype != values.dtype for g in gradients)
     ):
@@ -55,27 +82,29 @@ def fast_pass(
     if plan is None:
         return None
     numbers = [h.learning_rate, *(x for x in scalars.values() if type(x) is float)]
+    return Pass(arena, run, plan, numbers, gradients)
 
-    def write() -> None:
+
+def take_passes(optimizer: Optimizer, passes: list[Pass]) -> None:
+    """Update in place what has been prepared."""
+    for arena in {id(one.arena): one.arena for one in passes}.values():
         for name, array in arena.slots.items():
             if not array.flags.writeable:  # listeners, or a state, may hold it
                 arena.slots[name] = array.copy()
-        first, last = arena.bounds[run.first], arena.bounds[run.last]
-        faults: set[str] = set()
-        with np.errstate(all="call", under="ignore", call=lambda kind, _: faults.add(kind)):
-            threads.run_pieces(plan, numbers, _pieces(arena, run, gradients), last - first)
+    name = type(optimizer).__name__
+    faults: set[str] = set()
+    jobs = (job for one in passes for job in one.jobs())
+    with np.errstate(all="call", under="ignore", call=lambda kind, _: faults.add(kind)):
+        on_all_cores(jobs, sum(one.size for one in passes))
+    for arena, run, *_ in passes:
         if arena.master is not None:
-            arena.flat[first:last] = arena.master[first:last]
+            span = slice(arena.bounds[run.first], arena.bounds[run.last])
+            arena.flat[span] = arena.master[span]
         arena.t[run.first : run.last] = [run.t] * (run.last - run.first)
-        arena.was_written(run.first, run.last, f"{type(optimizer).__name__}.step()")
-        for fault in sorted(faults):
-            warnings.warn(
-                f"{fault} encountered in {type(optimizer).__name__}.update",
-                RuntimeWarning,
-                stacklevel=4,
-            )
-
-    return write
+        arena.was_written(run.first, run.last, f"{name}.step()")
+    for fault in sorted(faults):
+        message = f"{fault} encountered in {name}.update"
+        warnings.warn(message, RuntimeWarning, stacklevel=4)
 
 
 def _plan_for(
@@ -128,7 +157,7 @@ def _captured(optimizer: Optimizer, arena: Arena, run: Run, scalars: dict[str, A
 def _pieces(arena: Arena, run: Run, gradients: Sequence[Any]) -> Iterator[list[Any]]:
     """Cut a run into blocks; the gradients of small parameters are laid side by side."""
     slots = [arena.slots[name] for name in arena.slots]
-    values, bounds, block = arena.values, arena.bounds, threads.BLOCK
+    values, bounds, block = arena.values, arena.bounds, sizes.BLOCK
     start = bounds[run.first]
     small: list[Any] = []
     together = 0

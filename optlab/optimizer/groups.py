@@ -8,6 +8,7 @@ from typing import Any
 from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import as_float
 from optlab.optimizer.arena import Arena, Rule
+from optlab.optimizer.per_member import each_member
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
 from optlab.optimizer.settings import checked, unknown
 from optlab.optimizer.values import HyperParameters
@@ -194,7 +195,8 @@ def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
         if name in cls.hyperparameters and name != "learning_rate":
             settings[name] = checked(name, value, cls.hyperparameters[name], cls.ranges)
     h = HyperParameters(**settings)
-    optimizer.check(h)
+    for one in each_member(h):
+        optimizer.check(one)
     regularizer = None
     if "weight_decay" in common:  # otherwise the rule has a decay of its own
         regularizer = as_regularizer(entry.get("weight_decay", common["weight_decay"]))

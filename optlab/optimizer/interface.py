@@ -255,11 +255,11 @@ class Interface:
         [*added] = make_groups(self, [param_group], known)
         self.groups.extend(added)
 
-    def get_lr(self) -> float:
-        """Give the present learning rate."""
+    def get_lr(self) -> Any:
+        """Give the present learning rate, a float; of an ensemble its rates."""
         if self.schedule is not None:
             return float(self.schedule())
-        return self.settings["learning_rate"]  # type: ignore[no-any-return]
+        return self.settings["learning_rate"]
 
     def set_lr(self, value: Any) -> None:
         """Set the learning rate.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from optlab.backend.arrays import as_float
+from optlab.optimizer.per_member import read_members
 
 REQUIRED: Any = object()
 
@@ -56,6 +57,10 @@ def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, 
             f"{name} must be one number, but got a {type(value).__name__}. What to optimize is "
             "given by name: parameters=model.parameters()."
         )
+    if default is REQUIRED or isinstance(default, float):
+        members = read_members(value)
+        if members is not None:
+            return members.map(lambda one: checked(name, one, default, ranges))
     number = as_float(value, name)
     lowest, highest = ranges.get(name) or COMMON_RANGES.get(name) or (-math.inf, math.inf)
     if not (lowest <= number < highest and math.isfinite(number)):

@@ -13,6 +13,7 @@ from optlab.backend.arrays import as_array, copied, frozen, placed_beside
 from optlab.backend.random import Key
 from optlab.optimizer.arena import Arena
 from optlab.optimizer.groups import Group, checked_rate, parameter_names
+from optlab.optimizer.per_member import PerMember
 
 _MOST_LISTED = 12
 
@@ -100,7 +101,8 @@ class Stateful:
         if self.schedule is not None:
             state["LR_Scheduler"] = self.schedule.state_dict()
         else:
-            state["learning_rate"] = self.settings["learning_rate"]
+            rate = self.settings["learning_rate"]
+            state["learning_rate"] = list(rate.values) if isinstance(rate, PerMember) else rate
         if extra := self.extra_state():
             state["extra"] = extra
         return state
@@ -171,7 +173,7 @@ class Stateful:
                 f"this is not a state of {type(self).__name__} for these parameters. Nothing was "
                 f"changed.\n  {listed}{more}"
             )
-        rate = checked_rate(given["learning_rate"]) if "learning_rate" in expected else None
+        rate = _rate(given["learning_rate"]) if "learning_rate" in expected else None
         if "extra" in expected or "extra" in given:
             self.set_extra_state(given.get("extra", {}))
         self._write_state(given, found, rate)
@@ -180,7 +182,7 @@ class Stateful:
     load_state_dict = set_state_dict
 
     def _write_state(
-        self, given: Mapping[str, Any], found: list[tuple[_Place, Any]], rate: float | None
+        self, given: Mapping[str, Any], found: list[tuple[_Place, Any]], rate: Any
     ) -> None:
         """Write what has been checked."""
         for group in self.groups:
@@ -216,6 +218,13 @@ class Stateful:
             for name, arena, number in self._named()
             for slot in [*arena.slots, *([None] if arena.master is not None else [])]
         ]
+
+
+def _rate(value: Any) -> Any:
+    """Read a rate, or the rates of an ensemble."""
+    if isinstance(value, (list, tuple)):
+        return PerMember([checked_rate(one) for one in value])
+    return checked_rate(value)
 
 
 def _differences(expected: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:

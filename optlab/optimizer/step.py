@@ -6,7 +6,7 @@ and slots as they were.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from optlab.backend import events
 from optlab.backend.arrays import frozen
 from optlab.optimizer.application import apply_rule
 from optlab.optimizer.arena import Arena, Run
-from optlab.optimizer.blocks import fast_pass
+from optlab.optimizer.blocks import Pass, fast_pass, take_passes
 from optlab.optimizer.groups import Group
 from optlab.optimizer.rows import RowUpdate, rows_updated, write_rows
 
@@ -56,7 +56,7 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
     """
     updates: list[Update] = []
     few_rows: list[RowUpdate] = []
-    passes: list[Callable[[], None]] = []
+    passes: list[Pass] = []
     together = optimizer.kind == "elementwise"
     listened = bool(events.step_taken.listeners)
     base_rate = optimizer.get_lr()
@@ -92,8 +92,8 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
         _write(update, writer)
     for few in few_rows:
         write_rows(few, writer)
-    for fast in passes:
-        fast()
+    if passes:
+        take_passes(optimizer, passes)
     if listened:
         events.step_taken.publish(optimizer, updates)
 
@@ -146,7 +146,7 @@ def _updated(
     if regularizer is not None:
         g = regularizer.add_to(g, p)
         frozen(g)
-    h.learning_rate = rate = float(rate * multiplier)
+    h.learning_rate = rate = rate * multiplier
     shape = None if optimizer.kind == "elementwise" else arena.parameters[first].data.shape
     new, made, terms = apply_rule(optimizer, p, g, slots, h, t, shape, (arena, first), listened)
     return Update(arena, first, last, t, rate, raw_gradient, g, new, made, terms, whole)

@@ -16,8 +16,10 @@ import numpy as np
 
 from optlab.plan.capture import CaptureArray, same_writing
 from optlab.plan.numbers import CaptureNumber
+from optlab.plan.phases import Phase, divided
 from optlab.plan.places import Layout
 from optlab.plan.plan import Instruction, Place, needed
+from optlab.plan.reductions import Reduction
 from optlab.plan.writer import CaptureRefusedError, Writer, refusal, written
 
 #: Operators of a plan, as the functions that they are for arrays.
@@ -62,6 +64,11 @@ class BlockArray(CaptureArray):
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = __iand__ = __ior__ = _in_place
 
+    def reduced_by(self, reduction: Reduction) -> BlockArray:
+        """Write down a number of the whole array."""
+        array: BlockArray = self.writer.write(reduction.__name__, reduction, (self,), {})
+        return array
+
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function not in (np.where, np.clip):
             raise refusal(f"{function.__name__}, which is not element by element")
@@ -71,6 +78,9 @@ class BlockArray(CaptureArray):
 class BlockPlan:
     """An elementwise function of arrays and numbers that runs in place, block by block.
 
+    Where it needs a number of a whole array (a norm), it goes through the blocks in several
+    phases; see `optlab.plan.phases`.
+
     Attributes
     ----------
     arrays : list of str
@@ -79,12 +89,16 @@ class BlockPlan:
         The Python floats that may differ from call to call, in order.
     prepare : callable
         Takes the numbers, gives what is computed from them, once a call.
-    run : callable
-        Takes the arrays of a block, its scratch arrays and what `prepare` gave; writes in place.
+    runs : list of callable
+        One a phase: takes the arrays of a block, its scratch arrays and what `prepare` and the
+        functions of `afters` gave; writes in place, and gives the parts of its reductions.
+    afters : list of callable
+        One a phase but the last: takes the sums of these parts and what was prepared, and gives
+        what the next phase has in place of that.
     scratch : list of dtype
         Of the scratch arrays.
     source : str
-        Of both functions.
+        Of all these functions.
     """
 
     def __init__(
@@ -97,20 +111,31 @@ class BlockPlan:
         self.arrays, self.numbers = list(arrays), numbers
         kept = needed(instructions, tuple(outputs.values()))
         self.instructions = [step for step in kept if step.shape is not None]
-        self._sums = [step for step in kept if step.shape is None]
         self._constants: dict[str, Any] = {}
-        places = {Place(i): name for i, name in enumerate(self.arrays)}
         dtypes = {name: value.dtype for name, value in arrays.items()}
-        layout = Layout(places, dtypes, self.instructions, outputs)
-        self.scratch: list[Any] = layout.scratch
+        places = {Place(i): name for i, name in enumerate(self.arrays)}
+        phases = divided(places, self.instructions, outputs)
         first = len(self.arrays)
         self._named = {Place(first + i): f"n{i}" for i in range(len(numbers))}
-        self._named |= {step.result: f"s{i}" for i, step in enumerate(self._sums)}
-        self.source = self._prepare_source() + "\n" + self._run_source(layout)
+        sums = [step for step in kept if step.shape is None]
+        self._named |= {step.result: f"s{i}" for i, step in enumerate(sums)}
+        parts = [self._prepare_source(sums)]
+        layouts = [
+            Layout(phase.inputs, dtypes, phase.instructions, phase.outputs) for phase in phases
+        ]
+        self.scratch: list[Any] = []
+        for layout in layouts:
+            self.scratch = _common(self.scratch, layout)
+        for number, (phase, layout) in enumerate(zip(phases, layouts, strict=True)):
+            parts.append(self._run_source(number, phase, layout))
+            if number < len(phases) - 1:
+                parts.append(self._after_source(number, phase))
+        self.source = "\n".join(parts)
         scope = dict(self._constants)
         exec(compile(self.source, "<optlab block plan>", "exec"), scope)
         self.prepare: Callable[..., Any] = scope["prepare"]
-        self.run: Callable[..., Any] = scope["run"]
+        self.runs: list[Callable[..., Any]] = [scope[f"run{i}"] for i in range(len(phases))]
+        self.afters: list[Callable[..., Any]] = [scope[f"after{i}"] for i in range(len(phases) - 1)]
 
     def __repr__(self) -> str:
         return f"<BlockPlan of {len(self.instructions)} operations, {len(self.scratch)} scratch>"
@@ -118,37 +143,64 @@ class BlockPlan:
     def __str__(self) -> str:
         return self.source
 
-    def _prepare_source(self) -> str:
+    def _prepare_source(self, sums: list[Instruction]) -> str:
         given = [f"n{i}" for i in range(len(self.numbers))]
         lines = [f"def prepare({', '.join(given)}):"]
-        for step in self._sums:
+        for step in sums:
             args = [self._name(x) for x in step.arguments]
             text = f" {_SYMBOLS[step.name]} ".join(args) if len(args) == 2 else f"-{args[0]}"
             lines.append(f"    {self._named[step.result]} = {text}")
-        lines.append(f"    return ({''.join(f'{name}, ' for name in self._named.values())})")
+        lines.append(f"    return ({_listed(self._named.values())})")
         return "\n".join(lines) + "\n"
 
-    def _run_source(self, layout: Layout) -> str:
+    def _run_source(self, number: int, phase: Phase, layout: Layout) -> str:
         scratch = [f"t{i}" for i in range(len(self.scratch))]
         arrays = [f"a_{name}" for name in self.arrays]
-        lines = [f"def run({', '.join([*arrays, *scratch, *self._named.values()])}):"]
-        for step in self.instructions:
+        lines = [f"def run{number}({', '.join([*arrays, *scratch, *self._named.values()])}):"]
+        reduced = []
+        for step in phase.instructions:
             args = [self._name(x, layout) for x in step.arguments]
+            if isinstance(step.function, Reduction):
+                reduced.append(f"r{step.result.number}")
+                lines.append(f"    {reduced[-1]} = {self._name(step.function.partial)}({args[0]})")
+                continue
             out = layout.where[step.result]
             if step.function is np.where:
                 condition, chosen, other = args
                 if other != out:
                     lines.append(f"    {self._name(np.copyto)}({out}, {other})")
-                lines.append(f"    copyto({out}, {chosen}, where={condition})")
+                lines.append(f"    {self._name(np.copyto)}({out}, {chosen}, where={condition})")
             elif step.function is np.astype:
                 lines.append(f"    {self._name(np.copyto)}({out}, {args[0]}, casting='unsafe')")
             else:
-                function = step.function or UFUNCS[step.name]
-                args += [f"{name}={self._name(x, layout)}" for name, x in step.keywords]
-                lines.append(f"    {self._name(function)}({', '.join(args)}, out={out})")
+                lines.append(f"    {self._call(step, args, layout)[:-1]}, out={out})")
         for target, source in layout.copies:
             lines.append(f"    {self._name(np.copyto)}({target}, {source})")
-        return "\n".join([*lines, "    return"]) + "\n"
+        return "\n".join([*lines, f"    return ({_listed(reduced)})"]) + "\n"
+
+    def _after_source(self, number: int, phase: Phase) -> str:
+        """Write what is done between two phases; from here on its numbers have names."""
+        before = list(self._named.values())
+        reductions = [step for step in phase.instructions if isinstance(step.function, Reduction)]
+        totals = [f"r{step.result.number}" for step in reductions]
+        lines = [f"def after{number}({', '.join([*totals, *before])}):"]
+        for step, total in zip(reductions, totals, strict=True):
+            assert isinstance(step.function, Reduction)
+            self._named[step.result] = name = f"m{step.result.number}"
+            finish = self._name(step.function.finish)
+            lines.append(f"    {name} = {finish}({total}, {self._name(step.dtype)})")
+        for step in phase.after:
+            self._named[step.result] = name = f"m{step.result.number}"
+            lines.append(
+                f"    {name} = {self._call(step, [self._name(x) for x in step.arguments])}"
+            )
+        return "\n".join([*lines, f"    return ({_listed(self._named.values())})"]) + "\n"
+
+    def _call(self, step: Instruction, args: list[str], layout: Layout | None = None) -> str:
+        """Write the call of a function, without a place for its result."""
+        options = [f"{name}={self._name(x, layout)}" for name, x in step.keywords]
+        function = step.function or UFUNCS[step.name]
+        return f"{self._name(function)}({', '.join(args + options)})"
 
     def _name(self, value: Any, layout: Layout | None = None) -> str:
         if isinstance(value, Place):
@@ -160,14 +212,39 @@ class BlockPlan:
             text = repr(value)
             if text.lstrip("-")[0].isdigit() or isinstance(value, bool):
                 return f"({text})" if text.startswith("-") else text
-        name = getattr(value, "__name__", None) or f"c{len(self._constants)}"
+        for name, known in self._constants.items():
+            if known is value:
+                return name
+        label = getattr(value, "__name__", "")
+        name = label if label.isidentifier() and label not in self._constants else ""
+        name = name or f"c{len(self._constants)}"
         self._constants[name] = value
         return name
 
 
+def _listed(names: Any) -> str:
+    return "".join(f"{name}, " for name in names)
+
+
+def _common(scratch: list[Any], layout: Layout) -> list[Any]:
+    """Give scratch arrays that serve another phase too, whose arrays are renamed to them."""
+    merged, taken = list(scratch), set()
+    names = {}
+    for number, dtype in enumerate(layout.scratch):
+        place = next(
+            (i for i, kind in enumerate(merged) if kind == dtype and i not in taken), len(merged)
+        )
+        if place == len(merged):
+            merged.append(dtype)
+        taken.add(place)
+        names[f"t{number}"] = f"t{place}"
+    layout.rename(names)
+    return merged
+
+
 def _check(step: Instruction) -> None:
     """Refuse what is not element by element, or cannot write into an array."""
-    known = step.function is None or isinstance(step.function, np.ufunc)
+    known = step.function is None or isinstance(step.function, (np.ufunc, Reduction))
     known = known or step.function in (np.where, np.clip, np.astype)
     if step.shape is not None and step.function is None:
         known = step.name in UFUNCS
@@ -219,15 +296,16 @@ def capture_blocks(
     def prepare(n0):
         return (n0, )
     <BLANKLINE>
-    def run(a_p, a_g, a_v, t0, n0):
+    def run0(a_p, a_g, a_v, t0, n0):
         multiply(0.5, a_v, out=a_v)
         add(a_v, a_g, out=a_v)
         multiply(n0, a_v, out=t0)
         subtract(a_p, t0, out=a_p)
-        return
+        return ()
     <BLANKLINE>
     >>> p, g, v, t = np.ones(3), np.ones(3), np.zeros(3), np.empty(3)
-    >>> plan.run(p, g, v, t, *plan.prepare(0.25))
+    >>> plan.runs[0](p, g, v, t, *plan.prepare(0.25))
+    ()
     >>> p, v
     (array([0.75, 0.75, 0.75]), array([1., 1., 1.]))
     """

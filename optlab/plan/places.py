@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from optlab.plan.phases import is_reduction
 from optlab.plan.plan import Instruction, Place
 
 
@@ -64,6 +65,8 @@ class Layout:
             name = targets.get(step.result)
             may_alias = self._may_alias(step)
             self._release(i, may_alias)
+            if is_reduction(step):
+                continue
             if name is not None and self._is_done(self._own[name], i, may_alias):
                 self.where[step.result] = f"a_{name}"
             else:
@@ -80,6 +83,11 @@ class Layout:
             if source != f"a_{name}":
                 self.copies.append((f"a_{name}", source))
         self.copies = saved + self.copies
+
+    def rename(self, names: dict[str, str]) -> None:
+        """Give scratch arrays other names."""
+        self.where = {place: names.get(name, name) for place, name in self.where.items()}
+        self.copies = [(names.get(a, a), names.get(b, b)) for a, b in self.copies]
 
     @staticmethod
     def _may_alias(step: Instruction) -> set[Place]:

@@ -1,31 +1,22 @@
-"""Running a block plan over long arrays, on all cores."""
+"""Running block plans over long arrays, on all cores."""
 
 from __future__ import annotations
 
 import contextvars
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 
+from optlab.plan import sizes
 from optlab.plan.blocks import BlockPlan
-
-#: Elements of a block. For Adam in float32, calls cost less than memory does from 64 K on.
-BLOCK = 1 << 16
-#: From here on a second thread pays.
-LARGE = 8 * BLOCK
 
 _local = threading.local()
 _pool: ThreadPoolExecutor | None = None
-
-
-def cores() -> int:
-    """Give the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _forget_pool() -> None:
@@ -50,40 +41,59 @@ def scratch(dtypes: Sequence[Any], size: int) -> list[Any]:
     return found
 
 
-def run_pieces(
-    plan: BlockPlan, numbers: Sequence[float], pieces: Iterable[Sequence[Any]], elements: int
-) -> None:
-    """Run a plan over pieces, each a list of arrays of at most `BLOCK` elements.
+def run_pieces(plan: BlockPlan, numbers: Sequence[float], pieces: Iterable[Sequence[Any]]) -> None:
+    """Run a plan over pieces in order, each a list of arrays of at most a block.
 
     Parameters
     ----------
     plan : BlockPlan
     numbers : sequence of float
     pieces : iterable of sequence of array
-        In the order of ``plan.arrays``. They are made while others run.
-    elements : int
-        Of all pieces together: with many of them every core takes its share.
+        In the order of ``plan.arrays``.
     """
     prepared = plan.prepare(*numbers)
-    if elements < LARGE or cores() == 1:
+    if len(plan.runs) > 1:
+        pieces = list(pieces)  # gone through once a phase
+    for number, run in enumerate(plan.runs):
+        totals: Any = None
         for arrays in pieces:
-            plan.run(*arrays, *scratch(plan.scratch, len(arrays[0])), *prepared)
+            parts = run(*arrays, *scratch(plan.scratch, len(arrays[0])), *prepared)
+            if parts:
+                totals = (
+                    parts if totals is None else [a + b for a, b in zip(totals, parts, strict=True)]
+                )
+        if number < len(plan.afters):
+            prepared = plan.afters[number](*totals, *prepared)
+
+
+def on_all_cores(jobs: Iterable[Callable[[], None]], elements: int) -> None:
+    """Do jobs that know nothing of each other; with many elements every core takes its share.
+
+    Parameters
+    ----------
+    jobs : iterable of callable
+        They are made while others run.
+    elements : int
+        Of all jobs together.
+    """
+    if elements < sizes.LARGE or sizes.cores() == 1:
+        for job in jobs:
+            job()
         return
     global _pool
     if _pool is None:
-        _pool = ThreadPoolExecutor(cores(), "optlab blocks")
-    waiting = iter(pieces)
+        _pool = ThreadPoolExecutor(sizes.cores(), "optlab blocks")
+    waiting = iter(jobs)
     lock = threading.Lock()
 
     def work(context: contextvars.Context) -> None:
         while True:
             with lock:
-                arrays = next(waiting, None)
-            if arrays is None:
+                job = next(waiting, None)
+            if job is None:
                 return
-            here = scratch(plan.scratch, len(arrays[0]))
-            context.run(plan.run, *arrays, *here, *prepared)
+            context.run(job)
 
-    contexts = [contextvars.copy_context() for _ in repeat(None, cores())]
+    contexts = [contextvars.copy_context() for _ in repeat(None, sizes.cores())]
     for done in [_pool.submit(work, context) for context in contexts]:
         done.result()

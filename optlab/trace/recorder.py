@@ -13,6 +13,7 @@ import numpy as np
 
 from optlab.backend import events
 from optlab.backend.arrays import on_host
+from optlab.backend.ensemble import EnsembleArray
 from optlab.optimizer import Optimizer, Update
 from optlab.optimizer.groups import parameter_names
 from optlab.trace.trace import Trace
@@ -65,6 +66,11 @@ class record:
             raise TypeError(
                 "record takes an optimizer that has parameters; got "
                 f"{optimizer!r}. Give it parameters=..., or let optlab.compare bind it."
+            )
+        if any(isinstance(p.data, EnsembleArray) for p in optimizer.parameters):
+            raise TypeError(
+                "record keeps one run; these parameters are ensembles, many runs at once. Read "
+                "their members with optlab.members(p.detach()), or use optlab.sweep."
             )
         if not isinstance(every, (int, np.integer)) or isinstance(every, bool) or every < 1:
             raise ValueError(f"every must be a whole number of at least 1; got {every!r}.")

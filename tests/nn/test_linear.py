@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -192,3 +193,21 @@ def test_the_derivative_of_relu_at_zero_is_zero():
 
 def test_nan_passes_through_relu():
     assert np.isnan(F.relu(ol.to_tensor([float("nan")])).numpy()).all()
+
+
+@pytest.mark.parametrize(
+    ("weight", "bias", "said"),
+    [
+        ([3], None, r"weight of shape \[in, out\]; got one of shape \(3,\)"),
+        ([3, 1, 1], None, r"weight of shape \[in, out\]"),
+        ([3, 2], [1], r"weight of shape \(3, 2\) and bias of shape \(1,\).*of shape \(2,\)"),
+        ([3, 2], [3], r"bias of shape \(3,\)"),
+        ([3, 2], [1, 2], r"bias of shape \(1, 2\)"),
+    ],
+)
+def test_a_weight_that_is_no_matrix_is_refused_at_once(weight: Any, bias: Any, said: str) -> None:
+    leaves = [
+        None if shape is None else ol.ones(shape).astype("float32") for shape in (weight, bias)
+    ]
+    with pytest.raises(ValueError, match=said):
+        ol.nn.functional.linear(ol.ones([2, 3]), *leaves)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import optlab as ol
 from optlab.backend import events
 from optlab.optimizer import blocks
-from optlab.plan import threads
+from optlab.plan import sizes, threads
 from tests.optimizer.helpers import EACH, random
 
 
@@ -20,9 +20,9 @@ from tests.optimizer.helpers import EACH, random
 def small_blocks(monkeypatch):
     """Let small parameters take the fast step, in many blocks and over several threads."""
     monkeypatch.setattr(blocks, "SMALL", 0)
-    monkeypatch.setattr(threads, "BLOCK", 16)
-    monkeypatch.setattr(threads, "LARGE", 64)
-    monkeypatch.setattr(threads, "cores", lambda: 2)
+    monkeypatch.setattr(sizes, "BLOCK", 16)
+    monkeypatch.setattr(sizes, "LARGE", 64)
+    monkeypatch.setattr(sizes, "cores", lambda: 2)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import operator
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optlab.plan import CaptureRefusedError, capture_blocks
+from optlab.plan import CaptureRefusedError, capture_blocks, sizes
 from optlab.plan import threads as on_threads
 
 NAMES = ("p", "g", "a", "b")
@@ -70,7 +71,7 @@ def test_a_plan_gives_the_bits_of_the_function(program, seed, dtype):
         for start, stop in ((0, 10), (10, 36), (36, 37)):
             blocks = [arrays[name][start:stop] for name in plan.arrays]
             scratch = [np.empty(stop - start, kind) for kind in plan.scratch]
-            plan.run(*blocks, *scratch, *prepared)
+            plan.runs[0](*blocks, *scratch, *prepared)
     for name in NAMES:
         np.testing.assert_array_equal(arrays[name], expected[name], strict=True)
 
@@ -118,13 +119,13 @@ def test_two_arrays_that_change_places_are_right():
         {},
     )
     p, g, a, b = (np.full(3, float(i)) for i in range(4))
-    plan.run(p, g, a, b, *[np.empty(3, kind) for kind in plan.scratch], *plan.prepare())
+    plan.runs[0](p, g, a, b, *[np.empty(3, kind) for kind in plan.scratch], *plan.prepare())
     assert (p[0], g[0], a[0], b[0]) == (1.0, 1.0, 3.0, 2.0)
 
 
 def test_many_blocks_go_over_all_cores_and_give_the_same_bits(monkeypatch):
-    monkeypatch.setattr(on_threads, "LARGE", 100)
-    monkeypatch.setattr(on_threads, "cores", lambda: 3)
+    monkeypatch.setattr(sizes, "LARGE", 100)
+    monkeypatch.setattr(sizes, "cores", lambda: 3)
     monkeypatch.setattr(on_threads, "_pool", None)
     plan = capture_blocks(
         lambda a, n: {"p": np.exp(a["p"]) * n["rate"] - 2 * a["g"]},
@@ -135,18 +136,20 @@ def test_many_blocks_go_over_all_cores_and_give_the_same_bits(monkeypatch):
     expected = np.exp(p) * 0.3 - 2 * g
     seen = set()
 
-    def pieces():
-        for start in range(0, 10_000, 100):
-            seen.add(threading.current_thread().name)
-            yield [p[start : start + 100], g[start : start + 100]]
+    def job(start):
+        seen.add(threading.current_thread().name)
+        block = slice(start, start + 100)
+        on_threads.run_pieces(plan, [0.3], [[p[block], g[block]]])
 
-    on_threads.run_pieces(plan, [0.3], pieces(), 10_000)
+    jobs = (partial(job, start) for start in range(0, 10_000, 100))
+    on_threads.on_all_cores(jobs, 10_000)
     np.testing.assert_array_equal(p, expected)
     assert all(name.startswith("optlab blocks") for name in seen)
 
 
 def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):
-    monkeypatch.setattr(on_threads, "LARGE", 1)
+    monkeypatch.setattr(sizes, "LARGE", 1)
     plan = capture_blocks(lambda a, n: {"p": a["p"] + 1}, {"p": np.ones(2)}, {})
+    jobs = [partial(on_threads.run_pieces, plan, [], [["not an array"]])]
     with pytest.raises(TypeError):
-        on_threads.run_pieces(plan, [], [["not an array"]], 100)
+        on_threads.on_all_cores(jobs, 100)

@@ -11,6 +11,7 @@ from optlab.autograd.composed.table import composed, not_covered
 from optlab.autograd.rules.folding import count
 from optlab.autograd.rules.norms import NORM, NUCLEAR_NORM, NUMBER_OF_NONZEROS, POWER_NORM
 from optlab.autograd.tensor import apply
+from optlab.backend.dtypes import is_floating
 
 Axes = tuple[int, ...]
 
@@ -44,7 +45,7 @@ def _matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 def _floating(x: Any) -> Any:
     """Give whole numbers as floating ones."""
-    return x if x.dtype.kind == "f" else x.astype(float)
+    return x if is_floating(x.dtype) else x.astype(float)
 
 
 def _axes(axis: Any, ndim: int) -> Axes:

@@ -14,6 +14,7 @@ import numpy as np
 from optlab.autograd.composed.table import composed, not_covered
 from optlab.autograd.tensor import raw
 from optlab.backend.arrays import constants_beside, zeros_beside
+from optlab.backend.dtypes import finfo
 from optlab.backend.ensemble import EnsembleArray, EnsembleError
 
 
@@ -181,7 +182,7 @@ def _polyfit(
     if len(y.shape) > 2 or not x.shape[0]:
         raise TypeError(f"polyfit takes some y in a row, or in columns; got shape {y.shape}.")
     x, y = x + 0.0, y + 0.0
-    rcond = x.shape[0] * np.finfo(x.dtype).eps if rcond is None else rcond
+    rcond = x.shape[0] * float(finfo(x.dtype).eps) if rcond is None else rcond
     powers = np.vander(x, order)
     if weights:
         column = np.reshape(weights[0] + 0.0, (-1, 1))

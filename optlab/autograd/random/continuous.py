@@ -27,6 +27,7 @@ from optlab.autograd.random.parameters import (
 from optlab.autograd.rules import random as rules
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.arrays import constants_beside
+from optlab.backend.dtypes import is_floating
 from optlab.backend.random import next_key
 
 
@@ -313,7 +314,7 @@ def multivariate_normal(
         )
     if not isinstance(cov, Tensor):
         drawn = draw("multivariate_normal", np.zeros(len(mean)), cov, size=size, **options)
-        drawn = drawn.astype(mean.dtype if mean.dtype.kind == "f" else drawn.dtype)
+        drawn = drawn.astype(mean.dtype if is_floating(mean.dtype) else drawn.dtype)
         return mean + constants_beside(mean, drawn)
     factor = np.linalg.cholesky(cov)
     drawn = mean + rules.correlated_noise(factor, next_key(), read_size(size) or ())

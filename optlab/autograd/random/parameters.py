@@ -12,6 +12,7 @@ from optlab.autograd.mode import recording
 from optlab.autograd.rules import random as rules
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import Shape, as_array, constants_beside, lies_on_device, on_host
+from optlab.backend.dtypes import common_dtype, is_floating
 from optlab.backend.random import Key, next_key
 
 Size = int | Sequence[int] | None
@@ -120,8 +121,8 @@ def device_among(parameters: Sequence[Any]) -> Any:
 def _dtype(parameters: Sequence[Any]) -> Any:
     """Give the dtype of what is drawn: that of Tensors and arrays; Python numbers do not count."""
     kinds = [raw(x).dtype for x in parameters if hasattr(raw(x), "dtype")]
-    dtype = np.result_type(*kinds) if kinds else np.dtype(np.float64)
-    return dtype if dtype.kind == "f" else np.dtype(np.float64)
+    dtype = common_dtype(*kinds) if kinds else np.dtype(np.float64)
+    return dtype if is_floating(dtype) else np.dtype(np.float64)
 
 
 def _common_shape(law: str, size: Shape | None, shapes: list[Shape]) -> Shape:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.halves import with_dtype
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.folding import (
     Axis,
@@ -38,7 +39,7 @@ def _fold(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., Any]:
         if not isinstance(x, (np.ndarray, np.generic)):  # CuPy reduces by few ufuncs only
             return function(x, axis=axis, keepdims=keepdims, **options)
         if options:
-            return reduce(x, axis=axis, keepdims=keepdims, **options)
+            return with_dtype(reduce, x, axis=axis, keepdims=keepdims, **options)
         return reduce(x, axis, None, None, keepdims)
 
     return forward
@@ -52,7 +53,7 @@ _add: Any = np.add.reduce
 
 def _mean_forward(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
     if x.dtype.itemsize < 4 or options:  # NumPy adds up float16 in float32
-        return np.mean(x, axis=axis, keepdims=keepdims, **options)
+        return with_dtype(np.mean, x, axis=axis, keepdims=keepdims, **options)
     return _add(x, axis, None, None, keepdims) / count(x.shape, axis)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.halves import halves, rounded
 from optlab.autograd.operation import rule
 from optlab.autograd.tape import unbroadcast
 
@@ -124,7 +125,7 @@ COPY = rule(copied, lambda g: g, static="order")
 
 def cast(x: Any, dtype: Any) -> Any:
     """Give `x` in another dtype."""
-    return x.astype(dtype)
+    return rounded(x, dtype) if halves.on else x.astype(dtype)
 
 
 CAST = rule(cast, lambda g: g, static="dtype")

@@ -12,8 +12,9 @@ from optlab.autograd.operation import rule
 from optlab.autograd.rules import random, reductions
 from optlab.autograd.tensor import Tensor, apply_several, raw
 from optlab.backend.arrays import as_float, constants_beside
+from optlab.backend.dtypes import is_floating
 from optlab.backend.random import next_key
-from optlab.nn.functional.shared import inner, no_name, scores, total
+from optlab.nn.functional.shared import given_with, inner, no_name, scores, total
 
 
 def _heads_first(x: Any) -> Any:
@@ -181,13 +182,14 @@ def as_mask(mask: Any, beside: Any) -> Any:
     """Give a mask as truth values (whole numbers: what is not 0) or as numbers to add."""
     if mask is None:
         return None
-    if not isinstance(mask, Tensor) and type(mask) in (np.ndarray, list, tuple):
-        mask = constants_beside(raw(beside), mask)
+    if not isinstance(mask, Tensor) or type(mask.data) is not type(raw(beside)):
+        array = given_with(raw(beside), mask, "the mask")
+        mask = mask if isinstance(mask, Tensor) else array
     if mask.dtype.kind in "iu":
         return raw(mask) != 0
     if mask.dtype.kind == "b":
         return raw(mask)
-    if mask.dtype.kind != "f":
+    if not is_floating(mask.dtype):
         raise TypeError(f"a mask holds truth values or numbers; got dtype {mask.dtype}.")
     return mask if mask.dtype == beside.dtype else mask.astype(beside.dtype)
 

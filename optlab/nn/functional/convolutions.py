@@ -8,6 +8,7 @@ import numpy as np
 
 from optlab.autograd.tensor import Tensor, apply
 from optlab.backend.arrays import as_array
+from optlab.backend.dtypes import is_floating
 from optlab.nn.functional import windows as read
 from optlab.nn.functional.affine import _meeting
 from optlab.nn.functional.convolution_rules import (
@@ -168,7 +169,7 @@ def arguments(
     last = read.is_channels_last(data_format, dims, call)
     if not isinstance(weight, Tensor):
         weight = Tensor(as_array(weight))
-    if weight.dtype.kind != "f":
+    if not is_floating(weight.dtype):
         raise TypeError(f"{call} takes weights of floating numbers; got {weight.dtype}.")
     x = _meeting(x, weight)
     read.check_axes(x, dims, data_format, call)

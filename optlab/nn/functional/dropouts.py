@@ -11,6 +11,7 @@ from optlab.autograd.creation import DEFAULT_DTYPE
 from optlab.autograd.rules import random as rules
 from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import as_array, as_float
+from optlab.backend.dtypes import is_floating
 from optlab.backend.random import next_key
 from optlab.nn.functional.shared import channel_axis, no_name, scores
 
@@ -65,7 +66,7 @@ def dropout(
             f"dropout takes mode='upscale_in_train' or 'downscale_in_infer'; got {mode!r}."
         )
     t: Tensor = x if isinstance(x, Tensor) else Tensor(as_array(x))
-    if t.dtype.kind != "f":
+    if not is_floating(t.dtype):
         t = t.astype(DEFAULT_DTYPE)
     shape = None if axis is None else _mask_shape(t.shape, axis)
     upscale = mode == "upscale_in_train"

@@ -17,7 +17,7 @@ import numpy as np
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.guarded import product, run
 from optlab.autograd.tensor import Tensor, apply
-from optlab.nn.functional.shared import bounded, no_name, scores
+from optlab.nn.functional.shared import bounded, in_blocks, no_name, scores
 
 #: Up to here the power series is used; 13 terms give 16 digits.
 _NEAR = 0.65
@@ -109,80 +109,26 @@ _CUBIC = 0.044715
 _SINGLE_OF_GELU = [c * _ROOT_HALF ** (2 * k + 1) for k, c in enumerate(_SINGLE)]
 
 
-#: So many numbers, and what is computed of them, stay in the processor's cache.
-_BLOCK = 1 << 16
-
-
-def _in_blocks(write: Any, *arrays: Any) -> Any:
-    """Call ``write(out, *arrays)`` on one block after the other, and give what was written."""
-    out = np.empty_like(arrays[0])
-    if out.size <= _BLOCK or not all(x.flags.c_contiguous for x in (out, *arrays)):
-        write(out, *arrays)
-        return out
-    flat = [x.reshape(-1) for x in (out, *arrays)]
-    for start in range(0, out.size, _BLOCK):
-        write(*(x[start : start + _BLOCK] for x in flat))
-    return out
-
-
-def _are_single(*arrays: Any) -> bool:
-    """Say whether all are NumPy's own arrays of float32 and of one shape."""
-    first = arrays[0]
-    return all(
-        type(x) is np.ndarray and x.dtype == np.float32 and x.shape == first.shape for x in arrays
-    )
-
-
-def _write_gelu(out: Any, x: Any) -> None:
-    bound = _ONE_IN_FLOAT32 / _ROOT_HALF
-    with np.errstate(over="ignore"):  # an infinite square is brought to the bound
-        square = np.multiply(x, x, out=np.empty_like(x))
-    np.clip(square, -np.inf, bound * bound, out=square)
-    np.multiply(square, _SINGLE_OF_GELU[-1], out=out)
-    out += _SINGLE_OF_GELU[-2]
-    for coefficient in _SINGLE_OF_GELU[-3::-1]:
-        out *= square
-        out += coefficient
-    out *= x
-    np.tanh(out, out=out)
-    out += 1
-    out *= 0.5
-    out *= x
-
-
-def _write_slope_of_gelu(out: Any, x: Any, y: Any) -> None:
-    # y = x share, so the share is a quotient, which is quicker; near 0 it is 1/2.
-    tiny = np.finfo(np.float32).tiny
-    np.add(y, 0.5 * tiny, out=out)
-    out /= x + tiny
-    with np.errstate(over="ignore"):
-        density = np.multiply(x, -0.5, out=np.empty_like(x))
-        density *= x
-    np.exp(density, out=density)
-    density *= _DENSITY_AT_0
-    density *= x
-    out += density
-
-
-def _write_gradient_of_gelu(out: Any, g: Any, x: Any, y: Any) -> None:
-    _write_slope_of_gelu(out, x, y)
-    out *= g
-
-
 def _share_below(x: Any) -> Any:
     """Give the distribution function of the standard normal distribution."""
+    if type(x) is np.ndarray and x.dtype == np.float32:
+        y = _single(x, _SINGLE_OF_GELU, _ONE_IN_FLOAT32 / _ROOT_HALF)
+        y *= 0.5
+        y += 0.5
+        return y
     return 0.5 + 0.5 * run(ERF, x * _ROOT_HALF)
 
 
-def _gelu(x: Any) -> Any:
-    return _in_blocks(_write_gelu, x) if _are_single(x) else x * _share_below(x)
-
-
-def _gelu_back(g: Any, x: Any, y: Any) -> Any:
-    if _are_single(x, y, g):
-        return _in_blocks(_write_gradient_of_gelu, g, x, y)
+def _slope_of_gelu(x: Any) -> Any:
+    if type(x) is np.ndarray and x.dtype.itemsize >= 4:
+        with np.errstate(over="ignore"):
+            slope = np.exp((-0.5 * x) * x)
+        slope *= _DENSITY_AT_0
+        slope *= x
+        slope += _share_below(x)
+        return slope
     size = np.minimum(np.abs(x), 40.0)
-    return g * (_share_below(x) + x * (_DENSITY_AT_0 * np.exp(-0.5 * size * size)))
+    return _share_below(x) + x * (_DENSITY_AT_0 * np.exp(-0.5 * size * size))
 
 
 def _bend(x: Any) -> Any:
@@ -196,12 +142,21 @@ def _slope_of_approximate_gelu(x: Any) -> Any:
     return 0.5 * (1 + bend) + (0.5 * x) * product(1 - bend * bend, inner)
 
 
+def _gelu(x: Any) -> Any:
+    return in_blocks(lambda x: x * _share_below(x), x)
+
+
+def _gelu_over(g: Any, x: Any) -> Any:
+    return in_blocks(lambda g, x: g * _slope_of_gelu(x), g, x, out=g)
+
+
 def _approximate_gelu(x: Any) -> Any:
     return (0.5 * x) * (1 + _bend(x))
 
 
-# The output is read as well as the input: mostly the next layer keeps it anyway.
-GELU = rule(_gelu, _gelu_back, inputs="x")
+# With the output the slope would take half the time, but a dropout may stand between this and the
+# next layer: then nobody else keeps the output, and two arrays would stay alive for one.
+GELU = rule(_gelu, lambda g, x: g * _slope_of_gelu(x), over=_gelu_over)
 APPROXIMATE_GELU = rule(_approximate_gelu, lambda g, x: g * _slope_of_approximate_gelu(x))
 
 

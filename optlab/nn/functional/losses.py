@@ -15,10 +15,18 @@ from optlab.autograd.rules.guarded import PRODUCT, product
 from optlab.autograd.rules.indexing import getitem
 from optlab.autograd.tensor import Tensor, apply, apply_several, raw
 from optlab.backend.arrays import constants_beside, copied
+from optlab.backend.dtypes import widened
 from optlab.nn.functional.activations import LOG_SOFTMAX
 from optlab.nn.functional.class_losses import BLOCK, CROSS_ENTROPY
 from optlab.nn.functional.labels import NO_CLASS, all_classes, checked_labels, checked_weight
-from optlab.nn.functional.shared import check_reduction, no_name, reduced, same_shape, scores
+from optlab.nn.functional.shared import (
+    check_reduction,
+    given_with,
+    no_name,
+    reduced,
+    same_shape,
+    scores,
+)
 
 
 def _picked(x: Any, labels: Any, scale: float) -> Any:
@@ -148,7 +156,7 @@ def cross_entropy(
         return _soft(
             input, label, weight, ignore_index, reduction, at, use_softmax, label_smoothing
         )
-    labels, shape, skips = checked_labels(raw(label), input.data, at, ignore_index, "cross_entropy")
+    labels, shape, skips = checked_labels(label, input.data, at, ignore_index, "cross_entropy")
     if not use_softmax:
         return _of_probabilities(
             input, labels, shape, weight, ignore_index, reduction, at, label_smoothing
@@ -212,7 +220,7 @@ def nll_loss(
     check_reduction(reduction)
     if input.ndim < 2:
         raise ValueError(f"nll_loss takes input of shape [N, C, ...]; got shape {input.shape}.")
-    labels, shape, skips = checked_labels(raw(label), input.data, 1, ignore_index, "nll_loss")
+    labels, shape, skips = checked_labels(label, input.data, 1, ignore_index, "nll_loss")
     rows = _in_rows(input, 1)
     if weight is None and not skips:
         return _plain(rows, labels, shape, reduction)
@@ -256,7 +264,7 @@ def _counts(labels: Any, weight: Any, ignore_index: int, smoothing: float, x: An
     """Give the labels, with 0 for those ignored, and what each row counts."""
     present = labels != ignore_index
     labels = np.where(present, labels, 0)
-    counts = present.astype(x.dtype)
+    counts = present.astype(widened(x.dtype))  # a count beyond 2048 needs more than 16 bits
     if weight is not None:
         weights = checked_weight(weight, x.shape[-1], x.data)
         of_rows = getitem(weights, labels)
@@ -281,12 +289,13 @@ def _of_probabilities(
     if smoothing:
         return _weighted(np.log(rows), labels, shape, weight, ignore_index, reduction, smoothing)
     labels, counts = _counts(labels, weight, ignore_index, 0.0, rows)
-    picked = rows[np.arange(len(labels)), labels]
+    picked = rows[np.arange(len(labels)), labels].astype(counts.dtype, copy=False)
     losses: Tensor = -counts * np.log(np.where(counts == 0, 1.0, picked))
+    losses = losses.reshape(shape) if reduction == "none" else np.sum(losses)
     if reduction == "mean":
         total = np.add.reduce(counts)
-        return np.sum(losses) / (total + (total == 0))  # type: ignore[no-any-return]
-    return np.sum(losses) if reduction == "sum" else losses.reshape(shape)
+        losses = losses / (total + (total == 0))
+    return losses.astype(rows.dtype, copy=False)
 
 
 def _soft(
@@ -305,7 +314,9 @@ def _soft(
             "cross_entropy: ignore_index names a class to ignore, but soft labels are "
             f"probabilities of all classes; got ignore_index={ignore_index!r}."
         )
-    q = label if isinstance(label, Tensor) else Tensor(copied(label))
+    q = label
+    if not isinstance(label, Tensor):
+        q = Tensor(copied(given_with(input.data, label, "label")))
     same_shape("cross_entropy with soft_label=True", input=input, label=q)
     q = q if q.dtype == input.dtype else q.astype(input.dtype)
     if smoothing:

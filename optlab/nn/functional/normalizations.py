@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.halves import halves
 from optlab.autograd.mode import no_grad
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.elementwise import ADD, MULTIPLY
 from optlab.autograd.rules.guarded import nothing
 from optlab.autograd.tensor import Tensor, apply, apply_several, raw
+from optlab.backend.ensemble import EnsembleArray, EnsembleError
 from optlab.nn.functional.affine import _meeting
 from optlab.nn.functional.shared import channel_axis, inner, no_name, scores, total
 
@@ -118,10 +120,13 @@ def scaled(x: Any, weight: Any, bias: Any, shape: tuple[int, ...]) -> Tensor:
     return apply(SCALE_SHIFT, (x, weight, bias))
 
 
-def ready(x: Any, weight: Any, bias: Any) -> tuple[Any, Any, Any, Any]:
+def ready(
+    x: Any, weight: Any, bias: Any, operation: str = "standardize"
+) -> tuple[Any, Any, Any, Any]:
     """Give what is normalised in the dtype of the weights, and in which dtype to give it back.
 
-    Numbers of 16 bits are normalised with 32: their squares would overflow.
+    Numbers of 16 bits are normalised with 32: their squares would overflow. They are given back
+    with 16, unless `auto_cast` has the normalisation on its black list.
     """
     x = scores(x)
     weight = None if weight is None else scores(weight)
@@ -137,6 +142,8 @@ def ready(x: Any, weight: Any, bias: Any) -> tuple[Any, Any, Any, Any]:
         given = x.dtype
     if x.dtype.itemsize < 4:
         x = x.astype(np.float32)
+        if halves.policy is not None and halves.policy.goal(operation) == np.float32:
+            given = x.dtype
     return x, weight, bias, given
 
 
@@ -193,6 +200,8 @@ def batch_norm(
     ------
     ValueError
         If shapes do not fit.
+    EnsembleError
+        If x is an ensemble (inside `optlab.vmap`) and its members would share the running ones.
 
     Notes
     -----
@@ -228,6 +237,8 @@ def batch_norm(
     if not x.size:
         raise ValueError(f"batch_norm got no numbers to average: x is of shape {x.shape}.")
     axes = tuple(i for i in range(x.ndim) if i != axis)
+    if type(x.data) is EnsembleArray:
+        _refuse_examples_of_their_own(x.data, running_mean, running_var)
     normal, mean, variance = apply_several(
         STANDARDIZE, (x,), {"axes": axes, "epsilon": float(epsilon)}
     )
@@ -253,6 +264,30 @@ def _by_running(
         shift = -center * scale
     shift = shift if bias is None else bias + shift
     return scaled(x, scale, shift, shape)
+
+
+def _refuse_examples_of_their_own(x: Any, *running: Any) -> None:
+    """Refuse running statistics that are shared by the members of an ensemble.
+
+    Each member would leave its own, and a layer can keep one only.
+    """
+    for kept in running:
+        if kept is not None and _levels(raw(kept)) < _levels(x):
+            raise EnsembleError(
+                "batch_norm in training brings the running mean and variance up to date, but "
+                "inside ol.vmap (or of an ensemble) each member has its own and the layer keeps "
+                "one. Call layer.eval(), which normalises by the running ones; or take "
+                "InstanceNorm, GroupNorm or LayerNorm, which look at one example at a time; or "
+                "batch_norm(x, None, None, training=True), which keeps none."
+            )
+
+
+def _levels(array: Any) -> int:
+    """Count the ensembles that stand around an array."""
+    count = 0
+    while type(array) is EnsembleArray:
+        array, count = array.members, count + 1
+    return count
 
 
 def _bring_up_to_date(running: Any, batch: Any, momentum: float) -> None:
@@ -344,7 +379,7 @@ def rms_norm(
     Tensor([[ 1.,  1., -1.]], dtype=float32)
     """
     no_name(name)
-    x, weight, _, given = ready(input, weight, None)
+    x, weight, _, given = ready(input, weight, None, "rescale")
     shape, axes = _last_axes("rms_norm", x, normalized_shape, weight=weight)
     static = {"axes": axes, "epsilon": float(eps)}
     return cast_back(scaled(apply_several(RESCALE, (x,), static)[0], weight, None, shape), given)

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.halves import rounded
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.guarded import kept
 from optlab.autograd.tensor import Tensor, apply
+from optlab.backend.dtypes import is_half
 from optlab.nn.functional.shared import MANY, bounded, channel_axis, no_name, scores
 
 
@@ -21,7 +23,7 @@ def _relu(x: Any) -> Any:
     return np.maximum(x, 0) if x.size < MANY else bounded(x, 0.0, np.inf)
 
 
-RELU = rule(_relu, lambda g, y: g * (y > 0))
+RELU = rule(_relu, lambda g, y: g * (y > 0), over=lambda g, y: np.multiply(g, y > 0, out=g))
 
 
 def relu(x: Any, name: None = None) -> Tensor:
@@ -82,7 +84,11 @@ def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: None = None) -> 
     no_name(name)
     if min > max:
         raise ValueError(f"hardtanh: min must not exceed max; got min={min!r} and max={max!r}.")
-    return apply(CUT, (scores(x),), {"low": float(min), "high": float(max)})
+    x = scores(x)
+    low, high = float(min), float(max)
+    if is_half(x.dtype):  # the rule asks what stands at a bound, which is rounded as the rest is
+        low, high = (float(rounded(np.float32(bound), x.dtype)) for bound in (low, high))
+    return apply(CUT, (x,), {"low": low, "high": high})
 
 
 def _hard_sigmoid(x: Any, slope: float, offset: float) -> Any:

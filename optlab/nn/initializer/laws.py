@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from optlab.backend.dtypes import dtype_named
 from optlab.backend.random import next_key
 
 
@@ -15,7 +16,7 @@ class Initializer:
 
     def __call__(self, shape: tuple[int, ...], dtype: Any = "float32") -> np.ndarray:
         """Give an array of `shape`."""
-        return np.asarray(self.draw(tuple(shape)), dtype=dtype)
+        return np.asarray(self.draw(tuple(shape)), dtype=dtype_named(dtype))
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         """Give the values in float64. Subclasses say how."""

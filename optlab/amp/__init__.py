@@ -1,0 +1,27 @@
+"""Mixed precision: 16 bits where they do, 32 where they must.
+
+`auto_cast` decides by lists which operations compute with 16 bits, `GradScaler` carries small
+gradients through float16. What 16 bits mean for one operation stands in `optlab.autograd.halves`.
+
+Examples
+--------
+>>> import optlab as ol
+>>> ol.seed(0)
+>>> layer = ol.nn.Linear(3, 2)
+>>> optimizer = ol.optimizer.SGD(0.1, parameters=layer.parameters())
+>>> scaler = ol.amp.GradScaler()
+>>> for _ in range(3):
+...     with ol.amp.auto_cast():
+...         loss = ol.nn.functional.mse_loss(layer(ol.ones([1, 3])), ol.zeros([1, 2]))
+...     scaler.scale(loss).backward()
+...     scaler.step(optimizer)
+...     scaler.update()
+...     optimizer.clear_grad()
+>>> scaler
+GradScaler(scale=65536, which changes)
+"""
+
+from optlab.amp.auto_casting import auto_cast, autocast, is_autocast_enabled
+from optlab.amp.grad_scaler import GradScaler
+
+__all__ = ["GradScaler", "auto_cast", "autocast", "is_autocast_enabled"]

@@ -1,0 +1,166 @@
+"""auto_cast: which operations compute with 16 bits is decided by lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from optlab.amp.lists import ALWAYS_BLACK, BLACK, WHITE, name_of, operations_named
+from optlab.autograd.extras import extras
+from optlab.autograd.halves import halves, rounded
+from optlab.autograd.operation import Operation
+from optlab.autograd.tensor import Tensor
+from optlab.backend.dtypes import dtype_named, is_half
+
+_FLOAT32 = np.dtype(np.float32)
+_LEVELS = ("OD", "O1", "O2")
+
+
+class auto_cast:
+    """Inside, products of matrices compute with 16 bits, and what needs digits with 32.
+
+    The inputs of operations are cast: those on the white list (matmul, linear, convolution,
+    attention) get 16 bits, those on the black list (exponentials, logarithms, sums, norms, softmax,
+    losses, normalisations, decompositions) float32. Parameters stay float32, and so do their
+    gradients. float64 and whole numbers are never cast. Rules of derivatives are not cast either.
+
+    Parameters
+    ----------
+    enable : bool
+        False: inside, nothing is cast, also within another auto_cast.
+    custom_white_list, custom_black_list : list of str, optional
+        Operations that are to be on a list, whatever list they are on by themselves: NumPy's names
+        (``"add"``), functions of ``ol.nn.functional`` (``"softmax"``) and the documents' names
+        (``"elementwise_add"``).
+    level : {'O1', 'O2', 'OD', 'O0'}
+        What becomes of operations on neither list. With O1 nothing: NumPy's rules hold, so float32
+        wins where the two meet. O2 is for a model whose parameters have 16 bits: as O1, but only
+        lookups of rows (``embedding``) and ``scatter`` stay on the black list. OD: they get
+        float32. O0 is ``enable=False``.
+    dtype : {'float16', 'bfloat16'}
+    use_promote : bool
+        With O2, False casts the inputs of operations on neither list to 16 bits.
+
+    Raises
+    ------
+    ValueError
+        If a list names an operation that is not there, or one operation is on both custom lists; if
+        `level` or `dtype` is another.
+    ModuleNotFoundError
+        If bfloat16 is asked for and the package ml_dtypes is missing.
+
+    Notes
+    -----
+    Source: Micikevicius et al. 2018, "Mixed precision training". CPUs gain memory by it, not time.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> layer = ol.nn.Linear(3, 2)
+    >>> with ol.amp.auto_cast():
+    ...     y = layer(ol.ones([1, 3]))
+    ...     loss = (y * y).mean()
+    >>> y.dtype, loss.dtype
+    (dtype('float16'), dtype('float32'))
+    >>> loss.backward()
+    >>> layer.weight.grad.dtype
+    dtype('float32')
+    """
+
+    def __init__(
+        self,
+        enable: bool = True,
+        custom_white_list: Iterable[str] | None = None,
+        custom_black_list: Iterable[str] | None = None,
+        level: str = "O1",
+        dtype: Any = "float16",
+        use_promote: bool = True,
+    ) -> None:
+        if level not in (*_LEVELS, "O0"):
+            raise ValueError(f"level is 'O0', 'OD', 'O1' or 'O2'; got {level!r}.")
+        half = dtype_named(dtype)
+        if not is_half(half):
+            raise ValueError(f"auto_cast casts to 'float16' or 'bfloat16'; got dtype={dtype!r}.")
+        self.enable = bool(enable) and level != "O0"
+        self.level = level
+        self.dtype = half
+        white = operations_named(custom_white_list or (), "custom_white_list")
+        black = operations_named(custom_black_list or (), "custom_black_list")
+        if white & black:
+            raise ValueError(
+                f"{', '.join(sorted(white & black))}: on custom_white_list and on "
+                "custom_black_list; take it off one of them."
+            )
+        lows = operations_named(WHITE, "white list")
+        highs: frozenset[str] = frozenset()
+        if level != "OD":
+            highs = operations_named(ALWAYS_BLACK + BLACK * (level == "O1"), "black list")
+        #: What the inputs of an operation are cast to, by its name.
+        self._goals: dict[str, np.dtype] = {
+            **dict.fromkeys(highs, _FLOAT32),
+            **dict.fromkeys(lows, half),
+            **dict.fromkeys(white, half),
+            **dict.fromkeys(black, _FLOAT32),
+        }
+        self._others: np.dtype | None = None
+        if level == "OD":
+            self._others = _FLOAT32
+        elif level == "O2" and not use_promote:
+            self._others = half
+        self._before: list[Any] = []
+
+    def goal(self, operation: str) -> np.dtype | None:
+        """Give the dtype that the inputs of an operation are to have; None leaves them."""
+        return self._goals.get(name_of(operation), self._others)
+
+    def cast(self, operation: Operation, inputs: Sequence[Any]) -> Sequence[Any]:
+        """Give the inputs of an operation in that dtype."""
+        goal = self.goal(operation.name)
+        return inputs if goal is None else [_as(x, goal) for x in inputs]
+
+    def __enter__(self) -> auto_cast:
+        self._before.append(halves.policy)
+        halves.policy = self if self.enable else None
+        halves.on += 1
+        extras.on += 1
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        halves.policy = self._before.pop()
+        halves.on -= 1
+        extras.on -= 1
+
+    def __repr__(self) -> str:
+        return f"auto_cast(level={self.level!r}, dtype={self.dtype.name!r}, enable={self.enable})"
+
+
+autocast = auto_cast
+
+
+def is_autocast_enabled() -> bool:
+    """Say whether an `auto_cast` is at work here.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> with ol.amp.auto_cast():
+    ...     ol.amp.is_autocast_enabled()
+    True
+    """
+    return halves.policy is not None
+
+
+def _as(x: Any, dtype: np.dtype) -> Any:
+    """Cast an array of float32 or of 16 bits; everything else stays what it is."""
+    given = getattr(x, "dtype", None)
+    if given is None or given == dtype or not (given == _FLOAT32 or is_half(given)):
+        return x
+    return x.astype(dtype) if isinstance(x, Tensor) else rounded(x, dtype)

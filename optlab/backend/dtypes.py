@@ -1,0 +1,134 @@
+"""Types of numbers by their names, those of the package ml_dtypes among them.
+
+NumPy has float16 itself. bfloat16 comes with ml_dtypes; to NumPy it is a foreign type: its kind is
+not "f", ``np.finfo`` refuses it, and a Python number beside it gives float32. What the engine has
+to know of it stands here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+float16, float32 = np.dtype(np.float16), np.dtype(np.float32)
+
+
+def __getattr__(name: str) -> Any:  # ``bfloat16`` is looked up when it is asked for
+    if name == "bfloat16":
+        return dtype_named(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def dtype_named(dtype: Any) -> np.dtype:
+    """Give the dtype of a name, a class or a dtype.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If it is bfloat16 and the package ml_dtypes is missing; the message says how to get it.
+
+    Examples
+    --------
+    >>> dtype_named("float16")
+    dtype('float16')
+    """
+    found: np.dtype
+    if not isinstance(dtype, str) or dtype != "bfloat16":
+        found = np.dtype(dtype)
+        return found
+    try:
+        import ml_dtypes
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "NumPy itself does not have bfloat16; the package ml_dtypes has: pip install ml_dtypes "
+            "(or pip install 'optlab[formats]'). float16 needs nothing.",
+            name="ml_dtypes",
+        ) from error
+    found = np.dtype(ml_dtypes.bfloat16)
+    return found
+
+
+def is_half(dtype: Any) -> bool:
+    """Say whether numbers are float16 or bfloat16.
+
+    Examples
+    --------
+    >>> is_half(np.dtype("float16")), is_half(np.dtype("int16"))
+    (True, False)
+    """
+    return bool(dtype.itemsize == 2 and (dtype.kind == "f" or _is_bfloat16(dtype)))
+
+
+def is_floating(dtype: Any) -> bool:
+    """Say whether numbers are real floating ones, bfloat16 included: what has gradients.
+
+    Examples
+    --------
+    >>> is_floating(np.dtype("float32")), is_floating(np.dtype("int64"))
+    (True, False)
+    """
+    return bool(dtype.kind == "f" or _is_bfloat16(dtype))
+
+
+def is_real(dtype: Any) -> bool:
+    """Say whether numbers are real: floating, whole, or truth values.
+
+    Examples
+    --------
+    >>> is_real(np.dtype(bool)), is_real(np.dtype(complex))
+    (True, False)
+    """
+    return bool(dtype.kind in "fiub" or _is_bfloat16(dtype))
+
+
+def _is_bfloat16(dtype: Any) -> bool:
+    return bool(dtype.kind == "V" and dtype.type.__name__ == "bfloat16")
+
+
+def widened(dtype: Any) -> np.dtype:
+    """Give the dtype in which numbers are computed: float32 for those of 16 bits.
+
+    Examples
+    --------
+    >>> widened(np.dtype("float16")), widened(np.dtype("float64"))
+    (dtype('float32'), dtype('float64'))
+    """
+    return float32 if is_half(dtype) else dtype
+
+
+def common_dtype(*dtypes: Any) -> np.dtype:
+    """Give the dtype of a result: ``np.result_type``, with bfloat16 in the place of float16.
+
+    float16 and bfloat16 together give float32: neither holds the other.
+
+    Examples
+    --------
+    >>> common_dtype(np.dtype("float16"), np.dtype("int8"))
+    dtype('float16')
+    >>> common_dtype(np.dtype("float16"), np.dtype("int16"))
+    dtype('float32')
+    """
+    halves = {dtype for dtype in dtypes if is_half(dtype)}
+    if not halves:
+        return np.result_type(*dtypes)
+    if len(halves) > 1:
+        dtypes = (float32, *dtypes)
+    found = np.result_type(*[float16 if dtype in halves else dtype for dtype in dtypes])
+    return halves.pop() if found == float16 else found
+
+
+def finfo(dtype: Any) -> Any:
+    """Give ``np.finfo``, for bfloat16 too.
+
+    Examples
+    --------
+    >>> float(finfo(np.dtype("float16")).eps)
+    0.0009765625
+    """
+    if not _is_bfloat16(dtype):
+        return np.finfo(dtype)
+    import ml_dtypes
+
+    of_extended: Any = ml_dtypes.finfo
+    return of_extended(dtype)

@@ -1,0 +1,145 @@
+"""Dividing a block plan where it needs a number of a whole array before it can go on.
+
+A rule that measures its step by a norm goes through the arrays twice: the first phase computes what
+the norm is taken of, block by block, and adds up; the second has the norm. What the second phase
+needs of the first is computed again from what lies in memory, since keeping it would take an array
+of the full length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from optlab.plan.plan import Instruction, Place
+from optlab.plan.reductions import Reduction
+
+
+@dataclass
+class Phase:
+    """What is done to every block before the next phase begins.
+
+    Attributes
+    ----------
+    inputs : dict of Place to str
+        What the arrays hold when the phase begins.
+    instructions : list of Instruction
+        On arrays, in order; reductions among them.
+    outputs : dict of str to Place
+        What the arrays hold afterwards.
+    after : list of Instruction
+        On single numbers, done once when all blocks are through.
+    """
+
+    inputs: dict[Place, str]
+    instructions: list[Instruction] = field(default_factory=list)
+    outputs: dict[str, Place] = field(default_factory=dict)
+    after: list[Instruction] = field(default_factory=list)
+
+
+def is_reduction(step: Instruction) -> bool:
+    """Say whether an instruction makes a number of a whole array."""
+    return isinstance(step.function, Reduction)
+
+
+def divided(
+    inputs: dict[Place, str], steps: list[Instruction], outputs: dict[str, Place]
+) -> list[Phase]:
+    """Divide instructions into phases.
+
+    Parameters
+    ----------
+    inputs : dict of Place to str
+        The arrays, by name.
+    steps : list of Instruction
+        On arrays and on single numbers of arrays, in order.
+    outputs : dict of str to Place
+    """
+    level = dict.fromkeys(inputs, 0)
+    for step in steps:
+        reads = [level.get(place, 0) for place in step.reads()]
+        level[step.result] = max(reads, default=0) + is_reduction(step)
+    count = 1 + max([level.get(place, 0) for place in outputs.values()], default=0)
+    makes = {step.result: step for step in steps}
+    early = {
+        name: level[place]
+        for name, place in outputs.items()
+        if level[place] < count - 1 and place in makes
+    }
+    while True:
+        phases = _with(inputs, steps, outputs, level, makes, early, count)
+        old = {name: place for place, name in inputs.items()}
+        too_early = [
+            name
+            for name, stored in early.items()
+            if any(
+                old[name] in _needs(phase, makes, phase.inputs) for phase in phases[stored + 1 :]
+            )
+        ]
+        if not too_early:
+            return phases
+        for name in too_early:
+            del early[name]
+
+
+def _with(
+    inputs: dict[Place, str],
+    steps: list[Instruction],
+    outputs: dict[str, Place],
+    level: dict[Place, int],
+    makes: dict[Place, Instruction],
+    early: dict[str, int],
+    count: int,
+) -> list[Phase]:
+    """Give the phases if these outputs are stored early."""
+    phases = []
+    holds = dict(inputs)
+    for k in range(count):
+        phase = Phase(dict(holds))
+        last = k == count - 1
+        phase.outputs = {
+            name: place
+            for name, place in outputs.items()
+            if early.get(name, count - 1) == k and holds.get(place) != name
+        }
+        reductions = [s for s in steps if is_reduction(s) and level[s.result] == k + 1]
+        wanted = set(phase.outputs.values()).union(*(step.reads() for step in reductions))
+        needed = _closure(wanted, makes, phase.inputs)
+        phase.instructions = [
+            step
+            for step in steps
+            if (step.result in needed and step.shape != ()) or step in reductions
+        ]
+        if not last:
+            phase.after = [
+                step
+                for step in steps
+                if step.shape == () and not is_reduction(step) and level[step.result] == k + 1
+            ]
+        for name, place in phase.outputs.items():
+            holds = {p: n for p, n in holds.items() if n != name}
+            holds[place] = name
+        phases.append(phase)
+    return phases
+
+
+def _closure(
+    wanted: set[Place], makes: dict[Place, Instruction], there: dict[Place, str]
+) -> set[Place]:
+    """Give the places that have to be computed for these, from what is there."""
+    found: set[Place] = set()
+    waiting = [place for place in wanted if place not in there]
+    while waiting:
+        place = waiting.pop()
+        if place in found or place not in makes:
+            continue
+        found.add(place)
+        if makes[place].shape != ():  # numbers of arrays are there from an earlier phase
+            waiting += [other for other in makes[place].reads() if other not in there]
+    return found
+
+
+def _needs(phase: Phase, makes: dict[Place, Instruction], there: Any) -> set[Place]:
+    """Give all places that the instructions of a phase read, and those it hands on."""
+    read = set(phase.outputs.values())
+    return read.union(*(step.reads() for step in phase.instructions))

@@ -1,0 +1,139 @@
+"""One optimizer for many runs: settings with one value a member, parameters that are ensembles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import optlab as ol
+from tests.optimizer.helpers import EACH, random
+
+RATES = [0.01, 0.05, 0.1, 0.5]
+START = random(len(RATES), 3, dtype="float32")
+
+CLIPS = {
+    "none": lambda: None,
+    "global norm": lambda: ol.nn.ClipGradByGlobalNorm(0.5),
+    "norm": lambda: ol.nn.ClipGradByNorm(0.3),
+    "value": lambda: ol.nn.ClipGradByValue(0.2),
+}
+
+
+def run(make, start, steps=5):
+    """Train two parameters on a loss that is not convex."""
+    p, q = ol.Parameter(start, name="p"), ol.Parameter(start * np.float32(2), name="q")
+    optimizer = make([p, q])
+    for _ in range(steps):
+        ((p * p * p).sum() + (p * q).sum()).backward()
+        optimizer.step()
+        optimizer.clear_grad()
+    return p, q, optimizer
+
+
+def members(p):
+    return ol.members(p.detach()).numpy()
+
+
+def assert_each_member_is_a_run_of_its_own(make_one, together):
+    p, q, _ = run(together, ol.ensemble(START))
+    for k in range(len(RATES)):
+        own_p, own_q, _ = run(lambda tensors, k=k: make_one(k, tensors), START[k])
+        np.testing.assert_array_equal(members(p)[k], own_p.numpy(), strict=True)
+        np.testing.assert_array_equal(members(q)[k], own_q.numpy(), strict=True)
+
+
+@pytest.mark.parametrize("name", [n for n, make in EACH.items() if make().kind == "elementwise"])
+@pytest.mark.parametrize("clip", CLIPS)
+def test_a_hundred_rates_at_once(name, clip):
+    def make(rate, tensors):
+        optimizer = EACH[name](parameters=tensors, grad_clip=CLIPS[clip]())
+        optimizer.set_lr(rate)
+        return optimizer
+
+    assert_each_member_is_a_run_of_its_own(
+        lambda k, tensors: make(RATES[k], tensors),
+        lambda tensors: make(ol.ensemble(RATES), tensors),
+    )
+
+
+def test_several_settings_at_once():
+    betas, epsilons = [0.0, 0.5, 0.9, 0.99], [1e-8, 1e-4, 1e-2, 1.0]
+    assert_each_member_is_a_run_of_its_own(
+        lambda k, tensors: ol.optimizer.Adam(
+            RATES[k], betas[k], epsilon=epsilons[k], parameters=tensors, weight_decay=0.1
+        ),
+        lambda tensors: ol.optimizer.Adam(
+            ol.ensemble(RATES),
+            ol.to_tensor(ol.ensemble(betas)),
+            epsilon=ol.ensemble(epsilons),
+            parameters=tensors,
+            weight_decay=0.1,
+        ),
+    )
+
+
+def test_in_a_group():
+    momenta = [0.0, 0.5, 0.9, 0.99]
+    assert_each_member_is_a_run_of_its_own(
+        lambda k, tensors: ol.optimizer.Momentum(
+            0.01, parameters=[{"params": tensors, "momentum": momenta[k]}]
+        ),
+        lambda tensors: ol.optimizer.Momentum(
+            0.01, parameters=[{"params": tensors, "momentum": ol.ensemble(momenta)}]
+        ),
+    )
+
+
+def test_one_rate_for_all_members():
+    assert_each_member_is_a_run_of_its_own(
+        lambda k, tensors: ol.optimizer.Adam(0.1, parameters=tensors),
+        lambda tensors: ol.optimizer.Adam(0.1, parameters=tensors),
+    )
+
+
+def test_the_state_goes_on():
+    def make(tensors):
+        return ol.optimizer.Adam(ol.ensemble(RATES), parameters=tensors)
+
+    _, _, optimizer = run(make, ol.ensemble(START), steps=3)
+    fresh = make([ol.Parameter(ol.ensemble(START), name=name) for name in "pq"])
+    fresh.set_state_dict(optimizer.state_dict())
+    assert fresh.get_lr() == optimizer.get_lr()
+    assert fresh.state_dict()["p.t"] == 3
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: ol.optimizer.SGD(ol.ensemble([0.1, -0.1])), ValueError, "learning_rate must be"),
+        (
+            lambda: ol.optimizer.Adam(ol.ensemble([0.1, 0.2]), beta1=ol.ensemble([0.1, 0.2, 0.3])),
+            ValueError,
+            "equally many: learning_rate has 2, beta1 has 3",
+        ),
+        (
+            lambda: run(lambda t: ol.optimizer.SGD(ol.ensemble(RATES), parameters=t), START[0]),
+            TypeError,
+            r"needs parameters that are ensembles: ol.Parameter\(ol.ensemble\(array\)\)",
+        ),
+        (
+            lambda: ol.record(ol.optimizer.SGD(0.1, parameters=[ol.Parameter(ol.ensemble(START))])),
+            TypeError,
+            "record keeps one run",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_said(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_a_rule_that_chooses_by_a_setting_says_so():
+    class Choosing(ol.optimizer.Optimizer):
+        hyperparameters = {"learning_rate": 0.1, "bound": 1.0}
+
+        def update(self, p, g, s, h, c):
+            return p - h.learning_rate * (g if h.bound > 0.5 else -g), {}
+
+    with pytest.raises(TypeError, match="a choice by a setting that has 4 values"):
+        run(lambda t: Choosing(0.1, ol.ensemble(RATES), parameters=t), ol.ensemble(START))
