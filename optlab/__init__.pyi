@@ -63,6 +63,7 @@ from optlab.io import save as save
 from optlab.jit import disable_static as disable_static
 from optlab.jit import in_dynamic_mode as in_dynamic_mode
 from optlab.lab import compare as compare
+from optlab.lab import data as data
 from optlab.lab import problems as problems
 from optlab.lab import sweep as sweep
 from optlab.nn import ParamAttr as ParamAttr

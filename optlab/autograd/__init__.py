@@ -76,6 +76,9 @@ from optlab.autograd.saving import saved_tensors_hooks
 from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tensor import Tensor
 from optlab.autograd.vmap import ensemble, members, vmap
+from optlab.backend.memory import keep_freed_memory as _keep_freed_memory
+
+_keep_freed_memory()
 
 __all__ = [
     "AnomalyError", "Function", "RowSparse", "Tensor", "arange", "bernoulli", "check_grad",

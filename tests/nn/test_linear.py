@@ -54,6 +54,21 @@ def test_gradients_of_linear(shape):
     np.testing.assert_allclose(entered.grad.numpy(), g @ layer.weight.numpy().T, rtol=1e-12)
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_stacks_of_rows_to_second_order_and_one_by_one(bias):
+    x, w, b = (numbers(*s, dtype="float64") for s in ((2, 3, 4), (4, 5), (5,)))
+    given = (x, w, b) if bias else (x, w)
+    ol.check_grad(lambda *t: F.linear(*t) ** 2, *given, order=2)
+    many = numbers(6, 2, 3, 4, dtype="float64")
+    alone = [F.linear(one, *given[1:]).numpy() for one in many]
+    together = ol.vmap(lambda one: F.linear(one, *map(ol.to_tensor, given[1:])))(many)
+    np.testing.assert_allclose(together.numpy(), alone, rtol=1e-12)
+    weights = np.stack([w, 2 * w])
+    together = ol.vmap(lambda weight: F.linear(x, weight, *given[2:]))(weights)
+    expected = [x @ weight + (b if bias else 0) for weight in weights]
+    np.testing.assert_allclose(together.numpy(), expected, rtol=1e-12)
+
+
 def test_no_bias():
     layer = ol.nn.Linear(4, 2, bias_attr=False)
     assert layer.bias is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -20,7 +21,7 @@ from optlab.nn.functional.shared import given_with, no_name
 
 
 def _affine(x: Any, weight: Any, bias: Any) -> Any:
-    y = x @ weight
+    y = _linear(x, weight)
     if type(y) is not type(bias):  # a bias of each member, while all share the product
         return y + bias
     y += bias
@@ -28,15 +29,29 @@ def _affine(x: Any, weight: Any, bias: Any) -> Any:
 
 
 def _rows(x: Any) -> Any:
-    return x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
+    return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
+def _linear(x: Any, matrix: Any) -> Any:
+    """Give x @ matrix by one product: NumPy makes one for each matrix of a stack."""
+    if x.ndim <= 2:
+        return x @ matrix
+    return (_rows(x) @ matrix).reshape(*x.shape[:-1], matrix.shape[-1])
 
 
 AFFINE = rule(
     _affine,
-    lambda g, weight: g @ weight.T,
+    lambda g, weight: _linear(g, weight.T),
     lambda g, x: _rows(x).T @ _rows(g),
     lambda g: np.add.reduce(g, axis=tuple(range(g.ndim - 1))),
     inputs="x weight bias",
+)
+
+LINEAR = rule(
+    _linear,
+    lambda g, weight: _linear(g, weight.T),
+    lambda g, x: _rows(x).T @ _rows(g),
+    inputs="x weight",
 )
 
 _cast_noted: set[tuple[Any, Any]] = set()
@@ -101,7 +116,7 @@ def linear(x: Any, weight: Any, bias: Any = None, name: None = None) -> Tensor:
             f"Linear({x.shape[-1] if x.ndim else 1}, {weight.shape[-1]})."
         )
     if bias is None:
-        return apply(MATMUL, (x, weight))
+        return apply(MATMUL if x.data.ndim <= 2 else LINEAR, (x, weight))
     lengths = bias.data.shape if isinstance(bias, Tensor) else np.shape(bias)
     if lengths != shape[1:]:
         raise ValueError(

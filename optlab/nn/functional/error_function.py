@@ -143,7 +143,7 @@ def _slope_of_approximate_gelu(x: Any) -> Any:
 
 
 def _gelu(x: Any) -> Any:
-    return x * _share_below(x)
+    return in_blocks(lambda x: x * _share_below(x), x)
 
 
 def _gelu_over(g: Any, x: Any) -> Any:
