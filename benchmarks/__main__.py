@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import browser
+from benchmarks import browser, memory
 from benchmarks.report import as_json, as_text
 from benchmarks.row import all_rows, select
 from benchmarks.runner import Settings, measure
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = parser().parse_args(arguments)
     try:
-        names = [name for name in options.names if name != browser.NAME]
+        names = [name for name in options.names if name not in (browser.NAME, memory.NAME)]
         rows = select(all_rows(), names) if names or not options.names else []
     except LookupError as error:
         print(error.args[0], file=sys.stderr)
@@ -72,8 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for row in rows if options.names else all_rows():
             mark = "" if row.default else "  (only by name)"
             print(f"{row.name:<16}{row.title}{mark}")
-        if browser.NAME in options.names or not options.names:
-            print(f"{browser.NAME:<16}{browser.TITLE}  (only by name)")
+        for other in (browser, memory):
+            if other.NAME in options.names or not options.names:
+                print(f"{other.NAME:<16}{other.TITLE}  (only by name)")
         return 0
     settings = Settings(
         repeats=options.repeats, threads=options.threads, peer_python=options.peer_python
@@ -84,6 +85,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(as_text(results[-1]), end="\n\n", flush=True)
     written = as_json(results, settings)
     finished = all(result.ours.measured for result in results)
+    if memory.NAME in options.names:
+        try:
+            written["memory"] = memory.measure(settings.peer_python)
+            print(memory.as_table(written["memory"]), end="\n\n", flush=True)
+        except RuntimeError as error:
+            print(f"{memory.NAME}: not measured: {error}", file=sys.stderr)
+            finished = False
     if browser.NAME in options.names:
         try:
             written["browser"] = browser.measure()

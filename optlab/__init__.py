@@ -31,6 +31,8 @@ _NAMES = {
     # rooms
     "amp": "optlab.amp",
     "autograd": "optlab.autograd",
+    "data": "optlab.lab.data",
+    "fluid": "optlab.fluid",
     "incubate": "optlab.incubate",
     "io": "optlab.io",
     "jit": "optlab.jit",

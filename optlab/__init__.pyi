@@ -6,6 +6,7 @@ from typing import Any
 
 from optlab import amp as amp
 from optlab import autograd as autograd
+from optlab import fluid as fluid
 from optlab import incubate as incubate
 from optlab import io as io
 from optlab import jit as jit
@@ -62,6 +63,7 @@ from optlab.io import save as save
 from optlab.jit import disable_static as disable_static
 from optlab.jit import in_dynamic_mode as in_dynamic_mode
 from optlab.lab import compare as compare
+from optlab.lab import data as data
 from optlab.lab import problems as problems
 from optlab.lab import sweep as sweep
 from optlab.nn import ParamAttr as ParamAttr

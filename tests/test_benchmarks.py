@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import browser
+from benchmarks import browser, memory
 from benchmarks.__main__ import main
 from benchmarks.processes import ROOT, FreshInterpreter
 from benchmarks.report import as_json, as_text
@@ -348,6 +348,36 @@ def test_command_line_measures_the_browser_only_by_name(
     assert "no browser" in capsys.readouterr().err
     assert main(["browser", "--list"]) == 0
     assert browser.TITLE in capsys.readouterr().out
+
+
+def test_command_line_measures_memory_only_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "numbers.json"
+    monkeypatch.setattr(memory, "CASES", {"MLP, batch 64": memory.CASES["MLP, batch 64"]})
+    asked = []
+
+    def answer(python: str, function: str) -> Any:
+        asked.append((python, function))
+        return {name: getattr(memory, function)(name) for name in memory.CASES}
+
+    monkeypatch.setattr(memory, "_asked", answer)
+    monkeypatch.setattr(memory, "installed_version", lambda python, distribution: None)
+    assert main(["memory", "--json", str(target)]) == 0
+    assert asked == [(sys.executable, "our_bytes")]
+    assert "kept 302 kB + gradients 941 kB" in capsys.readouterr().out
+    written = json.loads(target.read_text())
+    assert written["memory"]["ours"]["MLP, batch 64"]["saved"] == 302080
+    assert written["rows"] == []
+    assert main(["--list"]) == 0
+    assert memory.TITLE in capsys.readouterr().out
+
+    def broken(python: str, function: str) -> Any:
+        raise RuntimeError("no memory")
+
+    monkeypatch.setattr(memory, "_asked", broken)
+    assert main(["memory", "--json", str(target)]) == 1
+    assert "no memory" in capsys.readouterr().err
 
 
 @pytest.mark.browser

@@ -12,7 +12,8 @@ import pytest
 from optlab._doctor import find_browser
 
 ROOT = Path(__file__).parent.parent
-ENTRIES = sorted((ROOT / "gallery").glob("*.py"))
+LEARNS = ROOT / "gallery" / "small_gpt.py"  # for minutes: it has tests of its own
+ENTRIES = sorted(set((ROOT / "gallery").glob("*.py")) - {LEARNS})
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
@@ -32,9 +33,31 @@ def test_entry_makes_its_picture(
             pytest.fail(reason)
         pytest.skip(reason)
     picture = runpy.run_path(str(entry))["main"](tmp_path)
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert (entry.parent / picture.name).is_file()
-    assert picture.name in (entry.parent / "README.md").read_text()
+    assert is_in_the_gallery(picture)
+
+
+def is_in_the_gallery(picture: Path) -> bool:
+    if not picture.read_bytes().startswith(b"\x89PNG"):
+        return False
+    gallery = ROOT / "gallery"
+    return (gallery / picture.name).is_file() and picture.name in (
+        gallery / "README.md"
+    ).read_text()
+
+
+def test_the_small_gpt_starts_to_learn(tmp_path: Path) -> None:
+    entry = runpy.run_path(str(LEARNS))
+    result = entry["learn"](steps=20, look=10)
+    assert result.steps == [10, 20]
+    assert result.gpt[1] < result.gpt[0] < 8
+    assert min(result.ngrams) == result.ngrams[result.order - 1]
+    assert is_in_the_gallery(entry["draw"](result, tmp_path))
+
+
+@pytest.mark.slow
+def test_the_small_gpt_beats_counting() -> None:
+    result = runpy.run_path(str(LEARNS))["learn"]()
+    assert result.gpt[-1] < min(result.ngrams)
 
 
 @pytest.mark.slow

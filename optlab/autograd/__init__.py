@@ -47,6 +47,7 @@ file                       what it holds
 ``drawing.py``             `rand`, `randn`, `normal` and others that make Tensors
 **the tape as data**
 ``walk.py``                nodes and the walk back, one node at a time; ``read_tape.py`` reads them
+``kept_memory.py``         what operations keep for backward, and how its bytes are counted
 =========================  =========================================================================
 """
 
@@ -75,6 +76,9 @@ from optlab.autograd.saving import saved_tensors_hooks
 from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tensor import Tensor
 from optlab.autograd.vmap import ensemble, members, vmap
+from optlab.backend.memory import keep_freed_memory as _keep_freed_memory
+
+_keep_freed_memory()
 
 __all__ = [
     "AnomalyError", "Function", "RowSparse", "Tensor", "arange", "bernoulli", "check_grad",

@@ -13,7 +13,8 @@ first argument (g)     the gradient that arrives
 any other name         a static argument such as ``axis``, by keyword
 =====================  ==================================================================
 
-An operation with several outputs has ``g[i]`` and ``y[i]``. Where the gradients of several inputs
+An operation with several outputs has ``g[i]`` and ``y[i]``; ``y1`` is a single output of whole
+numbers, kept without the others. Where the gradients of several inputs
 share much of their work, one rule (``joint=``) gives them all, as a tuple.
 """
 
@@ -37,20 +38,26 @@ TABLE: dict[Any, Operation] = {}
 COMPOSED: dict[Any, Callable[..., Any]] = {}
 
 
+#: Up to so many outputs can be kept one by one.
+_OUTPUTS = 4
+
+
 class Recipe:
     """What to keep and which rules to run when a given set of inputs needs gradients.
 
     Attributes
     ----------
     sources : tuple of int
-        Where each saved value comes from, in the order inputs, output, shapes of the inputs.
+        Where each saved value comes from, in the order inputs, output, shapes of the inputs, single
+        outputs.
     pullbacks : tuple
         For each input that needs a gradient: its position, and what runs its rule on the gradient
         that arrives, the saved values and the static arguments.
     """
 
     __slots__ = (
-        "constants", "joint", "needs_shapes", "pullbacks", "saved_inputs", "select", "sources",
+        "constants", "joint", "needs_shapes", "over", "pullbacks", "saved_inputs", "select",
+        "sources",
     )  # fmt: skip
 
     def __init__(self, operation: Operation, mask: int) -> None:
@@ -59,6 +66,8 @@ class Recipe:
         place = {name: i for i, name in enumerate(names)}
         place["y"] = arity
         place |= {f"{name}_shape": arity + 1 + i for i, name in enumerate(names)}
+        if operation.several:
+            place |= {f"y{i}": 2 * arity + 1 + i for i in range(_OUTPUTS)}
         needs = tuple(bool(mask >> position & 1) for position in range(arity))
         sources: list[int] = []
 
@@ -79,11 +88,16 @@ class Recipe:
         wanted = [position for position in range(arity) if needs[position]]
         #: Runs the rule that gives all gradients at once, if there is one.
         self.joint: Run | None = None
-        if operation.joint is not None:
+        #: Does the same, and may write the result over the gradient that arrives.
+        self.over: Run | None = None
+        if operation.over is not None:
+            (pullback,) = operation.pullbacks
+            assert pullback is not None
+            self.joint, self.over = runner(pullback), runner(operation.over)
+            chosen: list[Any] = [(0, lambda g, saved, static: g)]
+        elif operation.joint is not None:
             self.joint = runner(operation.joint)
-            chosen: list[Any] = [
-                (position, lambda g, saved, static, i=position: g[i]) for position in wanted
-            ]
+            chosen = [(position, lambda g, saved, static, i=position: g[i]) for position in wanted]
         else:
             chosen = []
             for position in wanted:
@@ -178,10 +192,13 @@ class Operation:
         Whether `forward` gives a tuple of arrays.
     joint : callable or None
         One rule that gives the gradients of all inputs, in place of `pullbacks`.
+    over : callable or None
+        The rule of the only input, in a form that may write over the gradient that arrives.
     """
 
     __slots__ = (
-        "forward", "inputs", "joint", "name", "pullbacks", "recipes", "several", "static", "view",
+        "forward", "inputs", "joint", "name", "over", "pullbacks", "recipes", "several", "static",
+        "view",
     )  # fmt: skip
 
     def __init__(
@@ -194,6 +211,7 @@ class Operation:
         view: bool = False,
         several: bool = False,
         joint: Pullback | None = None,
+        over: Pullback | None = None,
     ) -> None:
         self.name = name
         self.forward = forward
@@ -203,6 +221,7 @@ class Operation:
         self.view = view
         self.several = several
         self.joint = joint
+        self.over = over
         self.recipes: dict[int, Recipe] = {}
 
     def recipe(self, mask: int) -> Recipe:
@@ -293,6 +312,7 @@ def rule(
     view: bool = False,
     several: bool = False,
     joint: Pullback | None = None,
+    over: Pullback | None = None,
 ) -> Operation:
     """Write one row of the table: a function and its vector-Jacobian products.
 
@@ -315,6 +335,9 @@ def rule(
     joint
         One rule that gives the gradients of all inputs as a tuple (None for an input that has no
         derivative), in place of `pullbacks`; `inputs` must be named.
+    over
+        For one input: the same rule for large arrays of NumPy, reading the same, that may write its
+        result over `g`. It runs where nobody else holds the gradient.
 
     Examples
     --------
@@ -339,6 +362,7 @@ def rule(
         view,
         several,
         joint,
+        over,
     )
     TABLE[function] = operation
     return operation

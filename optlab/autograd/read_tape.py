@@ -10,6 +10,7 @@ import numpy as np
 
 from optlab.autograd import tape
 from optlab.autograd.constants import Watched
+from optlab.autograd.kept_memory import Memory, arrays_in
 from optlab.autograd.operation import TABLE
 from optlab.autograd.rule_text import rules_of
 from optlab.autograd.several import OUTPUT
@@ -73,7 +74,7 @@ class _Reader:
         self.values[tensor.node] = tensor.data
         self.nodes: list[GraphNode] = []
         self.places: dict[Any, int] = {}
-        self.memory = _Memory()
+        self.memory = Memory()
         self.recomputable = set(TABLE.values())  # the user's own might do more than compute
 
     def graph(self) -> Graph:
@@ -163,19 +164,21 @@ class _Reader:
             return
         kept = []
         for source, value in saved.items():
-            if source > arity:
-                continue  # a shape costs nothing
-            owner = node if source == arity else node.edges[source]
+            if arity < source <= 2 * arity:  # a shape, or the context of a Function
+                for part in arrays_in(value):
+                    kept.append(Kept("context", None, part.nbytes, self.memory.add(part)))
+                continue
+            owner = node if source >= arity else node.edges[source]
             held = owner is not None and owner.source is not None
             what = operation.inputs[source] if source < arity else "output"
             of = sources[source] if source < arity else found.index
             for part in value if isinstance(value, tuple) else (value,):
                 size = getattr(part, "nbytes", 0)
-                added = self.memory.add(part, held)
-                kept.append(Kept(what, of, size, added))
+                added = self.memory.add(part)  # also where a leaf holds it: that is not counted
+                kept.append(Kept(what, of, size, 0 if held else added))
         for name, value in node.static.items():
             if getattr(value, "nbytes", 0):  # labels, index arrays
-                added = self.memory.add(value, False)
+                added = self.memory.add(value)
                 kept.append(Kept(name, None, value.nbytes, added))
         found.kept = tuple(kept)
 
@@ -217,31 +220,3 @@ def _overwritten(node: Any) -> bool:
     except RuntimeError:
         return True
     return False
-
-
-class _Memory:
-    """Which bytes have been counted already."""
-
-    def __init__(self) -> None:
-        self.spans: list[tuple[int, int]] = []
-        self.seen: set[int] = set()
-
-    def add(self, value: Any, held: bool) -> int:
-        """Give the bytes of `value` that were not counted yet; none if a leaf holds them anyway."""
-        if held or not getattr(value, "nbytes", 0):
-            return 0
-        if not isinstance(value, np.ndarray):  # a single number, or an array of another module
-            fresh = id(value) not in self.seen
-            self.seen.add(id(value))
-            return int(value.nbytes) if fresh else 0
-        low, high = np.lib.array_utils.byte_bounds(value)
-        covered = 0
-        for start, stop in self.spans:
-            covered += max(0, min(high, stop) - max(low, start))
-        merged = [span for span in self.spans if span[1] < low or span[0] > high]
-        touching = [span for span in self.spans if not (span[1] < low or span[0] > high)]
-        merged.append(
-            (min([low, *(s for s, _ in touching)]), max([high, *(e for _, e in touching)]))
-        )
-        self.spans = merged
-        return min(int(value.nbytes), high - low - covered)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from operator import attrgetter
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +42,21 @@ class _Zero:
 ZERO: Any = _Zero()
 
 _newest_first = attrgetter("order")
+
+_array = np.ndarray
+
+#: From so many bytes on, a gradient that nobody else holds is written over rather than replaced:
+#: the peak of a step is lower, and memory that is warm is quicker. Below, asking costs more.
+LARGE = 1 << 15
+
+
+def _references_of_a_local() -> int:
+    """Count what `getrefcount` says of an array that one local name refers to."""
+    g = np.zeros(1)
+    return getrefcount(g)
+
+
+_ALONE = _references_of_a_local()
 
 
 class Leaf:
@@ -274,6 +290,20 @@ def unbroadcast(g: Any, shape: Shape) -> Any:
     return g.reshape(shape)
 
 
+def _added(total: Any, part: Any, create_graph: bool) -> Any:
+    """Add a gradient to those that arrived before, in place where nobody else holds these."""
+    if (
+        create_graph
+        or total.__class__ is not _array
+        or getrefcount(total) != _ALONE
+        or total.base is not None
+        or not total.flags.writeable
+    ):
+        return total + part
+    total += part
+    return total
+
+
 def backpropagate(
     root: Any,
     seed: Any,
@@ -341,7 +371,20 @@ def backpropagate(
                     quiet.__enter__()
                 g, saved = for_rule(g, saved)
             if recipe.joint is not None:
-                g = recipe.joint(g, saved, static)
+                part = None  # it may be g, and would count as another holder
+                if (
+                    recipe.over is None
+                    or g.__class__ is not _array
+                    or g.nbytes < LARGE
+                    or getrefcount(g) != _ALONE
+                    or g.base is not None
+                    or not g.flags.writeable
+                    or extras.on > halves.on
+                    or not all(x.__class__ is _array for x in saved)
+                ):
+                    g = recipe.joint(g, saved, static)
+                else:
+                    g = recipe.over(g, saved, static)
             for position, run in recipe.pullbacks:
                 edge = edges[position]
                 if useful is not None and edge not in useful:
@@ -356,7 +399,11 @@ def backpropagate(
                 if part.dtype is not edge.dtype and part.dtype != edge.dtype:
                     part = rounded(part, edge.dtype) if halves.on else part.astype(edge.dtype)
                 if edge in pending:
-                    pending[edge] = pending[edge] + part
+                    if part.__class__ is _array and part.nbytes >= LARGE:
+                        pending[edge] = _added(pending.pop(edge), part, create_graph)
+                    else:
+                        pending[edge] = pending[edge] + part
+                    part = None
                 else:
                     pending[edge] = part
                     if edge.order:

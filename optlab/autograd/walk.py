@@ -25,7 +25,8 @@ class Kept:
     Attributes
     ----------
     what : str
-        ``"output"``, or the name of the input.
+        ``"output"``, or the name of the input or of the static argument; ``"context"`` for what a
+        `Function` of the user saved.
     of : int or None
         The node whose value it is; None for a number that is not drawn.
     bytes : int

@@ -19,14 +19,17 @@ from optlab.io.processes import Processes
 from optlab.io.samplers import BatchSampler, RandomSampler, SequenceSampler, whole
 from optlab.io.workers import Pool, Settings, Threads
 
-#: Arguments of Paddle's DataLoader that mean one thing only here: its value, and what to know.
-_FIXED: dict[str, tuple[Any, str]] = {
-    "feed_list": (None, "it belongs to static graphs, which optlab does not have"),
-    "places": (None, "batches are made on the CPU; move them to a device yourself"),
-    "return_list": (True, "a batch comes in the form of an example, a tuple as a list"),
-    "use_shared_memory": (False, "batches come from workers through pipes"),
-    "use_buffer_reader": (False, "batches are fetched ahead by workers: num_workers=1 or more"),
-    "reader_buffer_size": (None, "prefetch_factor says how far workers fetch ahead"),
+#: Arguments of Paddle's DataLoader that change nothing here: what they may be, and what to know.
+_FIXED: dict[str, tuple[tuple[Any, ...], str]] = {
+    "feed_list": ((None,), "it belongs to static graphs, which optlab does not have"),
+    "places": ((None,), "batches are made on the CPU; move them to a device yourself"),
+    "return_list": ((True,), "a batch comes in the form of an example, a tuple as a list"),
+    "use_shared_memory": ((True, False), "batches come from workers through pipes"),
+    "use_buffer_reader": (
+        (True, False),
+        "batches are fetched ahead by workers: num_workers=1 or more",
+    ),
+    "reader_buffer_size": ((2, None), "prefetch_factor says how far workers fetch ahead"),
 }
 
 
@@ -364,6 +367,6 @@ def _check_others(others: dict[str, Any]) -> None:
             near = get_close_matches(name, known, 1)
             hint = f"; did you mean {near[0]}?" if near else "."
             raise TypeError(f"DataLoader has no argument {name!r}{hint}")
-        only, why = _FIXED[name]
-        if value is not only:
+        allowed, why = _FIXED[name]
+        if not any(value is one for one in allowed):
             raise TypeError(f"DataLoader does not do {name}={value!r}: {why}.")

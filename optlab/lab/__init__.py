@@ -1,6 +1,9 @@
-"""Floor 5: problems, and experiments on them."""
+"""Floor 5: problems, data sets and models, and experiments on them."""
 
+from optlab.lab import data, models
 from optlab.lab.compare import Comparison, RaceWarning, compare
 from optlab.lab.sweep import LADDER, Sweep, sweep
 
-__all__ = ["LADDER", "Comparison", "RaceWarning", "Sweep", "compare", "sweep"]
+__all__ = [
+    "LADDER", "Comparison", "RaceWarning", "Sweep", "compare", "data", "models", "sweep",
+]  # fmt: skip

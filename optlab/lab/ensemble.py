@@ -117,6 +117,8 @@ def run_ensemble(
     first = optimizers[0]
     if type(first).kind != "elementwise":
         raise NotOnePassError(f"{type(first).__name__} needs each parameter by itself")
+    if first.draws or any(callable(value) for value in first.settings.values()):
+        raise NotOnePassError(f"{type(first).__name__} asks for each parameter by itself")
     if any(optimizer.schedule is not None for optimizer in optimizers):
         raise NotOnePassError("a schedule changes the rate from step to step")
     members, dimension = starts.shape
@@ -282,8 +284,8 @@ class _Settings:
         """Give one value if all agree, else one row a member."""
         if all(value == values[0] for value in values):
             return values[0]
-        if isinstance(values[0], bool):
-            raise NotOnePassError("a setting that is yes or no differs between members")
+        if not isinstance(values[0], float):  # it chooses between forms of the rule, or its slots
+            raise NotOnePassError("a setting that is not a number with a point differs")
         return np.array(values, dtype=float)[self.row, None]
 
     def scalars(self, t: int) -> Scalars:

@@ -14,6 +14,7 @@ import numpy as np
 
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.arrays import as_float
+from optlab.backend.device import place_of
 
 Pairs = Sequence[tuple[Any, Any]]
 
@@ -80,6 +81,8 @@ class _NormClip(GradientClip):
 
     def _scaled(self, g: Any, norm: Any) -> Any:
         """Give g c / max(norm, c); the factor stays where the gradients are."""
+        if type(norm) is float:
+            return g * (self.clip_norm / max(norm, self.clip_norm))
         factor = self.clip_norm / np.maximum(norm, self.clip_norm)
         return g * factor.astype(g.dtype)
 
@@ -116,7 +119,11 @@ class ClipGradByGlobalNorm(_NormClip):
 
     def clip(self, gradients: list[Any]) -> list[Any]:
         """Scale all gradients by one factor."""
-        norm = np.sqrt(sum(_squared_norm(g) for g in gradients))
+        squares = [_squared_norm(g) for g in gradients]
+        if len({place_of(g) for g in gradients}) > 1:  # numbers of several devices meet on the host
+            norm: Any = math.sqrt(sum(map(float, squares)))
+        else:
+            norm = np.sqrt(sum(squares))
         return [self._scaled(g, norm) for g in gradients]
 
 

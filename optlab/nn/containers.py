@@ -1,4 +1,4 @@
-"""Layers that hold others, or parameters: a chain, a list, a dict."""
+"""Layers that hold others, or parameters, in order: a chain, a list."""
 
 from __future__ import annotations
 
@@ -276,82 +276,3 @@ class ParameterList(_Ordered):
     def extra_repr(self) -> str:
         """Say the shapes."""
         return ", ".join(str(parameter.shape) for parameter in self)
-
-
-class LayerDict(Layer):
-    """A dict of layers, named by their keys. It has no forward: the layer that holds it has.
-
-    Parameters
-    ----------
-    sublayers : mapping or iterable of (str, Layer), optional
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> heads = ol.nn.LayerDict({"mean": ol.nn.Linear(4, 1), "spread": ol.nn.Linear(4, 1)})
-    >>> list(heads), heads["mean"]
-    (['mean', 'spread'], Linear(4, 1))
-    """
-
-    def __init__(
-        self, sublayers: Mapping[str, Layer] | Iterable[tuple[str, Layer]] | LayerDict | None = None
-    ) -> None:
-        super().__init__()
-        self.update(sublayers or ())
-
-    def _layers(self) -> dict[str, Layer]:
-        return {name: x for name, x in vars(self).items() if isinstance(x, Layer)}
-
-    def __getitem__(self, key: str) -> Layer:
-        layers = self._layers()
-        if key not in layers:
-            raise KeyError(f"no layer is named {key!r}; there are {', '.join(layers) or 'none'}.")
-        return layers[key]
-
-    def __setitem__(self, key: str, sublayer: Layer) -> None:
-        self.add_sublayer(key, sublayer)
-
-    def __delitem__(self, key: str) -> None:
-        self[key]
-        delattr(self, key)
-
-    def __len__(self) -> int:
-        return len(self._layers())
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._layers())
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._layers()
-
-    def keys(self) -> Iterable[str]:
-        """Give the names."""
-        return self._layers().keys()
-
-    def values(self) -> Iterable[Layer]:
-        """Give the layers."""
-        return self._layers().values()
-
-    def items(self) -> Iterable[tuple[str, Layer]]:
-        """Give names and layers."""
-        return self._layers().items()
-
-    def pop(self, key: str) -> Layer:
-        """Take a layer out, and give it."""
-        layer = self[key]
-        del self[key]
-        return layer
-
-    def clear(self) -> None:
-        """Take all layers out."""
-        for key in list(self):
-            del self[key]
-
-    def update(
-        self, sublayers: Mapping[str, Layer] | Iterable[tuple[str, Layer]] | LayerDict
-    ) -> None:
-        """Put in the layers of a dict, or of pairs of name and layer; an old name gets the new."""
-        if isinstance(sublayers, (Mapping, LayerDict)):
-            sublayers = sublayers.items()
-        for key, layer in sublayers:
-            self[key] = layer

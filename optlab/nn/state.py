@@ -92,7 +92,8 @@ class State(Structure):
         """Write the values of a state dict to the parameters and buffers of the same names.
 
         Everything is checked before anything is written. A shared parameter may be given under any
-        of its places. Values are copied to the device where the layer's own lie.
+        of its places. Values are copied to the device where the layer's own lie: what ``ol.load``
+        gives lies on the CPU, and goes to where each parameter is.
 
         Parameters
         ----------
@@ -154,6 +155,8 @@ class State(Structure):
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Keys:
         """Do what `set_state_dict` does; the name and the arguments are PyTorch's.
+
+        Values go to the device where each parameter lies; nothing is written unless all fits.
 
         Examples
         --------

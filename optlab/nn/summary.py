@@ -12,6 +12,7 @@ import numpy as np
 
 from optlab.autograd import in_place
 from optlab.autograd.creation import ones
+from optlab.autograd.kept_memory import Memory, kept_by
 from optlab.autograd.mode import enable_grad
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend import events
@@ -175,8 +176,7 @@ class _Watch:
         ]
         self.thread = threading.get_ident()
         self.running: list[Row] = []
-        self.kept: list[Any] = []  # alive, so that no other array gets the same id
-        self.seen: set[int] = set()
+        self.memory = Memory()
         self.parameters = self.frozen = 0
         counted: set[int] = set()
         for row, part in zip(self.rows, self.layers, strict=True):
@@ -187,7 +187,7 @@ class _Watch:
                     self.frozen += 0 if value.trainable else value.size
             for _, value in [*members(part), *part._own_buffers()]:
                 if isinstance(value, Tensor):
-                    self._new(value.data)
+                    self.memory.add(value.data)
         self.parameters = sum(row.parameters for row in self.rows)
 
     def entering(self, row: Row) -> Any:
@@ -208,18 +208,7 @@ class _Watch:
         """Count what an operation saved, for the layer that runs."""
         if threading.get_ident() != self.thread or not self.running:
             return
-        self.running[-1].saved += sum(self._new(array) for array in _arrays(node.saved))
-
-    def _new(self, array: Any) -> int:
-        """Give the bytes of the memory that `array` lies in, 0 where that was counted before."""
-        owner = array
-        while isinstance(getattr(owner, "base", None), type(array)):
-            owner = owner.base
-        if id(owner) in self.seen:
-            return 0
-        self.seen.add(id(owner))
-        self.kept.append(owner)
-        return int(owner.nbytes)
+        self.running[-1].saved += sum(self.memory.add(array) for array in kept_by(node))
 
     def summary(self) -> Summary:
         for row, part in zip(self.rows, self.layers, strict=True):
@@ -227,16 +216,6 @@ class _Watch:
                 row.output = "not called"
         saved = sum(row.saved for row in self.rows)
         return Summary(self.rows, self.parameters, self.frozen, saved)
-
-
-def _arrays(saved: Any) -> Iterator[Any]:
-    """Go through the arrays among what a node saved."""
-    for value in saved if isinstance(saved, tuple) else getattr(saved, "values", ()):
-        array = raw(getattr(value, "kept", value))  # `kept`: packed by hooks of the user
-        if hasattr(array, "nbytes") and hasattr(array, "dtype"):
-            yield array
-        elif isinstance(getattr(value, "_saved", None), tuple):  # the context of a Function
-            yield from _arrays(value._saved)
 
 
 def _shapes(output: Any) -> str:

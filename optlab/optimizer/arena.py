@@ -216,7 +216,7 @@ class Arena:
             if g is not None and (
                 given is not None or g.shape != p.data.shape or g.dtype is not p.data.dtype
             ):
-                _check(p, g)
+                _check(p, g, p.data.dtype if self.master is None else self.master.dtype)
             found.append(g)
         return found
 
@@ -254,7 +254,7 @@ class Arena:
         return found
 
 
-def _check(p: Any, g: Any) -> None:
+def _check(p: Any, g: Any, wide: Any) -> None:
     """Say how a gradient does not fit its parameter, if it does not."""
     name = getattr(p, "name", None) or "a parameter"
     if not hasattr(g, "shape") or not hasattr(g, "dtype"):
@@ -264,7 +264,7 @@ def _check(p: Any, g: Any) -> None:
             f"the gradient of {name} has shape {g.shape}, the parameter {p.data.shape}. Nothing "
             "was changed."
         )
-    if g.dtype != p.data.dtype:
+    if g.dtype not in (p.data.dtype, wide):
         raise TypeError(
             f"the gradient of {name} is {g.dtype}, the parameter {p.data.dtype}; write "
             f"g.astype({str(p.data.dtype)!r}). Nothing was changed."

@@ -70,6 +70,7 @@ def fast_pass(
         or optimizer.kind == "matrix"
         or optimizer.draws
         or type(values) is not np.ndarray
+        or values.dtype.itemsize < 4
         or np.geterr() != _DEFAULT_ERRORS
         or any(type(g) is not np.ndarray or g.dtype != values.dtype for g in gradients)
     ):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from optlab.autograd.sparse import RowSparse
 from optlab.backend.arrays import frozen
 from optlab.nn.parameter import Parameter
@@ -58,11 +60,12 @@ def rows_updated(
         h.learning_rate = rate * multiplier
         c = Scalars(**scalars_of(optimizer, t, h, (arena, place)))
         span = slice(arena.bounds[place], arena.bounds[place + 1])
+        wide = np.float32 if arena.values.dtype.itemsize < 4 else arena.values.dtype
         rows = {
-            name: array[span].reshape(g.shape)[g.rows]
+            name: array[span].reshape(g.shape)[g.rows].astype(wide, copy=False)
             for name, array in {**arena.slots, "": arena.values}.items()
         }
-        values = g.values.astype(arena.values.dtype, copy=False)
+        values = g.values.astype(wide, copy=False)
         new, made, *_ = optimizer.update(rows.pop(""), values, Slots(**rows), h, c)
         done.append(RowUpdate(arena, place, t, h.learning_rate, g.rows, new, made))
     return done

@@ -147,7 +147,8 @@ class record:
         if optimizer is not self.optimizer:
             return
         self.taken += 1
-        loss, self.loss = self.loss, None
+        # LBFGS runs backward many times in a step, and says itself what the loss was before it.
+        loss, self.loss = getattr(optimizer, "loss_of_step", self.loss), None
         if (self.taken - 1) % self.every:
             return
         now = time.perf_counter() - self.started

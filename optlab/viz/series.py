@@ -173,6 +173,17 @@ def _limits(
     return low - room, high + room
 
 
+def _evaluated(comparison: ComparisonLike, name: str, taken: Floats) -> Floats:
+    """Turn numbers of updates into those of the gradients that were evaluated for them.
+
+    They are the same but for optimizers that evaluate several for one, which pay for them here.
+    """
+    counts = getattr(comparison, "evaluations", {}).get(name, ())
+    if not len(counts) or not len(taken) or taken.max() > len(counts):
+        return taken
+    return np.concatenate([[0.0], np.asarray(counts, dtype=np.float64)])[taken.astype(int)]
+
+
 def loss_view(comparison: ComparisonLike, width: float, height: float) -> CurvesView:
     """Decide how the losses of a comparison are drawn over its steps.
 
@@ -191,7 +202,8 @@ def loss_view(comparison: ComparisonLike, width: float, height: float) -> Curves
     raw = {}
     for name, trace in comparison.traces.items():
         count = len(trace.loss) + (0 if network else 1)
-        raw[name] = visited(trace, comparison.final_loss.get(name, math.nan), count)
+        taken, values = visited(trace, comparison.final_loss.get(name, math.nan), count)
+        raw[name] = _evaluated(comparison, name, taken), values
     scale, base, title, note = loss_scale([values for _, values in raw.values()], minimum)
     window = _window(max((len(values) for _, values in raw.values()), default=0))
     if network:

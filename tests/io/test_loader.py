@@ -242,8 +242,8 @@ class TestArguments:
             ({"feed_list": []}, r"does not do feed_list=\[\]: it belongs to static graphs"),
             ({"places": "gpu"}, "does not do places='gpu'"),
             ({"return_list": False}, "return_list=False"),
-            ({"use_shared_memory": True}, "through pipes"),
-            ({"use_buffer_reader": True}, "num_workers=1"),
+            ({"use_shared_memory": "yes"}, "through pipes"),
+            ({"reader_buffer_size": 4}, "prefetch_factor"),
             ({"bath_size": 3}, "no argument 'bath_size'; did you mean batch_size?"),
             ({"xyz": 3}, r"no argument 'xyz'\."),
         ],
@@ -254,6 +254,7 @@ class TestArguments:
 
     def test_arguments_of_paddle_that_say_what_is_so(self):
         DataLoader(ROWS, feed_list=None, places=None, return_list=True, use_shared_memory=False)
+        DataLoader(ROWS, use_shared_memory=True, use_buffer_reader=True, reader_buffer_size=2)
 
     def test_streams_have_no_order_of_ours(self):
         for options in ({"shuffle": True}, {"batch_sampler": [[0]]}):

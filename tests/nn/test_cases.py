@@ -20,8 +20,8 @@ ALL = pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.labe
 #: The files whose operations the cases must reach.
 FILES = [
     "activations", "attentions", "convolution_rules", "distances", "elementwise_losses",
-    "error_function", "losses", "normalizations", "pooling_rules", "rectifiers",
-    "recurrences", "shrinkages",
+    "error_function", "losses", "normalizations", "pooling_places", "pooling_rules", "rectifiers",
+    "recurrences", "resampling_rules", "shrinkages", "unpoolings",
 ]  # fmt: skip
 
 

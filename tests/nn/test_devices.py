@@ -235,3 +235,83 @@ def test_a_state_dict_is_copied_to_where_the_layer_lies(tmp_path: Any) -> None:
     ol.save(there.state_dict(), tmp_path / "there.npz")
     loaded = ol.load(tmp_path / "there.npz")
     assert loaded["weight"].tolist() == state["weight"].tolist()
+
+
+# What goes with the data must lie where the data lies.
+
+
+def on_guarded(x: Any) -> Any:
+    return ol.to_tensor(x).to("guarded")
+
+
+def wrongly_placed() -> list[Any]:
+    scores, labels = ol.ones([2, 3]), [0, 2]
+    away = on_guarded(scores)
+    words = ol.ones([1, 2, 1, 4]).to("guarded")
+    return [
+        lambda: F.cross_entropy(away, ol.to_tensor(labels)),
+        lambda: F.cross_entropy(away, np.array(labels)),
+        lambda: F.cross_entropy(scores, on_guarded(labels)),
+        lambda: F.nll_loss(away, np.array(labels)),
+        lambda: F.cross_entropy(away, on_guarded(labels), weight=np.ones(3)),
+        lambda: F.cross_entropy(away, on_guarded(labels), weight=ol.ones([3])),
+        lambda: F.cross_entropy(scores, labels, weight=away[0]),
+        lambda: F.cross_entropy(away, np.ones((2, 3)) / 3, soft_label=True),
+        lambda: F.embedding(ol.to_tensor(labels), on_guarded(np.ones((3, 2)))),
+        lambda: F.scaled_dot_product_attention(words, words, words, np.ones((2, 2), bool)),
+        lambda: F.scaled_dot_product_attention(words, words, words, ol.ones([2, 2])),
+        lambda: ol.nn.SimpleRNN(4, 2).to("guarded")(
+            words[:, :, 0], sequence_length=ol.to_tensor([1])
+        ),
+    ]
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_nothing_is_moved_to_the_data_by_itself(number: int) -> None:
+    with pytest.raises(TypeError, match=r"on cpu.*on guarded|on guarded.*on cpu"):
+        wrongly_placed()[number]()
+
+
+def test_lists_become_arrays_beside_the_data() -> None:
+    labels = [0, 2]
+    for scores in (ol.ones([2, 3]), ol.ones([2, 3]).to("guarded")):
+        assert F.cross_entropy(scores, labels, weight=[1, 2, 3]).item() == pytest.approx(np.log(3))
+        assert F.embedding(labels, scores.T).device == scores.device
+        soft = F.cross_entropy(scores, [[0.0, 0.5, 0.5]] * 2, soft_label=True)
+        assert soft.item() == pytest.approx(np.log(3))
+    words = ol.ones([1, 2, 1, 4]).to("guarded")
+    seen = F.scaled_dot_product_attention(words, words, words, [[True, False], [True, True]])
+    assert seen.device == "guarded"
+
+
+def test_what_was_loaded_goes_to_where_the_parameters_lie(tmp_path: Any) -> None:
+    ol.seed(0)
+    saved = mlp()
+    saved(ol.randn([6, 4]))
+    ol.save(saved.state_dict(), tmp_path / "mlp.npz")
+    loaded = ol.load(tmp_path / "mlp.npz")
+    assert {value.device for value in loaded.values()} == {"cpu"}
+    there = mlp().to("guarded")
+    there.load_state_dict(loaded)
+    for name, value in there.state_dict().items():
+        assert value.device == "guarded", name
+        np.testing.assert_array_equal(value.numpy(), saved.state_dict()[name].numpy())
+
+
+@pytest.mark.parametrize(
+    ("name", "fault", "said"),
+    [
+        ("4.weight", lambda x: x.T, "4.weight has shape .8, 3. here, .3, 8. there"),
+        ("4.bias", lambda x: x.astype("float64"), "4.bias is float32 here, float64 there"),
+        ("1._none", lambda x: x, "not in the layer: 1._none"),
+    ],
+)
+def test_nothing_changes_on_the_device_unless_all_fits(name: str, fault: Any, said: str) -> None:
+    there = mlp().to("guarded")
+    before = {key: value.numpy() for key, value in there.state_dict().items()}
+    state = {key: value + 1 for key, value in before.items()}
+    state[name] = fault(state.get(name, np.ones(2, "float32")))
+    with pytest.raises(ValueError, match=said):
+        there.set_state_dict(state)
+    for key, value in there.state_dict().items():
+        np.testing.assert_array_equal(value.numpy(), before[key], key)

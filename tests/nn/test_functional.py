@@ -38,6 +38,10 @@ CHECKS = {
         (F.linear, [numbers(3, 4), numbers(4, 2)]),
         (F.linear, [numbers(2, 3, 4), numbers(4, 2)]),
     ],
+    "LINEAR": [
+        (F.linear, [numbers(2, 3, 4), numbers(4, 5)]),
+        (F.linear, [numbers(2, 1, 3, 4), numbers(4, 1)]),
+    ],
     "TAKE_ROWS": [
         (lambda w: F.embedding([[0, 2], [2, 2]], w), [numbers(3, 4)]),
         (lambda w: F.embedding([0, 2, 2], w, sparse=True) ** 2, [numbers(3, 4)]),

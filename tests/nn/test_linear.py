@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,6 +52,21 @@ def test_gradients_of_linear(shape):
     np.testing.assert_allclose(layer.weight.grad.numpy(), rows.T @ grads, rtol=1e-12)
     np.testing.assert_allclose(layer.bias.grad.numpy(), grads.sum(0), rtol=1e-12)
     np.testing.assert_allclose(entered.grad.numpy(), g @ layer.weight.numpy().T, rtol=1e-12)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_stacks_of_rows_to_second_order_and_one_by_one(bias):
+    x, w, b = (numbers(*s, dtype="float64") for s in ((2, 3, 4), (4, 5), (5,)))
+    given = (x, w, b) if bias else (x, w)
+    ol.check_grad(lambda *t: F.linear(*t) ** 2, *given, order=2)
+    many = numbers(6, 2, 3, 4, dtype="float64")
+    alone = [F.linear(one, *given[1:]).numpy() for one in many]
+    together = ol.vmap(lambda one: F.linear(one, *map(ol.to_tensor, given[1:])))(many)
+    np.testing.assert_allclose(together.numpy(), alone, rtol=1e-12)
+    weights = np.stack([w, 2 * w])
+    together = ol.vmap(lambda weight: F.linear(x, weight, *given[2:]))(weights)
+    expected = [x @ weight + (b if bias else 0) for weight in weights]
+    np.testing.assert_allclose(together.numpy(), expected, rtol=1e-12)
 
 
 def test_no_bias():
@@ -177,3 +193,21 @@ def test_the_derivative_of_relu_at_zero_is_zero():
 
 def test_nan_passes_through_relu():
     assert np.isnan(F.relu(ol.to_tensor([float("nan")])).numpy()).all()
+
+
+@pytest.mark.parametrize(
+    ("weight", "bias", "said"),
+    [
+        ([3], None, r"weight of shape \[in, out\]; got one of shape \(3,\)"),
+        ([3, 1, 1], None, r"weight of shape \[in, out\]"),
+        ([3, 2], [1], r"weight of shape \(3, 2\) and bias of shape \(1,\).*of shape \(2,\)"),
+        ([3, 2], [3], r"bias of shape \(3,\)"),
+        ([3, 2], [1, 2], r"bias of shape \(1, 2\)"),
+    ],
+)
+def test_a_weight_that_is_no_matrix_is_refused_at_once(weight: Any, bias: Any, said: str) -> None:
+    leaves = [
+        None if shape is None else ol.ones(shape).astype("float32") for shape in (weight, bias)
+    ]
+    with pytest.raises(ValueError, match=said):
+        ol.nn.functional.linear(ol.ones([2, 3]), *leaves)

@@ -221,3 +221,26 @@ def test_batch_norm_layer_against_pytorch(training: bool) -> None:
     if training:
         biased = 0.8**3 + (theirs.running_var.numpy() - 0.8**3) * (count - 1) / count
     np.testing.assert_allclose(ours.running_var.numpy(), biased, rtol=1e-5)
+
+
+class TestInsideVmap:
+    def test_running_statistics_shared_by_all_examples_are_refused(self) -> None:
+        layer = nn.BatchNorm1D(3)
+        x = ol.to_tensor(np.random.default_rng(0).normal(size=(4, 2, 3)).astype("float32"))
+        with pytest.raises(TypeError, match=r"inside ol.vmap .*layer.eval\(\).*InstanceNorm"):
+            ol.vmap(layer)(x)
+        assert type(layer.running_mean.data) is np.ndarray
+        assert layer.running_mean.tolist() == [0.0] * 3
+        with pytest.raises(TypeError, match=r"inside ol\.vmap"):  # also one ensemble inside another
+            ol.vmap(ol.vmap(layer))(x[None])
+
+    def test_what_keeps_nothing_works(self) -> None:
+        x = ol.to_tensor(np.random.default_rng(0).normal(size=(4, 2, 3)).astype("float32"))
+        one = ol.vmap(lambda x: F.batch_norm(x, None, None, training=True))(x)
+        for k in range(4):
+            np.testing.assert_allclose(
+                one[k].numpy(), F.batch_norm(x[k], None, None, training=True).numpy(), rtol=1e-5
+            )
+        layer = nn.BatchNorm1D(3).eval()
+        together = layer(x.reshape([8, 3])).numpy().reshape(4, 2, 3)
+        np.testing.assert_allclose(ol.vmap(layer)(x).numpy(), together, rtol=1e-6)

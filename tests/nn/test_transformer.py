@@ -253,3 +253,95 @@ def test_layers_in_pytorch(before, activation):
     b, d = (torch.tensor(x, requires_grad=True) for x in arrays)
     y, z = one(a, c, PAST), two(b, d, tgt_mask=blocked)
     agree(torch, y, z, [(a, b), (c, d), (one.norm3.weight, two.norm3.weight)])
+
+
+# The whole transformer -------------------------------------------------------------------------
+
+
+def whole(**options: Any) -> Any:
+    ol.seed(0)
+    return ol.nn.Transformer(6, 2, 2, 1, 8, 0.0, **options, **DOUBLE)
+
+
+def test_the_whole_transformer_is_its_two_stacks():
+    model = whole()
+    src, tgt = numbers(2, 4, 6), numbers(2, 3, 6)
+    mask = model.generate_square_subsequent_mask(3)
+    assert mask.dtype == np.float64
+    memory = model.encoder(src)
+    expected = model.decoder(tgt, memory, mask)
+    np.testing.assert_array_equal(model(src, tgt, tgt_mask=mask).numpy(), expected.numpy())
+    # A later place changes nothing before it.
+    other = tgt.copy()
+    other[:, 2] += 1
+    np.testing.assert_allclose(
+        model(src, other, tgt_mask=mask)[:, :2].numpy(), expected[:, :2].numpy(), rtol=1e-12
+    )
+    assert type(model.encoder.norm) is type(model.decoder.norm) is ol.nn.LayerNorm
+    assert repr(model).startswith("Transformer(")
+
+
+def test_the_mask_lies_where_the_parameters_lie():
+    model = whole().to("guarded", "float32")
+    mask = model.generate_square_subsequent_mask(2)
+    assert (mask.device, mask.dtype) == ("guarded", np.float32)
+    with pytest.raises(ValueError, match="at least 1 place"):
+        model.generate_square_subsequent_mask(0)
+
+
+def test_settings_for_parts_of_the_whole():
+    model = whole(bias_attr=[False, True])
+    assert model.encoder.layers[0].self_attn.q_proj.bias is None
+    assert model.encoder.layers[0].linear1.bias is not None
+    assert model.decoder.layers[0].cross_attn.q_proj.bias is None
+    model = whole(bias_attr=[True, False, True])
+    assert model.decoder.layers[0].self_attn.q_proj.bias is not None
+    assert model.decoder.layers[0].cross_attn.q_proj.bias is None
+    with pytest.raises(ValueError, match="a list of 1 to 3; got 4"):
+        whole(weight_attr=[None] * 4)
+
+
+def test_stacks_of_ones_own():
+    class Twice(ol.nn.Layer):
+        def forward(self, src, src_mask):
+            return src * 2
+
+    model = whole(custom_encoder=Twice())
+    src, tgt = numbers(2, 4, 6), numbers(2, 3, 6)
+    expected = model.decoder(tgt, ol.to_tensor(src) * 2)
+    np.testing.assert_array_equal(model(src, tgt).numpy(), expected.numpy())
+
+
+def test_derivatives_of_the_whole_and_vmap():
+    model = ol.nn.Transformer(2, 1, 1, 1, 3, 0.0, "gelu", **DOUBLE)
+    src, tgt = numbers(1, 2, 2), numbers(1, 2, 2)
+    mask = model.generate_square_subsequent_mask(2)
+    ol.check_grad(lambda a, b: model(a, b, tgt_mask=mask), src, tgt, order=2)
+    many = numbers(3, 1, 2, 2), numbers(3, 1, 2, 2) + 0.5
+    together = ol.vmap(lambda a, b: model(a, b, tgt_mask=mask))(*many)
+    for k in range(3):
+        alone = model(many[0][k], many[1][k], tgt_mask=mask)
+        np.testing.assert_allclose(together[k].numpy(), alone.numpy(), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.peers
+def test_the_whole_in_pytorch():
+    torch = pytest.importorskip("torch")
+    ours = shaken(whole())
+    theirs = torch.nn.Transformer(6, 2, 2, 1, 8, 0.0, batch_first=True, dtype=torch.float64)
+    for one, two in [
+        *zip(ours.encoder.layers, theirs.encoder.layers, strict=True),
+        *zip(ours.decoder.layers, theirs.decoder.layers, strict=True),
+    ]:
+        _copy(torch, one, two)
+    with torch.no_grad():
+        for one, two in ((ours.encoder, theirs.encoder), (ours.decoder, theirs.decoder)):
+            two.norm.weight[...] = torch.tensor(one.norm.weight.numpy())
+            two.norm.bias[...] = torch.tensor(one.norm.bias.numpy())
+    arrays = numbers(2, 4, 6), numbers(2, 3, 6)
+    a, c = (ol.to_tensor(x, requires_grad=True) for x in arrays)
+    b, d = (torch.tensor(x, requires_grad=True) for x in arrays)
+    y = ours(a, c, tgt_mask=ours.generate_square_subsequent_mask(3))
+    z = theirs(b, d, tgt_mask=theirs.generate_square_subsequent_mask(3, dtype=torch.float64))
+    layer = ours.encoder.layers[1].linear1.weight, theirs.encoder.layers[1].linear1.weight
+    agree(torch, y, z, [(a, b), (c, d), layer])

@@ -298,6 +298,27 @@ class TestFloat16:
         optimizer.step()
         np.testing.assert_array_equal(p.numpy(), 2.5)
 
+    @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+    @pytest.mark.parametrize("name", list(EACH))
+    def test_a_rule_without_copy_computes_in_float32_and_rounds_once(self, name, dtype):
+        if dtype == "bfloat16":
+            pytest.importorskip("ml_dtypes")
+        p = ol.Parameter(ol.to_tensor(random(4), dtype=dtype))
+        wide = ol.Parameter(p.numpy().astype(np.float32))
+        narrow_one, wide_one = (EACH[name](parameters=[tensor]) for tensor in (p, wide))
+        g = p.data * 0 + np.arange(1, 5).astype(p.dtype)
+        narrow_one.apply_gradients([(p, g.astype(p.dtype))])
+        wide_one.apply_gradients([(wide, g.astype(np.float32))])
+        assert p.dtype == dtype
+        np.testing.assert_array_equal(p.numpy(), wide.numpy().astype(p.data.dtype))
+
+    def test_a_float32_gradient_fits_a_parameter_with_a_float32_copy(self):
+        p = ol.Parameter(np.ones(2, np.float16))
+        optimizer = ol.optimizer.SGD(1.0, parameters=[p], multi_precision=True)
+        optimizer.apply_gradients([(p, np.full(2, 1e-4, np.float32))])
+        master = optimizer.state_dict()["master_weights"]["parameter 0"].numpy()
+        np.testing.assert_array_equal(master, np.float32(1) - np.float32(1e-4))
+
     def test_float32_parameters_need_no_copy(self):
         optimizer = ol.optimizer.SGD(0.5, parameters=pair(), multi_precision=True)
         assert "master_weights" not in optimizer.state_dict()

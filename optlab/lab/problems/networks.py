@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from optlab.autograd.mode import enable_grad, no_grad
 from optlab.backend import random
+from optlab.lab.data.images import Data, digits
 from optlab.nn import CrossEntropyLoss, Layer, Linear, ReLU, Sequential
-
-
-class Data(NamedTuple):
-    """Inputs and labels, to train on and held out."""
-
-    train_x: np.ndarray
-    train_y: np.ndarray
-    test_x: np.ndarray
-    test_y: np.ndarray
 
 
 class Network:
@@ -144,24 +136,6 @@ class NetworkRun:
         return "in training"
 
 
-def _digits() -> Data:
-    """Give the handwritten digits of scikit-learn, split once and for all."""
-    try:
-        from sklearn.datasets import load_digits
-        from sklearn.model_selection import train_test_split
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "the handwritten digits ship inside scikit-learn; install it with "
-            "pip install 'optlab[lab]'."
-        ) from error
-    x, y = load_digits(return_X_y=True)
-    x = (x / 16).astype(np.float32)
-    train_x, test_x, train_y, test_y = train_test_split(
-        x, y.astype(np.int64), test_size=0.2, stratify=y, random_state=0
-    )
-    return Data(train_x, train_y, test_x, test_y)
-
-
 def digits_mlp(hidden: int = 64, batch_size: int = 32) -> Network:
     """Give the handwritten digits as a problem: 8 x 8 pixels, ten classes, a two-layer network.
 
@@ -199,7 +173,7 @@ def digits_mlp(hidden: int = 64, batch_size: int = 32) -> Network:
 
     return Network(
         build,
-        _digits,
+        digits,
         name="digits_mlp",
         title=f"Handwritten digits, 64-{hidden}-10",
         batch_size=batch_size,

@@ -38,9 +38,19 @@ from optlab.nn.functional.elementwise_losses import (
     square_error_cost,
 )
 from optlab.nn.functional.error_function import erf, gelu
+from optlab.nn.functional.gates import gumbel_softmax, sequence_mask, swiglu
 from optlab.nn.functional.group_normalizations import group_norm, instance_norm, local_response_norm
 from optlab.nn.functional.labels import label_smooth, one_hot
+from optlab.nn.functional.likelihoods import (
+    dice_loss,
+    gaussian_nll_loss,
+    log_loss,
+    multi_label_soft_margin_loss,
+    poisson_nll_loss,
+    sigmoid_focal_loss,
+)
 from optlab.nn.functional.losses import cross_entropy, nll_loss
+from optlab.nn.functional.lp_poolings import lp_pool1d, lp_pool2d
 from optlab.nn.functional.margin_losses import (
     hinge_embedding_loss,
     margin_ranking_loss,
@@ -48,6 +58,13 @@ from optlab.nn.functional.margin_losses import (
 )
 from optlab.nn.functional.normalizations import batch_norm, layer_norm, rms_norm
 from optlab.nn.functional.paddings import pad, zeropad2d
+from optlab.nn.functional.pair_losses import (
+    cosine_embedding_loss,
+    multi_margin_loss,
+    npair_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
 from optlab.nn.functional.poolings import (
     avg_pool1d,
     avg_pool2d,
@@ -56,7 +73,13 @@ from optlab.nn.functional.poolings import (
     max_pool2d,
     max_pool3d,
 )
-from optlab.nn.functional.rearrangements import fold, pixel_shuffle, pixel_unshuffle, unfold
+from optlab.nn.functional.rearrangements import (
+    channel_shuffle,
+    fold,
+    pixel_shuffle,
+    pixel_unshuffle,
+    unfold,
+)
 from optlab.nn.functional.rectifiers import (
     celu,
     elu,
@@ -69,12 +92,14 @@ from optlab.nn.functional.rectifiers import (
     relu6,
     selu,
 )
+from optlab.nn.functional.resamplings import interpolate, upsample
 from optlab.nn.functional.shrinkages import hardshrink, softshrink, tanhshrink, thresholded_relu
 from optlab.nn.functional.transposed_convolutions import (
     conv1d_transpose,
     conv2d_transpose,
     conv3d_transpose,
 )
+from optlab.nn.functional.unpoolings import max_unpool1d, max_unpool2d, max_unpool3d
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -92,14 +117,17 @@ __all__ = [
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
+    "channel_shuffle",
     "conv1d",
     "conv1d_transpose",
     "conv2d",
     "conv2d_transpose",
     "conv3d",
     "conv3d_transpose",
+    "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
+    "dice_loss",
     "dropout",
     "dropout2d",
     "dropout3d",
@@ -107,9 +135,11 @@ __all__ = [
     "embedding",
     "erf",
     "fold",
+    "gaussian_nll_loss",
     "gelu",
     "glu",
     "group_norm",
+    "gumbel_softmax",
     "hardshrink",
     "hardsigmoid",
     "hardswish",
@@ -117,6 +147,7 @@ __all__ = [
     "hinge_embedding_loss",
     "huber_loss",
     "instance_norm",
+    "interpolate",
     "kl_div",
     "l1_loss",
     "label_smooth",
@@ -124,29 +155,41 @@ __all__ = [
     "leaky_relu",
     "linear",
     "local_response_norm",
+    "log_loss",
     "log_sigmoid",
     "log_softmax",
+    "lp_pool1d",
+    "lp_pool2d",
     "margin_ranking_loss",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
     "maxout",
     "mish",
     "mse_loss",
+    "multi_label_soft_margin_loss",
+    "multi_margin_loss",
     "nll_loss",
     "normalize",
+    "npair_loss",
     "one_hot",
     "pad",
     "pairwise_distance",
     "pixel_shuffle",
     "pixel_unshuffle",
+    "poisson_nll_loss",
     "prelu",
     "relu",
     "relu6",
     "rms_norm",
     "scaled_dot_product_attention",
     "selu",
+    "sequence_mask",
     "sigmoid",
+    "sigmoid_focal_loss",
     "silu",
     "smooth_l1_loss",
     "soft_margin_loss",
@@ -155,10 +198,14 @@ __all__ = [
     "softshrink",
     "softsign",
     "square_error_cost",
+    "swiglu",
     "swish",
     "tanh",
     "tanhshrink",
     "thresholded_relu",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
     "unfold",
+    "upsample",
     "zeropad2d",
 ]

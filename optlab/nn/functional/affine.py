@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -16,11 +17,11 @@ from optlab.backend.arrays import constants_beside, copied
 from optlab.backend.callers import stack_level_outside
 from optlab.backend.dtypes import is_floating
 from optlab.backend.ensemble import members_of
-from optlab.nn.functional.shared import no_name
+from optlab.nn.functional.shared import given_with, no_name
 
 
 def _affine(x: Any, weight: Any, bias: Any) -> Any:
-    y = x @ weight
+    y = _linear(x, weight)
     if type(y) is not type(bias):  # a bias of each member, while all share the product
         return y + bias
     y += bias
@@ -28,15 +29,29 @@ def _affine(x: Any, weight: Any, bias: Any) -> Any:
 
 
 def _rows(x: Any) -> Any:
-    return x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
+    return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
+def _linear(x: Any, matrix: Any) -> Any:
+    """Give x @ matrix by one product: NumPy makes one for each matrix of a stack."""
+    if x.ndim <= 2:
+        return x @ matrix
+    return (_rows(x) @ matrix).reshape(*x.shape[:-1], matrix.shape[-1])
 
 
 AFFINE = rule(
     _affine,
-    lambda g, weight: g @ weight.T,
+    lambda g, weight: _linear(g, weight.T),
     lambda g, x: _rows(x).T @ _rows(g),
     lambda g: np.add.reduce(g, axis=tuple(range(g.ndim - 1))),
     inputs="x weight bias",
+)
+
+LINEAR = rule(
+    _linear,
+    lambda g, weight: _linear(g, weight.T),
+    lambda g, x: _rows(x).T @ _rows(g),
+    inputs="x weight",
 )
 
 _cast_noted: set[tuple[Any, Any]] = set()
@@ -73,7 +88,8 @@ def linear(x: Any, weight: Any, bias: Any = None, name: None = None) -> Tensor:
     Raises
     ------
     ValueError
-        If the last axis of `x` is not as long as the first of `weight`.
+        If the last axis of `x` is not as long as the first of `weight`, or `weight` and `bias` are
+        not a matrix and a vector.
 
     Examples
     --------
@@ -87,14 +103,26 @@ def linear(x: Any, weight: Any, bias: Any = None, name: None = None) -> Tensor:
         weight = Tensor(copied(weight))
     if not isinstance(x, Tensor) or x.data.dtype != weight.data.dtype:
         x = _meeting(x, weight)
-    if x.data.shape[-1:] != weight.data.shape[:1]:
+    shape = weight.data.shape
+    if len(shape) != 2:
+        raise ValueError(
+            f"linear takes a weight of shape [in, out]; got one of shape {shape}. A vector becomes "
+            "a matrix with weight[:, None] (one output)."
+        )
+    if x.data.shape[-1:] != shape[:1]:
         raise ValueError(
             f"linear got x of shape {x.shape} and weight of shape {weight.shape}: the last axis of "
             f"x must be {weight.shape[0]} long. Reshape x, or make the layer "
             f"Linear({x.shape[-1] if x.ndim else 1}, {weight.shape[-1]})."
         )
     if bias is None:
-        return apply(MATMUL, (x, weight))
+        return apply(MATMUL if x.data.ndim <= 2 else LINEAR, (x, weight))
+    lengths = bias.data.shape if isinstance(bias, Tensor) else np.shape(bias)
+    if lengths != shape[1:]:
+        raise ValueError(
+            f"linear got weight of shape {shape} and bias of shape {lengths}: the bias is one "
+            f"number for each output, of shape {shape[1:]}."
+        )
     return apply(AFFINE, (x, weight, bias))
 
 
@@ -139,7 +167,8 @@ def embedding(
            [2., 2.]], dtype=float32)
     """
     no_name(name)
-    rows = copied(raw(x))  # a copy: the caller may go on writing to his array
+    # A copy: the caller may go on writing to his array.
+    rows = copied(given_with(raw(weight), x, "x"))
     count = np.shape(weight)[0]
     if rows.dtype.kind not in "iu":
         raise TypeError(f"embedding takes integers that say which rows; got dtype {rows.dtype}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from optlab.autograd.tensor import Tensor, apply_several, raw
 from optlab.backend.arrays import as_float, constants_beside
 from optlab.backend.dtypes import is_floating
 from optlab.backend.random import next_key
-from optlab.nn.functional.shared import inner, no_name, scores, total
+from optlab.nn.functional.shared import given_with, inner, no_name, scores, total
 
 
 def _heads_first(x: Any) -> Any:
@@ -34,12 +35,44 @@ def masked(similarity: Any, mask: Any) -> Any:
     return similarity + mask
 
 
+@lru_cache(maxsize=16)
+def _past(length: int, places: int, dtype: Any) -> Any:
+    """Give what is added to scores so that query i looks at places 0 ... i only."""
+    past = np.where(np.tri(length, places) > 0, 0.0, -np.inf).astype(dtype)
+    past.flags.writeable = False
+    return past
+
+
 def _similarity(query: Any, key: Any, mask: Any, scale: float, causal: bool) -> Any:
     found = (_heads_first(query) * scale) @ _turned(_heads_first(key))
     if causal:
-        past = np.tri(*found.shape[-2:]) > 0
-        found = masked(found, constants_beside(found, past))
+        # A sum, because a choice between an array and a number takes five times as long.
+        found = found + constants_beside(found, _past(*found.shape[-2:], found.dtype))
     return masked(found, mask)
+
+
+#: exp of scores up to this size, and sums of it, neither overflow nor vanish in float32.
+_SMALL = 40.0
+
+
+def _are_small(query: Any, key: Any, scale: float) -> bool:
+    """Say whether all products are surely small: none is larger than the lengths multiplied."""
+    for x in (query, key):
+        if type(x) is not np.ndarray or x.dtype.itemsize < 4 or not x.size:
+            return False
+    longest = np.vecdot(query, query).max() * np.vecdot(key, key).max()
+    return bool(longest * (scale * scale) <= _SMALL * _SMALL)
+
+
+def _mixed(weights: Any, value: Any) -> Any:
+    """Give weights @ value as [..., length, heads, width], in this order in memory too."""
+    if type(weights) is not np.ndarray or type(value) is not np.ndarray:
+        return _heads_first(weights @ value)
+    lead = np.broadcast_shapes(weights.shape[:-2], value.shape[:-2])
+    shape = (*lead[:-1], weights.shape[-2], lead[-1], value.shape[-1])
+    out = np.empty(shape, np.result_type(weights, value))
+    np.matmul(weights, value, out=_heads_first(out))
+    return out
 
 
 def _attend_masked(
@@ -54,25 +87,23 @@ def _attend_masked(
 ) -> Any:
     """Give what is attended to, and the logarithms of the sums by which weights are divided."""
     found = _similarity(query, key, mask, scale, causal)
-    top = reductions.MAX.forward(found, axis=-1, keepdims=True)
-    top = np.where(top == -np.inf, 0.0, top)
-    weights = np.exp(found - top)
-    sums = total(weights, -1)
-    # A query that may look nowhere gets weights of 0: exp(-infinity - infinity) in backward too.
-    none = sums == 0
-    sums = np.where(none, 1.0, sums)
+    if mask is None and _are_small(query, key, scale):  # then nothing need be subtracted first
+        weights = np.exp(found, out=found)
+        sums = total(weights, -1)
+        level = np.log(sums)
+    else:
+        top = reductions.MAX.forward(found, axis=-1, keepdims=True)
+        top = np.where(top == -np.inf, 0.0, top)
+        weights = np.exp(found - top)
+        sums = total(weights, -1)
+        # A query that may look nowhere gets weights of 0: exp(-inf - inf) in backward too.
+        none = sums == 0
+        sums = np.where(none, 1.0, sums)
+        level = np.where(none, np.inf, top + np.log(sums))
     weights *= 1 / sums
     if rate:
         weights = random.dropout(weights, rate, draw)
-    level = np.where(none, np.inf, top + np.log(sums))
-    value = _heads_first(value)
-    if type(weights) is not np.ndarray or type(value) is not np.ndarray:
-        return _heads_first(weights @ value), level
-    lead = np.broadcast_shapes(weights.shape[:-2], value.shape[:-2])
-    shape = (*lead[:-1], weights.shape[-2], lead[-1], value.shape[-1])
-    out = np.empty(shape, np.result_type(weights, value))
-    np.matmul(weights, value, out=_heads_first(out))
-    return out, level
+    return _mixed(weights, _heads_first(value)), level
 
 
 def _attend_masked_back(
@@ -94,7 +125,7 @@ def _attend_masked_back(
     by_value = None
     if needs[2]:
         dropped = random.dropout(weights, rate, draw) if rate else weights
-        by_value = _heads_first(_turned(dropped) @ arrived)
+        by_value = _mixed(_turned(dropped), arrived)
     along = arrived @ _turned(_heads_first(value))
     if rate:
         along = random.dropout(along, rate, draw)
@@ -103,8 +134,8 @@ def _attend_masked_back(
         along = along + g[1]
     slope = weights * along
     return (
-        _heads_first(slope @ _heads_first(key)) * scale if needs[0] else None,
-        _heads_first(_turned(slope) @ _heads_first(query)) * scale if needs[1] else None,
+        _mixed(slope, _heads_first(key)) * scale if needs[0] else None,
+        _mixed(_turned(slope), _heads_first(query)) * scale if needs[1] else None,
         by_value,
         slope if len(needs) > 3 and needs[3] else None,
     )
@@ -151,8 +182,9 @@ def as_mask(mask: Any, beside: Any) -> Any:
     """Give a mask as truth values (whole numbers: what is not 0) or as numbers to add."""
     if mask is None:
         return None
-    if not isinstance(mask, Tensor) and type(mask) in (np.ndarray, list, tuple):
-        mask = constants_beside(raw(beside), mask)
+    if not isinstance(mask, Tensor) or type(mask.data) is not type(raw(beside)):
+        array = given_with(raw(beside), mask, "the mask")
+        mask = mask if isinstance(mask, Tensor) else array
     if mask.dtype.kind in "iu":
         return raw(mask) != 0
     if mask.dtype.kind == "b":

@@ -12,7 +12,7 @@ from optlab.autograd.rules import reductions
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.arrays import as_array, constants_beside, copied
 from optlab.backend.ensemble import members_of
-from optlab.nn.functional.shared import no_name, scores
+from optlab.nn.functional.shared import given_with, no_name, scores
 
 #: What Paddle and PyTorch take where no label is to be ignored: no class has this number.
 NO_CLASS = -100
@@ -25,18 +25,21 @@ def all_classes(labels: Any, count: int) -> Any:
 
 
 def checked_weight(weight: Any, classes: int, x: Any) -> Any:
-    """Give the weights of the classes, beside x."""
+    """Give the weights of the classes, in the dtype of x.
+
+    An array on another device than x is refused; a list becomes an array beside x.
+    """
     if isinstance(weight, Tensor) and weight.node is not None:
         raise TypeError(
             "weight: the weights of the classes are constants here; give weight.detach()."
         )
-    weights = as_array(raw(weight))
+    weights = given_with(x, weight, "weight")
     if weights.shape != (classes,):
         raise ValueError(
             f"weight must have one number for each of the {classes} classes; got shape "
             f"{weights.shape}."
         )
-    return constants_beside(x, weights).astype(x.dtype)
+    return weights.astype(x.dtype)
 
 
 def checked_labels(
@@ -46,7 +49,8 @@ def checked_labels(
 
     The checks speak of the user's own shapes.
     """
-    labels = copied(labels)  # a copy: the caller may go on writing to his array
+    # A copy: the caller may go on writing to his array.
+    labels = copied(given_with(x, labels, "label"))
     shape = x.shape
     rest = (*shape[:at], *shape[at + 1 :])
     rows = math.prod(rest)
@@ -67,8 +71,6 @@ def checked_labels(
         )
     if labels.ndim != 1:
         labels = labels.reshape(-1)
-    if type(x) is not np.ndarray:
-        labels = constants_beside(x, labels)
     lowest, highest = _limits(members_of(labels))
     skips = lowest <= ignore_index <= highest
     classes = shape[at]

@@ -13,12 +13,20 @@ import numpy as np
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.guarded import PRODUCT, product
 from optlab.autograd.rules.indexing import getitem
-from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.autograd.tensor import Tensor, apply, apply_several, raw
 from optlab.backend.arrays import constants_beside, copied
 from optlab.backend.dtypes import widened
 from optlab.nn.functional.activations import LOG_SOFTMAX
+from optlab.nn.functional.class_losses import BLOCK, CROSS_ENTROPY
 from optlab.nn.functional.labels import NO_CLASS, all_classes, checked_labels, checked_weight
-from optlab.nn.functional.shared import check_reduction, no_name, reduced, same_shape, scores
+from optlab.nn.functional.shared import (
+    check_reduction,
+    given_with,
+    no_name,
+    reduced,
+    same_shape,
+    scores,
+)
 
 
 def _picked(x: Any, labels: Any, scale: float) -> Any:
@@ -148,18 +156,26 @@ def cross_entropy(
         return _soft(
             input, label, weight, ignore_index, reduction, at, use_softmax, label_smoothing
         )
-    labels, shape, skips = checked_labels(raw(label), input.data, at, ignore_index, "cross_entropy")
+    labels, shape, skips = checked_labels(label, input.data, at, ignore_index, "cross_entropy")
     if not use_softmax:
         return _of_probabilities(
             input, labels, shape, weight, ignore_index, reduction, at, label_smoothing
         )
     rows = _in_rows(input, at)
-    log_probability = apply(LOG_SOFTMAX, (rows,), {"axis": -1})
-    if weight is None and not skips and not label_smoothing:
-        return _plain(log_probability, labels, shape, reduction)
-    return _weighted(
-        log_probability, labels, shape, weight, ignore_index, reduction, label_smoothing
-    )
+    if rows.size <= BLOCK and weight is None and not skips and not label_smoothing:
+        # As quick on few numbers, and a graph of it reads as the formula does.
+        return _plain(apply(LOG_SOFTMAX, (rows,), {"axis": -1}), labels, shape, reduction)
+    factors: Any = 1.0 / len(labels) if reduction == "mean" and len(labels) else 1.0
+    if weight is not None or skips:
+        labels, factors = _counts(labels, weight, ignore_index, label_smoothing, rows)
+        if reduction == "mean":
+            factors = _as_mean(factors)
+    static = {
+        "labels": labels, "factors": factors, "smoothing": float(label_smoothing),
+        "summed": reduction != "none",
+    }  # fmt: skip
+    losses = apply_several(CROSS_ENTROPY, (rows,), static)[0]
+    return losses if reduction != "none" or losses.shape == shape else losses.reshape(shape)
 
 
 def nll_loss(
@@ -204,7 +220,7 @@ def nll_loss(
     check_reduction(reduction)
     if input.ndim < 2:
         raise ValueError(f"nll_loss takes input of shape [N, C, ...]; got shape {input.shape}.")
-    labels, shape, skips = checked_labels(raw(label), input.data, 1, ignore_index, "nll_loss")
+    labels, shape, skips = checked_labels(label, input.data, 1, ignore_index, "nll_loss")
     rows = _in_rows(input, 1)
     if weight is None and not skips:
         return _plain(rows, labels, shape, reduction)
@@ -232,11 +248,16 @@ def _weighted(
     """Give the loss where rows count differently, or labels are smoothed."""
     labels, counts = _counts(labels, weight, ignore_index, smoothing, log_probability)
     if reduction == "mean":
-        total = np.add.reduce(counts)
-        counts = counts / (total + (total == 0))
+        counts = _as_mean(counts)
     static = {"labels": labels, "factors": -counts, "smoothing": float(smoothing)}
     losses = apply(PICKED_ROWS, (log_probability,), static)
     return losses.reshape(shape) if reduction == "none" else np.sum(losses)
+
+
+def _as_mean(counts: Any) -> Any:
+    """Give what each row counts, by the sum of this."""
+    whole = np.add.reduce(counts)
+    return counts / (whole + (whole == 0))
 
 
 def _counts(labels: Any, weight: Any, ignore_index: int, smoothing: float, x: Any) -> Any:
@@ -293,7 +314,9 @@ def _soft(
             "cross_entropy: ignore_index names a class to ignore, but soft labels are "
             f"probabilities of all classes; got ignore_index={ignore_index!r}."
         )
-    q = label if isinstance(label, Tensor) else Tensor(copied(label))
+    q = label
+    if not isinstance(label, Tensor):
+        q = Tensor(copied(given_with(input.data, label, "label")))
     same_shape("cross_entropy with soft_label=True", input=input, label=q)
     q = q if q.dtype == input.dtype else q.astype(input.dtype)
     if smoothing:

@@ -20,6 +20,7 @@ from optlab.autograd.operation import rule
 from optlab.autograd.rules.elementwise import ADD, MULTIPLY
 from optlab.autograd.rules.guarded import nothing
 from optlab.autograd.tensor import Tensor, apply, apply_several, raw
+from optlab.backend.ensemble import EnsembleArray, EnsembleError
 from optlab.nn.functional.affine import _meeting
 from optlab.nn.functional.shared import channel_axis, inner, no_name, scores, total
 
@@ -199,6 +200,8 @@ def batch_norm(
     ------
     ValueError
         If shapes do not fit.
+    EnsembleError
+        If x is an ensemble (inside `optlab.vmap`) and its members would share the running ones.
 
     Notes
     -----
@@ -234,6 +237,8 @@ def batch_norm(
     if not x.size:
         raise ValueError(f"batch_norm got no numbers to average: x is of shape {x.shape}.")
     axes = tuple(i for i in range(x.ndim) if i != axis)
+    if type(x.data) is EnsembleArray:
+        _refuse_examples_of_their_own(x.data, running_mean, running_var)
     normal, mean, variance = apply_several(
         STANDARDIZE, (x,), {"axes": axes, "epsilon": float(epsilon)}
     )
@@ -259,6 +264,30 @@ def _by_running(
         shift = -center * scale
     shift = shift if bias is None else bias + shift
     return scaled(x, scale, shift, shape)
+
+
+def _refuse_examples_of_their_own(x: Any, *running: Any) -> None:
+    """Refuse running statistics that are shared by the members of an ensemble.
+
+    Each member would leave its own, and a layer can keep one only.
+    """
+    for kept in running:
+        if kept is not None and _levels(raw(kept)) < _levels(x):
+            raise EnsembleError(
+                "batch_norm in training brings the running mean and variance up to date, but "
+                "inside ol.vmap (or of an ensemble) each member has its own and the layer keeps "
+                "one. Call layer.eval(), which normalises by the running ones; or take "
+                "InstanceNorm, GroupNorm or LayerNorm, which look at one example at a time; or "
+                "batch_norm(x, None, None, training=True), which keeps none."
+            )
+
+
+def _levels(array: Any) -> int:
+    """Count the ensembles that stand around an array."""
+    count = 0
+    while type(array) is EnsembleArray:
+        array, count = array.members, count + 1
+    return count
 
 
 def _bring_up_to_date(running: Any, batch: Any, momentum: float) -> None:

@@ -1,4 +1,4 @@
-"""Pooling, axis by axis, and its gradients; nothing but input and output is saved for them.
+"""Pooling, axis by axis, and its gradients; for maxima of large windows input and output are kept.
 
 Where several elements of a window are its maximum, the first one (row by row) has the gradient.
 """

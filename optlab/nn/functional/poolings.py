@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.tensor import Tensor, apply
+from optlab.autograd.mode import recording
+from optlab.autograd.tensor import Tensor, apply, apply_several
 from optlab.backend.arrays import as_float
 from optlab.nn.functional import windows as read
+from optlab.nn.functional.pooling_places import MAX_POOL_AND_PLACES, is_small
 from optlab.nn.functional.pooling_rules import AVERAGE_POOL, MAX_POOL, max_places
 from optlab.nn.functional.shared import no_name, scores
 
@@ -300,7 +302,10 @@ def pooled(
     x: Tensor, windows: tuple[read.Windows, ...], return_mask: Any, last: bool, call: str
 ) -> Any:
     """Give the maxima of windows, and where they are if that is wanted."""
-    y = apply(MAX_POOL, (x,), {"windows": windows})
+    if x.node is not None and recording.on and is_small(windows):
+        y = apply_several(MAX_POOL_AND_PLACES, (x,), {"windows": windows})[0]
+    else:
+        y = apply(MAX_POOL, (x,), {"windows": windows})
     if not truth(return_mask, "return_mask", call):
         return read.channels_back(y, last)
     mask = Tensor(max_places(x.data, y.data, windows))

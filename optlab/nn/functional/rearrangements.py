@@ -232,3 +232,39 @@ def _shuffled(x: Any, factor: Any, data_format: str, name: Any, call: str) -> An
         raise ValueError(f"{call} takes one whole number as its factor; got {factor!r}.")
     factors = read.per_axis(factor, 2, "the factor", call)
     return read.channels_second(x, last), last, factors
+
+
+def channel_shuffle(x: Any, groups: int, data_format: str = "NCHW", name: None = None) -> Tensor:
+    """Put channels in turns: the first of every group, then the second of every group, and so on.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, H, W]
+    groups : int
+        How many groups the channels stand in.
+    data_format : {'NCHW', 'NHWC'}
+        Where the channels are.
+    name : None
+        Refused: results have no name here.
+
+    Raises
+    ------
+    ValueError
+        If the number of channels is no multiple of the groups, or an argument is none of these.
+
+    Notes
+    -----
+    Source: Zhang et al. 2018. Signature: paddle.nn.functional.channel_shuffle.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.channel_shuffle(ol.arange(6.0).reshape([1, 6, 1, 1]), 3).ravel()
+    Tensor([0., 2., 4., 1., 3., 5.], dtype=float32)
+    """
+    x, last, (count, _) = _shuffled(x, groups, data_format, name, "channel_shuffle")
+    n, c, h, w = x.shape
+    if c % count:
+        raise ValueError(f"channel_shuffle needs a multiple of {count} channels; got {c}.")
+    turned = np.swapaxes(x.reshape((n, count, c // count, h, w)), 1, 2)
+    return read.channels_back(turned.reshape((n, c, h, w)), last)  # type: ignore[no-any-return]

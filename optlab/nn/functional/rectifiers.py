@@ -23,7 +23,7 @@ def _relu(x: Any) -> Any:
     return np.maximum(x, 0) if x.size < MANY else bounded(x, 0.0, np.inf)
 
 
-RELU = rule(_relu, lambda g, y: g * (y > 0))
+RELU = rule(_relu, lambda g, y: g * (y > 0), over=lambda g, y: np.multiply(g, y > 0, out=g))
 
 
 def relu(x: Any, name: None = None) -> Tensor:

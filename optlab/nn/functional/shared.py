@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from optlab.autograd.creation import DEFAULT_DTYPE
-from optlab.autograd.tensor import Tensor
-from optlab.backend.arrays import as_array
+from optlab.autograd.tensor import Tensor, raw
+from optlab.backend.arrays import as_array, constants_beside, placed_beside, unwrapped
 from optlab.backend.dtypes import is_floating
 
 #: From this size on, `clip` is quicker than NumPy's maximum with a number.
@@ -34,6 +35,59 @@ def bounded(x: Any, low: float, high: float) -> Any:
     if high != np.inf:
         x = np.minimum(x, high)
     return x if low == -np.inf else np.maximum(x, low)
+
+
+def given_with(x: Any, given: Any, what: str) -> Any:
+    """Give, as an array, what was given to go with the array `x`.
+
+    Lists and Python numbers become an array beside `x`. An array or a Tensor stays where it is.
+
+    Raises
+    ------
+    MixedArraysError
+        If it lies on another device than `x`: the message names both.
+    """
+    if not hasattr(given, "__array_function__"):
+        return constants_beside(x, np.asarray(given))
+    array = raw(given)
+    if type(array) is not np.ndarray or type(x) is not np.ndarray:
+        placed_beside(unwrapped(x), unwrapped(array), what)
+    return array
+
+
+#: So many elements at a time: enough that calls cost nothing, few enough for the cache.
+BLOCK = 3 << 13
+
+
+def in_blocks(function: Callable[..., Any], *arrays: Any, out: Any = None) -> Any:
+    """Give an elementwise function of arrays, large arrays of NumPy one block after the other.
+
+    What a formula of many steps makes underway is as small as a block then. The result may be
+    written to `out`, one of the arrays, perhaps.
+
+    Examples
+    --------
+    >>> in_blocks(lambda x: x * x, np.arange(3.0))
+    array([0., 1., 4.])
+    """
+    first = arrays[0]
+    for x in arrays:
+        if type(x) is not np.ndarray or x.size <= BLOCK or x.shape != first.shape:
+            break
+        if not x.flags.c_contiguous:
+            break
+    else:
+        made = np.empty_like(first) if out is None else out
+        flat = made.reshape(-1)
+        lines = [x.reshape(-1) for x in arrays]
+        for start in range(0, flat.size, BLOCK):
+            block = slice(start, start + BLOCK)
+            flat[block] = function(*[line[block] for line in lines])
+        return made
+    found = function(*arrays)
+    if out is not None:
+        out[...] = found
+    return found
 
 
 @lru_cache(maxsize=64)

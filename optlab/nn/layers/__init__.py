@@ -36,6 +36,7 @@ from optlab.nn.layers.elementwise_loss import (
     SmoothL1Loss,
     SoftMarginLoss,
 )
+from optlab.nn.layers.encoder_decoder import Transformer
 from optlab.nn.layers.gathering import GLU, LogSoftmax, Maxout, Softmax, Softmax2D
 from optlab.nn.layers.hard import (
     Hardshrink,
@@ -47,6 +48,15 @@ from optlab.nn.layers.hard import (
     ThresholdedReLU,
 )
 from optlab.nn.layers.instance_normalization import InstanceNorm1D, InstanceNorm2D, InstanceNorm3D
+from optlab.nn.layers.likelihood import (
+    CosineEmbeddingLoss,
+    GaussianNLLLoss,
+    MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
+    PoissonNLLLoss,
+    TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
+)
 from optlab.nn.layers.linear import Linear
 from optlab.nn.layers.loss import CrossEntropyLoss, NLLLoss
 from optlab.nn.layers.normalization import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm
@@ -55,11 +65,17 @@ from optlab.nn.layers.pooling import (
     AvgPool1D,
     AvgPool2D,
     AvgPool3D,
+    LPPool1D,
+    LPPool2D,
     MaxPool1D,
     MaxPool2D,
     MaxPool3D,
+    MaxUnPool1D,
+    MaxUnPool2D,
+    MaxUnPool3D,
 )
 from optlab.nn.layers.rearrangement import (
+    ChannelShuffle,
     Fold,
     Pad1D,
     Pad2D,
@@ -67,11 +83,14 @@ from optlab.nn.layers.rearrangement import (
     PixelShuffle,
     PixelUnshuffle,
     Unfold,
+    ZeroPad1D,
     ZeroPad2D,
+    ZeroPad3D,
 )
 from optlab.nn.layers.rectifier import CELU, ELU, SELU, LeakyReLU, PReLU, ReLU, ReLU6
 from optlab.nn.layers.recurrent import GRU, LSTM, SimpleRNN
 from optlab.nn.layers.recurrent_cell import GRUCell, LSTMCell, RNNCellBase, SimpleRNNCell
+from optlab.nn.layers.resampling import Upsample, UpsamplingBilinear2D, UpsamplingNearest2D
 from optlab.nn.layers.sequence import RNN, BiRNN
 from optlab.nn.layers.transformer import (
     TransformerDecoder,
@@ -112,12 +131,14 @@ __all__ = [
     "BatchNorm3D",
     "BiRNN",
     "Bilinear",
+    "ChannelShuffle",
     "Conv1D",
     "Conv1DTranspose",
     "Conv2D",
     "Conv2DTranspose",
     "Conv3D",
     "Conv3DTranspose",
+    "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
     "Dropout",
@@ -127,6 +148,7 @@ __all__ = [
     "Flatten",
     "Fold",
     "GRUCell",
+    "GaussianNLLLoss",
     "GroupNorm",
     "Hardshrink",
     "Hardsigmoid",
@@ -140,6 +162,8 @@ __all__ = [
     "InstanceNorm3D",
     "KLDivLoss",
     "L1Loss",
+    "LPPool1D",
+    "LPPool2D",
     "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
@@ -152,9 +176,14 @@ __all__ = [
     "MaxPool1D",
     "MaxPool2D",
     "MaxPool3D",
+    "MaxUnPool1D",
+    "MaxUnPool2D",
+    "MaxUnPool3D",
     "Maxout",
     "Mish",
     "MultiHeadAttention",
+    "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss",
     "NLLLoss",
     "PReLU",
     "Pad1D",
@@ -163,6 +192,7 @@ __all__ = [
     "PairwiseDistance",
     "PixelShuffle",
     "PixelUnshuffle",
+    "PoissonNLLLoss",
     "RMSNorm",
     "RNNCellBase",
     "ReLU",
@@ -182,11 +212,19 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "ThresholdedReLU",
+    "Transformer",
     "TransformerDecoder",
     "TransformerDecoderLayer",
     "TransformerEncoder",
     "TransformerEncoderLayer",
+    "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
     "Unflatten",
     "Unfold",
+    "Upsample",
+    "UpsamplingBilinear2D",
+    "UpsamplingNearest2D",
+    "ZeroPad1D",
     "ZeroPad2D",
+    "ZeroPad3D",
 ]

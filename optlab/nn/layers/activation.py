@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.layers.shown import Shown
+from optlab.nn.layers.applied import Applied
 
 
-class GELU(Shown):
+class GELU(Applied, function=functional.gelu):
     """Give x times the share of the standard normal distribution below x.
 
     Parameters
@@ -30,15 +27,11 @@ class GELU(Shown):
     Tensor([  0., 100.], dtype=float32)
     """
 
-    def __init__(self, approximate: bool = False, name: str | None = None) -> None:
-        super().__init__(name, approximate=approximate)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give x times the share of the standard normal distribution below x."""
-        return functional.gelu(x, self.approximate)
+    approximate: bool = False
+    name: str | None = None
 
 
-class LogSigmoid(Shown):
+class LogSigmoid(Applied, function=functional.log_sigmoid):
     """Give the logarithm of the sigmoid.
 
     Parameters
@@ -57,15 +50,10 @@ class LogSigmoid(Shown):
     Tensor([    0., -1000.], dtype=float32)
     """
 
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give the logarithm of the sigmoid."""
-        return functional.log_sigmoid(x)
+    name: str | None = None
 
 
-class Mish(Shown):
+class Mish(Applied, function=functional.mish):
     """Give x tanh(log(1 + e^x)).
 
     Parameters
@@ -84,15 +72,10 @@ class Mish(Shown):
     Tensor([  0., 100.], dtype=float32)
     """
 
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give x tanh(log(1 + e^x))."""
-        return functional.mish(x)
+    name: str | None = None
 
 
-class Sigmoid(Shown):
+class Sigmoid(Applied, function=functional.sigmoid):
     """Give 1 / (1 + e^-x).
 
     Parameters
@@ -111,15 +94,10 @@ class Sigmoid(Shown):
     Tensor([0.5, 1. ], dtype=float32)
     """
 
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give 1 / (1 + e^-x)."""
-        return functional.sigmoid(x)
+    name: str | None = None
 
 
-class Silu(Shown):
+class Silu(Applied, function=functional.silu):
     """Give x / (1 + e^-x), also called swish.
 
     Parameters
@@ -140,15 +118,11 @@ class Silu(Shown):
     Tensor([  0., 100.], dtype=float32)
     """
 
-    def __init__(self, inplace: bool = False, name: str | None = None) -> None:
-        super().__init__(name, inplace=inplace)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give x / (1 + e^-x), also called swish."""
-        return functional.silu(x, self.inplace)
+    inplace: bool = False
+    name: str | None = None
 
 
-class Softplus(Shown):
+class Softplus(Applied, function=functional.softplus):
     """Give log(1 + e^(beta x)) / beta: a smooth max(x, 0).
 
     Parameters
@@ -171,15 +145,12 @@ class Softplus(Shown):
     Tensor([   0., 1000.], dtype=float32)
     """
 
-    def __init__(self, beta: float = 1, threshold: float = 20, name: str | None = None) -> None:
-        super().__init__(name, beta=beta, threshold=threshold)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give log(1 + e^(beta x)) / beta."""
-        return functional.softplus(x, self.beta, self.threshold)
+    beta: float = 1
+    threshold: float = 20
+    name: str | None = None
 
 
-class Softsign(Shown):
+class Softsign(Applied, function=functional.softsign):
     """Give x / (1 + |x|).
 
     Parameters
@@ -198,15 +169,10 @@ class Softsign(Shown):
     Tensor([-0.5 ,  0.75], dtype=float32)
     """
 
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give x / (1 + |x|)."""
-        return functional.softsign(x)
+    name: str | None = None
 
 
-class Swish(Shown):
+class Swish(Applied, function=functional.swish):
     """Give x / (1 + e^-x), also called SiLU.
 
     Parameters
@@ -225,15 +191,10 @@ class Swish(Shown):
     Tensor([  0., 100.], dtype=float32)
     """
 
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give x / (1 + e^-x), also called SiLU."""
-        return functional.swish(x)
+    name: str | None = None
 
 
-class Tanh(Shown):
+class Tanh(Applied, function=functional.tanh):
     """Give the hyperbolic tangent.
 
     Parameters
@@ -252,9 +213,4 @@ class Tanh(Shown):
     Tensor([0.], dtype=float32)
     """
 
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give the hyperbolic tangent."""
-        return functional.tanh(x)
+    name: str | None = None

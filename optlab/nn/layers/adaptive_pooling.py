@@ -4,12 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.layers.shown import Shown
+from optlab.nn.layers.applied import Applied
 
 
-class AdaptiveAvgPool1D(Shown):
+class _AdaptiveAvgPool(Applied, family=True):
+    """What averages have in common."""
+
+    output_size: Any
+    data_format: str = "NCHW"
+    name: str | None = None
+
+
+class _AdaptiveMaxPool(Applied, family=True):
+    """What all maxima have in common."""
+
+    output_size: Any
+    return_mask: bool = False
+    name: str | None = None
+
+
+class AdaptiveAvgPool1D(Applied, function=functional.adaptive_avg_pool1d):
     """Give averages of sequences over so many windows, whatever their size.
 
     Parameters
@@ -30,19 +45,11 @@ class AdaptiveAvgPool1D(Shown):
     (1, 2, 3)
     """
 
-    def __init__(
-        self,
-        output_size: Any,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name, output_size=output_size)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give averages of sequences over so many windows, whatever their size."""
-        return functional.adaptive_avg_pool1d(x, self.output_size)
+    output_size: Any
+    name: str | None = None
 
 
-class AdaptiveMaxPool1D(Shown):
+class AdaptiveMaxPool1D(_AdaptiveMaxPool, function=functional.adaptive_max_pool1d):
     """Give maxima of sequences over so many windows, whatever their size.
 
     Parameters
@@ -63,20 +70,8 @@ class AdaptiveMaxPool1D(Shown):
     (1, 2, 3)
     """
 
-    def __init__(
-        self,
-        output_size: Any,
-        return_mask: bool = False,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name, output_size=output_size, return_mask=return_mask)
 
-    def forward(self, x: Any) -> Any:
-        """Give maxima of sequences over so many windows, whatever their size."""
-        return functional.adaptive_max_pool1d(x, self.output_size, self.return_mask)
-
-
-class AdaptiveAvgPool2D(Shown):
+class AdaptiveAvgPool2D(_AdaptiveAvgPool, function=functional.adaptive_avg_pool2d):
     """Give averages of images over so many windows, whatever their size.
 
     Parameters
@@ -97,20 +92,8 @@ class AdaptiveAvgPool2D(Shown):
     (1, 2, 3, 3)
     """
 
-    def __init__(
-        self,
-        output_size: Any,
-        data_format: str = "NCHW",
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name, output_size=output_size, data_format=data_format)
 
-    def forward(self, x: Any) -> Tensor:
-        """Give averages of images over so many windows, whatever their size."""
-        return functional.adaptive_avg_pool2d(x, self.output_size, self.data_format)
-
-
-class AdaptiveMaxPool2D(Shown):
+class AdaptiveMaxPool2D(_AdaptiveMaxPool, function=functional.adaptive_max_pool2d):
     """Give maxima of images over so many windows, whatever their size.
 
     Parameters
@@ -131,20 +114,8 @@ class AdaptiveMaxPool2D(Shown):
     (1, 2, 3, 3)
     """
 
-    def __init__(
-        self,
-        output_size: Any,
-        return_mask: bool = False,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name, output_size=output_size, return_mask=return_mask)
 
-    def forward(self, x: Any) -> Any:
-        """Give maxima of images over so many windows, whatever their size."""
-        return functional.adaptive_max_pool2d(x, self.output_size, self.return_mask)
-
-
-class AdaptiveAvgPool3D(Shown):
+class AdaptiveAvgPool3D(_AdaptiveAvgPool, function=functional.adaptive_avg_pool3d):
     """Give averages of volumes over so many windows, whatever their size.
 
     Parameters
@@ -165,20 +136,10 @@ class AdaptiveAvgPool3D(Shown):
     (1, 2, 3, 3, 3)
     """
 
-    def __init__(
-        self,
-        output_size: Any,
-        data_format: str = "NCDHW",
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name, output_size=output_size, data_format=data_format)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give averages of volumes over so many windows, whatever their size."""
-        return functional.adaptive_avg_pool3d(x, self.output_size, self.data_format)
+    data_format: str = "NCDHW"
 
 
-class AdaptiveMaxPool3D(Shown):
+class AdaptiveMaxPool3D(_AdaptiveMaxPool, function=functional.adaptive_max_pool3d):
     """Give maxima of volumes over so many windows, whatever their size.
 
     Parameters
@@ -198,15 +159,3 @@ class AdaptiveMaxPool3D(Shown):
     >>> ol.nn.AdaptiveMaxPool3D(3)(ol.ones([1, 2, 4, 4, 4])).shape
     (1, 2, 3, 3, 3)
     """
-
-    def __init__(
-        self,
-        output_size: Any,
-        return_mask: bool = False,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name, output_size=output_size, return_mask=return_mask)
-
-    def forward(self, x: Any) -> Any:
-        """Give maxima of volumes over so many windows, whatever their size."""
-        return functional.adaptive_max_pool3d(x, self.output_size, self.return_mask)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.layers.shown import Shown
+from optlab.nn.layers.applied import Applied
 
 
-class Dropout(Shown):
+class Dropout(Applied, function=functional.dropout):
     """Set elements to 0 at random while training.
 
     Parameters
@@ -37,22 +36,20 @@ class Dropout(Shown):
     Tensor([1., 1.], dtype=float32)
     """
 
-    def __init__(
-        self,
-        p: float = 0.5,
-        axis: int | Sequence[int] | None = None,
-        mode: str = "upscale_in_train",
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name, p=p, axis=axis, mode=mode)
-        functional.dropout([0.0], p, mode=mode, training=False)  # refuses what it cannot take
+    p: float = 0.5
+    axis: int | Sequence[int] | None = None
+    mode: str = "upscale_in_train"
+    name: str | None = None
 
-    def forward(self, x: Any) -> Tensor:
+    def _check(self) -> None:
+        functional.dropout([0.0], self.p, mode=self.mode, training=False)  # refuses what it cannot
+
+    def forward(self, x: Any) -> Any:
         """Drop elements while training."""
-        return functional.dropout(x, self.p, self.axis, self.training, self.mode)
+        return self._applied(x, training=self.training)
 
 
-class Dropout2D(Shown):
+class Dropout2D(Applied, function=functional.dropout2d):
     """Set whole channels of pictures to 0 at random while training.
 
     Parameters
@@ -71,15 +68,16 @@ class Dropout2D(Shown):
     Tensor([1., 1.], dtype=float32)
     """
 
-    def __init__(self, p: float = 0.5, data_format: str = "NCHW", name: str | None = None) -> None:
-        super().__init__(name, p=p, data_format=data_format)
+    p: float = 0.5
+    data_format: str = "NCHW"
+    name: str | None = None
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: Any) -> Any:
         """Drop channels while training."""
-        return functional.dropout2d(x, self.p, self.training, self.data_format)
+        return self._applied(x, training=self.training)
 
 
-class Dropout3D(Shown):
+class Dropout3D(Applied, function=functional.dropout3d):
     """Set whole channels of volumes to 0 at random while training.
 
     Parameters
@@ -98,15 +96,16 @@ class Dropout3D(Shown):
     Tensor([1., 1.], dtype=float32)
     """
 
-    def __init__(self, p: float = 0.5, data_format: str = "NCDHW", name: str | None = None) -> None:
-        super().__init__(name, p=p, data_format=data_format)
+    p: float = 0.5
+    data_format: str = "NCDHW"
+    name: str | None = None
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: Any) -> Any:
         """Drop channels while training."""
-        return functional.dropout3d(x, self.p, self.training, self.data_format)
+        return self._applied(x, training=self.training)
 
 
-class AlphaDropout(Shown):
+class AlphaDropout(Applied, function=functional.alpha_dropout):
     """Drop elements behind SELU while training, so that mean 0 and variance 1 stay.
 
     Parameters
@@ -127,9 +126,9 @@ class AlphaDropout(Shown):
     Tensor([1., 1.], dtype=float32)
     """
 
-    def __init__(self, p: float = 0.5, name: str | None = None) -> None:
-        super().__init__(name, p=p)
+    p: float = 0.5
+    name: str | None = None
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: Any) -> Any:
         """Drop elements while training."""
-        return functional.alpha_dropout(x, self.p, self.training)
+        return self._applied(x, training=self.training)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
 from optlab.nn.functional.shared import check_reduction
-from optlab.nn.layers.shown import Shown
+from optlab.nn.layers.applied import Configured, Pairwise
 
 KL_REDUCTIONS = ("mean", "batchmean", "sum", "none")
 
 
-class MSELoss(Shown):
+class MSELoss(Pairwise, function=functional.mse_loss):
     """Give the squared differences, by default their mean.
 
     Parameters
@@ -30,19 +29,10 @@ class MSELoss(Shown):
     2.0
     """
 
-    def __init__(
-        self,
-        reduction: str = "mean",
-    ) -> None:
-        check_reduction(reduction)
-        super().__init__(None, reduction=reduction)
-
-    def forward(self, input: Any, label: Any) -> Tensor:
-        """Give the loss of `input` against `label`."""
-        return functional.mse_loss(input, label, reduction=self.reduction)
+    reduction: str = "mean"
 
 
-class L1Loss(Shown):
+class L1Loss(Pairwise, function=functional.l1_loss):
     """Give the sizes of the differences, by default their mean.
 
     Parameters
@@ -62,20 +52,11 @@ class L1Loss(Shown):
     1.0
     """
 
-    def __init__(
-        self,
-        reduction: str = "mean",
-        name: str | None = None,
-    ) -> None:
-        check_reduction(reduction)
-        super().__init__(name, reduction=reduction)
-
-    def forward(self, input: Any, label: Any) -> Tensor:
-        """Give the loss of `input` against `label`."""
-        return functional.l1_loss(input, label, reduction=self.reduction)
+    reduction: str = "mean"
+    name: str | None = None
 
 
-class SmoothL1Loss(Shown):
+class SmoothL1Loss(Pairwise, function=functional.smooth_l1_loss):
     """Give half the square of small differences, and a straight line above.
 
     Parameters
@@ -99,24 +80,13 @@ class SmoothL1Loss(Shown):
     2.5
     """
 
-    def __init__(
-        self,
-        reduction: str = "mean",
-        delta: float = 1.0,
-        is_huber: bool = True,
-        name: str | None = None,
-    ) -> None:
-        check_reduction(reduction)
-        super().__init__(name, reduction=reduction, delta=delta, is_huber=is_huber)
-
-    def forward(self, input: Any, label: Any) -> Tensor:
-        """Give the loss of `input` against `label`."""
-        return functional.smooth_l1_loss(
-            input, label, reduction=self.reduction, delta=self.delta, is_huber=self.is_huber
-        )
+    reduction: str = "mean"
+    delta: float = 1.0
+    is_huber: bool = True
+    name: str | None = None
 
 
-class HuberLoss(Shown):
+class HuberLoss(Pairwise, function=functional.huber_loss):
     """Give half the square of small differences, and a straight line above: PyTorch's name.
 
     Parameters
@@ -136,20 +106,11 @@ class HuberLoss(Shown):
     2.5
     """
 
-    def __init__(
-        self,
-        reduction: str = "mean",
-        delta: float = 1.0,
-    ) -> None:
-        check_reduction(reduction)
-        super().__init__(None, reduction=reduction, delta=delta)
-
-    def forward(self, input: Any, label: Any) -> Tensor:
-        """Give the loss of `input` against `label`."""
-        return functional.huber_loss(input, label, reduction=self.reduction, delta=self.delta)
+    reduction: str = "mean"
+    delta: float = 1.0
 
 
-class BCELoss(Shown):
+class BCELoss(Pairwise, function=functional.binary_cross_entropy):
     """Give the cross entropy of probabilities of yes against labels from 0 to 1.
 
     Parameters
@@ -171,24 +132,12 @@ class BCELoss(Shown):
     0.0
     """
 
-    def __init__(
-        self,
-        weight: Any = None,
-        reduction: str = "mean",
-        name: str | None = None,
-    ) -> None:
-        check_reduction(reduction)
-        super().__init__(name, reduction=reduction)
-        self._weight = weight
-
-    def forward(self, input: Any, label: Any) -> Tensor:
-        """Give the loss of `input` against `label`."""
-        return functional.binary_cross_entropy(
-            input, label, weight=self._weight, reduction=self.reduction
-        )
+    weight: Any = None
+    reduction: str = "mean"
+    name: str | None = None
 
 
-class BCEWithLogitsLoss(Shown):
+class BCEWithLogitsLoss(Configured, function=functional.binary_cross_entropy_with_logits):
     """Give the cross entropy of sigmoid(logit) against labels from 0 to 1.
 
     Parameters
@@ -212,26 +161,20 @@ class BCEWithLogitsLoss(Shown):
     1000.0
     """
 
-    def __init__(
-        self,
-        weight: Any = None,
-        reduction: str = "mean",
-        pos_weight: Any = None,
-        name: str | None = None,
-    ) -> None:
-        check_reduction(reduction)
-        super().__init__(name, reduction=reduction)
-        self._weight = weight
-        self._pos_weight = pos_weight
+    weight: Any = None
+    reduction: str = "mean"
+    pos_weight: Any = None
+    name: str | None = None
 
-    def forward(self, logit: Any, label: Any) -> Tensor:
-        """Give the loss of `logit` against `label`."""
-        return functional.binary_cross_entropy_with_logits(
-            logit, label, weight=self._weight, reduction=self.reduction, pos_weight=self._pos_weight
-        )
+    def _check(self) -> None:
+        check_reduction(self.reduction)
+
+    def forward(self, logit: Any, label: Any) -> Any:
+        """Give the loss."""
+        return self._applied(logit, label)
 
 
-class KLDivLoss(Shown):
+class KLDivLoss(Pairwise, function=functional.kl_div):
     """Give the Kullback-Leibler divergence of logarithms of probabilities from labels.
 
     Parameters
@@ -251,20 +194,13 @@ class KLDivLoss(Shown):
     2.0
     """
 
-    def __init__(
-        self,
-        reduction: str = "mean",
-        log_target: bool = False,
-    ) -> None:
-        check_reduction(reduction, KL_REDUCTIONS)
-        super().__init__(None, reduction=reduction, log_target=log_target)
+    reduction: str = "mean"
+    log_target: bool = False
 
-    def forward(self, input: Any, label: Any) -> Tensor:
-        """Give the loss of `input` against `label`."""
-        return functional.kl_div(input, label, reduction=self.reduction, log_target=self.log_target)
+    _reductions = KL_REDUCTIONS
 
 
-class HingeEmbeddingLoss(Shown):
+class HingeEmbeddingLoss(Pairwise, function=functional.hinge_embedding_loss):
     """Give distances of what is alike, and how much is missing to the margin of what is not.
 
     Parameters
@@ -286,23 +222,12 @@ class HingeEmbeddingLoss(Shown):
     0.625
     """
 
-    def __init__(
-        self,
-        margin: float = 1.0,
-        reduction: str = "mean",
-        name: str | None = None,
-    ) -> None:
-        check_reduction(reduction)
-        super().__init__(name, margin=margin, reduction=reduction)
-
-    def forward(self, input: Any, label: Any) -> Tensor:
-        """Give the loss of `input` against `label`."""
-        return functional.hinge_embedding_loss(
-            input, label, margin=self.margin, reduction=self.reduction
-        )
+    margin: float = 1.0
+    reduction: str = "mean"
+    name: str | None = None
 
 
-class MarginRankingLoss(Shown):
+class MarginRankingLoss(Configured, function=functional.margin_ranking_loss):
     """Give how much is missing for the right one of two scores to be larger.
 
     Parameters
@@ -325,23 +250,19 @@ class MarginRankingLoss(Shown):
     2.0
     """
 
-    def __init__(
-        self,
-        margin: float = 0.0,
-        reduction: str = "mean",
-        name: str | None = None,
-    ) -> None:
-        check_reduction(reduction)
-        super().__init__(name, margin=margin, reduction=reduction)
+    margin: float = 0.0
+    reduction: str = "mean"
+    name: str | None = None
 
-    def forward(self, input: Any, other: Any, label: Any) -> Tensor:
+    def _check(self) -> None:
+        check_reduction(self.reduction)
+
+    def forward(self, input: Any, other: Any, label: Any) -> Any:
         """Give the loss of `input` against `label`."""
-        return functional.margin_ranking_loss(
-            input, other, label, margin=self.margin, reduction=self.reduction
-        )
+        return self._applied(input, other, label)
 
 
-class SoftMarginLoss(Shown):
+class SoftMarginLoss(Pairwise, function=functional.soft_margin_loss):
     """Give log(1 + e^(-label * input)) for labels of 1 and -1.
 
     Parameters
@@ -361,14 +282,5 @@ class SoftMarginLoss(Shown):
     1000.0
     """
 
-    def __init__(
-        self,
-        reduction: str = "mean",
-        name: str | None = None,
-    ) -> None:
-        check_reduction(reduction)
-        super().__init__(name, reduction=reduction)
-
-    def forward(self, input: Any, label: Any) -> Tensor:
-        """Give the loss of `input` against `label`."""
-        return functional.soft_margin_loss(input, label, reduction=self.reduction)
+    reduction: str = "mean"
+    name: str | None = None

@@ -6,10 +6,11 @@ from typing import Any
 
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
+from optlab.nn.layers.applied import Applied
 from optlab.nn.layers.shown import Shown
 
 
-class Softmax(Shown):
+class Softmax(Applied, function=functional.softmax):
     """Give exp(x) / sum(exp(x)).
 
     Parameters
@@ -30,15 +31,11 @@ class Softmax(Shown):
     Tensor([0.5, 0.5], dtype=float32)
     """
 
-    def __init__(self, axis: int = -1, name: str | None = None) -> None:
-        super().__init__(name, axis=axis)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give exp(x) / sum(exp(x))."""
-        return functional.softmax(x, self.axis)
+    axis: int = -1
+    name: str | None = None
 
 
-class LogSoftmax(Shown):
+class LogSoftmax(Applied, function=functional.log_softmax):
     """Give the logarithms of softmax.
 
     Parameters
@@ -59,12 +56,8 @@ class LogSoftmax(Shown):
     Tensor([-1000.,     0.], dtype=float32)
     """
 
-    def __init__(self, axis: int = -1, name: str | None = None) -> None:
-        super().__init__(name, axis=axis)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give the logarithms of softmax."""
-        return functional.log_softmax(x, self.axis)
+    axis: int = -1
+    name: str | None = None
 
 
 class Softmax2D(Shown):
@@ -94,7 +87,7 @@ class Softmax2D(Shown):
         return functional.softmax(x, -3)
 
 
-class Maxout(Shown):
+class Maxout(Applied, function=functional.maxout):
     """Give the largest of every group of neighbouring channels.
 
     Parameters
@@ -117,15 +110,12 @@ class Maxout(Shown):
     Tensor([[5., 2.]], dtype=float32)
     """
 
-    def __init__(self, groups: int, axis: int = 1, name: str | None = None) -> None:
-        super().__init__(name, groups=groups, axis=axis)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give the largest of every group of neighbouring channels."""
-        return functional.maxout(x, self.groups, self.axis)
+    groups: int
+    axis: int = 1
+    name: str | None = None
 
 
-class GLU(Shown):
+class GLU(Applied, function=functional.glu):
     """Give the first half of x, times the sigmoid of the second half.
 
     Parameters
@@ -146,9 +136,5 @@ class GLU(Shown):
     Tensor([1., 4.], dtype=float32)
     """
 
-    def __init__(self, axis: int = -1, name: str | None = None) -> None:
-        super().__init__(name, axis=axis)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give the first half of x, times the sigmoid of the second half."""
-        return functional.glu(x, self.axis)
+    axis: int = -1
+    name: str | None = None

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.layers.shown import Shown
+from optlab.nn.layers.applied import Applied
 
 
-class Hardshrink(Shown):
+class Hardshrink(Applied, function=functional.hardshrink):
     """Give x where its size is above the threshold, and 0 elsewhere.
 
     Parameters
@@ -30,15 +27,11 @@ class Hardshrink(Shown):
     Tensor([-1.,  0.], dtype=float32)
     """
 
-    def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
-        super().__init__(name, threshold=threshold)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give x where its size is above the threshold, and 0 elsewhere."""
-        return functional.hardshrink(x, self.threshold)
+    threshold: float = 0.5
+    name: str | None = None
 
 
-class Hardsigmoid(Shown):
+class Hardsigmoid(Applied, function=functional.hardsigmoid):
     """Give x / 6 + 1 / 2, cut off below 0 and above 1.
 
     Parameters
@@ -57,15 +50,10 @@ class Hardsigmoid(Shown):
     Tensor([0. , 0.5], dtype=float32)
     """
 
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give x / 6 + 1 / 2, cut off below 0 and above 1."""
-        return functional.hardsigmoid(x)
+    name: str | None = None
 
 
-class Hardswish(Shown):
+class Hardswish(Applied, function=functional.hardswish):
     """Give x min(max(x + 3, 0), 6) / 6.
 
     Parameters
@@ -84,15 +72,10 @@ class Hardswish(Shown):
     Tensor([3., 4.], dtype=float32)
     """
 
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give x min(max(x + 3, 0), 6) / 6."""
-        return functional.hardswish(x)
+    name: str | None = None
 
 
-class Hardtanh(Shown):
+class Hardtanh(Applied, function=functional.hardtanh):
     """Cut off what lies outside an interval.
 
     Parameters
@@ -113,15 +96,12 @@ class Hardtanh(Shown):
     Tensor([-1. ,  0.5], dtype=float32)
     """
 
-    def __init__(self, min: float = -1.0, max: float = 1.0, name: str | None = None) -> None:
-        super().__init__(name, min=min, max=max)
-
-    def forward(self, x: Any) -> Tensor:
-        """Cut off what lies outside an interval."""
-        return functional.hardtanh(x, self.min, self.max)
+    min: float = -1.0
+    max: float = 1.0
+    name: str | None = None
 
 
-class Softshrink(Shown):
+class Softshrink(Applied, function=functional.softshrink):
     """Bring x nearer to 0 by the threshold, at most to 0.
 
     Parameters
@@ -142,15 +122,11 @@ class Softshrink(Shown):
     Tensor([-0.5,  0. ], dtype=float32)
     """
 
-    def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
-        super().__init__(name, threshold=threshold)
-
-    def forward(self, x: Any) -> Tensor:
-        """Bring x nearer to 0 by the threshold, at most to 0."""
-        return functional.softshrink(x, self.threshold)
+    threshold: float = 0.5
+    name: str | None = None
 
 
-class Tanhshrink(Shown):
+class Tanhshrink(Applied, function=functional.tanhshrink):
     """Give x - tanh(x).
 
     Parameters
@@ -169,15 +145,10 @@ class Tanhshrink(Shown):
     Tensor([  0., 999.], dtype=float32)
     """
 
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give x - tanh(x)."""
-        return functional.tanhshrink(x)
+    name: str | None = None
 
 
-class ThresholdedReLU(Shown):
+class ThresholdedReLU(Applied, function=functional.thresholded_relu):
     """Give x where it is above the threshold, and a fixed value elsewhere.
 
     Parameters
@@ -200,9 +171,6 @@ class ThresholdedReLU(Shown):
     Tensor([0., 2.], dtype=float32)
     """
 
-    def __init__(self, threshold: float = 1.0, value: float = 0.0, name: str | None = None) -> None:
-        super().__init__(name, threshold=threshold, value=value)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give x where it is above the threshold, and a fixed value elsewhere."""
-        return functional.thresholded_relu(x, self.threshold, self.value)
+    threshold: float = 1.0
+    value: float = 0.0
+    name: str | None = None

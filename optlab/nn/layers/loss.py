@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
 from optlab.nn.functional.labels import NO_CLASS
-from optlab.nn.functional.shared import check_reduction
-from optlab.nn.layers.shown import Shown
+from optlab.nn.layers.applied import Pairwise
 
 
-class CrossEntropyLoss(Shown):
+class CrossEntropyLoss(Pairwise, function=functional.cross_entropy):
     """Give the cross entropy of softmax(input) against labels.
 
     Parameters
@@ -45,38 +43,17 @@ class CrossEntropyLoss(Shown):
     2.3026
     """
 
-    def __init__(
-        self,
-        weight: Any = None,
-        ignore_index: int = NO_CLASS,
-        reduction: str = "mean",
-        soft_label: bool = False,
-        axis: int = -1,
-        use_softmax: bool = True,
-        label_smoothing: float = 0.0,
-        name: str | None = None,
-    ) -> None:
-        check_reduction(reduction)
-        super().__init__(
-            name,
-            ignore_index=ignore_index,
-            reduction=reduction,
-            soft_label=soft_label,
-            axis=axis,
-            use_softmax=use_softmax,
-            label_smoothing=label_smoothing,
-        )
-        self._weight = weight
-
-    def forward(self, input: Any, label: Any) -> Tensor:
-        """Give the loss of `input` (scores, [N, C]) against `label` (integers, [N])."""
-        return functional.cross_entropy(
-            input, label, self._weight, self.ignore_index, self.reduction, self.soft_label,
-            self.axis, self.use_softmax, self.label_smoothing,
-        )  # fmt: skip
+    weight: Any = None
+    ignore_index: int = NO_CLASS
+    reduction: str = "mean"
+    soft_label: bool = False
+    axis: int = -1
+    use_softmax: bool = True
+    label_smoothing: float = 0.0
+    name: str | None = None
 
 
-class NLLLoss(Shown):
+class NLLLoss(Pairwise, function=functional.nll_loss):
     """Give minus the logarithm of the probability of each label.
 
     Parameters
@@ -102,17 +79,7 @@ class NLLLoss(Shown):
     0.6931
     """
 
-    def __init__(
-        self,
-        weight: Any = None,
-        ignore_index: int = NO_CLASS,
-        reduction: str = "mean",
-        name: str | None = None,
-    ) -> None:
-        check_reduction(reduction)
-        super().__init__(name, ignore_index=ignore_index, reduction=reduction)
-        self._weight = weight
-
-    def forward(self, input: Any, label: Any) -> Tensor:
-        """Give the loss of `input` (logarithms of probabilities) against `label`."""
-        return functional.nll_loss(input, label, self._weight, self.ignore_index, self.reduction)
+    weight: Any = None
+    ignore_index: int = NO_CLASS
+    reduction: str = "mean"
+    name: str | None = None

@@ -10,7 +10,7 @@ from optlab.nn import functional
 from optlab.nn.attributes import made, named, needed
 from optlab.nn.initializer import Constant, Uniform
 from optlab.nn.layer import Layer
-from optlab.nn.layers.shown import Shown
+from optlab.nn.layers.applied import Configured
 
 
 class Bilinear(Layer):
@@ -68,7 +68,7 @@ class Bilinear(Layer):
         return f"{self.in1_features}, {self.in2_features}, {self.out_features}"
 
 
-class CosineSimilarity(Shown):
+class CosineSimilarity(Configured, function=functional.cosine_similarity):
     """Give the cosine of the angle between vectors.
 
     Parameters
@@ -86,15 +86,15 @@ class CosineSimilarity(Shown):
     0.96
     """
 
-    def __init__(self, axis: int = 1, eps: float = 1e-8) -> None:
-        super().__init__(axis=axis, eps=eps)
+    axis: int = 1
+    eps: float = 1e-8
 
-    def forward(self, x1: Any, x2: Any) -> Tensor:
+    def forward(self, x1: Any, x2: Any) -> Any:
         """Give the cosine of the angle."""
-        return functional.cosine_similarity(x1, x2, self.axis, self.eps)
+        return self._applied(x1, x2)
 
 
-class PairwiseDistance(Shown):
+class PairwiseDistance(Configured, function=functional.pairwise_distance):
     """Give the distance of vectors along the last axis.
 
     Parameters
@@ -115,15 +115,11 @@ class PairwiseDistance(Shown):
     5.0
     """
 
-    def __init__(
-        self,
-        p: float = 2.0,
-        epsilon: float = 1e-6,
-        keepdim: bool = False,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name, p=p, epsilon=epsilon, keepdim=keepdim)
+    p: float = 2.0
+    epsilon: float = 1e-6
+    keepdim: bool = False
+    name: str | None = None
 
-    def forward(self, x: Any, y: Any) -> Tensor:
+    def forward(self, x: Any, y: Any) -> Any:
         """Give the distance."""
-        return functional.pairwise_distance(x, y, self.p, self.epsilon, self.keepdim)
+        return self._applied(x, y)

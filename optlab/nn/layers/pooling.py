@@ -4,12 +4,63 @@ from __future__ import annotations
 
 from typing import Any
 
-from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.layers.shown import Shown
+from optlab.nn.layers.applied import Applied, Configured
 
 
-class MaxPool1D(Shown):
+class _MaxPool(Applied, family=True):
+    """What maxima of windows have in common."""
+
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    return_mask: bool = False
+    ceil_mode: bool = False
+    data_format: str = "NCHW"
+    name: str | None = None
+
+
+class _AvgPool(Applied, family=True):
+    """What averages over windows have in common."""
+
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    ceil_mode: bool = False
+    exclusive: bool = True
+    divisor_override: float | None = None
+    data_format: str = "NCHW"
+    name: str | None = None
+
+
+class _MaxUnPool(Configured, family=True):
+    """What the layers have in common that put maxima back to their places."""
+
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    data_format: str = "NCHW"
+    output_size: Any = None
+    name: str | None = None
+
+    def forward(self, x: Any, indices: Any) -> Any:
+        """Put maxima back to where pooling found them."""
+        return self._applied(x, indices)
+
+
+class _LPPool(Applied, family=True):
+    """What the layers have in common that give norms of windows."""
+
+    norm_type: float
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    ceil_mode: bool = False
+    data_format: str = "NCHW"
+    name: str | None = None
+
+
+class MaxPool1D(Applied, function=functional.max_pool1d):
     """Give the maximum of windows of sequences.
 
     Parameters
@@ -30,32 +81,15 @@ class MaxPool1D(Shown):
     (1, 2, 4)
     """
 
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        return_mask: bool = False,
-        ceil_mode: bool = False,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(
-            name,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            return_mask=return_mask,
-            ceil_mode=ceil_mode,
-        )
-
-    def forward(self, x: Any) -> Any:
-        """Give the maximum of windows of sequences."""
-        return functional.max_pool1d(
-            x, self.kernel_size, self.stride, self.padding, self.return_mask, self.ceil_mode
-        )
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    return_mask: bool = False
+    ceil_mode: bool = False
+    name: str | None = None
 
 
-class AvgPool1D(Shown):
+class AvgPool1D(Applied, function=functional.avg_pool1d):
     """Give the average of windows of sequences.
 
     Parameters
@@ -76,32 +110,15 @@ class AvgPool1D(Shown):
     (1, 2, 4)
     """
 
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        exclusive: bool = True,
-        ceil_mode: bool = False,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(
-            name,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            exclusive=exclusive,
-            ceil_mode=ceil_mode,
-        )
-
-    def forward(self, x: Any) -> Tensor:
-        """Give the average of windows of sequences."""
-        return functional.avg_pool1d(
-            x, self.kernel_size, self.stride, self.padding, self.exclusive, self.ceil_mode
-        )
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    exclusive: bool = True
+    ceil_mode: bool = False
+    name: str | None = None
 
 
-class MaxPool2D(Shown):
+class MaxPool2D(_MaxPool, function=functional.max_pool2d):
     """Give the maximum of windows of images.
 
     Parameters
@@ -122,40 +139,8 @@ class MaxPool2D(Shown):
     (1, 2, 4, 4)
     """
 
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        return_mask: bool = False,
-        ceil_mode: bool = False,
-        data_format: str = "NCHW",
-        name: str | None = None,
-    ) -> None:
-        super().__init__(
-            name,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            return_mask=return_mask,
-            ceil_mode=ceil_mode,
-            data_format=data_format,
-        )
 
-    def forward(self, x: Any) -> Any:
-        """Give the maximum of windows of images."""
-        return functional.max_pool2d(
-            x,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.return_mask,
-            self.ceil_mode,
-            self.data_format,
-        )
-
-
-class AvgPool2D(Shown):
+class AvgPool2D(_AvgPool, function=functional.avg_pool2d):
     """Give the average of windows of images.
 
     Parameters
@@ -176,43 +161,8 @@ class AvgPool2D(Shown):
     (1, 2, 4, 4)
     """
 
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        exclusive: bool = True,
-        divisor_override: float | None = None,
-        data_format: str = "NCHW",
-        name: str | None = None,
-    ) -> None:
-        super().__init__(
-            name,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            ceil_mode=ceil_mode,
-            exclusive=exclusive,
-            divisor_override=divisor_override,
-            data_format=data_format,
-        )
 
-    def forward(self, x: Any) -> Tensor:
-        """Give the average of windows of images."""
-        return functional.avg_pool2d(
-            x,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.exclusive,
-            self.divisor_override,
-            self.data_format,
-        )
-
-
-class MaxPool3D(Shown):
+class MaxPool3D(_MaxPool, function=functional.max_pool3d):
     """Give the maximum of windows of volumes.
 
     Parameters
@@ -233,40 +183,10 @@ class MaxPool3D(Shown):
     (1, 2, 2, 2, 2)
     """
 
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        return_mask: bool = False,
-        ceil_mode: bool = False,
-        data_format: str = "NCDHW",
-        name: str | None = None,
-    ) -> None:
-        super().__init__(
-            name,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            return_mask=return_mask,
-            ceil_mode=ceil_mode,
-            data_format=data_format,
-        )
-
-    def forward(self, x: Any) -> Any:
-        """Give the maximum of windows of volumes."""
-        return functional.max_pool3d(
-            x,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.return_mask,
-            self.ceil_mode,
-            self.data_format,
-        )
+    data_format: str = "NCDHW"
 
 
-class AvgPool3D(Shown):
+class AvgPool3D(_AvgPool, function=functional.avg_pool3d):
     """Give the average of windows of volumes.
 
     Parameters
@@ -287,37 +207,126 @@ class AvgPool3D(Shown):
     (1, 2, 2, 2, 2)
     """
 
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        exclusive: bool = True,
-        divisor_override: float | None = None,
-        data_format: str = "NCDHW",
-        name: str | None = None,
-    ) -> None:
-        super().__init__(
-            name,
-            kernel_size=kernel_size,
-            stride=stride,
-            padding=padding,
-            ceil_mode=ceil_mode,
-            exclusive=exclusive,
-            divisor_override=divisor_override,
-            data_format=data_format,
-        )
+    data_format: str = "NCDHW"
 
-    def forward(self, x: Any) -> Tensor:
-        """Give the average of windows of volumes."""
-        return functional.avg_pool3d(
-            x,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.exclusive,
-            self.divisor_override,
-            self.data_format,
-        )
+
+class MaxUnPool1D(_MaxUnPool, function=functional.max_unpool1d):
+    """Put maxima of sequences back to where they were found, with zeros elsewhere.
+
+    Parameters
+    ----------
+    kernel_size, stride, padding, data_format, output_size
+        As in `functional.max_unpool2d`.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.max_unpool2d : the arguments, and what is saved.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> x = ol.randn([1, 2, 8])
+    >>> y, places = ol.nn.MaxPool1D(2, return_mask=True)(x)
+    >>> ol.nn.MaxUnPool1D(2)(y, places).shape == x.shape
+    True
+    """
+
+    data_format: str = "NCL"
+
+
+class MaxUnPool2D(_MaxUnPool, function=functional.max_unpool2d):
+    """Put maxima of images back to where they were found, with zeros elsewhere.
+
+    Parameters
+    ----------
+    kernel_size, stride, padding, data_format, output_size
+        As in `functional.max_unpool2d`.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.max_unpool2d : the arguments, and what is saved.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> x = ol.randn([1, 2, 8, 8])
+    >>> y, places = ol.nn.MaxPool2D(2, return_mask=True)(x)
+    >>> ol.nn.MaxUnPool2D(2)(y, places).shape == x.shape
+    True
+    """
+
+
+class MaxUnPool3D(_MaxUnPool, function=functional.max_unpool3d):
+    """Put maxima of volumes back to where they were found, with zeros elsewhere.
+
+    Parameters
+    ----------
+    kernel_size, stride, padding, data_format, output_size
+        As in `functional.max_unpool2d`.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.max_unpool2d : the arguments, and what is saved.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> x = ol.randn([1, 2, 4, 4, 4])
+    >>> y, places = ol.nn.MaxPool3D(2, return_mask=True)(x)
+    >>> ol.nn.MaxUnPool3D(2)(y, places).shape == x.shape
+    True
+    """
+
+    data_format: str = "NCDHW"
+
+
+class LPPool1D(_LPPool, function=functional.lp_pool1d):
+    """Give the p-norm of windows of sequences.
+
+    Parameters
+    ----------
+    norm_type, kernel_size, stride, padding, ceil_mode, data_format
+        As in `functional.lp_pool2d`.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.lp_pool2d : the arguments, and the formula.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.LPPool1D(2, 2)(ol.ones([1, 2, 8])).shape
+    (1, 2, 4)
+    """
+
+    data_format: str = "NCL"
+
+
+class LPPool2D(_LPPool, function=functional.lp_pool2d):
+    """Give the p-norm of windows of images.
+
+    Parameters
+    ----------
+    norm_type, kernel_size, stride, padding, ceil_mode, data_format
+        As in `functional.lp_pool2d`.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.lp_pool2d : the arguments, and the formula.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.LPPool2D(2, 2)(ol.ones([1, 2, 8, 8])).shape
+    (1, 2, 4, 4)
+    """

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
 from optlab.nn.functional.windows import per_axis
-from optlab.nn.layers.shown import Shown
+from optlab.nn.layers.applied import Applied
 
 
 def sides(padding: Any, dims: int, call: str) -> list[int]:
@@ -15,7 +15,44 @@ def sides(padding: Any, dims: int, call: str) -> list[int]:
     return list(per_axis(padding, 2 * dims, "padding", call, least=0))
 
 
-class Pad1D(Shown):
+def padded(layer: Any, x: Any, **options: Any) -> Tensor:
+    """Put elements around `x`, along as many axes of space as the layer is for."""
+    padding = sides(layer.padding, layer._dims, type(layer).__name__)
+    return functional.pad(x, padding, data_format=layer.data_format, **options)
+
+
+class _Pad(Applied, family=True):
+    """What the layers have in common that pad axes of space."""
+
+    #: How many axes of space there are.
+    _dims: ClassVar[int]
+
+    padding: Any
+    mode: str = "constant"
+    value: float = 0.0
+    data_format: str = "NCHW"
+    name: str | None = None
+
+    def forward(self, x: Any) -> Tensor:
+        """Put elements around `x`."""
+        return padded(self, x, mode=self.mode, value=self.value)
+
+
+class _ZeroPad(Applied, family=True):
+    """What the layers have in common that pad with zeros."""
+
+    _dims: ClassVar[int]
+
+    padding: Any
+    data_format: str = "NCHW"
+    name: str | None = None
+
+    def forward(self, x: Any) -> Tensor:
+        """Put zeros around `x`."""
+        return padded(self, x)
+
+
+class Pad1D(_Pad, family=True):
     """Put elements around sequences.
 
     Parameters
@@ -38,24 +75,11 @@ class Pad1D(Shown):
     (1, 2, 10)
     """
 
-    def __init__(
-        self,
-        padding: Any,
-        mode: str = "constant",
-        value: float = 0.0,
-        data_format: str = "NCL",
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name, padding=padding, mode=mode, value=value, data_format=data_format)
-
-    def forward(self, x: Any) -> Tensor:
-        """Put elements around sequences."""
-        return functional.pad(
-            x, sides(self.padding, 1, "Pad1D"), self.mode, self.value, self.data_format
-        )
+    _dims = 1
+    data_format: str = "NCL"
 
 
-class Pad2D(Shown):
+class Pad2D(_Pad, family=True):
     """Put elements around images.
 
     Parameters
@@ -78,24 +102,10 @@ class Pad2D(Shown):
     (1, 2, 10, 10)
     """
 
-    def __init__(
-        self,
-        padding: Any,
-        mode: str = "constant",
-        value: float = 0.0,
-        data_format: str = "NCHW",
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name, padding=padding, mode=mode, value=value, data_format=data_format)
-
-    def forward(self, x: Any) -> Tensor:
-        """Put elements around images."""
-        return functional.pad(
-            x, sides(self.padding, 2, "Pad2D"), self.mode, self.value, self.data_format
-        )
+    _dims = 2
 
 
-class Pad3D(Shown):
+class Pad3D(_Pad, family=True):
     """Put elements around volumes.
 
     Parameters
@@ -118,24 +128,11 @@ class Pad3D(Shown):
     (1, 2, 6, 6, 6)
     """
 
-    def __init__(
-        self,
-        padding: Any,
-        mode: str = "constant",
-        value: float = 0.0,
-        data_format: str = "NCDHW",
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name, padding=padding, mode=mode, value=value, data_format=data_format)
-
-    def forward(self, x: Any) -> Tensor:
-        """Put elements around volumes."""
-        return functional.pad(
-            x, sides(self.padding, 3, "Pad3D"), self.mode, self.value, self.data_format
-        )
+    _dims = 3
+    data_format: str = "NCDHW"
 
 
-class ZeroPad2D(Shown):
+class ZeroPad2D(Applied, function=functional.zeropad2d):
     """Put zeros around images.
 
     Parameters
@@ -156,20 +153,12 @@ class ZeroPad2D(Shown):
     (1, 2, 11, 9)
     """
 
-    def __init__(
-        self,
-        padding: Any,
-        data_format: str = "NCHW",
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name, padding=padding, data_format=data_format)
-
-    def forward(self, x: Any) -> Tensor:
-        """Put zeros around images."""
-        return functional.zeropad2d(x, self.padding, self.data_format)
+    padding: Any
+    data_format: str = "NCHW"
+    name: str | None = None
 
 
-class Unfold(Shown):
+class Unfold(Applied, function=functional.unfold):
     """Cut images into patches, one a column.
 
     Parameters
@@ -190,24 +179,14 @@ class Unfold(Shown):
     (1, 8, 6)
     """
 
-    def __init__(
-        self,
-        kernel_sizes: Any,
-        dilations: Any = 1,
-        paddings: Any = 0,
-        strides: Any = 1,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(
-            name, kernel_sizes=kernel_sizes, dilations=dilations, paddings=paddings, strides=strides
-        )
-
-    def forward(self, x: Any) -> Tensor:
-        """Cut images into patches, one a column."""
-        return functional.unfold(x, self.kernel_sizes, self.strides, self.paddings, self.dilations)
+    kernel_sizes: Any
+    dilations: Any = 1
+    paddings: Any = 0
+    strides: Any = 1
+    name: str | None = None
 
 
-class Fold(Shown):
+class Fold(Applied, function=functional.fold):
     """Put patches back where `Unfold` took them from; where they overlap, they add up.
 
     Parameters
@@ -228,32 +207,15 @@ class Fold(Shown):
     (1, 2, 3, 4)
     """
 
-    def __init__(
-        self,
-        output_sizes: Any,
-        kernel_sizes: Any,
-        dilations: Any = 1,
-        paddings: Any = 0,
-        strides: Any = 1,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(
-            name,
-            output_sizes=output_sizes,
-            kernel_sizes=kernel_sizes,
-            dilations=dilations,
-            paddings=paddings,
-            strides=strides,
-        )
-
-    def forward(self, x: Any) -> Tensor:
-        """Put patches back where `Unfold` took them from; where they overlap, they add up."""
-        return functional.fold(
-            x, self.output_sizes, self.kernel_sizes, self.strides, self.paddings, self.dilations
-        )
+    output_sizes: Any
+    kernel_sizes: Any
+    dilations: Any = 1
+    paddings: Any = 0
+    strides: Any = 1
+    name: str | None = None
 
 
-class PixelShuffle(Shown):
+class PixelShuffle(Applied, function=functional.pixel_shuffle):
     """Turn channels into places: every r x r channels make one.
 
     Parameters
@@ -274,20 +236,12 @@ class PixelShuffle(Shown):
     (1, 2, 6, 8)
     """
 
-    def __init__(
-        self,
-        upscale_factor: int,
-        data_format: str = "NCHW",
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name, upscale_factor=upscale_factor, data_format=data_format)
-
-    def forward(self, x: Any) -> Tensor:
-        """Turn channels into places: every r x r channels make one."""
-        return functional.pixel_shuffle(x, self.upscale_factor, self.data_format)
+    upscale_factor: int
+    data_format: str = "NCHW"
+    name: str | None = None
 
 
-class PixelUnshuffle(Shown):
+class PixelUnshuffle(Applied, function=functional.pixel_unshuffle):
     """Turn places into channels: the inverse of `PixelShuffle`.
 
     Parameters
@@ -308,14 +262,86 @@ class PixelUnshuffle(Shown):
     (1, 8, 3, 4)
     """
 
-    def __init__(
-        self,
-        downscale_factor: int,
-        data_format: str = "NCHW",
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name, downscale_factor=downscale_factor, data_format=data_format)
+    downscale_factor: int
+    data_format: str = "NCHW"
+    name: str | None = None
 
-    def forward(self, x: Any) -> Tensor:
-        """Turn places into channels: the inverse of `PixelShuffle`."""
-        return functional.pixel_unshuffle(x, self.downscale_factor, self.data_format)
+
+class ZeroPad1D(_ZeroPad, family=True):
+    """Put zeros around sequences.
+
+    Parameters
+    ----------
+    padding : int or list of int
+        One number for all sides, or ``[left, right]``.
+    data_format : str
+        Where the channels are.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.pad : the arguments, the formula, and what is saved.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.ZeroPad1D(1)(ol.ones([1, 2, 8])).shape
+    (1, 2, 10)
+    """
+
+    _dims = 1
+    data_format: str = "NCL"
+
+
+class ZeroPad3D(_ZeroPad, family=True):
+    """Put zeros around volumes.
+
+    Parameters
+    ----------
+    padding : int or list of int
+        One number for all sides, or ``[left, right, top, bottom, front, back]``.
+    data_format : str
+        Where the channels are.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.pad : the arguments, the formula, and what is saved.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.ZeroPad3D(1)(ol.ones([1, 2, 4, 4, 4])).shape
+    (1, 2, 6, 6, 6)
+    """
+
+    _dims = 3
+    data_format: str = "NCDHW"
+
+
+class ChannelShuffle(Applied, function=functional.channel_shuffle):
+    """Put channels in turns: the first of every group, then the second of every group, and so on.
+
+    Parameters
+    ----------
+    groups, data_format
+        As in `functional.channel_shuffle`.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.channel_shuffle : the arguments.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.ChannelShuffle(3)(ol.arange(6.0).reshape([1, 6, 1, 1])).ravel().tolist()
+    [0.0, 2.0, 4.0, 1.0, 3.0, 5.0]
+    """
+
+    groups: int
+    data_format: str = "NCHW"
+    name: str | None = None

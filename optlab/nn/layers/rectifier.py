@@ -9,10 +9,10 @@ from optlab.nn import functional
 from optlab.nn.attributes import made, named, needed
 from optlab.nn.initializer import Constant
 from optlab.nn.layer import Layer
-from optlab.nn.layers.shown import Shown
+from optlab.nn.layers.applied import Applied
 
 
-class CELU(Shown):
+class CELU(Applied, function=functional.celu):
     """Give x where it is positive and alpha (e^(x / alpha) - 1) elsewhere: smooth at 0.
 
     Parameters
@@ -33,15 +33,11 @@ class CELU(Shown):
     Tensor([-1.,  2.], dtype=float32)
     """
 
-    def __init__(self, alpha: float = 1.0, name: str | None = None) -> None:
-        super().__init__(name, alpha=alpha)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give x where it is positive and alpha (e^(x / alpha) - 1) elsewhere."""
-        return functional.celu(x, self.alpha)
+    alpha: float = 1.0
+    name: str | None = None
 
 
-class ELU(Shown):
+class ELU(Applied, function=functional.elu):
     """Give x where it is positive and alpha (e^x - 1) elsewhere.
 
     Parameters
@@ -62,15 +58,11 @@ class ELU(Shown):
     Tensor([-1.,  2.], dtype=float32)
     """
 
-    def __init__(self, alpha: float = 1.0, name: str | None = None) -> None:
-        super().__init__(name, alpha=alpha)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give x where it is positive and alpha (e^x - 1) elsewhere."""
-        return functional.elu(x, self.alpha)
+    alpha: float = 1.0
+    name: str | None = None
 
 
-class LeakyReLU(Shown):
+class LeakyReLU(Applied, function=functional.leaky_relu):
     """Give x where it is positive and negative_slope * x elsewhere.
 
     Parameters
@@ -91,15 +83,11 @@ class LeakyReLU(Shown):
     Tensor([-0.5,  2. ], dtype=float32)
     """
 
-    def __init__(self, negative_slope: float = 0.01, name: str | None = None) -> None:
-        super().__init__(name, negative_slope=negative_slope)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give x where it is positive and negative_slope * x elsewhere."""
-        return functional.leaky_relu(x, self.negative_slope)
+    negative_slope: float = 0.01
+    name: str | None = None
 
 
-class ReLU(Shown):
+class ReLU(Applied, function=functional.relu):
     """Give max(x, 0).
 
     Parameters
@@ -118,15 +106,10 @@ class ReLU(Shown):
     Tensor([0., 2.], dtype=float32)
     """
 
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give max(x, 0)."""
-        return functional.relu(x)
+    name: str | None = None
 
 
-class ReLU6(Shown):
+class ReLU6(Applied, function=functional.relu6):
     """Give min(max(x, 0), 6).
 
     Parameters
@@ -145,15 +128,10 @@ class ReLU6(Shown):
     Tensor([0., 6.], dtype=float32)
     """
 
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give min(max(x, 0), 6)."""
-        return functional.relu6(x)
+    name: str | None = None
 
 
-class SELU(Shown):
+class SELU(Applied, function=functional.selu):
     """Give scale * x where x is positive and scale * alpha (e^x - 1) elsewhere.
 
     Parameters
@@ -176,17 +154,9 @@ class SELU(Shown):
     Tensor([-2.,  4.], dtype=float32)
     """
 
-    def __init__(
-        self,
-        scale: float = 1.0507009873554805,
-        alpha: float = 1.6732632423543772,
-        name: str | None = None,
-    ) -> None:
-        super().__init__(name, scale=scale, alpha=alpha)
-
-    def forward(self, x: Any) -> Tensor:
-        """Give scale * x where x is positive and scale * alpha (e^x - 1) elsewhere."""
-        return functional.selu(x, self.scale, self.alpha)
+    scale: float = 1.0507009873554805
+    alpha: float = 1.6732632423543772
+    name: str | None = None
 
 
 class PReLU(Layer):

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tensor import raw
-from optlab.backend.arrays import constants_beside
-from optlab.nn.functional.shared import scores
+from optlab.nn.functional.shared import given_with, scores
 from optlab.nn.layer import Layer
 from optlab.nn.layers.recurrent_cell import Gated
 
@@ -30,8 +29,7 @@ def checked_lengths(given: Any, x: Any, time: int) -> Any:
     """Give the lengths of sequences as an array beside x; None where none were given."""
     if given is None:
         return None
-    on_host = type(given) in (list, tuple, np.ndarray)
-    found = constants_beside(raw(x), given) if on_host else raw(given)
+    found = given_with(raw(x), given, "sequence_length")
     if found.shape != (x.shape[1 - time],) or found.dtype.kind not in "iu":
         raise ValueError(
             f"sequence_length is one whole number for each of the {x.shape[1 - time]} sequences; "

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import optlab.optimizer as library
 from optlab.lab import LADDER
-from optlab.optimizer import Optimizer
+from optlab.optimizer import REQUIRED, Optimizer
 from optlab.optimizer.wrappers import Wrapper, layers_of
 from optlab.viz.explorer.around import around_of, checked_around, wrapped
 from optlab.viz.explorer.presets import PRESETS, AdamWithoutCorrection
@@ -180,6 +181,16 @@ def optimizer_classes() -> dict[str, type[Optimizer]]:
     return {**found, AdamWithoutCorrection.__name__: AdamWithoutCorrection}
 
 
+def usual_template(cls: type[Optimizer], settings: Mapping[str, Any] | None = None) -> Optimizer:
+    """Make a template with a rate, and usual values of what else the class has no default for."""
+    usual = {
+        name: {"learning_rate": 0.01, "momentum": 0.9}[name]
+        for name, default in cls.hyperparameters.items()
+        if default is REQUIRED or name == "learning_rate"
+    }
+    return cls(**{**usual, **(settings or {})})
+
+
 def template_of(entry: Entry, own: dict[str, Optimizer]) -> Optimizer:
     """Give the optimizer that an entry describes.
 
@@ -206,18 +217,18 @@ def _inner_template(entry: Entry, own: dict[str, Optimizer]) -> Optimizer:
     if given is not None:
         given, _ = layers_of(given)
     if given is not None and type(given).__name__ == entry.kind:
-        return type(given)(
-            **{**given.settings, **entry.settings},
-            weight_decay=given.decay_and_clip[0],
-            grad_clip=given.decay_and_clip[1],
+        decay, clip = given.decay_and_clip
+        common = (
+            {"grad_clip": clip} if decay is None else {"grad_clip": clip, "weight_decay": decay}
         )
+        return type(given)(**{**given.settings, **entry.settings}, **common)
     classes = optimizer_classes()
     if entry.kind not in classes:
         raise ValueError(
             f"there is no optimizer {entry.kind!r} in the library; give it as an object: "
             f"ol.explore(..., {{{entry.name!r}: {entry.kind}(...)}})."
         )
-    return classes[entry.kind](**{"learning_rate": 0.01, **entry.settings})
+    return usual_template(classes[entry.kind], entry.settings)
 
 
 def entry_of(name: str, template: Optimizer, rate: float | None = None) -> Entry:
@@ -229,7 +240,11 @@ def entry_of(name: str, template: Optimizer, rate: float | None = None) -> Entry
         If it is wrapped in a way that the explorer does not show.
     """
     inner, layers = layers_of(template)
-    settings = {k: v for k, v in inner.settings.items() if k != "learning_rate"}
+    settings = {
+        k: v  # functions cannot be written down: they stay with templates that were given
+        for k, v in inner.settings.items()
+        if k != "learning_rate" and not callable(v)
+    }
     return Entry(name, type(inner).__name__, settings, rate, around_of(name, layers))
 
 
@@ -247,7 +262,7 @@ def preset_state(name: str, before: State) -> State:
     classes = optimizer_classes()
     entries = []
     for label, (kind, settings) in preset.optimizers.items():
-        template = classes[kind](**{"learning_rate": 0.01, **settings})
+        template = usual_template(classes[kind], settings)
         entries.append(entry_of(label, template))
     return State(
         problem=preset.problem,

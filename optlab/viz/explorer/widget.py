@@ -28,6 +28,7 @@ from optlab.viz.explorer.state import (
     entry_of,
     optimizer_classes,
     preset_state,
+    usual_template,
 )
 from optlab.viz.geometry import Box
 
@@ -345,7 +346,7 @@ class Explorer(anywidget.AnyWidget):
             while name in taken:
                 name, number = f"{value} {number}", number + 1
             state = self._changed(state, {"optimizers": state.optimizers})
-            state.optimizers.append(entry_of(name, cls(learning_rate=0.01)))
+            state.optimizers.append(entry_of(name, usual_template(cls)))
             state.selected = name
         elif action == "remove":
             left = [entry for entry in state.optimizers if entry.name != value]

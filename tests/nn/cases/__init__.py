@@ -4,14 +4,16 @@ from tests.nn.cases import (
     activations,
     attentions,
     convolutions,
+    likelihoods,
     losses,
     normalizations,
     poolings,
     recurrences,
+    resamplings,
 )
 from tests.nn.cases.table import CASES, Case
 
 __all__ = [
-    "CASES", "Case", "activations", "attentions", "convolutions", "losses", "normalizations",
-    "poolings", "recurrences",
+    "CASES", "Case", "activations", "attentions", "convolutions", "likelihoods", "losses",
+    "normalizations", "poolings", "recurrences", "resamplings",
 ]  # fmt: skip

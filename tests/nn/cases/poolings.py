@@ -26,6 +26,7 @@ MAXIMA: list[Any] = [
     ("max_pool2d", (1, 2, 5, 6), {"kernel_size": (2, 3), "stride": (2, 2), "ceil_mode": True}),
     ("max_pool2d", (1, 2, 4, 5), {"kernel_size": 2, "stride": 3, "padding": 1, "ceil_mode": True}),
     ("max_pool2d", (1, 2, 3, 4), {"kernel_size": (3, 4)}),
+    ("max_pool2d", (1, 1, 6, 7), {"kernel_size": 5, "stride": 2, "padding": 1}),
     ("max_pool3d", (1, 1, 4, 2, 3), {"kernel_size": 2}),
     ("adaptive_max_pool1d", (1, 2, 7), {"output_size": 3}),
     ("adaptive_max_pool2d", (1, 2, 5, 6), {"output_size": (2, 4)}),
@@ -103,3 +104,13 @@ for name in ("max_pool2d", "avg_pool2d"):
         {"kernel_size": (3, 4)},
     ):
         put(f"gradient of {name} {options}", _gradient(_call(name, options)), apart(1, 2, 3, 4))
+put(
+    "square of the gradient of max_pool2d",
+    lambda x: _gradient(_call("max_pool2d", {"kernel_size": 2}))(x) ** 2,
+    apart(1, 2, 3, 4),
+)
+put(
+    "gradient of max_pool2d with many elements a window",
+    _gradient(_call("max_pool2d", {"kernel_size": (5, 4), "stride": 1})),
+    apart(1, 1, 5, 5),
+)

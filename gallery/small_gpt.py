@@ -1,0 +1,118 @@
+"""A small GPT learns the reference of the Python language, and beats counting.
+
+The text comes with Python (`help("while")` shows a piece of it), so nothing is downloaded. To beat
+are n-grams: how often each character followed the last few, with the best smoothing known
+(Kneser-Ney). Both see the same text, and both are judged on the part held out, in bits a character:
+how much it would take to write it down with the model's help.
+
+Run it with ``python gallery/small_gpt.py``: it learns for some minutes, goes on with a sentence,
+and writes small-gpt.png beside this file.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import optlab as ol
+
+STEPS, BATCH, LENGTH = 4500, 16, 64
+RATE, WARM_UP, DECAY = 3e-3, 100, 0.1
+ORDERS = range(1, 10)
+
+
+class Result(NamedTuple):
+    """Bits a character on the text held out, and what the model writes."""
+
+    ngrams: list[float]  # of orders 1, 2, ...
+    order: int  # the one that does best on the last part of the training text
+    steps: list[int]
+    gpt: list[float]  # after these steps
+    sample: str
+
+
+def baseline(text: ol.data.Text) -> tuple[list[float], int]:
+    """Count, and give the bits a character of every order, and which order is to be taken."""
+    letters = ol.data.Characters(text.train + text.validation)
+    train, validation = letters.encode(text.train), letters.encode(text.validation)
+    bits = [ol.data.KneserNey(train, n, len(letters)).bits(validation) for n in ORDERS]
+    return bits, ol.data.best_order(train, len(letters), ORDERS)
+
+
+def rate(step: int, steps: int) -> float:
+    """Give the learning rate: it grows at first, then falls along a cosine."""
+    return RATE * min(1, (step + 1) / WARM_UP) * (1 + math.cos(math.pi * step / steps)) / 2
+
+
+def learn(steps: int = STEPS, look: int = 500) -> Result:
+    """Train, and look at the text held out every `look` steps; what counts is the last look."""
+    text = ol.data.pydoc_topics()
+    ngrams, order = baseline(text)
+    print(f"n-grams of order {order}: {ngrams[order - 1]:.3f} bits a character", flush=True)
+
+    pairs = ol.data.BytePairs(text.train, 512, alphabet=text.validation)
+    train, validation = pairs.encode(text.train), pairs.encode(text.validation)
+    ol.seed(0)
+    model = ol.lab.models.GPT(len(pairs), LENGTH, width=128, depth=4, heads=4, dropout=0.2)
+    optimizer = ol.optimizer.Adam(
+        RATE,
+        beta2=0.99,
+        parameters=model.parameters(),
+        grad_clip=ol.nn.ClipGradByGlobalNorm(1.0),
+    )
+    matrices = [parameter for parameter in model.parameters() if parameter.ndim > 1]
+    begin, seen, found = time.perf_counter(), [], []
+    for step in range(steps):
+        optimizer.set_lr(rate(step, steps))
+        symbols, following = ol.data.windows(train, LENGTH, BATCH, step)
+        loss = ol.nn.functional.cross_entropy(model(symbols), following)
+        loss.backward()
+        with ol.no_grad():
+            for matrix in matrices:
+                matrix *= 1 - rate(step, steps) * DECAY
+        optimizer.step()
+        optimizer.clear_grad()
+        if (step + 1) % look == 0 or step + 1 == steps:
+            seen.append(step + 1)
+            found.append(model.bits(validation) / len(text.validation))
+            took = time.perf_counter() - begin
+            print(f"GPT after {step + 1} steps: {found[-1]:.3f}, {took:.0f} s", flush=True)
+    written = model.generate(pairs.encode("The "), 120, temperature=0.7, seed=1)
+    return Result(ngrams, order, seen, found, pairs.decode(written))
+
+
+def draw(result: Result, folder: Path) -> Path:
+    """Draw how the GPT learned beside what counting reaches, and give the picture's path."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(result.steps, result.gpt, "o-", color="#0072b2", label="GPT, 0.9 million weights")
+    for order, bits in zip(ORDERS, result.ngrams, strict=True):
+        if order == result.order:
+            axes.axhline(bits, color="#b34700", label=f"n-grams of order {order}, Kneser-Ney")
+        elif order >= 4:
+            axes.axhline(bits, color="#b34700", alpha=0.3, lw=0.8)
+            axes.text(result.steps[-1], bits, f"order {order} ", ha="right", va="bottom", size=7)
+    axes.set(xlabel="steps", ylabel="bits a character, on text held out")
+    axes.set_xlim(0)
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    picture = folder / "small-gpt.png"
+    figure.savefig(picture, dpi=150)
+    return picture
+
+
+def main(folder: Path) -> Path:
+    """Learn, write the picture into `folder` and give its path."""
+    result = learn()
+    print(result.sample)
+    return draw(result, folder)
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
+    print(main(target))

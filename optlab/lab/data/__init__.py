@@ -1,0 +1,24 @@
+"""Data sets that need no download, and what texts are read and judged by.
+
+:func:`digits`, :func:`pydoc_topics`; :class:`Characters` and :class:`BytePairs`, :func:`windows`;
+:class:`KneserNey` and :func:`best_order`, the baseline that a model of text has to beat.
+"""
+
+from optlab.backend.faces import missing as _missing
+from optlab.lab.data.images import Data, digits
+from optlab.lab.data.ngrams import KneserNey, best_order
+from optlab.lab.data.texts import Text, pydoc_topics, windows
+from optlab.lab.data.vocabularies import BytePairs, Characters
+
+__all__ = [
+    "BytePairs", "Characters", "Data", "KneserNey", "Text", "best_order", "digits", "pydoc_topics",
+    "windows",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    raise _missing("optlab.lab.data", name, __all__)
+
+
+def __dir__() -> list[str]:
+    return __all__

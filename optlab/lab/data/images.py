@@ -1,0 +1,79 @@
+"""Images to learn from, that need no download."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Data(NamedTuple):
+    """Inputs and labels, to train on and held out."""
+
+    train_x: np.ndarray
+    train_y: np.ndarray
+    test_x: np.ndarray
+    test_y: np.ndarray
+
+
+def digits(size: int | None = None) -> Data:
+    """Give handwritten digits, 8 x 8 pixels between 0 and 1: 1437 to train on, 360 held out.
+
+    Parameters
+    ----------
+    size : int, optional
+        The images come as [count, 1, size, size], for convolutions, linear between the centres of
+        their pixels (LeNet takes 28); without it as [count, 64].
+
+    Returns
+    -------
+    Data
+        The images as float32, the labels as int64; the split is stratified by class, and never
+        changes.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If scikit-learn, which holds the images, is not installed.
+    ValueError
+        If the size is less than 1.
+
+    Notes
+    -----
+    Source: E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine
+    Learning Repository (1998), as shipped with scikit-learn.
+
+    Examples
+    --------
+    >>> digits().train_x.shape, digits(28).test_x.shape
+    ((1437, 64), (360, 1, 28, 28))
+    """
+    if size is not None and (not isinstance(size, (int, np.integer)) or size < 1):
+        raise ValueError(f"digits: size is the length of the images in pixels; got {size!r}.")
+    try:
+        from sklearn.datasets import load_digits
+        from sklearn.model_selection import train_test_split
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "the handwritten digits ship inside scikit-learn; install it with "
+            "pip install 'optlab[lab]'."
+        ) from error
+    x, y = load_digits(return_X_y=True)
+    x = (x / 16).astype(np.float32)
+    train_x, test_x, train_y, test_y = train_test_split(
+        x, y.astype(np.int64), test_size=0.2, stratify=y, random_state=0
+    )
+    if size is not None:
+        train_x, test_x = (_enlarged(images, size) for images in (train_x, test_x))
+    return Data(train_x, train_y, test_x, test_y)
+
+
+def _enlarged(images: np.ndarray, size: int) -> np.ndarray:
+    """Give images of 8 x 8 pixels in another size, with an axis for the one channel."""
+    at = np.clip((np.arange(size) + 0.5) * 8 / size - 0.5, 0, 7)
+    left = np.minimum(at.astype(int), 6)
+    weights = np.zeros((size, 8), images.dtype)
+    weights[np.arange(size), left] = 1 - (at - left)
+    weights[np.arange(size), left + 1] += at - left
+    larger: np.ndarray = weights @ images.reshape(-1, 1, 8, 8) @ weights.T
+    return larger

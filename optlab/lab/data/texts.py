@@ -1,0 +1,114 @@
+"""Texts to learn from, that need no download."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from optlab.backend.random import Key
+
+
+class Text(NamedTuple):
+    """A text to train on, and one that is held out."""
+
+    train: str
+    validation: str
+
+
+def pydoc_topics(share: float = 0.9) -> Text:
+    """Give the reference of the Python language, as ``help()`` shows it.
+
+    It is the text of ``pydoc_data.topics``, which comes with Python: a third of a million
+    characters. Sections that stand there several times (``help("while")`` is a part of
+    ``help("compound")``) are taken once, so that what is held out was not seen in training. Topics
+    follow in the order of the alphabet, and the last ones are held out.
+
+    Parameters
+    ----------
+    share : float
+        How much of the text is for training, between 0 and 1.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If this Python was built without its documentation.
+    ValueError
+        If the share leaves nothing for one of the two.
+
+    Notes
+    -----
+    The text differs from one version of Python to the next, and so do figures reached on it.
+    Source: the Python Software Foundation, "The Python language reference".
+
+    Examples
+    --------
+    >>> text = pydoc_topics()
+    >>> len(text.train) > 8 * len(text.validation) > 100_000
+    True
+    """
+    if not 0 < share < 1:
+        raise ValueError(
+            f"share is the part of the text for training, above 0 and below 1; got {share!r}."
+        )
+    try:
+        from pydoc_data.topics import topics
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "this Python was built without pydoc_data.topics, the texts that help() shows; "
+            "Python from python.org or your package manager's full package has them."
+        ) from error
+    seen: set[str] = set()
+    sections = []
+    for topic in sorted(topics):
+        for section in topics[topic].split("\n\n"):
+            words = " ".join(section.split())  # however deep it is indented
+            if words not in seen:
+                seen.add(words)
+                sections.append(section.strip("\n"))
+    whole = "\n\n".join(sections) + "\n"
+    cut = whole.rindex("\n\n", 0, round(share * len(whole))) + 2
+    return Text(whole[:cut], whole[cut:])
+
+
+def windows(
+    symbols: np.ndarray, length: int, count: int, step: int, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give `count` pieces of a text from places drawn at random, and what follows each symbol.
+
+    Parameters
+    ----------
+    symbols : array of int
+        The text.
+    length : int
+        The length of the pieces.
+    count : int
+        How many.
+    step : int
+        Which batch: the places depend on the seed and on this number alone.
+    seed : int
+
+    Returns
+    -------
+    tuple of arrays, shape [count, length]
+        The pieces, and the same one symbol later.
+
+    Raises
+    ------
+    ValueError
+        If the text is too short.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> inputs, targets = windows(np.arange(100), length=4, count=2, step=0)
+    >>> inputs.shape, bool((targets == inputs + 1).all())
+    ((2, 4), True)
+    """
+    if len(symbols) <= length:
+        raise ValueError(
+            f"a text of {len(symbols)} symbols has no piece of {length} with one more."
+        )
+    starts = Key(seed).fold("windows", step).generator().integers(len(symbols) - length, size=count)
+    places = starts[:, None] + np.arange(length)
+    return symbols[places], symbols[places + 1]

@@ -1,0 +1,14 @@
+"""Models that are too large for one line and too common to write anew each time."""
+
+from optlab.backend.faces import missing as _missing
+from optlab.lab.models.gpt import GPT, Block
+
+__all__ = ["GPT", "Block"]
+
+
+def __getattr__(name: str) -> object:
+    raise _missing("optlab.lab.models", name, __all__)
+
+
+def __dir__() -> list[str]:
+    return __all__

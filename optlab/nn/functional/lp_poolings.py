@@ -1,0 +1,104 @@
+"""Pooling by a norm: between the average and the maximum."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from optlab.autograd.tensor import Tensor, apply
+from optlab.backend.arrays import as_float
+from optlab.nn.functional import windows as read
+from optlab.nn.functional.pooling_rules import AVERAGE_POOL, MAX_POOL
+from optlab.nn.functional.poolings import _moving, entered
+
+
+def lp_pool1d(
+    x: Any,
+    norm_type: float,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    data_format: str = "NCL",
+    name: None = None,
+) -> Tensor:
+    """Give the p-norm of windows of sequences; see `lp_pool2d` for all arguments.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, L]
+    norm_type, kernel_size, stride, padding, ceil_mode, data_format, name
+        As in `lp_pool2d`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.lp_pool1d(ol.to_tensor([[[3.0, 4.0, 6.0, 8.0]]]), 2, 2)
+    Tensor([[[ 5., 10.]]], dtype=float32)
+    """
+    return _norms(x, norm_type, kernel_size, stride, padding, ceil_mode, data_format, name, 1)
+
+
+def lp_pool2d(
+    x: Any,
+    norm_type: float,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    data_format: str = "NCHW",
+    name: None = None,
+) -> Tensor:
+    r"""Give :math:`\big(\sum x^p\big)^{1/p}` of windows of images.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, H, W]
+        Where p is no even number, not negative: powers are taken of x itself, not of its size.
+    norm_type : float
+        The power p, not 0; ``math.inf`` for the maximum.
+    kernel_size, stride, padding, ceil_mode, data_format, name
+        As in `max_pool2d`; padding holds zeros.
+
+    Returns
+    -------
+    Tensor
+        Of shape [N, C, H', W'], as for `max_pool2d`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is none of these.
+
+    Notes
+    -----
+    Where a window holds nothing but zeros, the root has no slope: the gradient there is NaN for
+    p greater than 1, as PyTorch's. Signature: paddle.nn.functional.lp_pool2d.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.lp_pool2d(ol.to_tensor([[[[1.0, 1.0], [1.0, 1.0]]]]), 2, 2)
+    Tensor([[[[2.]]]], dtype=float32)
+    """
+    return _norms(x, norm_type, kernel_size, stride, padding, ceil_mode, data_format, name, 2)
+
+
+def _norms(
+    x: Any, norm_type: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: Any,
+    data_format: str, name: Any, dims: int,
+) -> Tensor:  # fmt: skip
+    call = f"lp_pool{dims}d"
+    p = as_float(norm_type, "norm_type")
+    if p == 0 or math.isnan(p) or p == -math.inf:
+        raise ValueError(f"{call} takes norm_type other than 0, or math.inf; got {norm_type!r}.")
+    x, last = entered(x, data_format, name, dims, call)
+    windows = _moving(x, kernel_size, stride, padding, ceil_mode, last, dims, call)
+    if p == math.inf:
+        y = apply(MAX_POOL, (x,), {"windows": windows})
+    elif p == 1:
+        y = apply(AVERAGE_POOL, (x,), {"windows": windows, "divisor": 1.0})
+    else:
+        total: Any = apply(AVERAGE_POOL, (x**p,), {"windows": windows, "divisor": 1.0})
+        y = total ** (1 / p)
+    return read.channels_back(y, last)  # type: ignore[no-any-return]

@@ -1,0 +1,220 @@
+"""Resampling along axes: what each place of the result reads, and the transpose of that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.operation import as_one, rule
+from optlab.backend.arrays import constants_beside
+from optlab.nn.functional.columns import wide
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Taps:
+    """Which places of an axis are read for each place of the result, and with what weight.
+
+    Attributes
+    ----------
+    length, count : int
+        Of the axis that is read, and of the result.
+    pieces : tuple of (array or slice, array or None, array or slice)
+        The n-th reading of the places, n rising: which places are read, the weights (None: all 1),
+        and for which places of the result. No piece names a place of the result twice.
+    words : str
+        How they were asked for.
+    """
+
+    length: int
+    count: int
+    pieces: tuple[tuple[Any, Any, Any], ...]
+    words: str
+
+    def __hash__(self) -> int:
+        return hash((self.length, self.count, self.words))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Taps) and (self.length, self.count, self.words) == (
+            other.length,
+            other.count,
+            other.words,
+        )
+
+    def __repr__(self) -> str:
+        return self.words
+
+    @cached_property
+    def turned(self) -> Taps:
+        """The transpose: what was read becomes what is written."""
+        read, weights, to = [], [], []
+        for places, factors, of in self.pieces:
+            read.append(np.arange(self.length)[places])
+            weights.append(np.ones(len(read[-1])) if factors is None else factors)
+            to.append(np.arange(self.count)[of])
+        own = np.concatenate(to)
+        turned = taps(
+            self.count,
+            self.length,
+            own,
+            np.concatenate(weights),
+            np.concatenate(read),
+            f"the transpose of: {self.words}",
+        )
+        turned.__dict__["turned"] = self
+        return turned
+
+
+def taps(length: int, count: int, read: Any, weights: Any, to: Any, words: str) -> Taps:
+    """Make pieces of a list of readings: the place read, its weight, the place of the result.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = taps(2, 3, np.array([0, 0, 1, 1]), np.array([1, 0.5, 0.5, 1]), [0, 1, 1, 2], "double")
+    >>> [(places.tolist(), of.tolist()) for places, _, of in one.pieces[1:]]
+    [([1], [1])]
+    """
+    order = np.lexsort((read, to))
+    read, weights, to = np.asarray(read)[order], weights[order], np.asarray(to)[order]
+    # The how manieth reading of its place of the result each one is.
+    first = np.searchsorted(to, to)
+    nth = np.arange(len(to)) - first
+    pieces = []
+    for n in range(int(nth.max()) + 1 if len(nth) else 0):
+        chosen = nth == n
+        places, factors = to[chosen], weights[chosen]
+        pieces.append(
+            (
+                _as_slice(read[chosen]),
+                None if (factors == 1).all() else factors,
+                slice(None) if len(places) == count else _as_slice(places),
+            )
+        )
+    return Taps(length, count, tuple(pieces), words)
+
+
+def _as_slice(places: Any) -> Any:
+    """Give places that are equally far apart as a slice, which is read many times faster."""
+    steps = np.diff(places)
+    if not steps.size or steps[0] < 1 or (steps != steps[0]).any():
+        return places
+    return slice(int(places[0]), int(places[-1]) + 1, int(steps[0]))
+
+
+def _cubic(t: Any) -> tuple[Any, ...]:
+    """Give the weights of four neighbours at the fraction t between the middle two.
+
+    Source: Keys 1981, with a = -3/4 as in OpenCV, Paddle and PyTorch.
+    """
+    a = -0.75
+
+    def near(d: Any) -> Any:
+        return ((a + 2) * d - (a + 3)) * d * d + 1
+
+    def far(d: Any) -> Any:
+        return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+
+    return far(t + 1), near(t), near(1 - t), far(2 - t)
+
+
+@lru_cache(maxsize=512)
+def sampled(
+    length: int, count: int, kind: str, scale: float | None, corners: bool, centers: bool
+) -> Taps:
+    """Give what `count` places read of an axis of `length`.
+
+    Parameters
+    ----------
+    length, count : int
+    kind : {'nearest', 'linear', 'cubic'}
+    scale : float or None
+        How far places of the axis are apart in the result; None: count / length.
+    corners : bool
+        The first and the last places of both lie on each other.
+    centers : bool
+        Places are the middles of cells (only without `corners`); otherwise their starts.
+
+    Examples
+    --------
+    >>> pieces = sampled(2, 3, "linear", None, True, False).pieces
+    >>> [(places.tolist(), weights.tolist()) for places, weights, _ in pieces]
+    [([0, 0, 1], [1.0, 0.5, 1.0]), ([1], [0.5])]
+    """
+    words = f"{kind} {length} to {count}" + (f", scale {scale}" if scale else "")
+    words += ", align_corners" if corners else ", centers" if centers else ""
+    steps = np.arange(count)
+    if kind == "nearest":
+        at = steps * length // count if scale is None else (steps / scale).astype(int)
+        return taps(length, count, np.minimum(at, length - 1), np.ones(count), steps, words)
+    if corners:
+        where = steps * ((length - 1) / max(count - 1, 1))
+    else:
+        step = length / count if scale is None else 1 / scale
+        where = (steps + 0.5) * step - 0.5 if centers else steps * step
+    if kind == "linear":
+        where = np.clip(where, 0, length - 1)
+    start = np.floor(where).astype(int)
+    part = where - start
+    offsets, weights = ((0, 1), (1 - part, part)) if kind == "linear" else ((-1, 0, 1, 2), ())
+    weights = weights or _cubic(part)
+    read, factors, to = [], [], []
+    for offset, weight in zip(offsets, weights, strict=True):
+        needed = weight != 0
+        read.append(np.clip(start + offset, 0, length - 1)[needed])
+        factors.append(weight[needed])
+        to.append(steps[needed])
+    return taps(
+        length, count, np.concatenate(read), np.concatenate(factors), np.concatenate(to), words
+    )
+
+
+def resample(x: Any, readings: Sequence[Taps]) -> Any:
+    """Read the last axes of `x`, one after the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> resample(np.array([[0.0, 4.0]]), (sampled(2, 3, "linear", None, True, False),))
+    array([[0., 2., 4.]])
+    """
+    dtype = x.dtype
+    if any(weights is not None for one in readings for _, weights, _ in one.pieces):
+        (x,) = wide(x)
+    # Axes that become shorter go first.
+    axes = sorted(
+        enumerate(readings, x.ndim - len(readings)), key=lambda at: at[1].count / at[1].length
+    )
+    for axis, one in axes:
+        x = _along(x, axis, one)
+    return x if x.dtype == dtype else x.astype(dtype)
+
+
+def _along(x: Any, axis: int, one: Taps) -> Any:
+    before = (slice(None),) * axis
+    out: Any = None
+    for read, weights, to in one.pieces:
+        sliced = isinstance(read, slice)
+        part = x[(*before, read)] if sliced else np.take(x, constants_beside(x, read), axis)
+        if weights is not None:
+            factors = weights.astype(x.dtype).reshape(-1, *[1] * (x.ndim - axis - 1))
+            part = part * constants_beside(x, factors)
+        if out is None and isinstance(to, slice) and to == slice(None):
+            out = part.copy() if sliced and weights is None else part  # a slice shares its memory
+            continue
+        if out is None:
+            out = np.zeros_like(part, shape=(*x.shape[:axis], one.count, *x.shape[axis + 1 :]))
+        out[(*before, to)] += part
+    if out is None:
+        return np.zeros_like(x, shape=(*x.shape[:axis], one.count, *x.shape[axis + 1 :]))
+    return out
+
+
+RESAMPLE = rule(
+    resample,
+    lambda g, readings: as_one(resample, g, tuple(one.turned for one in readings)),
+    static="readings",
+)

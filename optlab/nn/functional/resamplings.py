@@ -1,0 +1,210 @@
+"""Resampling: images and sequences of another size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.backend.arrays import as_float
+from optlab.nn.functional import windows as read
+from optlab.nn.functional.pooling_rules import AVERAGE_POOL
+from optlab.nn.functional.poolings import truth
+from optlab.nn.functional.resampling_rules import RESAMPLE, sampled
+from optlab.nn.functional.shared import no_name, scores
+
+#: The modes, how each reads an axis, and for how many axes of space it is.
+MODES: dict[str, tuple[str, tuple[int, ...]]] = {
+    "nearest": ("nearest", (1, 2, 3)),
+    "linear": ("linear", (1,)),
+    "bilinear": ("linear", (2,)),
+    "trilinear": ("linear", (3,)),
+    "bicubic": ("cubic", (2,)),
+    "area": ("area", (1, 2, 3)),
+}
+
+#: What Paddle calls the formats of sequences, beside our names of them.
+_OTHER_NAMES = {"NCW": "NCL", "NWC": "NLC"}
+
+
+def interpolate(
+    x: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool = False,
+    align_mode: int = 0,
+    data_format: str | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+    name: None = None,
+) -> Tensor:
+    r"""Give sequences, images or volumes another size.
+
+    A place i of the result stands at :math:`s = r (i + \frac12) - \frac12` of x, where r is the
+    length by the new length (or 1 / `scale_factor`), and is read from the places around s.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, L], [N, C, H, W] or [N, C, D, H, W]
+    size : int or list of int, optional
+        The new lengths of the axes of space.
+    scale_factor : float or list of float, optional
+        Instead of `size`: what the lengths are multiplied by; the result is rounded down.
+    mode : {'nearest', 'linear', 'bilinear', 'trilinear', 'bicubic', 'area'}
+        'nearest': the element at floor(r i). 'linear', 'bilinear', 'trilinear' (for 1, 2, 3 axes of
+        space): a mean of the two neighbours along each axis, weighted by how near they are.
+        'bicubic' (2 axes): of four neighbours, by a cubic. 'area': the average of what lies under
+        the new place (adaptive pooling).
+    align_corners : bool
+        Put the first and the last places on each other: :math:`s = i (n - 1) / (m - 1)`. Not for
+        'nearest' and 'area'.
+    align_mode : {0, 1}
+        For the linear modes without `align_corners`: 1 takes :math:`s = r i`.
+    data_format : str, optional
+        Where the channels are: 'NCW', 'NCHW', 'NCDHW' (the default, by the number of axes), or
+        'NWC', 'NHWC', 'NDHWC'.
+    recompute_scale_factor : bool, optional
+        True: take r from the lengths, as if `size` were given.
+    antialias : bool
+        Refused if True: average first, with 'area'.
+    name : None
+        Refused: results have no name here.
+
+    Returns
+    -------
+    Tensor
+        Of the new lengths, in the dtype of x.
+
+    Raises
+    ------
+    ValueError
+        If an argument is none of these.
+    TypeError
+        If `antialias` is True.
+
+    Notes
+    -----
+    Nothing is saved for backward: the derivative is the transpose of the reading. Numbers of 16
+    bits are averaged with 32. Where one element is left of an axis, the linear and cubic modes read
+    its middle, as the formula says and PyTorch does (Paddle reads the start there, for images and
+    volumes). Source of the cubic: Keys 1981, with a = -3/4. Signature:
+    paddle.nn.functional.interpolate.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> x = ol.to_tensor([[[0.0, 4.0]]])
+    >>> ol.nn.functional.interpolate(x, size=4, data_format="NCW")
+    Tensor([[[0., 0., 4., 4.]]], dtype=float32)
+    >>> ol.nn.functional.interpolate(x, scale_factor=2, mode="linear")
+    Tensor([[[0., 1., 3., 4.]]], dtype=float32)
+    >>> ol.nn.functional.interpolate(x, size=3, mode="linear", align_corners=True)
+    Tensor([[[0., 2., 4.]]], dtype=float32)
+    """
+    no_name(name)
+    call = "interpolate"
+    if mode not in MODES:
+        raise ValueError(f"{call} takes a mode among {', '.join(map(repr, MODES))}; got {mode!r}.")
+    kind, fitting = MODES[mode]
+    x = scores(x)
+    dims = x.ndim - 2
+    if dims not in fitting:
+        axes = " or ".join(str(n + 2) for n in fitting)
+        raise ValueError(
+            f"{call} with mode={mode!r} takes x of {axes} axes; got shape {x.shape}. "
+            "A single example gets its batch axis with x[None]."
+        )
+    if truth(antialias, "antialias", call):
+        raise TypeError(
+            f"{call} with antialias=True is not covered; mode='area' averages what it leaves out."
+        )
+    corners = truth(align_corners, "align_corners", call)
+    if corners and kind in ("nearest", "area"):
+        raise ValueError(f"{call}: align_corners is for linear and cubic modes; got mode={mode!r}.")
+    if align_mode not in (0, 1):
+        raise ValueError(f"{call}: align_mode is 0 or 1; got {align_mode!r}.")
+    last = _channels_last(data_format, dims, call)
+    x = read.channels_second(x, last)
+    if 0 in x.shape[2:]:
+        raise ValueError(f"{call} needs something to read; got shape {x.shape}.")
+    counts, scales = _wanted(x.shape[2:], size, scale_factor, call)
+    if recompute_scale_factor:
+        scales = [None] * dims
+    if kind == "area":
+        windows = tuple(read.adaptive(n, m) for n, m in zip(x.shape[2:], counts, strict=True))
+        y = apply(AVERAGE_POOL, (x,), {"windows": windows, "divisor": "inside"})
+    else:
+        centers = not corners and (kind == "cubic" or align_mode == 0)
+        readings = tuple(
+            sampled(n, m, kind, scale, corners, kind != "nearest" and centers)
+            for n, m, scale in zip(x.shape[2:], counts, scales, strict=True)
+        )
+        y = apply(RESAMPLE, (x,), {"readings": readings})
+    return read.channels_back(y, last)  # type: ignore[no-any-return]
+
+
+def upsample(
+    x: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool = False,
+    align_mode: int = 0,
+    data_format: str | None = None,
+    name: None = None,
+) -> Tensor:
+    """Give sequences, images or volumes another size: another name of `interpolate`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.functional.upsample(ol.ones([1, 3, 4, 4]), scale_factor=2, mode="bilinear").shape
+    (1, 3, 8, 8)
+    """
+    return interpolate(x, size, scale_factor, mode, align_corners, align_mode, data_format, None,
+                       False, name)  # fmt: skip
+
+
+def _channels_last(data_format: Any, dims: int, call: str) -> bool:
+    if data_format is None:
+        return False
+    own = _OTHER_NAMES.get(data_format, data_format)
+    if own in read.FORMATS[dims]:
+        return read.is_channels_last(own, dims, call)
+    names = ("NCW", "NWC") if dims == 1 else read.FORMATS[dims]
+    raise ValueError(
+        f"{call} takes data_format={names[0]!r} or {names[1]!r} for x of {dims + 2} axes; got "
+        f"{data_format!r}."
+    )
+
+
+def _wanted(
+    lengths: Sequence[int], size: Any, scale_factor: Any, call: str
+) -> tuple[Sequence[int], list[float | None]]:
+    """Give the new lengths, and the factors where these were given."""
+    if (size is None) == (scale_factor is None):
+        raise ValueError(
+            f"{call} takes either size or scale_factor; got size={size!r} and "
+            f"scale_factor={scale_factor!r}."
+        )
+    dims = len(lengths)
+    if size is not None:
+        return read.per_axis(size, dims, "size", call), [None] * dims
+    given = raw(scale_factor)
+    given = given.tolist() if hasattr(given, "tolist") else given
+    factors = list(given) if isinstance(given, (list, tuple)) else [given]
+    numbers = [as_float(factor, "scale_factor") for factor in factors]
+    numbers = numbers * dims if len(numbers) == 1 else numbers
+    if len(numbers) != dims or not all(0 < number < math.inf for number in numbers):
+        raise ValueError(
+            f"{call}: scale_factor is a number greater than 0, or {dims} of them; got "
+            f"{scale_factor!r}."
+        )
+    counts = [math.floor(n * factor) for n, factor in zip(lengths, numbers, strict=True)]
+    if min(counts) < 1:
+        raise ValueError(
+            f"{call}: scale_factor={scale_factor!r} leaves nothing of the lengths {tuple(lengths)}."
+        )
+    return counts, list(numbers)

@@ -1,0 +1,236 @@
+"""Unpooling: maxima are put back to where they were found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.operation import as_one, rule
+from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.backend.ensemble import members_of
+from optlab.nn.functional import windows as read
+from optlab.nn.functional.poolings import entered
+from optlab.nn.functional.shared import given_with
+
+
+def unpool(x: Any, places: Any, length: int) -> Any:
+    """Put the numbers of the last axis at their places of a longer one of zeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> unpool(np.array([[3.0, 5.0]]), np.array([[1, 2]]), 4)
+    array([[0., 3., 5., 0.]])
+    """
+    # Made by arithmetic with both: an ensemble where one of the two is one.
+    out = np.zeros_like(x[..., :1] + places[..., :1].astype(x.dtype), shape=(*x.shape[:-1], length))
+    np.put_along_axis(out, places, x, -1)
+    return out
+
+
+def picked(x: Any, places: Any) -> Any:
+    """Read the places of the last axis: the transpose of `unpool`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> picked(np.array([[0.0, 3.0, 5.0, 0.0]]), np.array([[1, 2]]))
+    array([[3., 5.]])
+    """
+    return np.take_along_axis(x, places, -1)
+
+
+UNPOOL = rule(
+    unpool,
+    lambda g, places, length: as_one(picked, g, places),
+    inputs="x",
+    static="places length",
+)
+PICKED = rule(
+    picked,
+    lambda g, x_shape, places: as_one(unpool, g, places, x_shape[-1]),
+    inputs="x",
+    static="places",
+)
+
+
+def max_unpool1d(
+    x: Any,
+    indices: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    data_format: str = "NCL",
+    output_size: Any = None,
+    name: None = None,
+) -> Tensor:
+    """Put maxima of sequences back to their places; see `max_unpool2d` for all arguments.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, L]
+    indices, kernel_size, stride, padding, data_format, output_size, name
+        As in `max_unpool2d`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> F = ol.nn.functional
+    >>> y, mask = F.max_pool1d(ol.to_tensor([[[1.0, 3.0, 5.0, 2.0]]]), 2, return_mask=True)
+    >>> F.max_unpool1d(y, mask, 2)
+    Tensor([[[0., 3., 5., 0.]]], dtype=float32)
+    """
+    return _unpooled(x, indices, kernel_size, stride, padding, data_format, output_size, name, 1)
+
+
+def max_unpool2d(
+    x: Any,
+    indices: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    data_format: str = "NCHW",
+    output_size: Any = None,
+    name: None = None,
+) -> Tensor:
+    """Put the maxima of images back to where `max_pool2d` found them, with zeros elsewhere.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, H, W]
+    indices : Tensor of integers, of the shape of x
+        The places, as ``max_pool2d(..., return_mask=True)`` gives them: counted row by row in each
+        image of the result.
+    kernel_size, stride, padding : int or list of int
+        As they were for the pooling; they say how large the result is.
+    data_format : {'NCHW'}
+        Where the channels are.
+    output_size : list of int, optional
+        The lengths of the result (all of them, or those of the axes of space): those of what was
+        pooled, which several may have led to.
+    name : None
+        Refused: results have no name here.
+
+    Returns
+    -------
+    Tensor
+        Of shape [N, C, H', W'] with H' = (H - 1) stride - 2 padding + kernel, or `output_size`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is none of these, or a place lies outside the result.
+
+    Notes
+    -----
+    Where windows overlap, two maxima may have the same place. One of the two is put there, and both
+    get the gradient of the place (they are the same number, if they come from one pooling). The
+    places are saved for backward. Source: Zeiler and Fergus 2014. Signature:
+    paddle.nn.functional.max_unpool2d.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> F = ol.nn.functional
+    >>> x = ol.to_tensor([[[[1.0, 2.0], [4.0, 3.0]]]])
+    >>> y, mask = F.max_pool2d(x, 2, return_mask=True)
+    >>> F.max_unpool2d(y, mask, 2)
+    Tensor([[[[0., 0.],
+              [4., 0.]]]], dtype=float32)
+    """
+    return _unpooled(x, indices, kernel_size, stride, padding, data_format, output_size, name, 2)
+
+
+def max_unpool3d(
+    x: Any,
+    indices: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    data_format: str = "NCDHW",
+    output_size: Any = None,
+    name: None = None,
+) -> Tensor:
+    """Put maxima of volumes back to their places; see `max_unpool2d` for all arguments.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, D, H, W]
+    indices, kernel_size, stride, padding, data_format, output_size, name
+        As in `max_unpool2d`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> F = ol.nn.functional
+    >>> y, mask = F.max_pool3d(ol.ones([1, 1, 4, 4, 4]), 2, return_mask=True)
+    >>> F.max_unpool3d(y, mask, 2).sum()
+    Tensor(8., dtype=float32)
+    """
+    return _unpooled(x, indices, kernel_size, stride, padding, data_format, output_size, name, 3)
+
+
+def _unpooled(
+    x: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, data_format: str,
+    output_size: Any, name: Any, dims: int,
+) -> Tensor:  # fmt: skip
+    call = f"max_unpool{dims}d"
+    if data_format != read.FORMATS[dims][0]:
+        raise ValueError(
+            f"{call} takes data_format={read.FORMATS[dims][0]!r}; got {data_format!r}."
+        )
+    x, _ = entered(x, data_format, name, dims, call)
+    kernel = read.per_axis(kernel_size, dims, "kernel_size", call)
+    steps = kernel if stride is None else read.per_axis(stride, dims, "stride", call)
+    pads = read.per_axis(padding, dims, "padding", call, least=0)
+    usual = tuple(
+        (n - 1) * s - 2 * p + k for n, s, p, k in zip(x.shape[2:], steps, pads, kernel, strict=True)
+    )
+    size = _size(output_size, usual, steps, dims, call)
+    places = given_with(raw(x), indices, "indices")
+    if places.dtype.kind not in "iu":
+        raise TypeError(f"{call}: indices are integers; got dtype {places.dtype}.")
+    if places.shape != x.shape:
+        raise ValueError(
+            f"{call} takes an index for each element; got x of shape {x.shape} and indices of "
+            f"shape {places.shape}."
+        )
+    length = math.prod(size)
+    places = places.reshape(*x.shape[:2], -1)
+    if x.size:
+        seen = members_of(places)
+        lowest, highest = int(np.min(seen)), int(np.max(seen))
+        if lowest < 0 or highest >= length:
+            raise ValueError(
+                f"{call}: the places of a result of {size} are 0 ... {length - 1}; got "
+                f"{lowest} ... {highest}. Say with output_size how large it is."
+            )
+    flat = x.reshape(places.shape)
+    y: Tensor = apply(UNPOOL, (flat,), {"places": places, "length": length})
+    return y.reshape((*x.shape[:2], *size))
+
+
+def _size(
+    output_size: Any, usual: Sequence[int], steps: Sequence[int], dims: int, call: str
+) -> tuple[int, ...]:
+    """Give the lengths of the result; those asked for must be near the usual ones."""
+    if output_size is None:
+        if min(usual) < 1:
+            raise ValueError(f"{call}: nothing is left of a result of {tuple(usual)}.")
+        return tuple(usual)
+    numbers = read.whole_numbers(output_size)
+    if numbers is None or len(numbers) not in (dims, dims + 2):
+        raise ValueError(
+            f"{call}: output_size is {dims} or {dims + 2} whole numbers; got {output_size!r}."
+        )
+    size = tuple(numbers[-dims:])
+    for n, expected, step in zip(size, usual, steps, strict=True):
+        if not max(expected - step, 0) < n < expected + step:
+            raise ValueError(
+                f"{call}: output_size {size} cannot have led to this pooling; each length must be "
+                f"less than a stride of {tuple(steps)} away from {tuple(usual)}."
+            )
+    return size

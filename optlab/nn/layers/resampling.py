@@ -1,0 +1,97 @@
+"""Layers that give sequences, images and volumes another size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optlab.nn import functional
+from optlab.nn.layers.applied import Applied
+
+
+class Upsample(Applied, function=functional.interpolate):
+    """Give sequences, images or volumes another size.
+
+    Parameters
+    ----------
+    size, scale_factor, mode, align_corners, align_mode, data_format, recompute_scale_factor
+        As in `functional.interpolate`.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.interpolate : the arguments, the formula, and what is saved.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.Upsample(scale_factor=2, mode="bilinear")(ol.ones([1, 3, 4, 4])).shape
+    (1, 3, 8, 8)
+    """
+
+    size: Any = None
+    scale_factor: Any = None
+    mode: str = "nearest"
+    align_corners: bool = False
+    align_mode: int = 0
+    data_format: str | None = None
+    recompute_scale_factor: bool | None = None
+    name: str | None = None
+
+
+class _Upsampling2D(Applied, family=True):
+    """What the layers for images have in common."""
+
+    size: Any = None
+    scale_factor: Any = None
+    data_format: str = "NCHW"
+    name: str | None = None
+
+
+class UpsamplingNearest2D(_Upsampling2D, function=functional.interpolate):
+    """Give images another size; each place reads the element that it lies in.
+
+    Parameters
+    ----------
+    size, scale_factor, data_format
+        As in `functional.interpolate`.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.interpolate : the arguments, the formula, and what is saved.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.UpsamplingNearest2D(scale_factor=2)(ol.to_tensor([[[[1.0, 2.0]]]]))
+    Tensor([[[[1., 1., 2., 2.],
+              [1., 1., 2., 2.]]]], dtype=float32)
+    """
+
+
+class UpsamplingBilinear2D(_Upsampling2D, function=functional.interpolate):
+    """Give images another size, by a mean of neighbours, with the corners on each other.
+
+    Parameters
+    ----------
+    size, scale_factor, data_format
+        As in `functional.interpolate`.
+    name : str, optional
+        Shown by ``repr``.
+
+    See Also
+    --------
+    optlab.nn.functional.interpolate : the arguments, the formula, and what is saved.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.UpsamplingBilinear2D(size=[1, 3])(ol.to_tensor([[[[0.0, 2.0]]]]))
+    Tensor([[[[0., 1., 2.]]]], dtype=float32)
+    """
+
+    def forward(self, x: Any) -> Any:
+        """Give images another size."""
+        return self._applied(x, mode="bilinear", align_corners=True)

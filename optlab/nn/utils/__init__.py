@@ -1,0 +1,24 @@
+"""Helpers around parameters: clipping gradients in place, vectors, and weights made of others."""
+
+from optlab.backend.faces import missing as _missing
+from optlab.nn.utils.clips import clip_grad_norm_, clip_grad_value_
+from optlab.nn.utils.reparameterizations import remove_weight_norm, spectral_norm, weight_norm
+from optlab.nn.utils.vectors import parameters_to_vector, vector_to_parameters
+
+__all__ = [
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "parameters_to_vector",
+    "remove_weight_norm",
+    "spectral_norm",
+    "vector_to_parameters",
+    "weight_norm",
+]
+
+
+def __getattr__(name: str) -> object:
+    raise _missing("optlab.nn.utils", name, __all__)
+
+
+def __dir__() -> list[str]:
+    return __all__

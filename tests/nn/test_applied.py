@@ -1,0 +1,98 @@
+"""Layers that are a function with settings: their constructors, and what they show."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from typing import Any
+
+import pytest
+
+import optlab as ol
+
+nn = ol.nn
+
+SIGNATURES = {
+    "MaxPool2D": (
+        "kernel_size, stride=None, padding=0, return_mask=False, ceil_mode=False, "
+        "data_format='NCHW', name=None"
+    ),
+    "MaxPool3D": (
+        "kernel_size, stride=None, padding=0, return_mask=False, ceil_mode=False, "
+        "data_format='NCDHW', name=None"
+    ),
+    "AvgPool1D": (
+        "kernel_size, stride=None, padding=0, exclusive=True, ceil_mode=False, name=None"
+    ),
+    "AdaptiveAvgPool3D": "output_size, data_format='NCDHW', name=None",
+    "AdaptiveMaxPool2D": "output_size, return_mask=False, name=None",
+    "Pad1D": "padding, mode='constant', value=0.0, data_format='NCL', name=None",
+    "ZeroPad3D": "padding, data_format='NCDHW', name=None",
+    "Unfold": "kernel_sizes, dilations=1, paddings=0, strides=1, name=None",
+    "LeakyReLU": "negative_slope=0.01, name=None",
+    "Dropout": "p=0.5, axis=None, mode='upscale_in_train', name=None",
+    "KLDivLoss": "reduction='mean', log_target=False",
+    "MarginRankingLoss": "margin=0.0, reduction='mean', name=None",
+    "Upsample": (
+        "size=None, scale_factor=None, mode='nearest', align_corners=False, align_mode=0, "
+        "data_format=None, recompute_scale_factor=None, name=None"
+    ),
+    "MaxUnPool2D": (
+        "kernel_size, stride=None, padding=0, data_format='NCHW', output_size=None, name=None"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_the_constructors_are_paddles(name: str) -> None:
+    shown = inspect.signature(getattr(nn, name)).parameters.values()
+    given = [p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in shown]
+    assert ", ".join(given) == SIGNATURES[name]
+
+
+def test_a_layer_has_the_signature_of_its_call() -> None:
+    assert list(inspect.signature(nn.MaxPool2D(2)).parameters) == ["inputs", "options"]
+    assert list(inspect.signature(nn.MSELoss().forward).parameters) == ["input", "label"]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: nn.MaxPool2D(), r"MaxPool2D\(kernel_size, .*\) needs kernel_size"),
+        (lambda: nn.MaxPool2D(2, kernel=3), r"MaxPool2D\(.*\) has no argument 'kernel'"),
+        (lambda: nn.MaxPool2D(2, kernel_size=3), "kernel_size twice"),
+        (lambda: nn.Tanh(None, 2), r"Tanh\(name\) takes 1 at most; got 2"),
+    ],
+)
+def test_wrong_arguments_are_named(call: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        call()
+
+
+def test_settings_may_be_changed_and_are_shown() -> None:
+    pool = nn.MaxPool2D(2, name="small")
+    assert repr(pool) == "MaxPool2D(kernel_size=2, name='small')"
+    pool.stride = 1
+    assert repr(pool) == "MaxPool2D(kernel_size=2, stride=1, name='small')"
+    assert pool(ol.ones([1, 1, 4, 4])).shape == (1, 1, 3, 3)
+    for again in (copy.deepcopy(pool), pickle.loads(pickle.dumps(pool))):
+        assert repr(again) == repr(pool)
+        assert again(ol.ones([1, 1, 4, 4])).shape == (1, 1, 3, 3)
+
+
+def test_a_users_class_may_have_its_own_constructor() -> None:
+    class Halving(nn.MaxPool2D):
+        note: str = "not a setting"
+
+        def __init__(self, size: int = 2) -> None:
+            super().__init__(size, ceil_mode=True)
+
+    assert list(inspect.signature(Halving).parameters) == ["size"]
+    assert Halving()(ol.ones([1, 1, 5, 5])).shape == (1, 1, 3, 3)
+    assert repr(Halving()) == "Halving(kernel_size=2, ceil_mode=True)"
+
+
+def test_families_are_told_apart() -> None:
+    assert not isinstance(nn.MaxPool3D(2), nn.MaxPool2D)
+    assert not issubclass(nn.Pad3D, nn.Pad2D)
