@@ -316,3 +316,33 @@ def test_words():
     assert "\\alpha" in optimizer.formula
     assert "A template" in optimizer._repr_html_()
     assert "alpha = 0.2" in optimizer.bind([ol.Parameter([1.0])])._repr_html_()
+
+
+def test_around_an_optimizer_that_calls_a_closure():
+    points, lengths = [], []
+    for wrapped in (False, True):
+        w = ol.Parameter(np.array([3.0, -2.0]), name="w")
+        optimizer = ol.optimizer.LBFGS(0.5, max_iter=3, parameters=[w])
+        if wrapped:
+            optimizer = LookAhead(optimizer, alpha=0.25, k=1)
+
+        def closure(w=w, optimizer=optimizer):
+            optimizer.clear_grad()
+            loss = ((w - 1) ** 4).sum()
+            loss.backward()
+            return loss
+
+        with ol.record(optimizer) as trace:
+            first = optimizer.step(closure)
+        assert first.item() == 97
+        assert trace.loss[0] == 97
+        points.append(w.numpy())
+        lengths.append(len(trace))
+    start = np.array([3.0, -2.0])
+    np.testing.assert_allclose(points[1], start + 0.25 * (points[0] - start), rtol=1e-14)
+    assert lengths[0] == lengths[1] > 1
+    assert trace.synchronisations.tolist() == [lengths[1]]  # once, after all of its own steps
+    race = ol.compare(
+        "rosenbrock", {"both": LookAhead(ol.optimizer.LBFGS(1.0, max_iter=2), k=2)}, steps=12
+    )
+    assert race["both"].stopped is None

@@ -19,7 +19,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from optlab.optimizer import SGD, Adam, LookAhead, Momentum, Optimizer, RMSProp
+from optlab.optimizer import (
+    SGD,
+    Adam,
+    Averaged,
+    ExponentialMovingAverage,
+    LookAhead,
+    Momentum,
+    Optimizer,
+    RMSProp,
+)
 from optlab.optimizer.wrappers import layers_of
 from optlab.viz import words
 from optlab.viz.explorer.presets import AdamWithoutCorrection
@@ -178,7 +187,16 @@ _LOOK_AHEAD = Rule(
         "synchronised": ["if", "term.synchronised", "term.slow", "term.fast"],
     },
 )
-_AVERAGED = Rule((Row("average", "of all {axis} so far, later ones more: **{term.average}**"),), {})
+_EMA = Rule(
+    (
+        Row(
+            "average",
+            "of all {axis}, each step back counts {h.decay} times as much: **{term.average}**",
+        ),
+    ),
+    {},
+)
+_MEAN = Rule((Row("average", "mean of {axis} over the window = **{term.average}**"),), {})
 
 RULES: dict[type[Optimizer], Rule] = {
     SGD: _SGD,
@@ -199,7 +217,9 @@ def rule_of(template: Optimizer, slots: Sequence[str], terms: Sequence[str]) -> 
     own = [name for name in terms if name not in WRAPPER_TERMS]
     rule = _rule_of(template, slots, own)
     for layer in layers:
-        more = _LOOK_AHEAD if isinstance(layer, LookAhead) else _AVERAGED
+        more = _LOOK_AHEAD if isinstance(layer, LookAhead) else _MEAN
+        if isinstance(layer, Averaged) and isinstance(layer.average, ExponentialMovingAverage):
+            more = _EMA
         rule = Rule((*rule.rows, *more.rows), {**rule.derived, **more.derived})
     return rule
 

@@ -173,6 +173,9 @@ class Controls {
       fill(box);
       line.append(make("label", { class: "quiet" }, `${name.replace("average_window_rate", "window rate").replace("min_average_window", "least window")} `, box, shown));
     }
+    if (around.kind && !explorer.runs.network && explorer.runs.header.start.length === 2) {
+      line.append(make("span", { class: "quiet", text: around.kind === "LookAhead" ? "bold: slow weights" : "bold: the average" }));
+    }
     return line;
   }
 
