@@ -269,7 +269,10 @@ class _Settings:
 
     def __init__(self, optimizers: list[Optimizer]) -> None:
         self.rule = optimizers[0]
-        combinations = [tuple(o.settings.values()) for o in optimizers]
+        combinations = [
+            tuple(tuple(v) if isinstance(v, list) else v for v in o.settings.values())
+            for o in optimizers
+        ]
         #: Each combination once; `row` says which one a member has.
         self.distinct = list(dict.fromkeys(combinations))
         places = {combination: i for i, combination in enumerate(self.distinct)}
