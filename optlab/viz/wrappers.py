@@ -2,82 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import plotly.graph_objects as go
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
-from optlab.viz import layout, theme, words
-from optlab.viz.geometry import Floats
-from optlab.viz.layout import Page
+from optlab.viz import layout, theme
 from optlab.viz.matplotlib_panels import draw_curves as draw_static_curves
 from optlab.viz.matplotlib_panels import draw_map as draw_static_map
 from optlab.viz.matplotlib_parts import DOTS_PER_INCH, panel_axes, write_page
 from optlab.viz.pictures import as_png
 from optlab.viz.plotly_panels import draw_curves, draw_map
 from optlab.viz.plotly_parts import add_entries, empty_figure
-from optlab.viz.series import CurvesView, loss_view
-from optlab.viz.views import MapView, has_map, map_view, styles_of
-
-_THIN, _BOLD, _DOT = 1.2, 3.0, 7.0  # pixels
-_LEAST_GAP = 5  # pixels between two upright lines: closer ones would be a wall
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """Which weights follow, and what they are called."""
-
-    slot: str
-    apart: str
-    moving: str
-    following: str
-
-
-_LOOKAHEAD = _Kind("slow", "lead", "fast path", "slow path")
-_AVERAGE = _Kind("average", "lag", "path", "average")
-
-
-@dataclass(frozen=True)
-class _Run:
-    """Weights over the steps, in the form in which pictures read a trace."""
-
-    name: str
-    step: NDArray[Any]
-    loss: Floats
-    parameters: dict[str, Floats]
-    settings: dict[str, Any]
-    stopped: str | None
-    learning_rate: Floats = field(default_factory=lambda: np.empty(0))
-    taken: Floats | None = None
-
-
-@dataclass(frozen=True)
-class _Pair:
-    """The two runs of one figure, in the form in which pictures read a comparison."""
-
-    problem: Any
-    traces: dict[str, _Run]
-    final_loss: dict[str, float]
-    steps: int
-    seed: int = 0
-    accuracy: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _Picture:
-    """All that a figure shows, for both renderers."""
-
-    page: Page
-    title: str
-    headline: str
-    pair: _Pair
-    land: MapView | None
-    curves: tuple[CurvesView, ...]
+from optlab.viz.views import styles_of
+from optlab.viz.weights import AVERAGE, LOOKAHEAD, Picture, picture_of
 
 
 def lookahead(
@@ -115,7 +54,7 @@ def lookahead(
     >>> lookahead(race["LookAhead"]).layout.title.text
     '<b>LookAhead around SGD on Rosenbrock valley</b>'
     """
-    return _figure(_picture(trace, _LOOKAHEAD, note, width, height))
+    return _figure(picture_of(trace, LOOKAHEAD, note, width, height))
 
 
 def lookahead_png(
@@ -149,7 +88,7 @@ def lookahead_png(
     >>> lookahead_png(ol.compare("rosenbrock", {"slow": slow}, steps=20)["slow"])[:4]
     b'\x89PNG'
     """
-    return _png(_picture(trace, _LOOKAHEAD, note, width, height), scale)
+    return _png(picture_of(trace, LOOKAHEAD, note, width, height), scale)
 
 
 def averages(
@@ -187,7 +126,7 @@ def averages(
     >>> figure.layout.title.text
     '<b>ExponentialMovingAverage around SGD on Rosenbrock valley</b>'
     """
-    return _figure(_picture(trace, _AVERAGE, note, width, height))
+    return _figure(picture_of(trace, AVERAGE, note, width, height))
 
 
 def averages_png(
@@ -199,10 +138,10 @@ def averages_png(
     scale: float = 1.0,
 ) -> bytes:
     """Draw a run whose weights are averaged as a PNG image; arguments as of `lookahead_png`."""
-    return _png(_picture(trace, _AVERAGE, note, width, height), scale)
+    return _png(picture_of(trace, AVERAGE, note, width, height), scale)
 
 
-def _figure(picture: _Picture) -> go.Figure:
+def _figure(picture: Picture) -> go.Figure:
     page = picture.page
     figure = empty_figure(page, picture.title, picture.headline)
     add_entries(figure, styles_of(picture.pair))
@@ -213,7 +152,7 @@ def _figure(picture: _Picture) -> go.Figure:
     return figure
 
 
-def _png(picture: _Picture, scale: float) -> bytes:
+def _png(picture: Picture, scale: float) -> bytes:
     page = picture.page
     size = (page.width / DOTS_PER_INCH, page.height / DOTS_PER_INCH)
     figure = Figure(figsize=size, dpi=DOTS_PER_INCH)
@@ -225,224 +164,3 @@ def _png(picture: _Picture, scale: float) -> bytes:
     for at, view in enumerate(picture.curves, picture.land is not None):
         draw_static_curves(panel_axes(figure, page, at), view)
     return as_png(figure, scale)
-
-
-# What is shown --------------------------------------------------------------------------------
-
-
-def _picture(trace: Any, kind: _Kind, note: str, width: int, height: int) -> _Picture:
-    _check(trace, kind)
-    if not isinstance(note, str):
-        raise TypeError(f"note is text; got {type(note).__name__}.")
-    problem = trace.problem
-    said = f"{_settings(trace, kind)} {note}".strip()
-    longest = layout.text_width(f"{kind.following} 1.23e-45", theme.FONT_TEXT) + 4
-    on_map = problem is not None and has_map(problem) and "point" in trace.parameters
-    page = layout.page(
-        width,
-        height,
-        names=[kind.moving, kind.following],
-        note=said,
-        shares=[1.35, 1] if on_map else [1, 1],
-        rooms=[layout.AXIS_GAP if on_map else longest + layout.AXIS_GAP - 20, longest],
-    )
-    left, right = page.panels
-    if not on_map:
-        pair, curves, headline = _far_away(trace, kind, page)
-        return _Picture(page, _title(trace, kind), headline, pair, None, curves)
-    pair = _pair(trace, kind, stairs=False)
-    land = map_view(problem, pair, left.width, left.height)
-    land = replace(
-        land,
-        paths=tuple(
-            replace(
-                path,
-                width=_BOLD if path.name == kind.following else _THIN,
-                dot=_DOT if path.name == kind.following and kind is _LOOKAHEAD else theme.STEP_SIZE,
-            )
-            for path in land.paths
-        ),
-    )
-    losses = loss_view(_pair(trace, kind, stairs=True), right.width, right.height)
-    losses = _with_lines(_weighted(losses, kind), trace, right.width)
-    return _Picture(page, _title(trace, kind), _headline(pair, kind), pair, land, (losses,))
-
-
-def _check(trace: Any, kind: _Kind) -> None:
-    if not hasattr(trace, "slots") or not hasattr(trace, "settings"):
-        raise TypeError(
-            "give one trace: what ol.record gave, or race['name'] of ol.compare; got "
-            f"{type(trace).__name__}."
-        )
-    if not len(trace):
-        raise ValueError(f"the trace {trace.name!r} has no steps to draw.")
-    if kind.slot not in trace.slots and f"slot {kind.slot}" not in _norms(trace):
-        how = "ol.optimizer.LookAhead(optimizer)"
-        if kind is _AVERAGE:
-            how = "ol.optimizer.ExponentialMovingAverage.around(optimizer)"
-        raise ValueError(
-            f"the trace {trace.name!r} has no {kind.slot} weights: record a run of {how}."
-        )
-
-
-def _norms(trace: Any) -> Any:
-    return trace._groups("norm ")
-
-
-def _pair(trace: Any, kind: _Kind, *, stairs: bool) -> _Pair:
-    """Give the two paths over a surface, with the losses there.
-
-    With `stairs` the slow weights stay where they are until the next synchronisation.
-    """
-    surface, step = trace.problem, np.asarray(trace.step)
-    points = np.asarray(trace.parameters["point"], dtype=np.float64)
-    follow = np.asarray(trace.slots[kind.slot]["point"], dtype=np.float64)
-    inner = str(trace.settings.get("inner_optimizer", ""))
-    if kind is _LOOKAHEAD:
-        met = np.isin(step, trace.synchronisations)
-        fast = np.asarray(trace.terms["fast"]["point"], dtype=np.float64)
-        # Where the two met, the fast weights are seen twice: before, and back at the slow ones.
-        order = np.repeat(np.arange(len(step)), 1 + met)
-        back = np.append(np.diff(order) == 0, False)
-        back = np.insert(back[:-1], 0, False)
-        moving = np.where(back[:, None], points[1:][order], fast[order])
-        taken = step[order]
-        if stairs:
-            at = np.flatnonzero(met)
-            before = np.concatenate([points[:1], follow[at][:-1]])[: len(at)]
-            follow_taken = np.repeat(step[at], 2)
-            follow = np.stack([before, follow[at]], axis=1).reshape(-1, 2)
-            if len(at) == 0 or at[-1] != len(step) - 1:
-                last = follow[-1:] if len(follow) else points[:1]
-                follow = np.concatenate([follow.reshape(-1, 2), last])
-                follow_taken = np.append(follow_taken, step[-1])
-        else:
-            follow, follow_taken = follow[met], step[met]
-    else:
-        moving, taken, follow_taken = points[1:], step, step
-    start = points[:1]
-    runs = {
-        kind.moving: (np.concatenate([start, moving]), taken, inner),
-        kind.following: (np.concatenate([start, follow]), follow_taken, ""),
-    }
-    traces, final = {}, {}
-    for name, (path, after, cls) in runs.items():
-        with np.errstate(all="ignore"):
-            losses = np.asarray(surface.values(path[:, 0], path[:, 1]), dtype=np.float64)
-        traces[name] = _Run(
-            name, after, losses[:-1], {"point": path}, {"class": cls or name}, trace.stopped,
-            taken=np.insert(after, 0, 0).astype(np.float64),
-        )  # fmt: skip
-        final[name] = float(losses[-1])
-    return _Pair(surface, traces, final, int(step[-1]))
-
-
-@dataclass(frozen=True)
-class _Somewhere:
-    """A problem without a map."""
-
-    title: str
-    kind: str = "network"
-    dimension: int = 0
-    minimum_value: float | None = None
-
-
-def _far_away(trace: Any, kind: _Kind, page: Page) -> tuple[_Pair, tuple[CurvesView, ...], str]:
-    """Decide what is drawn of a model that has no map: the loss, and how far apart weights are."""
-    left, right = page.panels
-    step, name = np.asarray(trace.step), kind.moving
-    title = str(getattr(trace.problem, "title", trace.name))
-    look = {"class": str(trace.settings.get("inner_optimizer", ""))}
-    last = int(step[-1])
-    run = _Run(name, step, np.asarray(trace.loss), {}, look, trace.stopped)
-    pair = _Pair(_Somewhere(title), {name: run}, {}, last)
-    losses = loss_view(pair, left.width, left.height)
-
-    norms = trace.norms[kind.apart].values()
-    apart = np.sqrt(sum(np.square(np.asarray(norm, dtype=np.float64)) for norm in norms))
-    # They begin together; where the two met, both distances are seen: before, and none.
-    met = np.isin(step, trace.synchronisations)
-    order = np.repeat(np.arange(len(step)), 1 + met)
-    together = np.insert(np.diff(order) == 0, 0, False)
-    taken = np.insert(step[order], 0, 0).astype(np.float64)
-    values = np.insert(np.where(together, 0.0, apart[order]), 0, 0.0)
-    run = replace(run, loss=values[:-1], taken=taken)
-    far = _Pair(_Somewhere(title, "distance"), {name: run}, {name: float(values[-1])}, last)
-    view = loss_view(far, right.width, right.height)
-    if kind is _LOOKAHEAD:
-        heading, note = "Lead of the fast weights", "distance from the slow ones"
-        headline = (
-            f"{last} steps, {_synchronisations(trace)}; in the last step the fast weights were "
-            f"{words.number(float(apart[-1]))} ahead of the slow ones."
-        )
-    else:
-        heading, note = "Distance from the average", "of the weights"
-        headline = (
-            f"After {last} steps the weights are {words.number(float(apart[-1]))} away from their "
-            "average."
-        )
-    series = tuple(replace(one, label=heading.lower()) for one in view.series)
-    view = replace(view, title=heading, note=f"{note}; {view.note}", series=series)
-    curves = tuple(_with_lines(one, trace, left.width) for one in (losses, view))
-    return pair, curves, headline
-
-
-def _synchronisations(trace: Any) -> str:
-    count = len(trace.synchronisations)
-    return f"{count} synchronisation{'s' * (count != 1)}"
-
-
-def _weighted(view: CurvesView, kind: _Kind) -> CurvesView:
-    """Draw what moves thin, and what follows bold."""
-    series = tuple(
-        replace(one, width=_BOLD if one.name == kind.following else _THIN) for one in view.series
-    )
-    return replace(view, series=series)
-
-
-def _with_lines(view: CurvesView, trace: Any, width: float) -> CurvesView:
-    """Mark the synchronisations, if they do not stand too close."""
-    lines = tuple(float(step) for step in trace.synchronisations)
-    if len(lines) * _LEAST_GAP > width:
-        return view
-    return replace(view, lines=lines)
-
-
-def _title(trace: Any, kind: _Kind) -> str:
-    outer = str(trace.settings.get("average", trace.settings.get("class", "")))
-    if kind is _LOOKAHEAD:
-        outer = "LookAhead"
-    inner = trace.settings.get("inner_optimizer", "")
-    on = f" on {trace.problem.title}" if trace.problem is not None else ""
-    return f"{outer} around {inner}{on}"
-
-
-def _headline(pair: _Pair, kind: _Kind) -> str:
-    one, other = pair.final_loss.values()
-    after = f"After {pair.steps} steps"
-    if not (math.isfinite(one) and math.isfinite(other)):
-        return f"{after} the loss is no longer finite."
-    first, second = words.number(one), words.number(other)
-    if kind is _AVERAGE:
-        return f"{after} the weights are at loss {first}, their average at {second}."
-    if one == other:
-        return f"{after} fast and slow weights are together, at loss {first}."
-    return f"{after} the fast weights are at loss {first}, the slow ones at {second}."
-
-
-def _settings(trace: Any, kind: _Kind) -> str:
-    """Say with which settings it ran; how they were chosen only the user knows."""
-    own = trace.settings
-    shown = [f"learning rate {words.rate(trace)}"]
-    wanted = ("alpha", "k") if kind is _LOOKAHEAD else (
-        "decay", "thres_steps", "average_window_rate", "min_average_window", "max_average_window",
-    )  # fmt: skip
-    for name in wanted:
-        if name in own:
-            value = own[name]
-            said = words.number(float(value), 6) if isinstance(value, (int, float)) else repr(value)
-            shown.append(f"{name} {said}")
-    text = f"{', '.join(shown)}, as given."
-    if kind is _LOOKAHEAD:
-        text += f" Thin upright lines: the {_synchronisations(trace)}."
-    return text[0].upper() + text[1:]

@@ -315,7 +315,9 @@ def test_words():
     assert repr(optimizer) == "LookAhead(SGD(learning_rate=0.1), alpha=0.2, k=5)"
     assert "\\alpha" in optimizer.formula
     assert "A template" in optimizer._repr_html_()
-    assert "alpha = 0.2" in optimizer.bind([ol.Parameter([1.0])])._repr_html_()
+    page = optimizer.bind([ol.Parameter(np.zeros(256, "float32"))])._repr_html_()
+    assert "alpha = 0.2" in page
+    assert "keeps 1 KiB for 1 KiB of parameters" in page.replace("1.0 KiB", "1 KiB")
 
 
 def test_around_an_optimizer_that_calls_a_closure():
@@ -346,3 +348,28 @@ def test_around_an_optimizer_that_calls_a_closure():
         "rosenbrock", {"both": LookAhead(ol.optimizer.LBFGS(1.0, max_iter=2), k=2)}, steps=12
     )
     assert race["both"].stopped is None
+
+
+@pytest.mark.parametrize("kind", ["LookAhead", "EMA"])
+def test_many_rates_at_once(kind):
+    def wrap(optimizer):
+        if kind == "LookAhead":
+            return LookAhead(optimizer, 0.3, 2)
+        return ol.optimizer.ExponentialMovingAverage.around(optimizer, 0.7)
+
+    def run(rate, start):
+        w = ol.Parameter(start)
+        optimizer = wrap(ol.optimizer.Adam(rate, parameters=[w]))
+        for _ in range(5):
+            ((w - 1) ** 2).sum().backward()
+            optimizer.step()
+            optimizer.clear_grad()
+        if kind == "EMA":
+            with optimizer.apply():
+                return w.detach()
+        return w.detach()
+
+    rates, start = [0.1, 0.2, 0.5], np.array([3.0, -1.0])
+    together = run(ol.ensemble(rates), ol.ensemble([start] * 3))
+    for rate, member in zip(rates, ol.members(together), strict=True):
+        np.testing.assert_array_equal(np.asarray(member), run(rate, start).numpy())

@@ -230,6 +230,13 @@ class Wrapper(Optimizer):
         names = parameter_names(self.groups)
         return [names[id(arena.parameters[i])] for arena, i in self.places]
 
+    @property
+    def own_bytes(self) -> int:
+        """How much memory it takes beside the slots of the innermost optimizer."""
+        own = [value for memory in self._memories() for value in memory.values()]
+        inner = getattr(self.inner_optimizer, "own_bytes", 0)
+        return int(inner + sum(value.nbytes for value in own if hasattr(value, "nbytes")))
+
     def __repr__(self) -> str:
         values = "".join(f", {name}={value!r}" for name, value in self.own_settings.items())
         return f"{type(self).__name__}({self.inner_optimizer!r}{values})"
