@@ -117,7 +117,10 @@ class LookAhead(Wrapper):
         """Give the slow weights after a synchronisation."""
         if self.alpha == 1:  # slow + (fast - slow) may be another number than fast
             return copied(fast)
-        return slow + self.alpha * (fast - slow)
+        moved = fast - slow  # new memory, used for all three: listeners may hold the old slow ones
+        moved *= self.alpha
+        moved += slow
+        return moved
 
     def over_rows(self, start: Any) -> AfterStep:
         """Give what is done after each step, for parameters that are rows of one plain array."""
