@@ -131,6 +131,11 @@ def test_need_restore_false():
         average.step()
     average.restore()
     assert w.item() == 2
+    with average.apply(False):
+        pass
+    assert w.item() == 1
+    average.restore()
+    assert w.item() == 2
 
 
 def test_the_weights_come_back_after_an_exception():
@@ -363,3 +368,4 @@ def test_words():
     around = ModelAverage.around(ol.optimizer.SGD(0.1), 0.15)
     assert repr(around).startswith("ModelAverage.around(SGD(learning_rate=0.1), average_window_")
     assert "\\theta" in EMA.formula
+    assert str(ModelAverage.formula) in around.bind(weights())._repr_html_()

@@ -48,13 +48,14 @@ class Averaged(Wrapper):
                 f"parameters; got {average!r}."
             )
         self.average = average.fresh()
+        self.formula = average.formula
 
     @property
     def own_settings(self) -> dict[str, Any]:
         """What was set of the average."""
         return {"average": type(self.average).__name__, **self.average.own_settings}
 
-    def apply(self, executor: None = None, need_restore: bool = True) -> Applied:
+    def apply(self, executor: bool | None = None, need_restore: bool = True) -> Applied:
         """Give the parameters their averages, until `restore`."""
         self._require_parameters()
         self._watch()

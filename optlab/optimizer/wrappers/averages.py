@@ -178,13 +178,14 @@ class Average:
             pairs.append((memory, values))
         self._take(pairs)
 
-    def apply(self, executor: None = None, need_restore: bool = True) -> Applied:
+    def apply(self, executor: bool | None = None, need_restore: bool = True) -> Applied:
         """Give the parameters their averages, until `restore`.
 
         Parameters
         ----------
         executor : None
-            Of the documents' static graphs, which there are none here.
+            Of the documents' static graphs, which there are none here. A bool in its place is taken
+            for `need_restore`.
         need_restore : bool
             Whether leaving the ``with`` block restores the weights; if not, call `restore`.
 
@@ -215,6 +216,8 @@ class Average:
         >>> w.numpy()
         array([2.], dtype=float32)
         """
+        if isinstance(executor, bool):
+            executor, need_restore = None, executor
         _no_executor(executor)
         self._lend()
         return Applied(self, bool(need_restore))
