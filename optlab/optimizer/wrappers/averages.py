@@ -217,8 +217,9 @@ class Average:
         array([2.], dtype=float32)
         """
         if isinstance(executor, bool):
-            executor, need_restore = None, executor
-        _no_executor(executor)
+            need_restore = executor
+        else:
+            _no_executor(executor)
         self._lend()
         return Applied(self, bool(need_restore))
 
