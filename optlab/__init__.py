@@ -32,6 +32,7 @@ _NAMES = {
     "amp": "optlab.amp",
     "autograd": "optlab.autograd",
     "data": "optlab.lab.data",
+    "fluid": "optlab.fluid",
     "incubate": "optlab.incubate",
     "io": "optlab.io",
     "jit": "optlab.jit",

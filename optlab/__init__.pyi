@@ -6,6 +6,7 @@ from typing import Any
 
 from optlab import amp as amp
 from optlab import autograd as autograd
+from optlab import fluid as fluid
 from optlab import incubate as incubate
 from optlab import io as io
 from optlab import jit as jit

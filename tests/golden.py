@@ -48,11 +48,17 @@ class Replay:
             )
             for name, key in case["params"].items()
         }
-        self.schedule = None
-        if described := case["lr_schedule"]:
-            schedule = getattr(ol.optimizer.lr, described["class"])
-            self.schedule = kwargs["learning_rate"] = schedule(**described["kwargs"])
-        cls = getattr(ol.optimizer, case["optimizer"])
+        fluid = case["case"].startswith("fluid/")
+        cls = getattr(ol.fluid.optimizer if fluid else ol.optimizer, case["optimizer"])
+        described = case.get("lr_schedule")
+        self.schedule: Any = None
+        if described:
+            self.schedule = getattr(ol.optimizer.lr, described["class"])(**described["kwargs"])
+            kwargs["learning_rate"] = self.schedule
+        for name, condition in (case.get("fn") or {}).items():
+            kwargs[name] = lambda p, names=condition["in"]: getattr(p, "name", p) in names
+        if case["weight_decay"] is not None:
+            kwargs["weight_decay"] = regularizer(case["weight_decay"])
         groups = case.get("param_groups")
         parameters: Any = list(self.parameters.values())
         if groups:
@@ -62,7 +68,6 @@ class Replay:
         self.optimizer = cls(
             **kwargs,
             parameters=parameters,
-            weight_decay=regularizer(case["weight_decay"]),
             grad_clip=clip(case["grad_clip"]),
         )
         self.zero = (case.get("clear_grad") or {}).get("set_to_zero", True)
@@ -81,18 +86,31 @@ class Replay:
             centre, matrix = ARRAYS["rb/c"].astype(dtype), ARRAYS["rb/A"].astype(dtype)
             d = w - centre
             return (1 - w[0]) ** 2 + 5 * (w[1] - w[0] ** 2) ** 2 + 0.5 * (d @ (matrix @ d))
+        if case["problem"] == "embedding":
+            ids, factors = ARRAYS["emb/ids"][t], ARRAYS["emb/C"][t].astype(dtype)
+            rows = ol.nn.functional.embedding(ol.to_tensor(ids), p["emb"], sparse=True)
+            return (rows * factors).sum()
         total: Any = 0.0
         for name, key in case["grads"].items():
             if (case.get("grad_mask") or {}).get(name, [1] * case["steps"])[t]:
                 total = total + (p[name] * ARRAYS[key][t].astype(dtype)).sum()
         return total
 
+    def _closure(self) -> Any:
+        self.optimizer.clear_grad()
+        loss = self.loss(0)
+        loss.backward()
+        return loss
+
     def run(self) -> dict[str, np.ndarray]:
         """Give the trajectory of every parameter."""
         path: dict[str, list[np.ndarray]] = {name: [] for name in self.parameters}
         for t in range(self.case["steps"]):
-            self.loss(t).backward()
-            self.optimizer.step()
+            if self.case["optimizer"] == "LBFGS":
+                self.optimizer.step(self._closure)
+            else:
+                self.loss(t).backward()
+                self.optimizer.step()
             if self.schedule is not None:
                 self.schedule.step()
             for name, parameter in self.parameters.items():

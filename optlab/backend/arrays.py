@@ -11,9 +11,6 @@ from typing import Any
 import numpy as np
 
 from optlab.backend.device import place_of
-from optlab.backend.heap import keep_freed_memory
-
-keep_freed_memory()
 
 Shape = tuple[int, ...]
 

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from optlab.backend import display, random
+from optlab.lab.budget import walk
 from optlab.lab.problems.find import Problem, find
-from optlab.optimizer import Optimizer, lr
+from optlab.optimizer import Optimizer
 from optlab.trace import Trace, record
 
 RUNNING_MEAN = 20
@@ -42,6 +43,9 @@ class Comparison:
         The loss after the last step; of networks, on all training data.
     accuracy : dict of str to float
         Of networks: the share of held-out examples that are right after the last step.
+    evaluations : dict of str to array of int
+        How many gradients had been evaluated when each recorded update was made: 1, 2, 3, ...
+        except for optimizers that evaluate several for one (`LBFGS`).
     """
 
     def __init__(
@@ -55,6 +59,7 @@ class Comparison:
         self.traces: dict[str, Trace] = {}
         self.final_loss: dict[str, float] = {}
         self.accuracy: dict[str, float] = {}
+        self.evaluations: dict[str, np.ndarray] = {}
 
     def __getitem__(self, name: str) -> Trace:
         """Give one trace by the name of its optimizer."""
@@ -104,9 +109,10 @@ class Comparison:
         -------
         DataFrame
             With the columns learning rate, final loss (of a network, on all training data), best
-            loss (of a network, the best mini-batch), steps to tolerance (how many updates until the
-            loss was first that low; NA if never), distance to the minimum (surfaces with a known
-            one), held-out accuracy (networks) and stopped (where a run ended early).
+            loss (of a network, the best mini-batch), steps to tolerance (how many gradients were
+            evaluated until the loss was first that low; NA if never), distance to the minimum
+            (surfaces with a known one), held-out accuracy (networks) and stopped (where a run ended
+            early).
         """
         import pandas as pd
 
@@ -152,10 +158,13 @@ class Comparison:
             if len(losses) < RUNNING_MEAN:
                 return None
             losses = np.convolve(losses, np.full(RUNNING_MEAN, 1 / RUNNING_MEAN), "valid")
+            first = np.flatnonzero(losses <= limit) + RUNNING_MEAN
+        else:
             first = np.flatnonzero(losses <= limit)
-            return int(first[0]) + RUNNING_MEAN if len(first) else None
-        first = np.flatnonzero(losses <= limit)
-        return int(first[0]) if len(first) else None
+        if not len(first):
+            return None
+        # Loss number k is the one after k updates.
+        return int(self.evaluations[name][first[0] - 1]) if first[0] else 0
 
     def _distance(self, name: str) -> float | None:
         minima = getattr(self.problem, "minima", None)
@@ -206,7 +215,8 @@ def compare(
     start : two numbers, optional
         Where on a surface; by default the problem's own start.
     steps : int
-        Updates a run; each costs one evaluation of the gradient.
+        Evaluations of the gradient a run, each of which most rules make one update of. `LBFGS`,
+        whose line search needs several for one, makes fewer updates.
     seed : int
         Fixes initial weights, order of batches and every random draw, to the bit.
 
@@ -291,7 +301,8 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
 
     Gives False if the user interrupted it, and wants no more.
     """
-    optimizer = template.bind(run.parameters)
+    with random.scope("optimizer", seed=comparison.seed):  # rules that draw take their key now
+        optimizer = template.bind(run.parameters)
     last = math.nan
     goes_on = True
     with (
@@ -300,15 +311,14 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
         np.errstate(all="ignore"),
     ):
         trace.name = name
+        trace.problem = comparison.problem
         comparison.traces[name] = trace
+        counts: list[int] = []
         try:
-            for step in range(comparison.steps):
-                last = run.backward(step)
+            for step, last in walk(optimizer, run, comparison.steps, counts):
                 if not math.isfinite(last):
                     trace.stopped = _diverged(step, last)
                     break
-                optimizer.step()
-                _advance(optimizer, last)
             else:
                 last = run.loss()
                 if not math.isfinite(last):
@@ -327,21 +337,13 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
             warnings.warn(f"{name} {trace.stopped}", RaceWarning, stacklevel=3)
             last = math.nan
         comparison.final_loss[name] = float(last)
+        comparison.evaluations[name] = np.array(counts, dtype=int)
         if comparison.problem.kind == "network":
             try:
                 comparison.accuracy[name] = run.accuracy
             except Exception:  # noqa: BLE001 - a model that raised in the race may raise again
                 comparison.accuracy[name] = math.nan
     return goes_on
-
-
-def _advance(optimizer: Optimizer, loss: float) -> None:
-    """Take the schedule of an optimizer one step further, as a training loop does."""
-    schedule = optimizer.schedule
-    if isinstance(schedule, lr.ReduceOnPlateau):
-        schedule.step(loss)
-    elif schedule is not None:
-        schedule.step()
 
 
 def _line_of(error: BaseException) -> str:

@@ -2,21 +2,58 @@
 
 from optlab.backend.faces import missing as _missing
 from optlab.optimizer import lr, regularizer
+from optlab.optimizer.adadelta import Adadelta
+from optlab.optimizer.adagrad import Adagrad
 from optlab.optimizer.adam import Adam
+from optlab.optimizer.adamax import Adamax
+from optlab.optimizer.adamw import AdamW
+from optlab.optimizer.asgd import ASGD
+from optlab.optimizer.decayed_adagrad import DecayedAdagrad
+from optlab.optimizer.dpsgd import Dpsgd
+from optlab.optimizer.ftrl import Ftrl
+from optlab.optimizer.lamb import Lamb
+from optlab.optimizer.lars_momentum import LarsMomentum
+from optlab.optimizer.lbfgs import LBFGS
+from optlab.optimizer.lion import Lion
 from optlab.optimizer.momentum import Momentum
+from optlab.optimizer.muon import Muon
+from optlab.optimizer.nadam import NAdam
 from optlab.optimizer.optimizer import Optimizer
+from optlab.optimizer.radam import RAdam
 from optlab.optimizer.rmsprop import RMSProp
+from optlab.optimizer.rprop import Rprop
 from optlab.optimizer.settings import REQUIRED
 from optlab.optimizer.sgd import SGD
 from optlab.optimizer.step import Update
+from optlab.optimizer.wrappers import Averaged, ExponentialMovingAverage, LookAhead, ModelAverage
 
 __all__ = [
+    "ASGD",
+    "LBFGS",
     "REQUIRED",
     "SGD",
+    "Adadelta",
+    "Adagrad",
     "Adam",
+    "AdamW",
+    "Adamax",
+    "Averaged",
+    "DecayedAdagrad",
+    "Dpsgd",
+    "ExponentialMovingAverage",
+    "Ftrl",
+    "Lamb",
+    "LarsMomentum",
+    "Lion",
+    "LookAhead",
+    "ModelAverage",
     "Momentum",
+    "Muon",
+    "NAdam",
     "Optimizer",
+    "RAdam",
     "RMSProp",
+    "Rprop",
     "Update",
     "lr",
     "regularizer",

@@ -20,6 +20,10 @@ class Regularizer:
         """Give the gradient with the penalty's gradient added."""
         raise NotImplementedError(f"{type(self).__name__} has no add_to(g, p) method.")
 
+    def penalty(self, p: Any) -> Any:
+        """Give the penalty itself, one number: for optimizers that look at the loss."""
+        raise NotImplementedError(f"{type(self).__name__} has no penalty(p) method.")
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.coeff})"
 
@@ -38,6 +42,10 @@ class L2Decay(Regularizer):
         """Give g + c p."""
         return g + self.coeff * p
 
+    def penalty(self, p: Any) -> Any:
+        """Give c / 2 times the sum of squares."""
+        return 0.5 * self.coeff * (p * p).sum()
+
 
 class L1Decay(Regularizer):
     r"""Penalty :math:`c \sum |p|`: adds c sign(p) to the gradient.
@@ -52,6 +60,10 @@ class L1Decay(Regularizer):
     def add_to(self, g: Any, p: Any) -> Any:
         """Give g + c sign(p)."""
         return g + self.coeff * np.sign(p)
+
+    def penalty(self, p: Any) -> Any:
+        """Give c times the sum of absolute values."""
+        return self.coeff * np.abs(p).sum()
 
 
 def as_regularizer(value: Any) -> Regularizer | None:

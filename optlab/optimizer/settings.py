@@ -76,6 +76,12 @@ def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, 
     return number
 
 
+def checked_callable(name: str, value: Any, takes: str) -> None:
+    """Raise TypeError if an optional setting that is a function is something else."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be a function that takes {takes}; got {value!r}.")
+
+
 def is_schedule(value: Any) -> bool:
     """Say whether something is a schedule of `optlab.optimizer.lr`, by what it can do."""
     return callable(value) and all(hasattr(value, name) for name in ("step", "get_lr"))

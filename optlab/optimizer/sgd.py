@@ -10,7 +10,8 @@ from optlab.optimizer.optimizer import Optimizer
 class SGD(Optimizer):
     r"""Step against the gradient.
 
-    .. math:: p \leftarrow p - \eta g
+    .. math::
+        p \leftarrow p - \eta g
 
     Parameters
     ----------

@@ -91,7 +91,12 @@ class Layout:
 
     @staticmethod
     def _may_alias(step: Instruction) -> set[Place]:
-        """Give the operands whose memory the result may take: ``where`` fills in two strokes."""
+        """Give the operands whose memory the result may take.
+
+        ``where`` fills its result in two strokes; ``sign`` takes eight times as long in place.
+        """
+        if step.function is np.sign:
+            return set()
         if step.function is np.where:
             other = step.arguments[2]
             return {other} if isinstance(other, Place) and other != step.arguments[1] else set()

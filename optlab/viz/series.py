@@ -39,6 +39,8 @@ class SeriesView:
         What the values are, and in which units (empty: none).
     faint : bool
         Drawn thin and pale, behind the curve that matters.
+    width : float
+        Pixels of the line, if it is not faint.
     """
 
     name: str
@@ -49,6 +51,7 @@ class SeriesView:
     label: str
     units: str
     faint: bool = False
+    width: float = theme.LINE_WIDTH
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,8 @@ class CurvesView:
         Runs that reached the last step.
     stops : tuple of (name, style, Mark)
         Runs that ended early or left the panel, where and why.
+    lines : tuple of float
+        Steps that a thin upright line marks.
     """
 
     title: str
@@ -90,6 +95,7 @@ class CurvesView:
     series: tuple[SeriesView, ...]
     ends: tuple[CurveEnd, ...]
     stops: tuple[tuple[str, Style, Mark], ...]
+    lines: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -167,6 +173,17 @@ def _limits(
     return low - room, high + room
 
 
+def _evaluated(comparison: ComparisonLike, name: str, taken: Floats) -> Floats:
+    """Turn numbers of updates into those of the gradients that were evaluated for them.
+
+    They are the same but for optimizers that evaluate several for one, which pay for them here.
+    """
+    counts = getattr(comparison, "evaluations", {}).get(name, ())
+    if not len(counts) or not len(taken) or taken.max() > len(counts):
+        return taken
+    return np.concatenate([[0.0], np.asarray(counts, dtype=np.float64)])[taken.astype(int)]
+
+
 def loss_view(comparison: ComparisonLike, width: float, height: float) -> CurvesView:
     """Decide how the losses of a comparison are drawn over its steps.
 
@@ -185,7 +202,8 @@ def loss_view(comparison: ComparisonLike, width: float, height: float) -> Curves
     raw = {}
     for name, trace in comparison.traces.items():
         count = len(trace.loss) + (0 if network else 1)
-        raw[name] = visited(trace, comparison.final_loss.get(name, math.nan), count)
+        taken, values = visited(trace, comparison.final_loss.get(name, math.nan), count)
+        raw[name] = _evaluated(comparison, name, taken), values
     scale, base, title, note = loss_scale([values for _, values in raw.values()], minimum)
     window = _window(max((len(values) for _, values in raw.values()), default=0))
     if network:

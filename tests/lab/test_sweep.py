@@ -51,6 +51,49 @@ def assert_equals_separate_runs(sweep: Any, place: Any, race: Any) -> None:
     assert sweep.stopped[place] == (n if trace.stopped else -1)
 
 
+#: Of each further rule one ladder, and one setting that makes another form of it.
+FURTHER = {
+    "Adagrad": {"initial_accumulator_value": [0.0, 0.5]},
+    "DecayedAdagrad": {"decay": [0.5, 0.9]},
+    "Adadelta": {"epsilon": [1e-6, 1e-2]},
+    "AdamW": {"weight_decay": [0.0, 0.1]},
+    "Adamax": {"beta2": [0.5, 0.999]},
+    "NAdam": {"momentum_decay": [0.004, 0.5]},
+    "RAdam": {"beta2": [0.5, 0.999]},
+    "Rprop": {},
+    "Ftrl": {"lr_power": [-0.5, -0.75]},
+    "ASGD": {"batch_num": [1, 3]},
+    "Lion": {"weight_decay": [0.0, 0.1]},
+    "Lamb": {"lamb_weight_decay": [0.0, 0.1]},
+    "Muon": {"momentum": [0.5, 0.9]},
+    "Dpsgd": {"sigma": [0.0, 0.5]},
+}
+
+
+@pytest.mark.parametrize("name", list(FURTHER))
+def test_rates_and_settings_of_every_rule(name: str) -> None:
+    cls: Any = getattr(ol.optimizer, name)
+    rates = [0.001, 0.01, 0.1]
+    sweep = ol.sweep("rosenbrock", cls, {"learning_rate": rates, **FURTHER[name]}, steps=25)
+    [(setting, values)] = FURTHER[name].items() or [("", [None])]
+    for i, rate in enumerate(rates):
+        for j, value in enumerate(values):
+            template = cls(rate, **({setting: value} if setting else {}))
+            race = ol.compare("rosenbrock", {"run": template}, steps=25)
+            place = (i, j) if setting else (i,)
+            n = len(race["run"])
+            np.testing.assert_array_equal(sweep.loss[place][:n], race["run"].loss)
+            path = race["run"].parameters["point"]
+            np.testing.assert_array_equal(sweep.point[place][: n + 1], path)
+
+
+def test_a_rate_that_depends_on_the_parameter_is_asked_for() -> None:
+    ratio = lambda p: 0.5  # noqa: E731
+    sweep = ol.sweep("rosenbrock", ol.optimizer.AdamW, {"lr_ratio": [ratio]}, steps=10)
+    race = ol.compare("rosenbrock", {"run": ol.optimizer.AdamW(lr_ratio=ratio)}, steps=10)
+    np.testing.assert_array_equal(sweep.loss[0, :-1], race["run"].loss)
+
+
 @pytest.mark.parametrize("cls", OPTIMIZERS)
 @pytest.mark.parametrize("problem", SURFACES)
 def test_a_ladder_of_rates(problem: str, cls: Any) -> None:

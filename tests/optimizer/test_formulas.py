@@ -1,4 +1,4 @@
-"""The four rules against plain NumPy written from their formulas."""
+"""The rules against plain NumPy written from their formulas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.optimizer.helpers import EACH, WithNorms, give, random
 
 def settings_of(cls, **given_ones):
     """Give all settings of a class: its defaults, and what is given."""
-    return {**cls(0.1).settings, **given_ones}
+    return {**cls(**given_ones).settings, **given_ones}
 
 
 def follow(cls, settings, start, gradients):
@@ -53,8 +53,15 @@ def test_thirty_steps(name, formula, options, dtype, tolerance):
     assert all(p.dtype == dtype for p in ours)
 
 
+#: Settings that a class has no default for besides the rate, or that make runs equal.
+NEEDED = {"LarsMomentum": {"momentum": 0.9}, "Dpsgd": {"sigma": 0.0}}  # noise is drawn anew
+
 rates = st.floats(1e-4, 2.0)
 betas = st.floats(0.0, 0.999)
+
+epsilons = st.floats(0.01, 1.0)
+decays = st.one_of(st.just(0.0), st.floats(0.001, 1.0))
+adams = {"learning_rate": rates, "beta1": betas, "beta2": betas, "epsilon": epsilons}
 
 SETTINGS = {
     "SGD": st.fixed_dictionaries({"learning_rate": rates}),
@@ -85,6 +92,41 @@ SETTINGS = {
             "amsgrad": st.booleans(),
         }
     ),
+    "Adagrad": st.fixed_dictionaries(
+        {"learning_rate": rates, "epsilon": epsilons, "initial_accumulator_value": decays}
+    ),
+    "DecayedAdagrad": st.fixed_dictionaries(
+        {"learning_rate": rates, "decay": betas, "epsilon": epsilons}
+    ),
+    "Adadelta": st.fixed_dictionaries({"learning_rate": rates, "epsilon": epsilons, "rho": betas}),
+    "AdamW": st.fixed_dictionaries({**adams, "weight_decay": decays, "amsgrad": st.booleans()}),
+    "Adamax": st.fixed_dictionaries(adams),
+    "NAdam": st.fixed_dictionaries({**adams, "momentum_decay": st.floats(0.0, 2.0)}),
+    "RAdam": st.fixed_dictionaries(adams),
+    "Ftrl": st.fixed_dictionaries(
+        {
+            "learning_rate": st.floats(0.01, 2.0),
+            "l1": decays,
+            "l2": decays,
+            "lr_power": st.sampled_from([-0.5, -0.25, -0.75, -1.0]),
+        }
+    ),
+    "Lamb": st.fixed_dictionaries(
+        {**adams, "lamb_weight_decay": decays, "always_adapt": st.booleans()}
+    ),
+    "LarsMomentum": st.fixed_dictionaries(
+        {
+            "learning_rate": rates,
+            "momentum": betas,
+            "lars_coeff": st.floats(0.001, 1.0),
+            "lars_weight_decay": decays,
+            "epsilon": st.floats(0.0, 1.0),
+        }
+    ),
+    "ASGD": st.fixed_dictionaries({"learning_rate": rates, "batch_num": st.integers(1, 7)}),
+    "Lion": st.fixed_dictionaries(
+        {"learning_rate": rates, "beta1": betas, "beta2": betas, "weight_decay": decays}
+    ),
 }
 
 
@@ -94,7 +136,8 @@ def test_over_all_hyperparameters(name, data, seed, dtype):
     settings = data.draw(SETTINGS[name])
     start, gradients = random(5, dtype=dtype), random(6, 5, seed=seed, dtype=dtype)
     ours = follow(getattr(ol.optimizer, name), settings, start, gradients)
-    theirs = path(RULES[name][0], start, gradients, settings)
+    full = settings_of(getattr(ol.optimizer, name), **settings)
+    theirs = path(RULES[name][0], start, gradients, full)
     close(ours, theirs, 1e-10 if dtype == "float64" else 2e-4)
 
 
@@ -102,7 +145,8 @@ def test_over_all_hyperparameters(name, data, seed, dtype):
 @pytest.mark.parametrize("number", [np.float64, np.float32, np.array, ol.to_tensor, lambda x: x])
 def test_float32_stays_float32_whatever_the_type_of_the_rate(name, number):
     p = ol.Parameter(random(4, dtype="float32"))
-    optimizer = getattr(ol.optimizer, name)(number(0.5), parameters=[p])
+    needed = NEEDED.get(name, {})
+    optimizer = getattr(ol.optimizer, name)(number(0.5), **needed, parameters=[p])
     give(p, random(4, seed=1))
     optimizer.step()
     optimizer.set_lr(number(0.25))
@@ -117,8 +161,9 @@ def test_float32_stays_float32_whatever_the_type_of_the_rate(name, number):
 def test_the_type_of_the_rate_changes_no_bit(name, rate, seed):
     start, gradients = random(7, dtype="float32"), random(3, 7, seed=seed, dtype="float32")
     cls = getattr(ol.optimizer, name)
-    one = follow(cls, {"learning_rate": rate}, start, gradients)
-    other = follow(cls, {"learning_rate": np.float64(rate)}, start, gradients)
+    needed = NEEDED.get(name, {})
+    one = follow(cls, {"learning_rate": rate, **needed}, start, gradients)
+    other = follow(cls, {"learning_rate": np.float64(rate), **needed}, start, gradients)
     for a, b in zip(one, other, strict=True):
         assert np.array_equal(a, b)
 

@@ -112,7 +112,7 @@ def test_values_gradients_and_losses_are_those_of_a_run_by_hand(make):
     assert np.array_equal(trace.parameters["w"], [kept["start"], *kept["parameter"]])
     assert np.array_equal(trace.gradients["w"], kept["gradient"])
     assert trace.loss.tolist() == kept["loss"]
-    assert trace.learning_rate.tolist() == [0.1] * 7
+    assert trace.learning_rate.tolist() == [make().get_lr()] * 7
     assert np.all(np.diff(trace.seconds) >= 0)
     assert trace.seconds[0] >= 0
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import optlab as ol
 from optlab.viz.contours import log_levels
 from optlab.viz.geometry import Box, clip_line, simplify, spread, thin
 from optlab.viz.series import accuracy_view, loss_scale, loss_view
@@ -263,3 +264,17 @@ def test_every_run_diverged_and_there_is_still_a_picture(diverging_race):
     race = SimpleNamespace(**{**vars(diverging_race), "traces": traces})
     assert loss_view(race, 300, 300).ends == ()
     assert len(view_of(race).paths) == 1
+
+
+def test_losses_stand_over_the_gradients_that_were_evaluated_for_them():
+    """A line search pays for its evaluations: its curve is not drawn over its few updates."""
+    templates = {
+        "search": ol.optimizer.LBFGS(line_search_fn="strong_wolfe"),
+        "SGD": ol.optimizer.SGD(1e-4),
+    }
+    race = ol.compare("rosenbrock", templates, steps=60)
+    curves = {curve.name: curve for curve in loss_view(race, *SIZE).series}
+    ends = race.evaluations["search"]
+    assert len(ends) < ends[-1]
+    assert curves["search"].x[-1] == ends[-1]
+    assert curves["SGD"].x[-1] == 60

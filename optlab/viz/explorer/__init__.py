@@ -10,7 +10,15 @@ from optlab.lab.problems.find import NAMED, find
 from optlab.lab.problems.surface import Surface
 from optlab.optimizer import Optimizer
 from optlab.viz.explorer.presets import FOUR
-from optlab.viz.explorer.state import OWN, Entry, State, entry_of, optimizer_classes, preset_state
+from optlab.viz.explorer.state import (
+    OWN,
+    Entry,
+    State,
+    entry_of,
+    optimizer_classes,
+    preset_state,
+    usual_template,
+)
 from optlab.viz.explorer.widget import Explorer
 
 __all__ = ["Entry", "Explorer", "State", "explore"]
@@ -121,4 +129,4 @@ def _entries(optimizers: Any) -> tuple[list[Entry], dict[str, Optimizer]]:
             f"optimizers is a list of names such as {', '.join(FOUR)}, or a dict of names and "
             f"templates; got {optimizers!r}."
         )
-    return [entry_of(name, classes[name](learning_rate=0.01)) for name in optimizers], {}
+    return [entry_of(name, usual_template(classes[name])) for name in optimizers], {}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import optlab.optimizer as library
 from optlab.lab import LADDER
-from optlab.optimizer import Optimizer
+from optlab.optimizer import REQUIRED, Optimizer
+from optlab.optimizer.wrappers import Wrapper, layers_of
+from optlab.viz.explorer.around import around_of, checked_around, wrapped
 from optlab.viz.explorer.presets import PRESETS, AdamWithoutCorrection
 
 MODES = ("best", "equal", "custom")
@@ -31,12 +34,15 @@ class Entry:
         Its hyper-parameters, without the rate.
     rate : float or None
         The rate that was chosen by hand; None: the mode decides.
+    around : dict
+        What is wrapped around it: ``{"kind": "LookAhead", "alpha": 0.5, "k": 5}``; empty: nothing.
     """
 
     name: str
     kind: str
     settings: dict[str, Any] = field(default_factory=dict)
     rate: float | None = None
+    around: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -154,6 +160,7 @@ class State:
         for entry in self.optimizers:
             if entry.rate is not None and not 0 < entry.rate < math.inf:
                 raise ValueError(f"the rate of {entry.name} must be above 0; got {entry.rate!r}.")
+            checked_around(entry.around)
 
     @classmethod
     def from_json(cls, text: str) -> State:
@@ -166,9 +173,22 @@ def optimizer_classes() -> dict[str, type[Optimizer]]:
     found = {
         name: cls
         for name, cls in vars(library).items()
-        if isinstance(cls, type) and issubclass(cls, Optimizer) and cls is not Optimizer
+        if isinstance(cls, type)
+        and issubclass(cls, Optimizer)
+        and cls is not Optimizer
+        and not issubclass(cls, Wrapper)
     }
     return {**found, AdamWithoutCorrection.__name__: AdamWithoutCorrection}
+
+
+def usual_template(cls: type[Optimizer], settings: Mapping[str, Any] | None = None) -> Optimizer:
+    """Make a template with a rate, and usual values of what else the class has no default for."""
+    usual = {
+        name: {"learning_rate": 0.01, "momentum": 0.9}[name]
+        for name, default in cls.hyperparameters.items()
+        if default is REQUIRED or name == "learning_rate"
+    }
+    return cls(**{**usual, **(settings or {})})
 
 
 def template_of(entry: Entry, own: dict[str, Optimizer]) -> Optimizer:
@@ -188,26 +208,44 @@ def template_of(entry: Entry, own: dict[str, Optimizer]) -> Optimizer:
     TypeError
         If the class has no such setting.
     """
+    return wrapped(_inner_template(entry, own), entry.around)
+
+
+def _inner_template(entry: Entry, own: dict[str, Optimizer]) -> Optimizer:
+    """Give the optimizer of an entry, without what is around it."""
     given = own.get(entry.name)
+    if given is not None:
+        given, _ = layers_of(given)
     if given is not None and type(given).__name__ == entry.kind:
-        return type(given)(
-            **{**given.settings, **entry.settings},
-            weight_decay=given.decay_and_clip[0],
-            grad_clip=given.decay_and_clip[1],
+        decay, clip = given.decay_and_clip
+        common = (
+            {"grad_clip": clip} if decay is None else {"grad_clip": clip, "weight_decay": decay}
         )
+        return type(given)(**{**given.settings, **entry.settings}, **common)
     classes = optimizer_classes()
     if entry.kind not in classes:
         raise ValueError(
             f"there is no optimizer {entry.kind!r} in the library; give it as an object: "
             f"ol.explore(..., {{{entry.name!r}: {entry.kind}(...)}})."
         )
-    return classes[entry.kind](**{"learning_rate": 0.01, **entry.settings})
+    return usual_template(classes[entry.kind], entry.settings)
 
 
 def entry_of(name: str, template: Optimizer, rate: float | None = None) -> Entry:
-    """Describe a template."""
-    settings = {k: v for k, v in template.settings.items() if k != "learning_rate"}
-    return Entry(name, type(template).__name__, settings, rate)
+    """Describe a template.
+
+    Raises
+    ------
+    TypeError
+        If it is wrapped in a way that the explorer does not show.
+    """
+    inner, layers = layers_of(template)
+    settings = {
+        k: v  # functions cannot be written down: they stay with templates that were given
+        for k, v in inner.settings.items()
+        if k != "learning_rate" and not callable(v)
+    }
+    return Entry(name, type(inner).__name__, settings, rate, around_of(name, layers))
 
 
 def preset_state(name: str, before: State) -> State:
@@ -224,7 +262,7 @@ def preset_state(name: str, before: State) -> State:
     classes = optimizer_classes()
     entries = []
     for label, (kind, settings) in preset.optimizers.items():
-        template = classes[kind](**{"learning_rate": 0.01, **settings})
+        template = usual_template(classes[kind], settings)
         entries.append(entry_of(label, template))
     return State(
         problem=preset.problem,

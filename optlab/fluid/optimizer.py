@@ -1,0 +1,276 @@
+"""Optimizers under the names and arguments of ``paddle.fluid.optimizer`` 1.8.5.
+
+Each is a thin subclass of its modern twin in `optlab.optimizer`. Its arguments are called
+``parameter_list`` and ``regularization`` (``parameters`` and ``weight_decay`` work, too), and
+`minimize` takes a ``grad_clip``. Three compute by another formula, the one that their documents
+print: `AdamOptimizer`, `LambOptimizer` and `LarsMomentumOptimizer`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from optlab import optimizer as modern
+from optlab.optimizer.settings import REQUIRED
+
+Pairs = list[tuple[Any, Any]]
+
+#: What 1.8.5 calls the common arguments.
+OLD_NAMES = {"parameters": "parameter_list", "weight_decay": "regularization"}
+
+
+class Fluid:
+    """What all optimizers of 1.8.5 have in common: the names of arguments."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        modern_one: inspect.Signature | None = getattr(cls, "__signature__", None)
+        if modern_one is not None:
+            cls.__signature__ = modern_one.replace(  # type: ignore[attr-defined]
+                parameters=[
+                    one.replace(name=OLD_NAMES.get(one.name, one.name))
+                    for one in modern_one.parameters.values()
+                ]
+            )
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        for new, old in OLD_NAMES.items():
+            if old in named:
+                if new in named:
+                    raise TypeError(
+                        f"{type(self).__name__} got {old} and {new}, which are the same; give one."
+                    )
+                named[new] = named.pop(old)
+        super().__init__(*values, **named)
+
+    def backward(
+        self,
+        loss: Any,
+        startup_program: None = None,
+        parameter_list: Iterable[Any] | None = None,
+        no_grad_set: Iterable[Any] | None = None,
+        callbacks: None = None,
+    ) -> Pairs:
+        """Run backward from `loss`, and give the parameters that have a gradient with it."""
+        pairs: Pairs = super().backward(  # type: ignore[misc]
+            loss, startup_program, parameter_list, no_grad_set, callbacks
+        )
+        return pairs
+
+    def minimize(
+        self,
+        loss: Any,
+        startup_program: None = None,
+        parameter_list: Iterable[Any] | None = None,
+        no_grad_set: Iterable[Any] | None = None,
+        grad_clip: Any = None,
+    ) -> tuple[list[Any], Pairs]:
+        """Run backward from `loss`, unless that was done already, and take a step.
+
+        Parameters
+        ----------
+        loss : Tensor
+        startup_program : None
+        parameter_list, no_grad_set : iterable of Tensor or str, optional
+            Only these, or not these, are updated.
+        grad_clip : ClipGradByValue, ClipGradByNorm or ClipGradByGlobalNorm, optional
+            Clips the gradients of this call, in place of the optimizer's own clip.
+
+        Returns
+        -------
+        tuple
+            An empty list, and the (parameter, gradient) pairs before they were clipped.
+        """
+        plain: Any = super()
+        if grad_clip is None:
+            result: tuple[list[Any], Pairs] = plain.minimize(
+                loss, startup_program, parameter_list, no_grad_set
+            )
+            return result
+        if not callable(grad_clip):
+            raise TypeError(
+                "grad_clip takes ClipGradByValue, ClipGradByNorm or ClipGradByGlobalNorm; "
+                f"got {grad_clip!r}."
+            )
+        groups: list[Any] = self.groups  # type: ignore[attr-defined]
+        own = [group.grad_clip for group in groups]
+        for group in groups:
+            group.grad_clip = grad_clip
+        try:
+            result = plain.minimize(loss, startup_program, parameter_list, no_grad_set)
+        finally:
+            for group, clip in zip(groups, own, strict=True):
+                group.grad_clip = clip
+        return result
+
+
+class SGDOptimizer(Fluid, modern.SGD):
+    """`optlab.optimizer.SGD` with the arguments of 1.8.5.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.Parameter([1.0])
+    >>> optimizer = ol.fluid.optimizer.SGDOptimizer(
+    ...     0.1, parameter_list=[w], regularization=ol.regularizer.L2Decay(0.5)
+    ... )
+    >>> optimizer.minimize((3 * w).sum())
+    ([], [(Parameter ([0.65], ...), Tensor([3.], ...))])
+    """
+
+    hyperparameters: ClassVar[dict[str, Any]] = {"learning_rate": REQUIRED}
+
+
+class MomentumOptimizer(Fluid, modern.Momentum):
+    """`optlab.optimizer.Momentum` with the arguments of 1.8.5."""
+
+    hyperparameters: ClassVar[dict[str, Any]] = {
+        **modern.Momentum.hyperparameters,
+        "learning_rate": REQUIRED,
+        "momentum": REQUIRED,
+    }
+
+
+class AdagradOptimizer(Fluid, modern.Adagrad):
+    """`optlab.optimizer.Adagrad` with the arguments of 1.8.5."""
+
+
+class DecayedAdagradOptimizer(Fluid, modern.DecayedAdagrad):
+    """`optlab.optimizer.DecayedAdagrad` with the arguments of 1.8.5."""
+
+
+class AdadeltaOptimizer(Fluid, modern.Adadelta):
+    """`optlab.optimizer.Adadelta` with the arguments of 1.8.5.
+
+    1.8.5 ignored the rate, and used the mean of steps after the step; this follows the paper.
+    """
+
+    hyperparameters: ClassVar[dict[str, Any]] = {
+        **modern.Adadelta.hyperparameters,
+        "learning_rate": REQUIRED,
+    }
+
+
+class AdamOptimizer(Fluid, modern.Adam):
+    r"""Adam by the formula that the documents of 1.8.5 print: epsilon is not corrected.
+
+    .. math::
+        p \leftarrow p - \eta \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t}
+            \frac{m}{\sqrt{v} + \epsilon}
+
+    Notes
+    -----
+    Source: Kingma and Ba 2015, arXiv 1412.6980, the end of section 2. `optlab.optimizer.Adam`
+    corrects v before epsilon is added; at an epsilon of 0.1 the paths differ visibly.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.Parameter([1.0])
+    >>> optimizer = ol.fluid.optimizer.AdamOptimizer(
+    ...     0.1, beta2=0.75, epsilon=0.5, parameter_list=[w]
+    ... )
+    >>> w.sum().backward()
+    >>> optimizer.step()  # 0.1 * 0.5 / 0.1 * 0.1 / (0.5 + 0.5)
+    >>> w.numpy()
+    array([0.95], dtype=float32)
+    """
+
+    def scalars(self, t: int, h: Any) -> dict[str, float]:
+        """Give one correction for both moments, and none for the root."""
+        corrected = math.sqrt(1 - h.beta2**t) / (1 - h.beta1**t)
+        return {"rate": h.learning_rate * corrected, "root": 1.0}
+
+
+class AdamaxOptimizer(Fluid, modern.Adamax):
+    """`optlab.optimizer.Adamax` with the arguments of 1.8.5."""
+
+
+class RMSPropOptimizer(Fluid, modern.RMSProp):
+    """`optlab.optimizer.RMSProp` with the arguments of 1.8.5."""
+
+
+class FtrlOptimizer(Fluid, modern.Ftrl):
+    """`optlab.optimizer.Ftrl` with the arguments of 1.8.5, which passed l1 on as l2, too."""
+
+
+class LambOptimizer(Fluid, modern.Lamb):
+    r"""LAMB by the formula that the documents of 1.8.5 print: moments are not corrected.
+
+    .. math::
+        r &= \frac{m}{\sqrt{v} + \epsilon} + \lambda p \\
+        p &\leftarrow p - \eta \frac{\lVert p \rVert}{\lVert r \rVert} r
+
+    The ratio of norms is always used, also for parameters without decay: `always_adapt`, which
+    1.8.5 had not, changes nothing.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.Parameter([3.0, 4.0])
+    >>> optimizer = ol.fluid.optimizer.LambOptimizer(0.1, 0.0, parameter_list=[w])
+    >>> w.sum().backward()
+    >>> optimizer.step()  # 0.1 * 5 along (1, 1) / sqrt(2)
+    >>> w.numpy().round(3)
+    array([2.646, 3.646], dtype=float32)
+    """
+
+    def scalars(self, t: int, h: Any) -> dict[str, Any]:
+        """Give no corrections, and say that norms are used."""
+        return {"moment": 1.0, "root": 1.0, "adapts": True}
+
+
+class LarsMomentumOptimizer(Fluid, modern.LarsMomentum):
+    """`optlab.optimizer.LarsMomentum` as 1.8.5 has it: the share of the norm also without decay."""
+
+    def scalars(self, t: int, h: Any) -> dict[str, Any]:
+        """Say that the share of the norm is used."""
+        return {"adapts": True}
+
+
+class DpsgdOptimizer(Fluid, modern.Dpsgd):
+    """`optlab.optimizer.Dpsgd` with the arguments of 1.8.5."""
+
+
+SGD = SGDOptimizer
+Momentum = MomentumOptimizer
+Adagrad = AdagradOptimizer
+DecayedAdagrad = DecayedAdagradOptimizer
+Adadelta = AdadeltaOptimizer
+Adam = AdamOptimizer
+Adamax = AdamaxOptimizer
+RMSProp = RMSPropOptimizer
+Ftrl = FtrlOptimizer
+Lamb = LambOptimizer
+LarsMomentum = LarsMomentumOptimizer
+Dpsgd = DpsgdOptimizer
+
+__all__ = [
+    "SGD",
+    "Adadelta",
+    "AdadeltaOptimizer",
+    "Adagrad",
+    "AdagradOptimizer",
+    "Adam",
+    "AdamOptimizer",
+    "Adamax",
+    "AdamaxOptimizer",
+    "DecayedAdagrad",
+    "DecayedAdagradOptimizer",
+    "Dpsgd",
+    "DpsgdOptimizer",
+    "Ftrl",
+    "FtrlOptimizer",
+    "Lamb",
+    "LambOptimizer",
+    "LarsMomentum",
+    "LarsMomentumOptimizer",
+    "Momentum",
+    "MomentumOptimizer",
+    "RMSProp",
+    "RMSPropOptimizer",
+    "SGDOptimizer",
+]

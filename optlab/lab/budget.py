@@ -1,0 +1,84 @@
+"""Walking on a budget: so many evaluations of the gradient, however many an update takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from optlab.backend import events
+from optlab.optimizer import lr
+
+
+class _SpentError(Exception):
+    """All evaluations that a run may make have been made."""
+
+
+def walk(optimizer: Any, run: Any, steps: int, counts: list[int]) -> Iterator[tuple[int, Any]]:
+    """Let an optimizer walk, and go through numbers of updates so far and losses on the way.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        Bound to the parameters of the run.
+    run : SurfaceRun or NetworkRun
+    steps : int
+        How many gradients may be evaluated.
+    counts : list of int
+        Gets, for every update, how many had been evaluated when it was made.
+    """
+    if getattr(optimizer, "needs_closure", False):
+        return _with_closure(optimizer, run, steps, counts)
+    return _one_by_one(optimizer, run, steps, counts)
+
+
+def _one_by_one(
+    optimizer: Any, run: Any, steps: int, counts: list[int]
+) -> Iterator[tuple[int, Any]]:
+    """Make an update of each gradient, and give the loss before it."""
+    for step in range(steps):
+        last = run.backward(step)
+        yield step, last
+        optimizer.step()
+        counts.append(step + 1)
+        _advance(optimizer, last)
+
+
+def _with_closure(
+    optimizer: Any, run: Any, steps: int, counts: list[int]
+) -> Iterator[tuple[int, Any]]:
+    """Let the optimizer evaluate as often as it wants, until all evaluations are spent.
+
+    All evaluations of one step see the same batch.
+    """
+    evaluated = taken = 0
+
+    def closure() -> Any:
+        nonlocal evaluated
+        if evaluated == steps:
+            raise _SpentError
+        evaluated += 1
+        return run.backward(taken)
+
+    def count(who: Any, updates: Any) -> None:
+        if who is optimizer:
+            counts.append(evaluated)
+
+    with events.step_taken.subscribed(count), suppress(_SpentError):
+        while evaluated < steps:
+            before = len(counts)
+            last = optimizer.step(closure)
+            yield len(counts), last
+            _advance(optimizer, last)
+            taken += 1
+            if len(counts) == before and not getattr(run, "_noise", None):
+                return  # it has arrived
+
+
+def _advance(optimizer: Any, loss: float) -> None:
+    """Take the schedule of an optimizer one step further, as a training loop does."""
+    schedule = optimizer.schedule
+    if isinstance(schedule, lr.ReduceOnPlateau):
+        schedule.step(loss)
+    elif schedule is not None:
+        schedule.step()

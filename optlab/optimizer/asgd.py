@@ -1,0 +1,69 @@
+"""ASGD: the stochastic average gradient method, which remembers a gradient a batch."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from optlab.optimizer.optimizer import Optimizer
+
+
+class ASGD(Optimizer):
+    r"""Step against the mean of the last gradients of all batches.
+
+    .. math::
+        i &= (t - 1) \bmod n \\
+        d &\leftarrow d - y_i + g, \qquad y_i \leftarrow g \\
+        p &\leftarrow p - \eta \frac{d}{\min(t, n)}
+
+    Parameters
+    ----------
+    learning_rate : float
+        The rate :math:`\eta`.
+    batch_num : int
+        How many batches make an epoch, n: the batches must come round in the same order. Memory
+        grows with it: one slot a batch.
+
+    Notes
+    -----
+    Source: Schmidt, Le Roux and Bach 2017, "Minimizing finite sums with the stochastic average
+    gradient", arXiv 1309.2388, algorithm 1. With n = 1 it is `SGD`. PyTorch
+    has another rule under this name, the averaged SGD of Polyak and Juditsky; for averages of
+    weights see `ModelAverage`.
+    Decay is part of the gradient that is remembered.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.Parameter([1.0])
+    >>> optimizer = ol.optimizer.ASGD(0.25, batch_num=2, parameters=[w])
+    >>> for slope in (1.0, 0.0, 1.0):
+    ...     (slope * w).sum().backward()
+    ...     optimizer.step()
+    ...     optimizer.clear_grad()
+    >>> w.numpy()
+    array([0.5], dtype=float32)
+    """
+
+    hyperparameters: ClassVar[dict[str, Any]] = {"learning_rate": 0.001, "batch_num": 1}
+    ranges: ClassVar[dict[str, tuple[float, float]]] = {"batch_num": (1, math.inf)}
+    slots: ClassVar[dict[str, float]] = {"d": 0.0}
+
+    def slots_for(self, h: Any) -> dict[str, float]:
+        """Give the sum, and one slot for the last gradient of each batch."""
+        return {**self.slots, **{f"y{i}": 0.0 for i in range(h.batch_num)}}
+
+    def scalars(self, t: int, h: Any) -> dict[str, Any]:
+        """Say whose turn it is, and give the rate of a mean over the batches seen."""
+        return {
+            "index": (t - 1) % h.batch_num,
+            "rate": h.learning_rate / min(t, h.batch_num),
+        }
+
+    def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
+        """Put the gradient in the place of the one before of the same batch."""
+        name = f"y{c.index}"
+        d = s.d - getattr(s, name) + g
+        step = c.rate * d
+        slots = {**vars(s), "d": d, name: g}
+        return p - step, slots, {"update": -step}

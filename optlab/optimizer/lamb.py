@@ -1,0 +1,104 @@
+"""LAMB: Adam's direction, with steps as long as the parameter is large."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from optlab.optimizer.norms import norm, quotient_or_one
+from optlab.optimizer.optimizer import Optimizer
+from optlab.optimizer.settings import checked_callable
+
+
+class Lamb(Optimizer):
+    r"""Step along Adam's direction and the decay, each parameter by a share of its own norm.
+
+    .. math::
+        m &\leftarrow \beta_1 m + (1 - \beta_1) g \\
+        v &\leftarrow \beta_2 v + (1 - \beta_2) g^2 \\
+        r &= \frac{m / (1 - \beta_1^t)}{\sqrt{v / (1 - \beta_2^t)} + \epsilon} + \lambda p \\
+        p &\leftarrow p - \eta \frac{\lVert p \rVert}{\lVert r \rVert} r
+
+    The ratio of the norms is 1 where one of them is 0, and for parameters without decay unless
+    `always_adapt` says otherwise.
+
+    Parameters
+    ----------
+    learning_rate : float
+        The rate :math:`\eta`.
+    lamb_weight_decay : float
+        The decay :math:`\lambda`, which is part of the direction.
+    beta1, beta2 : float
+        How slowly the two moments forget, in [0, 1).
+    epsilon : float
+        Added to the root.
+    exclude_from_weight_decay_fn : callable, optional
+        Takes a parameter, says whether it is left out of the decay.
+    always_adapt : bool
+        Use the ratio of norms for parameters without decay, too.
+
+    Notes
+    -----
+    Source: You et al. 2020, "Large batch optimization for deep learning: training BERT in 76
+    minutes", arXiv 1904.00962, algorithm 2.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.Parameter([3.0, 4.0])
+    >>> optimizer = ol.optimizer.Lamb(0.1, parameters=[w], always_adapt=True, lamb_weight_decay=0.0)
+    >>> w.sum().backward()
+    >>> optimizer.step()  # 0.1 * 5 along (1, 1) / sqrt(2)
+    >>> w.numpy().round(3)
+    array([2.646, 3.646], dtype=float32)
+    """
+
+    hyperparameters: ClassVar[dict[str, Any]] = {
+        "learning_rate": 0.001,
+        "lamb_weight_decay": 0.01,
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "epsilon": 1e-6,
+        "exclude_from_weight_decay_fn": None,
+        "always_adapt": False,
+    }
+    slots: ClassVar[dict[str, float]] = {"moment1": 0.0, "moment2": 0.0}
+    kind: ClassVar[str] = "tensor"
+    ranges: ClassVar[dict[str, tuple[float, float]]] = {"lamb_weight_decay": (0.0, math.inf)}
+
+    def check(self, h: Any) -> None:
+        """See to it that the function is one."""
+        checked_callable(
+            "exclude_from_weight_decay_fn",
+            h.exclude_from_weight_decay_fn,
+            "a parameter, and says if it is left out of the decay",
+        )
+
+    def for_parameter(self, parameter: Any, h: Any) -> dict[str, Any]:
+        """Give no decay where it is left out."""
+        excluded = h.exclude_from_weight_decay_fn
+        return {"lamb_weight_decay": 0.0} if excluded is not None and excluded(parameter) else {}
+
+    def scalars(self, t: int, h: Any) -> dict[str, Any]:
+        """Give the two corrections for moments that start at zero, and say if norms are used."""
+        return {
+            "moment": 1 / (1 - h.beta1**t),
+            "root": 1 / math.sqrt(1 - h.beta2**t),
+            "adapts": bool(h.lamb_weight_decay or h.always_adapt),
+        }
+
+    def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
+        """Smooth the gradient and its square, and measure the step by the parameter."""
+        moment1 = h.beta1 * s.moment1 + (1 - h.beta1) * g
+        moment2 = h.beta2 * s.moment2 + (1 - h.beta2) * (g * g)
+        root = np.sqrt(moment2) * c.root
+        direction = c.moment * moment1 / (root + h.epsilon) + h.lamb_weight_decay * p
+        slots = {"moment1": moment1, "moment2": moment2}
+        if not c.adapts:
+            step = h.learning_rate * direction
+            return p - step, slots, {"root": root, "update": -step}
+        ratio = quotient_or_one(norm(p), norm(direction))
+        step = h.learning_rate * ratio * direction
+        return p - step, slots, {"root": root, "ratio": ratio, "update": -step}

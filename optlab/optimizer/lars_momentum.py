@@ -1,0 +1,116 @@
+"""LARS: momentum with a rate for each parameter, from its norm and that of its gradient."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from optlab.optimizer.norms import norm
+from optlab.optimizer.optimizer import Optimizer
+from optlab.optimizer.settings import REQUIRED
+
+
+class LarsMomentum(Optimizer):
+    r"""Momentum whose steps are a fixed share of each parameter's own norm.
+
+    .. math::
+        \gamma &= \frac{c \lVert p \rVert}
+            {\lVert g \rVert + \lambda \lVert p \rVert + \epsilon} \\
+        v &\leftarrow \mu v + \eta \gamma (g + \lambda p) \\
+        p &\leftarrow p - v
+
+    The share :math:`\gamma` is 1 where a norm or the decay :math:`\lambda` is 0.
+
+    Parameters
+    ----------
+    learning_rate : float
+        The rate :math:`\eta`.
+    momentum : float
+        How much of the velocity stays, :math:`\mu` in [0, 1).
+    lars_coeff : float
+        How far a parameter is trusted to move, c.
+    lars_weight_decay : float
+        The decay :math:`\lambda`.
+    exclude_from_weight_decay : list of str, optional
+        Parts of names; parameters whose name contains one of them are left out of the decay, and
+        so take the plain rate.
+    epsilon : float
+        Added to the divisor.
+    rescale_grad : float
+        Multiplies the gradient first.
+
+    Notes
+    -----
+    Source: You, Gitman and Ginsburg 2017, "Large batch training of convolutional networks", arXiv
+    1708.03888, algorithm 1.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.Parameter([3.0, 4.0])
+    >>> optimizer = ol.optimizer.LarsMomentum(
+    ...     0.5, 0.9, lars_coeff=0.5, lars_weight_decay=0.25, parameters=[w]
+    ... )
+    >>> (w * ol.to_tensor([0.0, 3.75])).sum().backward()
+    >>> optimizer.step()  # 0.5 * 0.5 * 5 / (3.75 + 0.25 * 5) = 0.25 along (0.75, 4.75)
+    >>> w.numpy()
+    array([2.8125, 2.8125], dtype=float32)
+    """
+
+    hyperparameters: ClassVar[dict[str, Any]] = {
+        "learning_rate": REQUIRED,
+        "momentum": REQUIRED,
+        "lars_coeff": 0.001,
+        "lars_weight_decay": 0.0005,
+        "exclude_from_weight_decay": None,
+        "epsilon": 0.0,
+        "rescale_grad": 1.0,
+    }
+    slots: ClassVar[dict[str, float]] = {"velocity": 0.0}
+    kind: ClassVar[str] = "tensor"
+    ranges: ClassVar[dict[str, tuple[float, float]]] = {
+        "lars_coeff": (0.0, math.inf),
+        "lars_weight_decay": (0.0, math.inf),
+    }
+
+    def check(self, h: Any) -> None:
+        """See to it that the parts of names are a list of text."""
+        parts = h.exclude_from_weight_decay
+        if parts is None:
+            return
+        if isinstance(parts, str) or not isinstance(parts, Iterable):
+            raise TypeError(
+                f"exclude_from_weight_decay must be a list of parts of names; got {parts!r}. For "
+                "one, write ['bias']."
+            )
+        for part in parts:
+            if not isinstance(part, str):
+                raise TypeError(f"exclude_from_weight_decay is a list of text; got {part!r} in it.")
+
+    def for_parameter(self, parameter: Any, h: Any) -> dict[str, Any]:
+        """Give no decay where the name says so."""
+        name = getattr(parameter, "name", None) or ""
+        excluded = any(part in name for part in h.exclude_from_weight_decay or ())
+        return {"lars_weight_decay": 0.0} if excluded else {}
+
+    def scalars(self, t: int, h: Any) -> dict[str, Any]:
+        """Say whether the share of the norm is used."""
+        return {"adapts": h.lars_weight_decay > 0}
+
+    def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
+        """Measure the step by the parameter, and gather it into the velocity."""
+        g = h.rescale_grad * g
+        share = self._share(p, g, h) if c.adapts else 1.0
+        decayed = g + h.lars_weight_decay * p
+        velocity = h.momentum * s.velocity + h.learning_rate * share * decayed
+        return p - velocity, {"velocity": velocity}, {"share": share, "update": -velocity}
+
+    def _share(self, p: Any, g: Any, h: Any) -> Any:
+        """Give how much of the rate this parameter takes."""
+        size, slope = norm(p), norm(g)
+        both = (size > 0) & (slope > 0)
+        divisor = slope + h.lars_weight_decay * size + h.epsilon
+        return np.where(both, h.lars_coeff * size / np.where(both, divisor, 1.0), 1.0)

@@ -1,0 +1,383 @@
+"""L-BFGS: steps along a curvature that is learnt from the last gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from optlab.autograd.mode import enable_grad
+from optlab.autograd.tensor import raw
+from optlab.backend import events
+from optlab.backend.arrays import as_float, frozen
+from optlab.optimizer.history import History, dot, largest
+from optlab.optimizer.line_search import Trial, strong_wolfe
+from optlab.optimizer.optimizer import Optimizer
+from optlab.optimizer.step import Update
+
+
+class Evaluation(NamedTuple):
+    """What one call of the closure gave: gradients are flat, raw and as clip and decay left them.
+
+    `penalised` is the loss with the decay's penalty.
+    """
+
+    returned: Any
+    loss: float
+    penalised: float
+    raw_gradient: Any
+    gradient: Any
+
+
+class LBFGS(Optimizer):
+    r"""Take Newton's step with a curvature that is learnt from the last steps.
+
+    .. math::
+        p &\leftarrow p - \alpha H g
+
+    H, the inverse of the curvature, is never formed: `history_size` pairs of a step s and the
+    change y of the gradient over it stand for it, and two loops over them give H g.
+
+    Parameters
+    ----------
+    learning_rate : float
+        How far to go along the direction, :math:`\alpha`; with a line search, how far to try first.
+        The first step of all is no longer than this.
+    max_iter : int
+        Steps in one call of `step`.
+    max_eval : int, optional
+        Calls of the closure after which `step` takes no further one; by default 5/4 of max_iter.
+    tolerance_grad : float
+        Stop where no element of the gradient is larger.
+    tolerance_change : float
+        Stop where no element moves by more, or the loss changes by less.
+    history_size : int
+        How many pairs are remembered: memory is twice as many copies of the parameters.
+    line_search_fn : "strong_wolfe" or None
+        Search along the direction for a point of the strong Wolfe conditions.
+
+    Notes
+    -----
+    Source: Liu and Nocedal 1989, "On the limited memory BFGS method for large scale optimization";
+    Nocedal and Wright 2006, "Numerical optimization", algorithms 7.4 and 7.5. It is meant for whole
+    batches: the noise of mini-batches spoils what it learns.
+
+    All parameters go along one direction, so groups may have decay and clip of their own, but no
+    rate or other setting; they must be of one dtype and on one device. Decay is part of the
+    function that is minimised, so that the line search sees it; a clipped gradient is that of no
+    function, and a line search along it may stop early. Parameters without a gradient stay.
+
+    Every step is an update of its own for traces; its loss is the one before it.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.Parameter([3.0, 4.0])
+    >>> optimizer = ol.optimizer.LBFGS(line_search_fn="strong_wolfe", parameters=[w])
+    >>> def closure():
+    ...     optimizer.clear_grad()
+    ...     loss = ((w - ol.to_tensor([1.0, 2.0])) ** 2 * ol.to_tensor([1.0, 10.0])).sum()
+    ...     loss.backward()
+    ...     return loss
+    >>> float(optimizer.step(closure).item())
+    44.0
+    >>> w.numpy().round(3)
+    array([1., 2.], dtype=float32)
+    """
+
+    hyperparameters: ClassVar[dict[str, Any]] = {
+        "learning_rate": 1.0,
+        "max_iter": 20,
+        "max_eval": None,
+        "tolerance_grad": 1e-7,
+        "tolerance_change": 1e-9,
+        "history_size": 100,
+        "line_search_fn": None,
+    }
+    kind: ClassVar[str] = "tensor"
+    ranges: ClassVar[dict[str, tuple[float, float]]] = {
+        "max_iter": (1, math.inf),
+        "tolerance_grad": (0.0, math.inf),
+        "tolerance_change": (0.0, math.inf),
+        "history_size": (1, math.inf),
+    }
+    #: `step` takes a closure: who trains with any optimizer has to give it one.
+    needs_closure: ClassVar[bool] = True
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        self.history = History()
+        #: The loss before the last step, which recorders ask for: many backward passes lie between.
+        self.loss_of_step = math.nan
+        super().__init__(*values, **named)
+
+    def check(self, h: Any) -> None:
+        """Refuse unknown searches, and groups with settings of their own."""
+        if h.line_search_fn not in (None, "strong_wolfe"):
+            raise ValueError(
+                f"line_search_fn must be 'strong_wolfe' or None; got {h.line_search_fn!r}."
+            )
+        if h.max_eval is not None and not as_float(h.max_eval, "max_eval") >= 1:
+            raise ValueError(f"max_eval must be at least 1, or None; got {h.max_eval!r}.")
+        for name, value in vars(h).items():
+            if name != "learning_rate" and value != self.settings[name]:
+                raise ValueError(
+                    f"LBFGS moves all parameters along one direction: a group cannot have a {name} "
+                    "of its own. Use one optimizer for each."
+                )
+
+    def _bind(self, parameters: Any) -> None:
+        super()._bind(parameters)
+        self.history = History()
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters; what was learnt of the others' curvature is forgotten."""
+        super().add_param_group(param_group)
+        self.history = History()
+
+    def minimize(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse: one backward pass is not enough for it."""
+        raise NotImplementedError(
+            "LBFGS evaluates the loss many times in one step; write a closure that clears the "
+            "gradients, computes the loss, runs backward and returns the loss, and call "
+            "optimizer.step(closure)."
+        )
+
+    def apply_gradients(self, params_grads: Any) -> Any:
+        """Refuse: gradients at one point are not enough for it."""
+        return self.minimize()
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Take up to `max_iter` steps, calling the closure for loss and gradient.
+
+        Parameters
+        ----------
+        closure : callable
+            Clears the gradients, computes the loss, runs backward and returns the loss.
+
+        Returns
+        -------
+        Tensor
+            What the closure returned first: the loss before the call.
+
+        Raises
+        ------
+        TypeError
+            If there is no closure, or it does not return one number.
+        ValueError
+            If parameters have rates of their own, or differ in dtype or device.
+        FloatingPointError
+            If the first gradient is not finite and the policy is ``not_finite="raise"``.
+        """
+        self._require_parameters()
+        if not callable(closure):
+            raise TypeError(
+                "LBFGS.step takes a closure: a function that clears the gradients, computes the "
+                "loss, runs backward and returns the loss."
+            )
+        self._check_alike()
+        for group in self.groups:
+            for arena in group.arenas:
+                arena.make_ready()
+        first = here = self._evaluate(closure)
+        if not self._goes_on(here.gradient):
+            return here.returned
+        h, known = self.groups[0].h, self.history
+        rate = self.get_lr()
+        most = h.max_iter * 5 // 4 if h.max_eval is None else int(h.max_eval)
+        evaluations = 1
+        for left in reversed(range(h.max_iter)):
+            g = here.gradient
+            if largest(g) <= h.tolerance_grad:
+                break
+            if known.iterations == 0:
+                direction = -g
+                alpha = min(1.0, 1.0 / float(np.abs(g).sum())) * rate
+            else:
+                known.learn(g, h.history_size)
+                direction, alpha = known.newton_direction(g), rate
+            known.iterations += 1
+            known.direction, known.gradient, known.alpha = direction, g, alpha
+            slope = dot(g, direction)
+            if slope > -h.tolerance_change:
+                break
+            start, before = self._point(), here
+            if h.line_search_fn is not None:
+                found, used = self._searched(closure, start, direction, before, slope, alpha)
+                evaluations += used
+                alpha = known.alpha = found.alpha
+                here = found.known
+            self._write(start + alpha * direction)
+            self._publish(rate, before, start)
+            if h.line_search_fn is None:
+                if not left:
+                    break
+                here = self._evaluate(closure)
+                evaluations += 1
+            if (
+                largest(direction) * abs(alpha) <= h.tolerance_change
+                or abs(here.penalised - before.penalised) < h.tolerance_change
+                or evaluations >= most
+            ):
+                break
+        return first.returned
+
+    def extra_state(self) -> dict[str, Any]:
+        """Give the history, its arrays cut into those of the parameters, by name."""
+        return self.history.written(list(self._spans()))
+
+    def set_extra_state(self, state: Mapping[str, Any]) -> None:
+        """Take in a history that `extra_state` gave.
+
+        Raises
+        ------
+        ValueError
+            If it is not one of these parameters. Nothing has changed then.
+        """
+        try:
+            self.history = History.read(state, list(self._spans()), self._point())
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"the state has no history of LBFGS for these parameters: {error!r}. Nothing was "
+                "changed."
+            ) from error
+
+    def _spans(self) -> Iterator[tuple[str, int, int]]:
+        """Go through all parameters: name, and from where to where they lie in a flat array."""
+        start = 0
+        for name, arena, number in self._named():
+            size = arena.parameters[number].size
+            yield name, start, start + size
+            start += size
+
+    # The function along a line ------------------------------------------------------------------
+
+    def _searched(
+        self,
+        closure: Callable[[], Any],
+        point: Any,
+        direction: Any,
+        here: Evaluation,
+        slope: float,
+        alpha: float,
+    ) -> tuple[Trial, int]:
+        """Search along a direction; if the closure fails, the parameters are where they were."""
+
+        def evaluate(alpha: float) -> Trial:
+            self._write(point + alpha * direction)
+            there = self._evaluate(closure)
+            return Trial(alpha, there.penalised, dot(there.gradient, direction), there)
+
+        start = Trial(0.0, here.penalised, slope, here)
+        try:
+            return strong_wolfe(evaluate, start, alpha, largest(direction))
+        except BaseException:
+            self._write(point)
+            raise
+
+    def _evaluate(self, closure: Callable[[], Any]) -> Evaluation:
+        """Call the closure, and lay the gradients side by side."""
+        with enable_grad():
+            returned = closure()
+        self.history.evaluations += 1
+        loss = penalised = as_float(raw(returned), "the loss that the closure returns")
+        all_raw, all_used = [], []
+        for group in self.groups:
+            params = [p for arena in group.arenas for p in arena.parameters]
+            held = [g for arena in group.arenas for g in arena.gradients()]
+            pairs = list(zip(params, held, strict=True))
+            if group.grad_clip is not None:
+                pairs = group.grad_clip(pairs)
+            for (p, used), g in zip(pairs, held, strict=True):
+                if g is None:
+                    g = used = np.zeros_like(p.data)
+                else:
+                    regularizer = getattr(p, "regularizer", None) or group.regularizer
+                    if regularizer is not None:
+                        used = regularizer.add_to(used, p.data)
+                        penalised += float(regularizer.penalty(p.data))
+                all_raw.append(g.reshape(-1))
+                all_used.append(used.reshape(-1))
+        dtype = self.groups[0].arenas[0].values.dtype
+        return Evaluation(
+            returned,
+            loss,
+            penalised,
+            np.concatenate(all_raw).astype(dtype, copy=False),
+            np.concatenate(all_used).astype(dtype, copy=False),
+        )
+
+    def _point(self) -> Any:
+        """Give a copy of all parameters, flat."""
+        return np.concatenate([a.values for group in self.groups for a in group.arenas])
+
+    def _write(self, point: Any) -> None:
+        """Put a flat array into the parameters."""
+        start = 0
+        for group in self.groups:
+            for arena in group.arenas:
+                end = start + arena.bounds[-1]
+                arena.write(slice(None), point[start:end])
+                arena.was_written(0, len(arena.parameters), "LBFGS.step()")
+                start = end
+
+    def _publish(self, rate: float, before: Evaluation, start: Any) -> None:
+        """Count a step, and tell those who listen."""
+        self.loss_of_step = before.loss
+        updates, first, point = [], 0, self._point()
+        for group in self.groups:
+            for arena in group.arenas:
+                place = slice(first, first + arena.bounds[-1])
+                first = place.stop
+                arena.t = [t + 1 for t in arena.t]
+                new = frozen(point[place])
+                updates.append(
+                    Update(
+                        arena,
+                        0,
+                        len(arena.parameters),
+                        arena.t[0],
+                        rate,
+                        before.raw_gradient[place],
+                        before.gradient[place],
+                        new,
+                        {},
+                        {"update": new - start[place]},
+                        True,
+                    )
+                )
+        if events.step_taken.listeners:
+            events.step_taken.publish(self, updates)
+
+    # Conditions ---------------------------------------------------------------------------------
+
+    def _check_alike(self) -> None:
+        """Refuse parameters that cannot go along one direction."""
+        kinds = set()
+        for group in self.groups:
+            for p in group.parameters:
+                kinds.add((str(p.dtype), str(p.device)))
+                if group.multiplier * getattr(p, "learning_rate", 1.0) != 1:
+                    raise ValueError(
+                        "LBFGS moves all parameters along one direction: "
+                        f"{getattr(p, 'name', None) or 'a parameter'} cannot have a learning rate "
+                        "of its own. Use one optimizer for each."
+                    )
+        if len(kinds) > 1:
+            found = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
+            raise ValueError(
+                f"LBFGS needs all parameters in one dtype and on one device; got {found}."
+            )
+
+    def _goes_on(self, g: Any) -> bool:
+        """Say whether to go on, by the policy for gradients that are not finite."""
+        if self.not_finite == "pass" or bool(np.isfinite(g).all()):
+            return True
+        if self.not_finite == "raise":
+            raise FloatingPointError(
+                "a gradient that the closure left is not finite. Nothing was changed. Try a "
+                "smaller learning rate or grad_clip; optlab.autograd.detect_anomaly() finds the "
+                "operation."
+            )
+        return False

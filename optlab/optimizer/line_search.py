@@ -1,0 +1,134 @@
+"""How far to go along a direction: a search for a point of the strong Wolfe conditions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+#: How much of the decrease that the slope promises is enough.
+DECREASE = 1e-4
+#: How much of the slope may be left.
+CURVATURE = 0.9
+#: How many more points are tried after the first.
+MOST_TRIALS = 25
+#: A bracket in which no parameter moves by more is not searched further.
+SHORTEST = 1e-9
+
+
+class Trial(NamedTuple):
+    """A point on the line: how far out, the loss and slope there, and what else is known of it."""
+
+    alpha: float
+    loss: float
+    slope: float
+    known: Any
+
+
+def strong_wolfe(
+    evaluate: Callable[[float], Trial], start: Trial, alpha: float, reach: float
+) -> tuple[Trial, int]:
+    r"""Find a point that is low enough, and flat enough, on a line.
+
+    .. math::
+        f(\alpha) \le f(0) + c_1 \alpha f'(0), \qquad |f'(\alpha)| \le c_2 |f'(0)|
+
+    Parameters
+    ----------
+    evaluate : callable
+        Gives the `Trial` at a distance.
+    start : Trial
+        At distance 0, with a negative slope.
+    alpha : float
+        The distance to try first.
+    reach : float
+        How far the parameter that moves most goes when alpha is 1.
+
+    Returns
+    -------
+    Trial, int
+        The point, and how many were evaluated. If none was found it is the lowest of the bracket.
+
+    Notes
+    -----
+    Source: Nocedal and Wright 2006, "Numerical optimization", algorithms 3.5 and 3.6, with cubic
+    interpolation (3.59) and the safeguards of Mark Schmidt's minFunc.
+    """
+    before, trial = start, evaluate(alpha)
+    tried = 0
+    while tried < MOST_TRIALS:
+        if _too_high(trial, start) or (tried > 1 and trial.loss >= before.loss):
+            break
+        if _flat(trial, start):
+            return trial, tried + 1
+        if trial.slope >= 0:
+            break
+        nearest = trial.alpha + 0.01 * (trial.alpha - before.alpha)
+        alpha = _lowest_of_cubic(before, trial, (nearest, 10 * trial.alpha))
+        before, trial = trial, evaluate(alpha)
+        tried += 1
+    else:
+        before = start
+    return _zoom(evaluate, start, [before, trial], tried, reach)
+
+
+def _zoom(
+    evaluate: Callable[[float], Trial], start: Trial, ends: list[Trial], tried: int, reach: float
+) -> tuple[Trial, int]:
+    """Narrow a bracket that holds a good point."""
+    low = _lower(ends)
+    hesitated = False
+    while tried < MOST_TRIALS:
+        near, far = sorted(end.alpha for end in ends)
+        if (far - near) * reach < SHORTEST:
+            break
+        alpha = _lowest_of_cubic(ends[0], ends[1])
+        margin = 0.1 * (far - near)
+        if min(far - alpha, alpha - near) >= margin:
+            hesitated = False
+        elif hesitated or alpha >= far or alpha <= near:
+            alpha = far - margin if abs(alpha - far) < abs(alpha - near) else near + margin
+            hesitated = False
+        else:
+            hesitated = True  # so close to an end once; the next time it is moved away
+        trial = evaluate(alpha)
+        tried += 1
+        if _too_high(trial, start) or trial.loss >= ends[low].loss:
+            ends[1 - low] = trial
+            low = _lower(ends)
+            continue
+        if _flat(trial, start):
+            return trial, tried + 1
+        if trial.slope * (ends[1 - low].alpha - ends[low].alpha) >= 0:
+            ends[1 - low] = ends[low]
+        ends[low] = trial
+    return ends[low], tried + 1
+
+
+def _too_high(trial: Trial, start: Trial) -> bool:
+    """Say whether the loss has not fallen enough; one that is not a number has not."""
+    return not trial.loss <= start.loss + DECREASE * trial.alpha * start.slope
+
+
+def _flat(trial: Trial, start: Trial) -> bool:
+    return abs(trial.slope) <= -CURVATURE * start.slope
+
+
+def _lower(ends: list[Trial]) -> int:
+    return 1 if ends[1].loss < ends[0].loss else 0
+
+
+def _lowest_of_cubic(one: Trial, other: Trial, bounds: tuple[float, float] | None = None) -> float:
+    """Give where the cubic through two points, with their slopes, is lowest, within bounds."""
+    left, right = (one, other) if one.alpha <= other.alpha else (other, one)
+    lowest, highest = bounds or (left.alpha, right.alpha)
+    width = right.alpha - left.alpha
+    if width > 0:
+        mean = left.slope + right.slope - 3 * (right.loss - left.loss) / width
+        inside = mean * mean - left.slope * right.slope
+        root = math.sqrt(inside) if inside >= 0 else math.nan
+        divisor = right.slope - left.slope + 2 * root
+        if divisor and math.isfinite(divisor):
+            place = right.alpha - width * ((right.slope + root - mean) / divisor)
+            return min(max(place, lowest), highest)
+    return (lowest + highest) / 2

@@ -1,0 +1,80 @@
+"""RAdam: Adam that waits until its divisor can be trusted."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from optlab.optimizer.optimizer import Optimizer
+
+
+class RAdam(Optimizer):
+    r"""Adam with a correction for the variance of its divisor, which is large in the first steps.
+
+    .. math::
+        m &\leftarrow \beta_1 m + (1 - \beta_1) g \\
+        v &\leftarrow \beta_2 v + (1 - \beta_2) g^2 \\
+        \rho_t &= \rho_\infty - \frac{2 t \beta_2^t}{1 - \beta_2^t},
+            \qquad \rho_\infty = \frac{2}{1 - \beta_2} - 1 \\
+        r_t &= \sqrt{\frac{(\rho_t - 4)(\rho_t - 2) \rho_\infty}
+            {(\rho_\infty - 4)(\rho_\infty - 2) \rho_t}} \\
+        p &\leftarrow p - \frac{\eta}{1 - \beta_1^t} \begin{cases}
+            r_t \sqrt{1 - \beta_2^t} \; m / (\sqrt{v} + \epsilon) & \rho_t > 5 \\
+            m & \text{otherwise}
+        \end{cases}
+
+    Parameters
+    ----------
+    learning_rate : float
+        The rate :math:`\eta`.
+    beta1, beta2 : float
+        How slowly the two moments forget, in [0, 1).
+    epsilon : float
+        Added to the root, before it is corrected.
+
+    Notes
+    -----
+    Source: Liu et al. 2020, arXiv 1908.03265, algorithm 2. With :math:`\beta_2` = 0.999 the first
+    five steps are momentum without a divisor.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.Parameter([1.0])
+    >>> optimizer = ol.optimizer.RAdam(0.1, parameters=[w])
+    >>> (5 * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.numpy()
+    array([0.5], dtype=float32)
+    """
+
+    hyperparameters: ClassVar[dict[str, Any]] = {
+        "learning_rate": 0.001,
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "epsilon": 1e-8,
+    }
+    slots: ClassVar[dict[str, float]] = {"moment1": 0.0, "moment2": 0.0}
+
+    def scalars(self, t: int, h: Any) -> dict[str, Any]:
+        """Say whether the divisor can be trusted, and give the rate with its correction."""
+        rate = h.learning_rate / (1 - h.beta1**t)
+        forgotten = h.beta2**t
+        longest = 2 / (1 - h.beta2) - 1
+        length = longest - 2 * t * forgotten / (1 - forgotten)
+        if length <= 5:
+            return {"rectified": False, "rate": rate}
+        variance = (length - 4) * (length - 2) * longest
+        variance /= (longest - 4) * (longest - 2) * length
+        return {"rectified": True, "rate": rate * math.sqrt(variance * (1 - forgotten))}
+
+    def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
+        """Smooth the gradient and its square; divide once the square can be trusted."""
+        moment1 = h.beta1 * s.moment1 + (1 - h.beta1) * g
+        moment2 = h.beta2 * s.moment2 + (1 - h.beta2) * (g * g)
+        step = c.rate * moment1
+        if c.rectified:
+            step = step / (np.sqrt(moment2) + h.epsilon)
+        return p - step, {"moment1": moment1, "moment2": moment2}, {"update": -step}
