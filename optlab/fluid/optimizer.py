@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from optlab import optimizer as modern
+from optlab.fluid.wrappers import ExponentialMovingAverage, LookaheadOptimizer, ModelAverage
 from optlab.optimizer.interface import Pairs
 from optlab.optimizer.settings import REQUIRED
 
@@ -246,6 +247,9 @@ Ftrl = FtrlOptimizer
 Lamb = LambOptimizer
 LarsMomentum = LarsMomentumOptimizer
 Dpsgd = DpsgdOptimizer
+LookAhead = LookAheadOptimizer = LookaheadOptimizer
+ModelAverageOptimizer = ModelAverage
+ExponentialMovingAverageOptimizer = ExponentialMovingAverage
 
 __all__ = [
     "SGD",
@@ -261,12 +265,19 @@ __all__ = [
     "DecayedAdagradOptimizer",
     "Dpsgd",
     "DpsgdOptimizer",
+    "ExponentialMovingAverage",
+    "ExponentialMovingAverageOptimizer",
     "Ftrl",
     "FtrlOptimizer",
     "Lamb",
     "LambOptimizer",
     "LarsMomentum",
     "LarsMomentumOptimizer",
+    "LookAhead",
+    "LookAheadOptimizer",
+    "LookaheadOptimizer",
+    "ModelAverage",
+    "ModelAverageOptimizer",
     "Momentum",
     "MomentumOptimizer",
     "RMSProp",
