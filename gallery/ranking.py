@@ -26,7 +26,7 @@ import optlab as ol
 from optlab.lab.budget import walk
 
 SEARCH_STEPS, SEARCH_SEEDS, WIDEN = 200, (100, 101), 6
-STEPS, SEEDS = 500, (0, 1, 2)
+STEPS, SEEDS, ROUNDS = 500, (0, 1, 2), 5
 BATCH, WHOLE = 32, 1437
 
 
@@ -34,14 +34,13 @@ class Contestant(NamedTuple):
     """An optimizer that races, under a name of its own."""
 
     make: Callable[[float], Any]  # from a rate to a template
-    drawn_as: str  # the class whose colour and marker it has
     batch: int = BATCH
 
 
 def rule(name: str, batch: int = BATCH, **settings: Any) -> Contestant:
     """Give a class of the package as a contestant, with settings beside the rate."""
     cls = getattr(ol.optimizer, name)
-    return Contestant(lambda rate: cls(rate, **settings), name, batch)
+    return Contestant(lambda rate: cls(rate, **settings), batch)
 
 
 #: Settings beside the rate, of classes that have no default for them or one that tells nothing.
@@ -51,7 +50,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "LarsMomentum": {"momentum": 0.9},
 }
 #: More than the classes: forms with a name of their own, rules on the batches they are made for.
-#: A wrapper joins as ``Contestant(lambda rate: Wrapper(Adam(rate)), "Wrapper")``.
+#: A wrapper joins as ``Contestant(lambda rate: Wrapper(Adam(rate)))``.
 VARIANTS = {
     "AMSGrad": rule("Adam", amsgrad=True),
     "Nesterov": rule("Momentum", use_nesterov=True),
@@ -122,7 +121,10 @@ class Row(NamedTuple):
 
 
 def race(
-    rates: Mapping[str, float], steps: int = STEPS, seeds: Iterable[int] = SEEDS, rounds: int = 5
+    rates: Mapping[str, float],
+    steps: int = STEPS,
+    seeds: Iterable[int] = SEEDS,
+    rounds: int = ROUNDS,
 ) -> list[Row]:
     """Let the optimizers race with these rates; the best on the digits held out comes first."""
     known = contestants()
@@ -169,7 +171,7 @@ def measure(
             times[name].append(1000 * (time.perf_counter() - begin) / 50)
             size = sum(parameter.size for parameter in run.parameters)
             slots[name] = sum(sizes(optimizer.state_dict())) / size
-    return {name: (statistics.median(times[name]), slots[name]) for name in racing}
+    return {name: (min(times[name]), slots[name]) for name in racing}
 
 
 def spend(steps: Iterator[Any]) -> None:
@@ -197,18 +199,16 @@ def how(search: Any) -> str:
     return words + (f", at the {search.end} end" if search.end else "")
 
 
-def conditions(rows: list[Row], chosen: Mapping[str, Any]) -> list[str]:
+def conditions(rows: list[Row], chosen: Mapping[str, Any]) -> str:
     """Say under what conditions the race was run, and how the rates were chosen."""
     search = chosen[rows[0].name]
-    return [
-        f"{rows[0].evaluations:,} gradients of {BATCH} digits each; of all {WHOLE:,} where the name "
-        "says so. Dots are means of "
-        f"{len(rows[0].loss)} seeds, lines their range; one digit held out is 0.28 points.",
-        f"Rates: best loss on a fifth of the training digits, split off, after {search.steps} "
-        f"gradients with {len(search.seeds)} other seeds, on a ladder of",
-        f"1-2-5 steps from {ol.lab.LADDER[0]:g} to {ol.lab.LADDER[-1]:g}, widened where the best "
-        "stood at its end. All other settings are defaults or stand in the table.",
-    ]
+    return f"""\
+{rows[0].evaluations:,} gradients of {BATCH} digits each (of all {WHOLE:,} where the name says \
+so). Dots are means of {len(rows[0].loss)} seeds, lines their range; one digit is 0.28 points.
+Rates: the lowest loss on a fifth of the training digits, split off, after {search.steps} \
+gradients with {len(search.seeds)} other seeds, on a ladder of
+1-2-5 steps from {ol.lab.LADDER[0]:g} to {ol.lab.LADDER[-1]:g}, widened where the best stood at \
+its end. All other settings are the defaults, or stand in the table."""
 
 
 HEADS = (
@@ -224,32 +224,35 @@ def table(rows: list[Row], chosen: Mapping[str, Any]) -> str:
         f"{name} with " + ", ".join(f"`{key}={value!r}`" for key, value in values.items())
         for name, values in SETTINGS.items()
     )
-    lines = [
-        "# Every optimizer on the digits network",
-        "",
-        f"Made by [ranking.py](ranking.py). Each optimizer evaluates {rows[0].evaluations:,} "
-        f"gradients of {BATCH} digits each (a line search pays for all that it evaluates) to train "
-        "a network of 64-64-10 units. Losses and accuracies are means over "
-        f"{len(rows[0].loss)} seeds, with the range in brackets. 360 digits are held out, so one "
-        "digit is 0.28 points: neighbours in this table differ by no more than chance.",
-        "",
-        f"How each rate was chosen: every rate of a ladder of 1-2-5 steps was trained for "
-        f"{search.steps} gradients, with the seeds {' and '.join(map(str, search.seeds))}, which do "
-        "not race, on four fifths of the training digits; the lowest loss on the last fifth "
-        f"won. Where the winner stood at an end of the ladder, up to {WIDEN} rungs were added "
-        "until it did not. The digits held out took no part in it. Settings other than the rate "
-        f"are the defaults, except: {settings}; Nesterov is Momentum with `use_nesterov=True`, "
-        "AMSGrad is Adam with `amsgrad=True`.",
-        "",
-        "LBFGS and Rprop are made for whole batches: what they learn from one gradient about the "
-        "next is spoiled by the noise of small ones. They race a second time with gradients of "
-        f"all {WHOLE:,} digits, each of which costs 45 times the arithmetic.",
-        "",
-        "| " + " | ".join(HEADS) + " |",
-        "| ---: | --- | ---: | --- | " + " | ".join(["---:"] * (len(HEADS) - 4)) + " |",
-    ]
+    seeds = " and ".join(map(str, search.seeds))
+    page = f"""\
+# Every optimizer on the digits network
+
+Made by [ranking.py](ranking.py). Each optimizer evaluates {rows[0].evaluations:,} gradients of \
+{BATCH} digits each (a line search pays for all that it evaluates) to train a network of 64-64-10 \
+units. Losses and accuracies are means over {len(rows[0].loss)} seeds, with the range in brackets. \
+360 digits are held out, so one digit is 0.28 points: neighbours in this table differ by no more \
+than chance.
+
+How each rate was chosen: every rate of a ladder of 1-2-5 steps from {ol.lab.LADDER[0]:g} to \
+{ol.lab.LADDER[-1]:g} was trained for {search.steps} gradients on four fifths of the training \
+digits, with the seeds {seeds}, which do not race; the lowest loss on the last fifth won. Where \
+the winner stood at an end of the ladder, up to {WIDEN} rungs were added until it did not. The \
+digits held out took no part in it. Settings other than the rate are the defaults, except: \
+{settings}; Nesterov is Momentum with `use_nesterov=True`, AMSGrad is Adam with `amsgrad=True`.
+
+LBFGS and Rprop are made for whole batches: what they learn from one gradient about the next is \
+spoiled by the noise of small ones (LBFGS fits each batch and forgets the others; the rates of \
+Rprop grow until its few mistakes cost dearly, so that the loss is high although most digits are \
+read). They race a second time with gradients of all {WHOLE:,} digits, each of which is 45 times \
+the arithmetic.
+
+| {" | ".join(HEADS)} |
+| ---: | --- | ---: | --- | {" | ".join(["---:"] * (len(HEADS) - 4))} |
+"""
     for place, row in enumerate(rows, 1):
         found = chosen[row.name]
+        low, high = 100 * min(row.accuracy), 100 * max(row.accuracy)
         cells = (
             f"{place}",
             row.name,
@@ -257,21 +260,18 @@ def table(rows: list[Row], chosen: Mapping[str, Any]) -> str:
             how(found),
             f"{found.best_loss:.3f}",
             f"{row.mean_loss:.2g}",
-            f"{100 * row.mean_accuracy:.1f} % "
-            f"({100 * min(row.accuracy):.1f} to {100 * max(row.accuracy):.1f})",
+            f"{100 * row.mean_accuracy:.1f} % ({low:.1f} to {high:.1f})",
             f"{row.evaluations}",
             f"{round(statistics.fmean(row.updates))}",
             f"{row.milliseconds:.2f}",
             f"{row.slots:.3g}",
         )
-        lines.append("| " + " | ".join(cells) + " |")
-    lines += [
-        "",
-        "*ms*: milliseconds a gradient, with its share of the update, on the machine that wrote "
-        "this. *slot bytes*: what the optimizer remembers, in bytes a parameter (4 are one "
-        "float32).",
-    ]
-    return "\n".join(lines) + "\n"
+        page += f"| {' | '.join(cells)} |\n"
+    return f"""{page}
+*ms*: milliseconds a gradient with its share of the update, on one core of the machine that wrote \
+this (the least of {ROUNDS} turns). *slot bytes*: what the optimizer remembers, in bytes a \
+parameter (4 are one float32).
+"""
 
 
 NAMES, RATES, ACCURACY, LOSS = 14, 214, (238, 330), (596, 286)  # left or right end, and widths
@@ -283,11 +283,10 @@ def draw(rows: list[Row], chosen: Mapping[str, Any], folder: Path) -> Path:
     from matplotlib.figure import Figure
 
     from optlab.viz import theme
-    from optlab.viz.matplotlib_parts import DOTS_PER_INCH, PIXEL, add_heading, font
+    from optlab.viz.matplotlib_parts import DOTS_PER_INCH, add_heading, font
     from optlab.viz.pictures import as_png
 
-    known = contestants()
-    styles = theme.assign_styles({row.name: known[row.name].drawn_as for row in rows})
+    styles = theme.assign_styles({name: name for name in contestants()})
     height = TOP + LINE * len(rows) + FOOT
     figure = Figure(figsize=(WIDTH / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
     figure.set_facecolor(theme.PAPER)
@@ -310,49 +309,47 @@ def draw(rows: list[Row], chosen: Mapping[str, Any], folder: Path) -> Path:
         y = TOP + LINE * (at + 0.5)
         write(NAMES, y, row.name, theme.FONT_TEXT)
         write(RATES, y, f"{row.rate:g}", theme.FONT_TEXT, color=theme.QUIET, ha="right")
-    for at, line in enumerate(conditions(rows, chosen)):
+    for at, line in enumerate(conditions(rows, chosen).splitlines()):
         write(NAMES, height - 58 + 18 * at, line, theme.FONT_SMALL, color=theme.QUIET)
 
-    for (left, width), heading, note, values, scale in (
-        (ACCURACY, "Held-out accuracy", "in %", [row.accuracy for row in rows], "linear"),
-        (LOSS, "Training loss", "on all digits trained on, log scale", [row.loss for row in rows], "log"),
-    ):  # fmt: skip
-        axes = figure.add_axes(
-            (left / WIDTH, FOOT / height, width / WIDTH, LINE * len(rows) / height)
-        )
-        axes.set(xscale=scale, ylim=(len(rows) - 0.5, -0.5), yticks=[])
-        panel(
-            axes,
-            [100 * np.array(v) if scale == "linear" else np.array(v) for v in values],
-            [styles[row.name] for row in rows],
-        )
+    pens = [styles[row.name] for row in rows]
+    accuracies = [[100 * value for value in row.accuracy] for row in rows]
+    for (left, width), heading, note, values in (
+        (ACCURACY, "Held-out accuracy", "in %", accuracies),
+        (LOSS, "Training loss", "log scale", [row.loss for row in rows]),
+    ):
+        place = (left / WIDTH, FOOT / height, width / WIDTH, LINE * len(rows) / height)
+        axes = figure.add_axes(place)
+        axes.set(xscale="log" if note == "log scale" else "linear", yticks=[])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        dots(axes, values, pens)
         add_heading(axes, heading, note)
-        for label in axes.get_xticklabels():
-            label.set(fontproperties=font(theme.FONT_SMALL), color=theme.QUIET)
-        axes.spines["bottom"].set(color=theme.FRAME, linewidth=PIXEL)
     picture = folder / "ranking.png"
     picture.write_bytes(as_png(figure, 2))
     return picture
 
 
-def panel(axes: Any, values: list[np.ndarray], styles: list[Any]) -> None:
-    """Draw one row an optimizer: range and mean."""
+def dots(axes: Any, values: list[list[float]], styles: list[Any]) -> None:
+    """Draw one row an optimizer: the range of its values, and their mean."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     from optlab.viz import theme
-    from optlab.viz.matplotlib_parts import PIXEL, line_pen, marker_pen
+    from optlab.viz.matplotlib_parts import PIXEL, font, marker_pen
 
     for at, (row, style) in enumerate(zip(values, styles, strict=True)):
         axes.axhline(at, color=theme.RULE, linewidth=PIXEL, zorder=1)
-        axes.plot([row.min(), row.max()], [at, at], zorder=3, **line_pen(style))
+        axes.plot([min(row), max(row)], [at, at], zorder=3, color=style.color, linewidth=2 * PIXEL)
         pen = marker_pen(style.marker, theme.END_SIZE - 1, style.color, theme.PAPER, 1.2)
-        axes.plot([row.mean()], [at], zorder=4, **pen)
+        axes.plot([statistics.fmean(row)], [at], zorder=4, **pen)
     axes.xaxis.grid(True, color=theme.RULE, linewidth=PIXEL)
     axes.set_axisbelow(True)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.tick_params(which="both", length=0, pad=4)
     axes.set_facecolor(theme.PAPER)
+    for label in axes.get_xticklabels():
+        label.set(fontproperties=font(theme.FONT_SMALL), color=theme.QUIET)
+    axes.spines["bottom"].set(color=theme.FRAME, linewidth=PIXEL)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
 
@@ -365,8 +362,12 @@ def write(rows: list[Row], chosen: Mapping[str, Any], folder: Path) -> Path:
 
 def main(folder: Path) -> Path:
     """Choose the rates, run the race, write picture and table, and give the picture's path."""
-    chosen = choose()
-    return write(race({name: search.rate for name, search in chosen.items()}), chosen, folder)
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):  # matrices this small are slower on several cores
+        chosen = choose()
+        rows = race({name: search.rate for name, search in chosen.items()})
+    return write(rows, chosen, folder)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Choosing a learning rate: every rung of a ladder is tried, and judged by what it leaves behind."""
+"""Choosing a learning rate: each of a ladder is tried, and judged by what it leaves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from optlab.backend import random
 from optlab.lab.budget import walk
 from optlab.lab.problems.find import Problem, find
-from optlab.lab.problems.networks import Network
+from optlab.lab.problems.networks import Network, NetworkRun
 from optlab.lab.sweep import LADDER
 from optlab.optimizer import Optimizer
 
@@ -150,7 +150,7 @@ def best_rate(
     >>> import optlab as ol
     >>> found = ol.lab.best_rate("beale", ol.optimizer.Adam, steps=100)
     >>> found.rate
-    0.2
+    0.5
     >>> race = ol.compare("beale", {"Adam": found.optimizer}, steps=100)
     >>> race.final_loss["Adam"] == found.best_loss
     True
@@ -168,6 +168,8 @@ def best_rate(
     ladder = sorted({float(rate) for rate in rates})
     if not chosen or not ladder:
         raise ValueError("best_rate needs at least one rate and one seed; got none.")
+    if not (ladder[0] > 0 and all(map(math.isfinite, ladder))):
+        raise ValueError(f"rates must be finite and greater than 0; got {ladder!r}.")
     templates = {rate: make(rate) for rate in ladder}  # what cannot be made fails before any run
 
     def tried_with(template: Optimizer) -> list[float]:
@@ -220,7 +222,7 @@ def _with_rate(template: Optimizer, rate: float) -> Optimizer:
 def _checked(template: Any) -> Optimizer:
     if not isinstance(template, Optimizer) or not template.is_template:
         raise TypeError(
-            f"best_rate needs an optimizer made without parameters for every rate; got {template!r}."
+            f"best_rate needs optimizers made without parameters, for every rate; got {template!r}."
         )
     return template
 
@@ -237,7 +239,7 @@ def _left_over(problem: Problem, template: Optimizer, start: Any, steps: int, se
                     return math.inf
         except FloatingPointError:  # a policy about gradients that are not finite
             return math.inf
-        left = run.held_out_loss() if isinstance(problem, Network) else run.loss()
+        left = run.held_out_loss() if isinstance(run, NetworkRun) else run.loss()
     return float(left) if math.isfinite(left) else math.inf
 
 
