@@ -27,7 +27,7 @@ file                       what it holds
 ``rule_text.py``           the text of a rule; ``reference.py``, ``reference_notes.py``,
                            ``reference_text.py``, ``lookup.py``: ``optlab rules`` and `rule_of`
 **the walk back**
-``tape.py``                nodes and leaves, and the walk back along them
+``tape.py``                nodes and leaves; ``backpropagation.py``: the walk back along them
 ``mode.py``                `no_grad`, `enable_grad`: whether operations are recorded
 ``hooks.py``               the user's hooks on gradients
 ``saving.py``              `saved_tensors_hooks`: what is kept for backward, packed

@@ -163,7 +163,7 @@ def _derivative_running() -> bool:
 
     Only an error asks, so the stack is read instead of every walk noting where it is.
     """
-    from optlab.autograd.tape import backpropagate
+    from optlab.autograd.backpropagation import backpropagate
 
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code is not backpropagate.__code__:

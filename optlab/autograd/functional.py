@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd import tape, trees
+from optlab.autograd import backpropagation, tape, trees
 from optlab.autograd.mode import grad_mode, recording
 from optlab.autograd.run import Argnums, Run, name_of, positions
 from optlab.autograd.tensor import Tensor, _seed
@@ -240,7 +240,7 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
     found = None
     if run.value.node is not None:
         u.node = tape.Entry(u.shape, u.dtype)
-        pulled = tape.backpropagate(
+        pulled = backpropagation.backpropagate(
             run.value.node, u, targets=run.nodes, create_graph=True, retain_graph=True
         )
         with grad_mode(True):
@@ -249,7 +249,7 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
             )
         if isinstance(along, Tensor) and along.node is not None:
             seed = np.ones_like(along.data)
-            (found,) = tape.backpropagate(
+            (found,) = backpropagation.backpropagate(
                 along.node,
                 Tensor(seed) if run.watched else seed,
                 targets=[u.node],

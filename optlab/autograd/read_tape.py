@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd import tape
+from optlab.autograd import backpropagation, tape
 from optlab.autograd.constants import Watched
 from optlab.autograd.kept_memory import Memory, arrays_in
 from optlab.autograd.operation import TABLE
@@ -79,7 +79,7 @@ class _Reader:
 
     def graph(self) -> Graph:
         """Read everything."""
-        order = tape.ancestors(self.tensor.node)[::-1]
+        order = backpropagation.ancestors(self.tensor.node)[::-1]
         for node in order:
             self._note_saved(node)
         if any(_overwritten(node) for node in order):

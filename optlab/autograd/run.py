@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd import tape, trees, writes
+from optlab.autograd import backpropagation, tape, trees, writes
 from optlab.autograd.extras import extras
 from optlab.autograd.mode import grad_mode, recording
 from optlab.autograd.rules.elementwise import POSITIVE
@@ -72,7 +72,7 @@ class Run:
         own = set(self.nodes)
         self.watched = False
         if enabled and self.value.node is not None:
-            nodes = tape.ancestors(self.value.node)
+            nodes = backpropagation.ancestors(self.value.node)
             self.watched = any(not n.order and n.live and n not in own for n in nodes)
 
     def _take(self, f: Callable[..., Any], returned: Any) -> Tensor:
@@ -93,7 +93,7 @@ class Run:
         """Give the gradient of <seed, value> for each input, as the caller should see it."""
         found: list[Any] = [None] * len(self.nodes)
         if self.value.node is not None:
-            found = tape.backpropagate(
+            found = backpropagation.backpropagate(
                 self.value.node,
                 Tensor(raw(seed), getattr(seed, "node", None)) if self.watched else raw(seed),
                 targets=self.nodes,

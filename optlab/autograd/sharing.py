@@ -20,3 +20,5 @@ def _references_of_one_holder() -> int:
 
 #: What `getrefcount` says of a gradient that only its leaf holds, and who asks.
 REFERENCES_WHEN_ALONE = _references_of_one_holder()
+#: The same of an array that one local name refers to, and nothing else.
+REFERENCES_OF_A_LOCAL = REFERENCES_WHEN_ALONE - 1

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd import anomaly, constants, saving, tape, writes
+from optlab.autograd.backpropagation import backpropagate
 from optlab.autograd.conversions import (
     Conversions,
     SilentDetachError,
@@ -40,7 +41,7 @@ from optlab.autograd.places import Places
 from optlab.autograd.several import collected, outputs_of
 from optlab.autograd.sharing import REFERENCES_WHEN_ALONE
 from optlab.autograd.sparse import RowSparse
-from optlab.autograd.tape import Leaf, Node, backpropagate, leaf_for
+from optlab.autograd.tape import Leaf, Node, leaf_for
 from optlab.backend import events
 from optlab.backend.arrays import (
     as_array,

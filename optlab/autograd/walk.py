@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd import tape
+from optlab.autograd import backpropagation, tape
 from optlab.autograd.tensor import Tensor, _seed
 from optlab.backend.arrays import Shape
 
@@ -204,7 +204,7 @@ class Graph:
         1 1.0 [3.0, 3.0]
         """
         pending = {self._tensor.node: self.seed(grad)}
-        for node in tape.ancestors(self._tensor.node):
+        for node in backpropagation.ancestors(self._tensor.node):
             if node not in pending or not node.order:
                 continue
             arrived = pending.pop(node)
@@ -225,7 +225,7 @@ def _run_alone(node: Any, g: Any) -> Iterator[tuple[int, Any, Any]]:
         None if edge is None else tape.Leaf(edge.shape, edge.dtype) for edge in node.edges
     )
     wanted = [i for i, edge in enumerate(node.edges) if edge is not None]
-    parts = tape.backpropagate(
+    parts = backpropagation.backpropagate(
         alone, g, targets=[alone.edges[i] for i in wanted], retain_graph=True
     )
     for i, part in zip(wanted, parts, strict=True):

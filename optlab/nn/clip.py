@@ -15,8 +15,12 @@ import numpy as np
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.arrays import as_float
 from optlab.backend.device import place_of
+from optlab.plan.reductions import Reduction, sum_of_squares
 
 Pairs = Sequence[tuple[Any, Any]]
+
+#: The sum of squares of an array, in float64, where the squares of float32 cannot overflow.
+_squared_norm = Reduction(sum_of_squares, lambda total, dtype: total, "squared_norm")
 
 
 def _limit(value: Any, name: str) -> float:
@@ -39,6 +43,13 @@ class GradientClip:
         for i, g in zip(chosen, clipped, strict=True):
             pairs[i] = (pairs[i][0], Tensor(g) if isinstance(pairs[i][1], Tensor) else g)
         return pairs
+
+    def common_factor(self, params_grads: Pairs) -> Any:
+        """Give the one number that all these gradients are to be multiplied with.
+
+        None where there is none: the gradients have to be given to the clip then.
+        """
+        return None
 
     def clip(self, gradients: list[Any]) -> list[Any]:
         """Give new arrays for the gradients of one group."""
@@ -79,12 +90,16 @@ class _NormClip(GradientClip):
     def __init__(self, clip_norm: float) -> None:
         self.clip_norm = _limit(clip_norm, "clip_norm")
 
-    def _scaled(self, g: Any, norm: Any) -> Any:
-        """Give g c / max(norm, c); the factor stays where the gradients are."""
+    def _factor(self, norm: Any) -> Any:
+        """Give c / max(norm, c); it stays where the norm is."""
         if type(norm) is float:
-            return g * (self.clip_norm / max(norm, self.clip_norm))
-        factor = self.clip_norm / np.maximum(norm, self.clip_norm)
-        return g * factor.astype(g.dtype)
+            return self.clip_norm / max(norm, self.clip_norm)
+        return self.clip_norm / np.maximum(norm, self.clip_norm)
+
+
+def scaled(g: Any, factor: Any) -> Any:
+    """Give a gradient times a factor, in the gradient's dtype."""
+    return g * (factor if type(factor) is float else factor.astype(g.dtype))
 
 
 class ClipGradByNorm(_NormClip):
@@ -100,7 +115,7 @@ class ClipGradByNorm(_NormClip):
 
     def clip(self, gradients: list[Any]) -> list[Any]:
         """Scale each gradient by itself."""
-        return [self._scaled(g, np.sqrt(_squared_norm(g))) for g in gradients]
+        return [scaled(g, self._factor(np.sqrt(_squared_norm(g)))) for g in gradients]
 
 
 class ClipGradByGlobalNorm(_NormClip):
@@ -119,14 +134,19 @@ class ClipGradByGlobalNorm(_NormClip):
 
     def clip(self, gradients: list[Any]) -> list[Any]:
         """Scale all gradients by one factor."""
+        factor = self._factor(self._norm(gradients))
+        return [scaled(g, factor) for g in gradients]
+
+    def common_factor(self, params_grads: Pairs) -> Any:
+        """Give the factor of all, where none is left out."""
+        if any(g is not None and not getattr(p, "need_clip", True) for p, g in params_grads):
+            return None
+        gradients = [g for _, g in params_grads if g is not None]
+        return self._factor(self._norm(gradients)) if gradients else None
+
+    @staticmethod
+    def _norm(gradients: list[Any]) -> Any:
         squares = [_squared_norm(g) for g in gradients]
         if len({place_of(g) for g in gradients}) > 1:  # numbers of several devices meet on the host
-            norm: Any = math.sqrt(sum(map(float, squares)))
-        else:
-            norm = np.sqrt(sum(squares))
-        return [self._scaled(g, norm) for g in gradients]
-
-
-def _squared_norm(g: Any) -> Any:
-    """Give the sum of squares, in float64, where the squares of float32 cannot overflow."""
-    return np.sum(np.square(g, dtype=np.float64))
+            return math.sqrt(sum(map(float, squares)))
+        return np.sqrt(sum(squares))

@@ -58,7 +58,12 @@ class Pass(NamedTuple):
 
 
 def fast_pass(
-    optimizer: Optimizer, arena: Arena, run: Run, gradients: Sequence[Any], rate: float
+    optimizer: Optimizer,
+    arena: Arena,
+    run: Run,
+    gradients: Sequence[Any],
+    rate: float,
+    factor: Any = None,
 ) -> Pass | None:
     """Prepare to update the parameters of a run in place; None where only the plain step will do.
 
@@ -78,10 +83,15 @@ def fast_pass(
     h = run.h
     h.learning_rate = rate * run.multiplier
     scalars = scalars_of(optimizer, run.t, h)
-    plan = _plan_for(optimizer, arena, run, scalars)
+    clip = None if factor is None else float(factor)
+    plan = _plan_for(optimizer, arena, run, scalars, clip)
     if plan is None:
         return None
-    numbers = [h.learning_rate, *(x for x in scalars.values() if type(x) is float)]
+    numbers = [
+        h.learning_rate,
+        *([] if clip is None else [clip]),
+        *(x for x in scalars.values() if type(x) is float),
+    ]
     return Pass(arena, run, plan, numbers, gradients)
 
 
@@ -108,14 +118,14 @@ def take_passes(optimizer: Optimizer, passes: list[Pass]) -> None:
 
 
 def _plan_for(
-    optimizer: Optimizer, arena: Arena, run: Run, scalars: dict[str, Any]
+    optimizer: Optimizer, arena: Arena, run: Run, scalars: dict[str, Any], clip: float | None
 ) -> BlockPlan | None:
     """Give the captured form of the rule for these settings, or None if there is none."""
     h, regularizer = run.h, run.regularizer
     static = tuple((name, x) for name, x in scalars.items() if type(x) is not float)
     fixed = tuple((name, x) for name, x in vars(h).items() if name != "learning_rate")
     decay = regularizer and (type(regularizer), regularizer.coeff)
-    key = (arena.values.dtype, static, fixed, decay, tuple(arena.slots))
+    key = (arena.values.dtype, static, fixed, decay, tuple(arena.slots), clip is None)
     plans: dict[Any, BlockPlan | None] = optimizer.plans
     try:
         if key in plans:
@@ -126,12 +136,14 @@ def _plan_for(
         return None
     plan = None
     with suppress(Exception):  # whatever it is, the plain step will say it in its own words
-        plan = _captured(optimizer, arena, run, scalars)
+        plan = _captured(optimizer, arena, run, scalars, clip)
     plans[key] = plan
     return plan
 
 
-def _captured(optimizer: Optimizer, arena: Arena, run: Run, scalars: dict[str, Any]) -> BlockPlan:
+def _captured(
+    optimizer: Optimizer, arena: Arena, run: Run, scalars: dict[str, Any], clip: float | None
+) -> BlockPlan:
     names = list(arena.slots)
     static = {name: x for name, x in scalars.items() if type(x) is not float}
     moving = {name: x for name, x in scalars.items() if type(x) is float}
@@ -140,6 +152,8 @@ def _captured(optimizer: Optimizer, arena: Arena, run: Run, scalars: dict[str, A
         numbers = dict(numbers)
         h = HyperParameters(**vars(run.h) | {"learning_rate": numbers.pop("learning_rate")})
         p, g = arrays["parameter"], arrays["gradient"]
+        if clip is not None:
+            g = g * numbers.pop("clip")
         if run.regularizer is not None:
             g = run.regularizer.add_to(g, p)
         slots = Slots(**{name: arrays[f"slot_{name}"] for name in names})
@@ -151,7 +165,8 @@ def _captured(optimizer: Optimizer, arena: Arena, run: Run, scalars: dict[str, A
     example = np.ones(2, arena.values.dtype)
     arrays = {"parameter": example, "gradient": example}
     arrays |= {f"slot_{name}": np.ones(2, arena.slots[name].dtype) for name in names}
-    return capture_blocks(step, arrays, {"learning_rate": run.h.learning_rate, **moving})
+    first = {"learning_rate": run.h.learning_rate} | ({} if clip is None else {"clip": clip})
+    return capture_blocks(step, arrays, first | moving)
 
 
 def _pieces(arena: Arena, run: Run, gradients: Sequence[Any]) -> Iterator[list[Any]]:

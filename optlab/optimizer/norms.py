@@ -6,12 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.plan.reductions import Reduction
-
-
-def sum_of_squares(block: Any) -> Any:
-    """Give the sum of the squares of one block, in float64, where squares fit."""
-    return np.sum(np.square(block, dtype=np.float64))
+from optlab.plan.reductions import Reduction, sum_of_squares
 
 
 def _root(total: Any, dtype: Any) -> Any:

@@ -20,7 +20,7 @@ _STYLES = (_LEFT, NUMBER, NUMBER, NUMBER, _LEFT, _LEFT, NUMBER, _LEFT)
 def optimizer_page(optimizer: Optimizer) -> str:
     """Give an optimizer as HTML."""
     formula = optimizer.formula
-    shown = f"$$\\begin{{aligned}}{formula}\\end{{aligned}}$$" if formula else ""
+    shown = f'<div style="padding: 6px 0;">{formula._repr_latex_()}</div>' if formula else ""
     settings = ", ".join(f"{name} = {value!r}" for name, value in optimizer._listed_settings())
     if optimizer.is_template:
         body = f'<div style="{QUIET}">A template: it has no parameters yet.</div>'
@@ -61,17 +61,25 @@ def _cells(optimizer: Optimizer, number: int, group: Group) -> list[str]:
         f"{len(group.parameters):,}",
         f"{sum(p.size for p in group.parameters):,}",
         f"{optimizer.get_lr() * group.multiplier:.4g}",
-        "none" if group.regularizer is None else repr(group.regularizer),
+        _decay(group),
         "none" if group.grad_clip is None else type(group.grad_clip).__name__,
         steps,
         ", ".join(f"{name} {bytes_in_words(size)}" for name, size in slots.items()) or "none",
     ]
 
 
+def _decay(group: Group) -> str:
+    own = getattr(group.h, "weight_decay", None) if "weight_decay" in vars(group.h) else None
+    if own is not None:
+        return f"{own!r}, in the rule"
+    return "none" if group.regularizer is None else repr(group.regularizer)
+
+
 def _total(optimizer: Optimizer) -> str:
     arenas = [arena for group in optimizer.groups for arena in group.arenas]
     kept = sum(array.nbytes for arena in arenas for array in arena.slots.values())
     kept += sum(arena.master.nbytes for arena in arenas if arena.master is not None)
+    kept += getattr(optimizer, "own_bytes", 0)  # of a wrapper: slow or averaged weights
     weights = sum(arena.flat.nbytes for arena in arenas)
     return (
         f"The optimizer keeps {bytes_in_words(kept)} for {bytes_in_words(weights)} of parameters."

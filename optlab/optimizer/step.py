@@ -14,6 +14,7 @@ import numpy as np
 from optlab.autograd.sparse import RowSparse
 from optlab.backend import events
 from optlab.backend.arrays import frozen
+from optlab.nn.clip import scaled
 from optlab.optimizer.application import apply_rule
 from optlab.optimizer.arena import Arena, Run
 from optlab.optimizer.blocks import Pass, fast_pass, take_passes
@@ -64,7 +65,11 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
     if not _go_on(optimizer, raws_by_group):
         return
     for group, raws in zip(optimizer.groups, raws_by_group, strict=True):
-        gradients = raws if group.grad_clip is None else _clipped(group, raws)
+        gradients, factor = raws, None
+        if group.grad_clip is not None:
+            factor = None if listened else _common_factor(group, raws)
+            if factor is None:
+                gradients = _clipped(group, raws)
         rate = base_rate * group.multiplier
         for arena, unclipped, ready in zip(group.arenas, raws, gradients, strict=True):
             arena.make_ready()
@@ -79,13 +84,16 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
                     ready[few.place] = None
             for run in arena.runs(ready, group.regularizer, together):
                 span = slice(run.first, run.last)
-                fast = None if listened else fast_pass(optimizer, arena, run, ready[span], rate)
-                if fast is not None:
-                    passes.append(fast)
-                    continue
+                if not listened:
+                    fast = fast_pass(optimizer, arena, run, ready[span], rate, factor)
+                    if fast is not None:
+                        passes.append(fast)
+                        continue
                 raw_gradient = _flat(unclipped[span], arena.values)
                 same = ready is unclipped
                 g = raw_gradient if same else _flat(ready[span], arena.values)
+                if factor is not None:
+                    g = frozen(scaled(g, factor))
                 updates.append(_updated(optimizer, arena, run, rate, raw_gradient, g, listened))
     writer = f"{type(optimizer).__name__}.step()"
     for update in updates:
@@ -185,6 +193,19 @@ def _write(update: Update, writer: str) -> None:
         arena.write(place, update.parameter)
     arena.t[first:last] = [update.t] * (last - first)
     arena.was_written(first, last, writer)
+
+
+def _common_factor(group: Group, raws: list[list[Any]]) -> Any:
+    """Give the one number by which a clip multiplies all gradients of a group, or None."""
+    find = getattr(group.grad_clip, "common_factor", None)  # a clip may be any callable
+    pairs = [
+        pair
+        for arena, gradients in zip(group.arenas, raws, strict=True)
+        for pair in zip(arena.parameters, gradients, strict=True)
+    ]
+    if find is None or any(isinstance(g, RowSparse) for _, g in pairs):
+        return None
+    return find(pairs)
 
 
 def _clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.tape import Leaf, backpropagate
+from optlab.autograd.backpropagation import backpropagate
+from optlab.autograd.tape import Leaf
 from optlab.autograd.tensor import SilentDetachError, Tensor
 from optlab.plan.plan import Plan
 from optlab.plan.writer import Captured, CaptureRefusedError, Writer, refusal, value_of, written

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd import tape
+from optlab.autograd import backpropagation
 from optlab.autograd.operation import TABLE, rule
 from optlab.autograd.read_tape import graph_of
 from optlab.autograd.rule_text import rule_text, rules_of
@@ -172,7 +172,7 @@ def test_each_stage_holds_the_complete_gradient() -> None:
     h = np.sin(x)
     loss = np.sum(h * h + np.exp(h) * h)
     graph = graph_of(loss)
-    expected = tape.backpropagate(
+    expected = backpropagation.backpropagate(
         loss.node, np.ones(()), targets=[h.node], retain_graph=True
     )  # fmt: skip
     [stage] = [one for one in graph.back() if graph.nodes[one.node].name == "sin"]

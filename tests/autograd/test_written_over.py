@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd import tape
+from optlab.autograd import backpropagation
 
 F = ol.nn.functional
 SHAPE = (100, 200)
-assert tape.LARGE <= 4 * 100 * 200
+assert backpropagation.LARGE <= 4 * 100 * 200
 
 
 def leaf(seed: int = 0) -> ol.Tensor:
@@ -65,7 +65,7 @@ FUNCTIONS = [
 
 @pytest.fixture
 def nothing_is_large(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    return lambda: monkeypatch.setattr(tape, "LARGE", 1 << 60)
+    return lambda: monkeypatch.setattr(backpropagation, "LARGE", 1 << 60)
 
 
 @pytest.mark.parametrize("f", FUNCTIONS)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd.tape import Leaf, ancestors
+from optlab.autograd.backpropagation import ancestors
+from optlab.autograd.tape import Leaf
 from optlab.nn.functional import dropout
 
 

@@ -152,11 +152,11 @@ class TestLayers:
 
 def kept_bytes(y: Any, parameters: list[Any]) -> int:
     """Count what the tape keeps for y, each memory once, without parameters."""
-    from optlab.autograd import tape
+    from optlab.autograd import backpropagation
 
     seen: dict[int, int] = {}
     own = {id(p.data) for p in parameters}
-    for node in tape.ancestors(y.node):
+    for node in backpropagation.ancestors(y.node):
         for value in getattr(node, "saved", None) or ():
             for array in value if isinstance(value, tuple) else (value,):
                 if isinstance(array, np.ndarray):

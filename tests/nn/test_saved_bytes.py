@@ -15,7 +15,7 @@ import pytest
 import optlab as ol
 from benchmarks import memory, memory_models
 from benchmarks.memory_models import BLOCKS, CASES, HEADS, LENGTH, WIDTH, WORDS
-from optlab.autograd import tape
+from optlab.autograd import backpropagation
 from optlab.autograd.kept_memory import Memory, kept_by
 from optlab.autograd.read_tape import graph_of
 
@@ -80,7 +80,9 @@ def test_tape_hooks_and_summary_count_alike(name: str) -> None:
         seen.add(parameter.data)
     with ol.autograd.saved_tensors_hooks(lambda t: hooked.append(t.data) or t, lambda t: t):
         packed = model(x)
-    for node in tape.ancestors(packed.node):  # hooks are not asked about words and labels
+    for node in backpropagation.ancestors(
+        packed.node
+    ):  # hooks are not asked about words and labels
         if node.order:
             hooked += [value for value in node.static.values() if isinstance(value, np.ndarray)]
     assert sum(seen.add(array) for array in hooked) == kept
@@ -120,7 +122,7 @@ def test_backward_lets_go_of_what_was_kept(name: str, retain: bool) -> None:
     here = {id(p.data) for p in model.parameters()} | {id(x.data)}
     kept = [
         weakref.ref(array)
-        for node in tape.ancestors(loss.node)
+        for node in backpropagation.ancestors(loss.node)
         if node.order
         for array in kept_by(node)
         if id(array) not in here

@@ -34,7 +34,9 @@ def own_pool():
 SHAPES = [(3,), (5, 7), (), (40,), (2, 3, 4), (16,), (33,), (1,), (4, 4)]
 
 
-def train(make, dtype, steps, listen, shapes=SHAPES, skip=(), multi_precision=False):
+def train(
+    make, dtype, steps, listen, shapes=SHAPES, skip=(), multi_precision=False, clip=None, apart=()
+):
     """Take steps with recorded gradients, and give the parameters and the optimizer."""
     tensors = [
         ol.Parameter(random(*shape, seed=i, dtype=dtype), name=f"p{i}")
@@ -46,7 +48,10 @@ def train(make, dtype, steps, listen, shapes=SHAPES, skip=(), multi_precision=Fa
         {"params": tensors[:6]},
         {"params": tensors[6:], "learning_rate": 2.0, "weight_decay": 0.25},
     ]
-    optimizer = make(parameters=groups, weight_decay=0.01, multi_precision=multi_precision)
+    for i in apart:
+        tensors[i].need_clip = False
+    common = {"multi_precision": multi_precision, "grad_clip": clip}
+    optimizer = make(parameters=groups, weight_decay=0.01, **common)
     ignore = lambda optimizer, updates: None  # noqa: E731
     if listen:
         events.step_taken.subscribe(ignore)
@@ -54,7 +59,6 @@ def train(make, dtype, steps, listen, shapes=SHAPES, skip=(), multi_precision=Fa
         for t in range(steps):
             for i, p in enumerate(tensors):
                 if (t, i) in skip:
-                    p.clear_grad() if hasattr(p, "clear_grad") else None
                     p.grad = None
                 else:
                     p.grad = random(*p.shape, seed=100 * t + i, dtype="float64").astype(dtype)
@@ -111,6 +115,19 @@ def test_every_rule(name, dtype, monkeypatch):
 def test_parameters_left_out_for_a_step_or_more(name, skip):
     fast = train(EACH[name], "float32", 4, listen=False, skip=skip)
     assert_same(fast, train(EACH[name], "float32", 4, listen=True, skip=skip))
+
+
+@pytest.mark.parametrize("apart", [(), (0, 7)])
+@pytest.mark.parametrize(
+    "clip",
+    [ol.nn.ClipGradByGlobalNorm(1.0), ol.nn.ClipGradByNorm(0.5), ol.nn.ClipGradByValue(0.25)],
+    ids=lambda clip: type(clip).__name__,
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_clips(clip, apart, dtype):
+    kwargs = {"clip": clip, "apart": apart, "skip": {(1, 3)}}
+    fast = train(EACH["Adam"], dtype, 3, listen=False, **kwargs)
+    assert_same(fast, train(EACH["Adam"], dtype, 3, listen=True, **kwargs))
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
@@ -236,12 +253,13 @@ def print_nothing(optimizer, updates):
     """Listen."""
 
 
-def test_no_memory_beyond_the_slots_but_blocks():
+@pytest.mark.parametrize("clip", [None, ol.nn.ClipGradByGlobalNorm(1.0)], ids=["plain", "clip"])
+def test_no_memory_beyond_the_slots_but_blocks(clip):
     import tracemalloc
 
     n = 400_000
     p = ol.Parameter(np.ones(n, np.float32))
-    optimizer = ol.optimizer.Adam(0.1, parameters=[p])
+    optimizer = ol.optimizer.Adam(0.1, parameters=[p], grad_clip=clip)
     p.grad = np.ones(n, np.float32)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.backpropagation import unbroadcast
 from optlab.autograd.halves import halves, rounded
 from optlab.autograd.operation import rule
-from optlab.autograd.tape import unbroadcast
 
 Axes = tuple[int, ...]
 Shape = tuple[int, ...]

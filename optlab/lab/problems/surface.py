@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd import Tensor
+from optlab.autograd.backpropagation import backpropagate
 from optlab.autograd.mode import enable_grad, no_grad
-from optlab.autograd.tape import Leaf, backpropagate
+from optlab.autograd.tape import Leaf
 from optlab.autograd.tensor import SilentDetachError, raw
 from optlab.backend import events, random
 from optlab.nn import Parameter
