@@ -50,12 +50,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "LarsMomentum": {"momentum": 0.9},
 }
 #: More than the classes: forms with a name of their own, rules on the batches they are made for.
-#: A wrapper joins as ``Contestant(lambda rate: Wrapper(Adam(rate)))``.
+#: Wrappers, around rules that race without them, too.
 VARIANTS = {
     "AMSGrad": rule("Adam", amsgrad=True),
     "Nesterov": rule("Momentum", use_nesterov=True),
     "LBFGS, all digits": rule("LBFGS", WHOLE, **SETTINGS["LBFGS"]),
     "Rprop, all digits": rule("Rprop", WHOLE),
+    "LookAhead, Adam": Contestant(lambda r: ol.optimizer.LookAhead(ol.optimizer.Adam(r))),
+    "LookAhead, SGD": Contestant(lambda r: ol.optimizer.LookAhead(ol.optimizer.SGD(r))),
 }
 
 
@@ -239,7 +241,8 @@ How each rate was chosen: every rate of a ladder of 1-2-5 steps from {ol.lab.LAD
 digits, with the seeds {seeds}, which do not race; the lowest loss on the last fifth won. Where \
 the winner stood at an end of the ladder, up to {WIDEN} rungs were added until it did not. The \
 digits held out took no part in it. Settings other than the rate are the defaults, except: \
-{settings}; Nesterov is Momentum with `use_nesterov=True`, AMSGrad is Adam with `amsgrad=True`.
+{settings}; Nesterov is Momentum with `use_nesterov=True`, AMSGrad is Adam with `amsgrad=True`; \
+LookAhead synchronises every 5 steps, halfway.
 
 LBFGS and Rprop are made for whole batches: what they learn from one gradient about the next is \
 spoiled by the noise of small ones (LBFGS fits each batch and forgets the others; the rates of \
@@ -270,7 +273,7 @@ the arithmetic.
     return f"""{page}
 *ms*: milliseconds a gradient with its share of the update, on one core of the machine that wrote \
 this (the least of {ROUNDS} turns). *slot bytes*: what the optimizer remembers, in bytes a \
-parameter (4 are one float32).
+parameter (4 are one float32), after 75 gradients: the history of LBFGS goes on growing.
 """
 
 
