@@ -80,7 +80,7 @@ class Stateful:
         >>> w = ol.Parameter([1.0], name="w")
         >>> optimizer = ol.optimizer.Momentum(0.1, parameters=[w])
         >>> optimizer.minimize((3 * w).sum())
-        ([], [(Parameter 'w' ([0.7], dtype=float32, requires_grad=True), Tensor([3.], ...))])
+        ([], <1 (parameter, gradient) pair>)
         >>> optimizer.state_dict()
         {'w.t': 1, 'w.velocity': Tensor([3.], dtype=float32), 'learning_rate': 0.1}
         """
@@ -130,7 +130,7 @@ class Stateful:
         ...     return ol.optimizer.Adam(0.1, parameters=[w])
         >>> first, second = make(), make()
         >>> first.minimize((first.parameters[0] ** 2).sum())
-        ([], [...])
+        ([], <1 (parameter, gradient) pair>)
         >>> second.set_state_dict(first.state_dict())
         >>> second.state_dict()["w.t"]
         1
