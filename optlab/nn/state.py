@@ -119,7 +119,8 @@ class State(Structure):
 
         Notes
         -----
-        A PyTorch ``Linear`` keeps its weight as [out, in], this one as [in, out], like Paddle.
+        A PyTorch ``Linear`` keeps its weight as [out, in], this one as [in, out], like Paddle:
+        ``ol.nn.utils.from_torch(layer, state_dict)`` brings PyTorch's weights into this form.
         Nothing is transposed behind your back:
         ``state["fc.weight"] = state["fc.weight"].T``.
 
