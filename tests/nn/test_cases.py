@@ -19,10 +19,12 @@ from tests.nn.cases import CASES, Case
 ALL = pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.label)
 #: The files whose operations the cases must reach.
 FILES = [
-    "activations", "attentions", "convolution_rules", "distances", "elementwise_losses",
-    "error_function", "losses", "normalizations", "pooling_places", "pooling_rules", "rectifiers",
-    "recurrences", "resampling_rules", "shrinkages", "unpoolings",
-]  # fmt: skip
+    f"optlab.nn.functional.{name}" for name in (
+        "activations", "attentions", "convolution_rules", "distances", "elementwise_losses",
+        "error_function", "losses", "normalizations", "pooling_places", "pooling_rules",
+        "rectifiers", "recurrences", "resampling_rules", "shrinkages", "unpoolings",
+    )
+] + ["optlab.autograd.sparse"]  # fmt: skip
 
 
 def leaves(case: Case, dtype: str = "float64") -> list[ol.Tensor]:
@@ -34,7 +36,7 @@ def test_no_rule_goes_unchecked() -> None:
     with events.operation_recorded.subscribed(lambda node: met.add(node.operation)):
         for case in CASES.values():
             case.f(*leaves(case)).backward(create_graph=True)
-    files = [import_module(f"optlab.nn.functional.{name}") for name in FILES]
+    files = [import_module(name) for name in FILES]
     rules = {
         value: f"{file.__name__}.{name}"
         for file in files

@@ -261,3 +261,26 @@ def test_softplus_has_the_slope_of_the_side_of_the_threshold_that_its_input_is_o
     expected = np.where(x.numpy() > edge, 1.0, bent)
     np.testing.assert_allclose(x.grad.numpy(), expected, rtol=1e-8)
     ol.check_grad(lambda t: F.softplus(t, beta, threshold), x.numpy())
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("padding", [None, 2])
+@pytest.mark.parametrize("power", [1, 2])
+def test_gradients_of_a_shared_table_for_each_sentence(sparse, padding, power):
+    rows = np.array([[1, 0], [2, 2], [3, 1]])
+    table = ol.to_tensor(numbers(4, 2), requires_grad=True)
+
+    def loss(weight, sentence):
+        return (F.embedding(sentence, weight, padding, sparse) ** power).sum()
+
+    alone = [np.asarray(ol.grad(loss)(table.detach(), sentence)) for sentence in rows]
+    together = ol.vmap(ol.grad(loss), in_axes=(None, 0))(table.detach(), ol.to_tensor(rows))
+    np.testing.assert_array_equal(together, np.stack(alone))
+    ol.vmap(lambda sentence: loss(table, sentence))(ol.to_tensor(rows)).sum().backward()
+    np.testing.assert_allclose(table.grad.numpy(), np.sum(alone, axis=0), rtol=1e-12)
+
+
+def test_an_embedding_layer_looks_at_one_sentence_at_a_time():
+    layer = ol.nn.Embedding(5, 3, sparse=True)
+    rows = ol.to_tensor([[1, 0], [4, 4]])
+    np.testing.assert_array_equal(ol.vmap(layer)(rows).detach(), layer(rows).detach())
