@@ -284,3 +284,23 @@ def test_an_embedding_layer_looks_at_one_sentence_at_a_time():
     layer = ol.nn.Embedding(5, 3, sparse=True)
     rows = ol.to_tensor([[1, 0], [4, 4]])
     np.testing.assert_array_equal(ol.vmap(layer)(rows).detach(), layer(rows).detach())
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"weight": [1.0, 2.0, 3.0]}, {"label_smoothing": 0.1}, {"use_softmax": False},
+])  # fmt: skip
+@pytest.mark.parametrize("places", [(), (2,)])
+def test_losses_of_an_empty_batch(options, places):
+    labels = np.zeros((0, *places), int)
+    x = ol.to_tensor(np.zeros((0, *places, 3), "float32"), requires_grad=True)
+    whole = F.cross_entropy(x, labels, reduction="sum", **options)
+    assert (whole.item(), whole.dtype) == (0.0, "float32")
+    whole.backward()
+    assert x.grad.shape == x.shape
+    each = F.cross_entropy(x, labels, reduction="none", **options)
+    assert (each.shape, each.dtype) == (labels.shape, "float32")
+    log_probability = np.zeros((0, 3, *places), "float32")
+    assert F.nll_loss(log_probability, labels, reduction="sum").item() == 0.0
+    assert F.nll_loss(log_probability, labels, reduction="none").shape == labels.shape
+    with pytest.raises(ValueError, match=r"no mean loss.*reduction='sum'"):
+        F.cross_entropy(x, labels, **options)

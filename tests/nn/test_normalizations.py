@@ -94,8 +94,11 @@ class TestBatchNorm:
             nn.BatchNorm1D(3)(ol.ones([2, 4]))
         with pytest.raises(ValueError, match="data_format='NCHW', 'NHWC'"):
             nn.BatchNorm2D(3, data_format="NCL")
-        with pytest.raises(ValueError, match="no numbers to average"):
-            nn.BatchNorm1D(3)(ol.ones([0, 3]))
+        with pytest.raises(ValueError, match=r"layer\.eval\(\)"):
+            nn.BatchNorm1D(3)(ol.ones([1, 3]))
+        with pytest.raises(ValueError, match="one number for each channel has no variance"):
+            nn.BatchNorm2D(3)(ol.ones([1, 3, 1, 1]))
+        assert nn.BatchNorm2D(3).eval()(ol.ones([1, 3, 1, 1])).shape == (1, 3, 1, 1)
         with pytest.raises(ValueError, match="outside training needs running_mean"):
             F.batch_norm(ol.ones([2, 3]), None, None)
 
@@ -244,3 +247,39 @@ class TestInsideVmap:
         layer = nn.BatchNorm1D(3).eval()
         together = layer(x.reshape([8, 3])).numpy().reshape(4, 2, 3)
         np.testing.assert_allclose(ol.vmap(layer)(x).numpy(), together, rtol=1e-6)
+
+
+EMPTY = {
+    "layer_norm": (lambda x: nn.LayerNorm(4)(x), (0, 3, 4)),
+    "rms_norm": (lambda x: F.rms_norm(x, 4), (0, 4)),
+    "batch_norm": (lambda x: nn.BatchNorm2D(4)(x), (0, 4, 3, 3)),
+    "batch_norm evaluated": (lambda x: nn.BatchNorm1D(4).eval()(x), (0, 4)),
+    "group_norm": (lambda x: nn.GroupNorm(2, 4)(x), (0, 4, 3)),
+    "group_norm, channels last": (
+        lambda x: F.group_norm(x, 2, data_format="NHWC"), (0, 3, 3, 4),
+    ),
+    "instance_norm": (lambda x: nn.InstanceNorm1D(4)(x), (0, 4, 3)),
+    "instance_norm without places": (F.instance_norm, (2, 4, 0)),
+    "an encoder": (nn.TransformerEncoderLayer(4, 2, 8), (0, 5, 4)),
+    "an encoder, evaluated": (nn.TransformerEncoderLayer(4, 2, 8).eval(), (0, 5, 4)),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", EMPTY)
+def test_an_empty_batch_gives_an_empty_result_and_gradient(name: str) -> None:
+    call, shape = EMPTY[name]
+    x = ol.to_tensor(np.zeros(shape, "float32"), requires_grad=True)
+    y = call(x)
+    assert y.shape == shape
+    y.sum().backward()
+    assert x.grad.shape == shape
+
+
+def test_an_empty_batch_leaves_running_statistics_and_gives_weights_no_gradient() -> None:
+    layer = nn.BatchNorm1D(2)
+    before = {name: t.numpy().copy() for name, t in layer.state_dict().items()}
+    layer(ol.ones([0, 2])).sum().backward()
+    for name, t in layer.state_dict().items():
+        np.testing.assert_array_equal(t.numpy(), before[name])
+    assert layer.weight.grad.tolist() == layer.bias.grad.tolist() == [0.0, 0.0]

@@ -107,6 +107,13 @@ SCALE_SHIFT = rule(
 )
 
 
+def standardized(x: Any, axes: Axes, epsilon: float) -> Tensor:
+    """Give the normalised numbers alone; an empty batch stays as it is."""
+    if not x.size:
+        return x  # type: ignore[no-any-return]
+    return apply_several(STANDARDIZE, (x,), {"axes": axes, "epsilon": float(epsilon)})[0]
+
+
 def scaled(x: Any, weight: Any, bias: Any, shape: tuple[int, ...]) -> Tensor:
     """Give x * weight + bias, where weight and bias are of `shape` or missing."""
     if weight is not None and weight.shape != shape:
@@ -234,8 +241,15 @@ def batch_norm(
         return cast_back(
             _by_running(x, running_mean, running_var, weight, bias, epsilon, shape), given
         )
-    if not x.size:
-        raise ValueError(f"batch_norm got no numbers to average: x is of shape {x.shape}.")
+    if not x.size:  # nothing to learn of the running ones from
+        return cast_back(scaled(x, weight, bias, shape), given)
+    if x.size == count:
+        raise ValueError(
+            f"batch_norm in training got x of shape {x.shape}: one number for each channel has no "
+            "variance, and what comes out would be the bias, whatever x is. Give a larger batch "
+            "(drop_last=True leaves out a last batch of one), or call layer.eval(), which "
+            "normalises by the running statistics."
+        )
     axes = tuple(i for i in range(x.ndim) if i != axis)
     if type(x.data) is EnsembleArray:
         _refuse_examples_of_their_own(x.data, running_mean, running_var)
@@ -337,10 +351,7 @@ def layer_norm(
     no_name(name)
     x, weight, bias, given = ready(x, weight, bias)
     shape, axes = _last_axes("layer_norm", x, normalized_shape, weight=weight, bias=bias)
-    static = {"axes": axes, "epsilon": float(epsilon)}
-    return cast_back(
-        scaled(apply_several(STANDARDIZE, (x,), static)[0], weight, bias, shape), given
-    )
+    return cast_back(scaled(standardized(x, axes, epsilon), weight, bias, shape), given)
 
 
 def rms_norm(
@@ -381,8 +392,9 @@ def rms_norm(
     no_name(name)
     x, weight, _, given = ready(input, weight, None, "rescale")
     shape, axes = _last_axes("rms_norm", x, normalized_shape, weight=weight)
-    static = {"axes": axes, "epsilon": float(eps)}
-    return cast_back(scaled(apply_several(RESCALE, (x,), static)[0], weight, None, shape), given)
+    if x.size:
+        x = apply_several(RESCALE, (x,), {"axes": axes, "epsilon": float(eps)})[0]
+    return cast_back(scaled(x, weight, None, shape), given)
 
 
 def _last_axes(
