@@ -28,7 +28,7 @@ FILES = [
 
 
 def leaves(case: Case, dtype: str = "float64") -> list[ol.Tensor]:
-    return [ol.to_tensor(x.astype(dtype), requires_grad=True) for x in case.args]
+    return [ol.to_tensor(x, dtype=dtype, requires_grad=True) for x in case.args]
 
 
 def test_no_rule_goes_unchecked() -> None:
@@ -92,13 +92,15 @@ def test_an_ensemble_equals_separate_runs(case: Case) -> None:
 
 
 @ALL
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_dtypes_stay(case: Case, dtype: str) -> None:
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
     given = leaves(case, dtype)
     y = case.f(*given)
     assert y.dtype == dtype
     exact = case.f(*leaves(case))
-    tolerance = {"float32": 1e-4, "float16": 0.1}[dtype]
+    tolerance = {"float32": 1e-4, "float16": 0.1, "bfloat16": 0.1}[dtype]
     np.testing.assert_allclose(
         y.detach().numpy(), exact.detach().numpy(), rtol=tolerance, atol=tolerance
     )
