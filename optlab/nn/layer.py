@@ -9,6 +9,7 @@ import itertools
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -226,6 +227,7 @@ class Layer(State, Hookable):
         """Say what distinguishes this layer from others of its class."""
         return ""
 
+    @recursive_repr("...")
     def __repr__(self) -> str:
         inside = [
             f"  {name}: {value!r}".replace("\n", "\n  ")

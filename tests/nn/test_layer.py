@@ -193,3 +193,13 @@ class TestSequential:
         for parameter in model.parameters():
             assert parameter.grad.shape == parameter.shape
             assert np.any(parameter.grad.numpy() != 0)
+
+
+def test_a_layer_that_knows_its_owner_is_shown_once():
+    owner, part = ol.nn.Layer(), ol.nn.Layer()
+    owner.part, part.owner = part, owner
+    assert repr(owner) == "Layer(\n  part: Layer(\n    owner: ...\n  )\n)"
+    owner.twice = [ol.nn.Tanh()] * 2
+    assert repr(owner).count("Tanh()") == 2
+    owner.itself = owner
+    assert "itself: ..." in repr(owner)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
+from optlab.nn.functional import normalizations
 
 nn, F = ol.nn, ol.nn.functional
 
@@ -283,3 +284,27 @@ def test_an_empty_batch_leaves_running_statistics_and_gives_weights_no_gradient(
     for name, t in layer.state_dict().items():
         np.testing.assert_array_equal(t.numpy(), before[name])
     assert layer.weight.grad.tolist() == layer.bias.grad.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("shape", "data_format"),
+    [((16, 4, 40, 40), "NCHW"), ((8, 40, 40, 4), "NHWC"), ((256, 64), "NC"), ((64, 8, 100), "NCL")],
+)
+def test_a_batch_far_from_zero_loses_little_to_rounding(shape: Any, data_format: str) -> None:
+    x = (np.random.default_rng(0).standard_normal(shape) + 300).astype("float32")
+    y = F.batch_norm(ol.to_tensor(x), None, None, training=True, data_format=data_format)
+    channel = 1 if data_format.startswith("NC") else x.ndim - 1
+    axes = tuple(i for i in range(x.ndim) if i != channel)
+    wide = x.astype("float64")
+    mean, variance = (f(wide, axis=axes, keepdims=True) for f in (np.mean, np.var))
+    np.testing.assert_allclose(y.numpy(), (wide - mean) / np.sqrt(variance + 1e-5), atol=2e-5)
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (3,), (0, 2, 3), (0, 1, 2), (1, 3), (0, 2), (2, 3)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_means_over_any_axes(axes: tuple[int, ...], order: Any) -> None:
+    a, b = (np.asarray(numbers(2, 3, 4, 5) + i, order=order) for i in (0, 1))
+    mean = np.mean(a, axis=axes, keepdims=True)
+    np.testing.assert_allclose(normalizations._mean(a, axes), mean, rtol=1e-12)
+    mean = np.mean(a * b, axis=axes, keepdims=True)
+    np.testing.assert_allclose(normalizations._mean_product(a, b, axes), mean, rtol=1e-12)
