@@ -164,6 +164,7 @@ class State(Structure):
         return Keys([], []) if strict else keys
 
     load_dict = set_state_dict
+    set_dict = set_state_dict
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Keys:
         """Do what `set_state_dict` does; the name and the arguments are PyTorch's.

@@ -304,3 +304,10 @@ def test_losses_of_an_empty_batch(options, places):
     assert F.nll_loss(log_probability, labels, reduction="none").shape == labels.shape
     with pytest.raises(ValueError, match=r"no mean loss.*reduction='sum'"):
         F.cross_entropy(x, labels, **options)
+
+
+def test_labels_of_a_cross_entropy_that_were_meant_otherwise():
+    with pytest.raises(ValueError, match="classes are on axis 1 of the scores, write axis=1"):
+        F.cross_entropy(np.zeros((2, 3, 4, 4)), np.zeros((2, 4, 4), int))
+    with pytest.raises(ValueError, match=r"soft_label=True .* label\.argmax\(axis\)"):
+        F.cross_entropy(np.zeros((2, 3)), np.array([[0, 1, 0], [1, 0, 0]]))

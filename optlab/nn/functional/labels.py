@@ -73,6 +73,7 @@ def checked_labels(
         raise ValueError(
             f"{function} got scores of shape {shape} and labels of shape {own}: "
             f"there must be one label for each of the {rows} rows."
+            + (_meant(own, shape) if function == "cross_entropy" else "")
         )
     if labels.ndim != 1:
         labels = labels.reshape(-1)
@@ -91,6 +92,19 @@ def checked_labels(
                 f"got {lowest} ... {highest}."
             )
     return labels, own, skips
+
+
+def _meant(own: tuple[int, ...], shape: tuple[int, ...]) -> str:
+    """Say what the labels of a cross entropy might have been meant as, judging by their shape."""
+    if own == shape:
+        return (
+            " Labels of the shape of the scores are probabilities of all classes: write "
+            "soft_label=True and give floating numbers, or give label.argmax(axis)."
+        )
+    for axis in range(len(shape)):
+        if own == (*shape[:axis], *shape[axis + 1 :]):
+            return f" If the classes are on axis {axis} of the scores, write axis={axis}."
+    return ""
 
 
 def _limits(labels: Any) -> tuple[int, int]:
