@@ -57,9 +57,11 @@ def test_the_small_gpt_starts_to_learn(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_small_gpt_beats_counting() -> None:
-    result = runpy.run_path(str(LEARNS))["learn"]()
-    assert result.gpt[-1] < min(result.ngrams)
+def test_an_eighth_of_the_way_the_small_gpt_beats_counting_three_characters() -> None:
+    """The whole way, past n-grams of every order, is for the script itself: it takes minutes."""
+    result = runpy.run_path(str(LEARNS))["learn"](steps=600, look=600)
+    assert result.gpt[-1] < result.ngrams[2]
+    assert result.ngrams[8] == min(result.ngrams) < 1.8
 
 
 @pytest.fixture(scope="module")
