@@ -12,7 +12,7 @@ import numpy as np
 
 from optlab.autograd.halves import rounded, wide
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.indexing import scattered
+from optlab.autograd.rules.indexing import getitem, scattered
 from optlab.backend.arrays import (
     Shape,
     array_module,
@@ -182,7 +182,7 @@ def take_rows(x: Any, rows: Any, sparse: bool = False) -> Any:
     >>> take_rows(np.array([[1.0], [2.0], [3.0]]), np.array([2, 0, 2])).ravel()
     array([3., 1., 3.])
     """
-    return x[rows]
+    return getitem(x, rows)
 
 
 def _rows_back(g: Any, x_shape: Shape, rows: Any, sparse: bool = False) -> Any:

@@ -99,10 +99,22 @@ class _Ordered(Layer):
 
 
 def _named(x: Any) -> str:
-    """Say what something is: a class is often given where one of its instances is meant."""
+    """Say what something is: a class or a function is often given where a layer is meant."""
     if isinstance(x, type):
         return f"the class {x.__name__}; call it: {x.__name__}(...)"
+    if callable(x) and hasattr(x, "__name__"):
+        layer = _layer_like(x.__name__)
+        remedy = f"use nn.{layer}()" if layer else "write a Layer whose forward calls it"
+        return f"the function {x.__name__}; {remedy}"
     return type(x).__name__
+
+
+def _layer_like(name: str) -> str | None:
+    """Give the class of layers that a function is named like: ReLU for relu."""
+    from optlab import nn
+
+    wanted = name.replace("_", "").lower()
+    return next((known for known in nn.__all__ if known.lower() == wanted), None)
 
 
 class Sequential(_Ordered):
@@ -138,7 +150,18 @@ class Sequential(_Ordered):
         for position, item in enumerate(given):
             named = isinstance(item, (tuple, list)) and len(item) == 2 and isinstance(item[0], str)
             name, layer = item if named else (str(position), item)
+            if not isinstance(layer, Layer):
+                self._refuse(layer, name)
             self.add_sublayer(name, layer)
+
+    def _refuse(self, part: Any, name: str) -> None:
+        """Say what a part is that is no layer, and what to write."""
+        said = f"is {_named(part)}"
+        if isinstance(part, type):
+            said = f"is the class {part.__name__}; write {part.__name__}()"
+        elif isinstance(part, (list, tuple)):
+            said = f"is a {type(part).__name__}; write Sequential(*layers)"
+        raise TypeError(f"Sequential takes a Layer: part {name} {said}.")
 
     def add_sublayer(self, name: str, sublayer: Layer) -> Layer:
         """Put a layer at the end of the chain; its name must be new.

@@ -9,6 +9,7 @@ import itertools
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,21 @@ if TYPE_CHECKING:
     from typing import Self
 
     from optlab.nn.summary import Summary
+
+#: What PyTorch calls it, and what it is called here.
+_CALLED_HERE = {
+    "zero_grad": "clear_gradients()",
+    "modules": "sublayers(include_self=True)",
+    "named_modules": "named_sublayers(include_self=True)",
+    "add_module": "add_sublayer(name, layer)",
+    "register_module": "add_sublayer(name, layer)",
+    "register_parameter": "add_parameter(name, parameter)",
+    "register_forward_hook": "register_forward_post_hook(hook)",
+    "register_full_backward_hook": "register_backward_hook(hook)",
+    "half": "float16()",
+    "cuda": "to('gpu')",
+    "cpu": "to('cpu')",
+}
 
 _instances: dict[str, Iterator[int]] = defaultdict(itertools.count)
 
@@ -87,6 +103,21 @@ class Layer(State, Hookable):
         if self._hooks is None:
             return self.forward(*inputs, **options)
         return self._hooks.run(self, inputs, options)
+
+    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what a name of PyTorch is called here; asked where nothing is found."""
+            here = _CALLED_HERE.get(name)
+            if here is None:
+                # Fails once more, in its own words: those of a property, perhaps.
+                return object.__getattribute__(self, name)
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}; here it is "
+                f"layer.{here}.",
+                name=name,
+                obj=self,
+            )
 
     # Training and evaluation --------------------------------------------------------------------
 
@@ -196,7 +227,7 @@ class Layer(State, Hookable):
         ----------
         *inputs, **options
             What the layer is called with. A tuple or list of whole numbers stands for an input of
-            ones of that shape.
+            ones of that shape (for an `Embedding`: of the number of its first row).
 
         Returns
         -------
@@ -226,6 +257,7 @@ class Layer(State, Hookable):
         """Say what distinguishes this layer from others of its class."""
         return ""
 
+    @recursive_repr("...")
     def __repr__(self) -> str:
         inside = [
             f"  {name}: {value!r}".replace("\n", "\n  ")

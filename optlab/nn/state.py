@@ -54,6 +54,11 @@ class State(Structure):
         structured_name_prefix : str
             What to put before the names, its dot included.
 
+        Raises
+        ------
+        ValueError
+            If two parameters or buffers are found under one name.
+
         Examples
         --------
         >>> import optlab as ol
@@ -66,7 +71,14 @@ class State(Structure):
         """
         state = {} if destination is None else destination
         prefix = structured_name_prefix
+        found: dict[str, Tensor] = {}
         for name, value in self._state("", include_sublayers, ()):
+            if found.setdefault(name, value) is not value:
+                raise ValueError(
+                    f"two parameters or buffers of {type(self).__name__} are named {name!r}, of "
+                    f"shapes {found[name].shape} and {value.shape}: rename an attribute or a key "
+                    "of a dict, so that each has a place of its own."
+                )
             state[f"{prefix}{name}"] = value
         return state
 
@@ -153,6 +165,7 @@ class State(Structure):
         return Keys([], []) if strict else keys
 
     load_dict = set_state_dict
+    set_dict = set_state_dict
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Keys:
         """Do what `set_state_dict` does; the name and the arguments are PyTorch's.

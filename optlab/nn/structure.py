@@ -19,7 +19,13 @@ T = TypeVar("T")
 
 
 def members(holder: Any) -> Iterator[tuple[str, Any]]:
-    """Go through what the attributes of a layer refer to, in lists, tuples and dicts as well."""
+    """Go through what the attributes of a layer refer to, in lists, tuples and dicts as well.
+
+    Raises
+    ------
+    ValueError
+        If the keys of a dict give two of its parameters or layers one name, or one with a dot.
+    """
     for name, value in list(vars(holder).items()):
         if isinstance(value, (list, tuple, dict)):
             yield from _inside(name, value, ())
@@ -31,11 +37,42 @@ def _inside(name: str, container: Any, path: tuple[int, ...]) -> Iterator[tuple[
     if id(container) in path:  # it contains itself
         return
     path = (*path, id(container))
-    for key, value in container.items() if isinstance(container, dict) else enumerate(container):
-        if isinstance(value, (list, tuple, dict)):
-            yield from _inside(f"{name}.{key}", value, path)
-        else:
-            yield f"{name}.{key}", value
+    if not isinstance(container, dict):
+        for position, value in enumerate(container):
+            yield from _at(f"{name}.{position}", value, path)
+        return
+    taken: dict[str, Any] = {}
+    for key, value in container.items():
+        word, named = str(key), False
+        for found in _at(f"{name}.{word}", value, path):
+            if not named and isinstance(found[1], (Structure, Parameter)):
+                named = True
+                _check_key(name, key, word, value, taken)
+            yield found
+
+
+def _at(name: str, value: Any, path: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, (list, tuple, dict)):
+        yield from _inside(name, value, path)
+    else:
+        yield name, value
+
+
+def _check_key(name: str, key: Any, word: str, value: Any, taken: dict[str, Any]) -> None:
+    """Refuse a key of a dict that is no name for what lies there."""
+    if "." in word:
+        raise ValueError(
+            f"the dict {name!r} of a layer holds parameters or layers under the key {key!r}: dots "
+            "part the names in places such as 'body.0.weight'. Take a key without a dot, "
+            f"{word.replace('.', '_')!r} perhaps."
+        )
+    first, other = taken.setdefault(word, (key, value))
+    if other is not value:
+        raise ValueError(
+            f"the dict {name!r} of a layer holds parameters or layers under the keys {first!r} and "
+            f"{key!r}, and both would be named {name}.{word}. Choose keys that are written "
+            "differently."
+        )
 
 
 def place(prefix: str, name: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd import in_place
-from optlab.autograd.creation import ones
+from optlab.autograd.creation import ones, zeros
 from optlab.autograd.kept_memory import Memory, kept_by
 from optlab.autograd.mode import enable_grad
 from optlab.autograd.tensor import Tensor, raw
@@ -145,7 +145,8 @@ def bytes_in_words(count: int) -> str:
 def summarise(layer: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> Summary:
     """Run a layer and give its summary."""
     given = tuple(_input(x) for x in inputs)
-    watch = _Watch(layer)
+    stand_ins = [new for new, old in zip(given, inputs, strict=True) if new is not old]
+    watch = _Watch(layer, stand_ins)
     with ExitStack() as undo:
         undo.enter_context(_unchanged_buffers(layer))
         for row, part in zip(watch.rows, watch.layers, strict=True):
@@ -167,7 +168,8 @@ def _input(x: Any) -> Any:
 class _Watch:
     """Hears which layer runs and what operations save."""
 
-    def __init__(self, layer: Any) -> None:
+    def __init__(self, layer: Any, stand_ins: list[Any]) -> None:
+        self.stand_ins = stand_ins
         found = list(layer.named_sublayers(include_self=True))
         self.layers = [part for _, part in found]
         self.rows = [
@@ -190,9 +192,19 @@ class _Watch:
                     self.memory.add(value.data)
         self.parameters = sum(row.parameters for row in self.rows)
 
+    def as_rows(self, x: Any) -> Any:
+        """Give what stands for an input as rows of a table: the first."""
+        mine = any(x is stand_in for stand_in in self.stand_ins)
+        return zeros(x.shape, "int64") if mine else x
+
     def entering(self, row: Row) -> Any:
-        def enter(layer: Any, inputs: Any) -> None:
+        from optlab.nn.layers.common import Embedding
+
+        def enter(layer: Any, inputs: Any) -> Any:
             self.running.append(row)
+            if isinstance(layer, Embedding):
+                return tuple(map(self.as_rows, inputs))
+            return None
 
         return enter
 

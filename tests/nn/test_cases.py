@@ -19,14 +19,16 @@ from tests.nn.cases import CASES, Case
 ALL = pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.label)
 #: The files whose operations the cases must reach.
 FILES = [
-    "activations", "attentions", "convolution_rules", "distances", "elementwise_losses",
-    "error_function", "losses", "normalizations", "pooling_places", "pooling_rules", "rectifiers",
-    "recurrences", "resampling_rules", "shrinkages", "unpoolings",
-]  # fmt: skip
+    f"optlab.nn.functional.{name}" for name in (
+        "activations", "attentions", "convolution_rules", "distances", "elementwise_losses",
+        "error_function", "losses", "normalizations", "pooling_places", "pooling_rules",
+        "rectifiers", "recurrences", "resampling_rules", "shrinkages", "unpoolings",
+    )
+] + ["optlab.autograd.sparse"]  # fmt: skip
 
 
 def leaves(case: Case, dtype: str = "float64") -> list[ol.Tensor]:
-    return [ol.to_tensor(x.astype(dtype), requires_grad=True) for x in case.args]
+    return [ol.to_tensor(x, dtype=dtype, requires_grad=True) for x in case.args]
 
 
 def test_no_rule_goes_unchecked() -> None:
@@ -34,7 +36,7 @@ def test_no_rule_goes_unchecked() -> None:
     with events.operation_recorded.subscribed(lambda node: met.add(node.operation)):
         for case in CASES.values():
             case.f(*leaves(case)).backward(create_graph=True)
-    files = [import_module(f"optlab.nn.functional.{name}") for name in FILES]
+    files = [import_module(name) for name in FILES]
     rules = {
         value: f"{file.__name__}.{name}"
         for file in files
@@ -90,13 +92,15 @@ def test_an_ensemble_equals_separate_runs(case: Case) -> None:
 
 
 @ALL
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_dtypes_stay(case: Case, dtype: str) -> None:
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
     given = leaves(case, dtype)
     y = case.f(*given)
     assert y.dtype == dtype
     exact = case.f(*leaves(case))
-    tolerance = {"float32": 1e-4, "float16": 0.1}[dtype]
+    tolerance = {"float32": 1e-4, "float16": 0.1, "bfloat16": 0.1}[dtype]
     np.testing.assert_allclose(
         y.detach().numpy(), exact.detach().numpy(), rtol=tolerance, atol=tolerance
     )

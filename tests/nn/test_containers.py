@@ -175,3 +175,18 @@ class TestParameterList:
         assert repr(ParameterList([p, q])) == "ParameterList((1,), (1, 1))"
         with pytest.raises(TypeError, match="takes a Parameter; got Tensor"):
             parameters.append(ol.ones([1]))
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ((ol.nn.Tanh(), ol.nn.ReLU), r"part 1 is the class ReLU; write ReLU\(\)"),
+        ((ol.nn.functional.relu,), r"part 0 is the function relu; use nn\.ReLU\(\)"),
+        ((ol.nn.functional.log_softmax,), r"use nn\.LogSoftmax\(\)"),
+        ((("last", lambda x: x),), r"part last is the function <lambda>; write a Layer whose"),
+        (([ol.nn.Tanh()],), r"part 0 is a list; write Sequential\(\*layers\)"),
+    ],
+)
+def test_what_is_no_layer_is_named_with_what_to_write(parts, said):
+    with pytest.raises(TypeError, match=said):
+        ol.nn.Sequential(*parts)

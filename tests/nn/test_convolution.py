@@ -337,7 +337,11 @@ X, W = np.ones((1, 2, 4, 4), "float32"), np.ones((3, 2, 3, 3), "float32")
         (lambda: F.conv2d_transpose(X, W), r"weight is of shape \[C, O / groups"),
         (
             lambda: F.conv2d_transpose(X, W[:2], stride=2, output_padding=2),
-            "output_padding is less than the stride",
+            "output_padding is less than the stride or less than the dilation",
+        ),
+        (
+            lambda: F.conv2d_transpose(X, W[:2], dilation=3, output_padding=3),
+            r"from \(10, 10\) to \(12, 12\)",
         ),
         (
             lambda: F.conv2d_transpose(X, W[:2], stride=2, output_size=[9, 11]),

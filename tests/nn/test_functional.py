@@ -261,3 +261,53 @@ def test_softplus_has_the_slope_of_the_side_of_the_threshold_that_its_input_is_o
     expected = np.where(x.numpy() > edge, 1.0, bent)
     np.testing.assert_allclose(x.grad.numpy(), expected, rtol=1e-8)
     ol.check_grad(lambda t: F.softplus(t, beta, threshold), x.numpy())
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("padding", [None, 2])
+@pytest.mark.parametrize("power", [1, 2])
+def test_gradients_of_a_shared_table_for_each_sentence(sparse, padding, power):
+    rows = np.array([[1, 0], [2, 2], [3, 1]])
+    table = ol.to_tensor(numbers(4, 2), requires_grad=True)
+
+    def loss(weight, sentence):
+        return (F.embedding(sentence, weight, padding, sparse) ** power).sum()
+
+    alone = [np.asarray(ol.grad(loss)(table.detach(), sentence)) for sentence in rows]
+    together = ol.vmap(ol.grad(loss), in_axes=(None, 0))(table.detach(), ol.to_tensor(rows))
+    np.testing.assert_array_equal(together, np.stack(alone))
+    ol.vmap(lambda sentence: loss(table, sentence))(ol.to_tensor(rows)).sum().backward()
+    np.testing.assert_allclose(table.grad.numpy(), np.sum(alone, axis=0), rtol=1e-12)
+
+
+def test_an_embedding_layer_looks_at_one_sentence_at_a_time():
+    layer = ol.nn.Embedding(5, 3, sparse=True)
+    rows = ol.to_tensor([[1, 0], [4, 4]])
+    np.testing.assert_array_equal(ol.vmap(layer)(rows).detach(), layer(rows).detach())
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"weight": [1.0, 2.0, 3.0]}, {"label_smoothing": 0.1}, {"use_softmax": False},
+])  # fmt: skip
+@pytest.mark.parametrize("places", [(), (2,)])
+def test_losses_of_an_empty_batch(options, places):
+    labels = np.zeros((0, *places), int)
+    x = ol.to_tensor(np.zeros((0, *places, 3), "float32"), requires_grad=True)
+    whole = F.cross_entropy(x, labels, reduction="sum", **options)
+    assert (whole.item(), whole.dtype) == (0.0, "float32")
+    whole.backward()
+    assert x.grad.shape == x.shape
+    each = F.cross_entropy(x, labels, reduction="none", **options)
+    assert (each.shape, each.dtype) == (labels.shape, "float32")
+    log_probability = np.zeros((0, 3, *places), "float32")
+    assert F.nll_loss(log_probability, labels, reduction="sum").item() == 0.0
+    assert F.nll_loss(log_probability, labels, reduction="none").shape == labels.shape
+    with pytest.raises(ValueError, match=r"no mean loss.*reduction='sum'"):
+        F.cross_entropy(x, labels, **options)
+
+
+def test_labels_of_a_cross_entropy_that_were_meant_otherwise():
+    with pytest.raises(ValueError, match="classes are on axis 1 of the scores, write axis=1"):
+        F.cross_entropy(np.zeros((2, 3, 4, 4)), np.zeros((2, 4, 4), int))
+    with pytest.raises(ValueError, match=r"soft_label=True .* label\.argmax\(axis\)"):
+        F.cross_entropy(np.zeros((2, 3)), np.array([[0, 1, 0], [1, 0, 0]]))

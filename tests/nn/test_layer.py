@@ -169,7 +169,7 @@ class TestSequential:
         assert len(model.parameters()) == 2
 
     def test_takes_layers_not_a_list(self):
-        with pytest.raises(TypeError, match="takes a Layer; got list"):
+        with pytest.raises(TypeError, match="takes a Layer: part 0 is a list"):
             ol.nn.Sequential([ol.nn.ReLU()])
 
     def test_two_layers_of_one_name_are_refused_or_both_trained(self):
@@ -193,3 +193,47 @@ class TestSequential:
         for parameter in model.parameters():
             assert parameter.grad.shape == parameter.shape
             assert np.any(parameter.grad.numpy() != 0)
+
+
+def test_a_layer_that_knows_its_owner_is_shown_once():
+    owner, part = ol.nn.Layer(), ol.nn.Layer()
+    owner.part, part.owner = part, owner
+    assert repr(owner) == "Layer(\n  part: Layer(\n    owner: ...\n  )\n)"
+    owner.twice = [ol.nn.Tanh()] * 2
+    assert repr(owner).count("Tanh()") == 2
+    owner.itself = owner
+    assert "itself: ..." in repr(owner)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("zero_grad", "clear_gradients"),
+        ("modules", "sublayers"),
+        ("named_modules", "named_sublayers"),
+        ("register_forward_hook", "register_forward_post_hook"),
+        ("register_full_backward_hook", "register_backward_hook"),
+        ("register_parameter", "add_parameter"),
+        ("add_module", "add_sublayer"),
+        ("half", "float16"),
+        ("cuda", "to"),
+    ],
+)
+def test_names_of_pytorch_are_answered_with_ours(theirs, ours):
+    layer = ol.nn.Linear(1, 1)
+    assert hasattr(layer, ours)
+    assert not hasattr(layer, theirs)
+    with pytest.raises(AttributeError, match=rf"{theirs}'; here it is layer\.{ours}\("):
+        getattr(layer, theirs)
+
+
+def test_other_missing_names_fail_in_their_own_words():
+    class Half(ol.nn.Layer):
+        @property
+        def width(self):
+            return self.weight.shape[0]
+
+    with pytest.raises(AttributeError, match="'Half' object has no attribute 'weight'"):
+        _ = Half().width
+    with pytest.raises(AttributeError, match="'Half' object has no attribute 'height'"):
+        _ = Half().height

@@ -170,6 +170,16 @@ class TestDropout:
         with pytest.raises(ValueError, match="p from 0 to below 1"):
             F.alpha_dropout(x, 1.0)
 
+    @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+    @pytest.mark.parametrize("make", [nn.AlphaDropout, nn.Dropout])
+    def test_the_type_of_numbers_stays(self, make: Any, dtype: str) -> None:
+        if dtype == "bfloat16":
+            pytest.importorskip("ml_dtypes")
+        x = ol.to_tensor(np.linspace(-1, 1, 8), dtype=dtype, requires_grad=True)
+        y = make()(x)
+        y.sum().backward()
+        assert str(y.dtype) == str(x.grad.dtype) == dtype
+
     @pytest.mark.parametrize("p", [-0.1, 1.5])
     def test_bad_rates(self, p: float) -> None:
         with pytest.raises(ValueError, match="from 0"):

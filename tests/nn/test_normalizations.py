@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
+from optlab.nn.functional import normalizations
 
 nn, F = ol.nn, ol.nn.functional
 
@@ -94,8 +95,11 @@ class TestBatchNorm:
             nn.BatchNorm1D(3)(ol.ones([2, 4]))
         with pytest.raises(ValueError, match="data_format='NCHW', 'NHWC'"):
             nn.BatchNorm2D(3, data_format="NCL")
-        with pytest.raises(ValueError, match="no numbers to average"):
-            nn.BatchNorm1D(3)(ol.ones([0, 3]))
+        with pytest.raises(ValueError, match=r"layer\.eval\(\)"):
+            nn.BatchNorm1D(3)(ol.ones([1, 3]))
+        with pytest.raises(ValueError, match="one number for each channel has no variance"):
+            nn.BatchNorm2D(3)(ol.ones([1, 3, 1, 1]))
+        assert nn.BatchNorm2D(3).eval()(ol.ones([1, 3, 1, 1])).shape == (1, 3, 1, 1)
         with pytest.raises(ValueError, match="outside training needs running_mean"):
             F.batch_norm(ol.ones([2, 3]), None, None)
 
@@ -244,3 +248,63 @@ class TestInsideVmap:
         layer = nn.BatchNorm1D(3).eval()
         together = layer(x.reshape([8, 3])).numpy().reshape(4, 2, 3)
         np.testing.assert_allclose(ol.vmap(layer)(x).numpy(), together, rtol=1e-6)
+
+
+EMPTY = {
+    "layer_norm": (lambda x: nn.LayerNorm(4)(x), (0, 3, 4)),
+    "rms_norm": (lambda x: F.rms_norm(x, 4), (0, 4)),
+    "batch_norm": (lambda x: nn.BatchNorm2D(4)(x), (0, 4, 3, 3)),
+    "batch_norm evaluated": (lambda x: nn.BatchNorm1D(4).eval()(x), (0, 4)),
+    "group_norm": (lambda x: nn.GroupNorm(2, 4)(x), (0, 4, 3)),
+    "group_norm, channels last": (
+        lambda x: F.group_norm(x, 2, data_format="NHWC"), (0, 3, 3, 4),
+    ),
+    "instance_norm": (lambda x: nn.InstanceNorm1D(4)(x), (0, 4, 3)),
+    "instance_norm without places": (F.instance_norm, (2, 4, 0)),
+    "an encoder": (nn.TransformerEncoderLayer(4, 2, 8), (0, 5, 4)),
+    "an encoder, evaluated": (nn.TransformerEncoderLayer(4, 2, 8).eval(), (0, 5, 4)),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", EMPTY)
+def test_an_empty_batch_gives_an_empty_result_and_gradient(name: str) -> None:
+    call, shape = EMPTY[name]
+    x = ol.to_tensor(np.zeros(shape, "float32"), requires_grad=True)
+    y = call(x)
+    assert y.shape == shape
+    y.sum().backward()
+    assert x.grad.shape == shape
+
+
+def test_an_empty_batch_leaves_running_statistics_and_gives_weights_no_gradient() -> None:
+    layer = nn.BatchNorm1D(2)
+    before = {name: t.numpy().copy() for name, t in layer.state_dict().items()}
+    layer(ol.ones([0, 2])).sum().backward()
+    for name, t in layer.state_dict().items():
+        np.testing.assert_array_equal(t.numpy(), before[name])
+    assert layer.weight.grad.tolist() == layer.bias.grad.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("shape", "data_format"),
+    [((16, 4, 40, 40), "NCHW"), ((8, 40, 40, 4), "NHWC"), ((256, 64), "NC"), ((64, 8, 100), "NCL")],
+)
+def test_a_batch_far_from_zero_loses_little_to_rounding(shape: Any, data_format: str) -> None:
+    x = (np.random.default_rng(0).standard_normal(shape) + 300).astype("float32")
+    y = F.batch_norm(ol.to_tensor(x), None, None, training=True, data_format=data_format)
+    channel = 1 if data_format.startswith("NC") else x.ndim - 1
+    axes = tuple(i for i in range(x.ndim) if i != channel)
+    wide = x.astype("float64")
+    mean, variance = (f(wide, axis=axes, keepdims=True) for f in (np.mean, np.var))
+    np.testing.assert_allclose(y.numpy(), (wide - mean) / np.sqrt(variance + 1e-5), atol=5e-6)
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (3,), (0, 2, 3), (0, 1, 2), (1, 3), (0, 2), (2, 3)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_means_over_any_axes(axes: tuple[int, ...], order: Any) -> None:
+    a, b = (np.asarray(numbers(2, 3, 4, 5) + i, order=order) for i in (0, 1))
+    mean = np.mean(a, axis=axes, keepdims=True)
+    np.testing.assert_allclose(normalizations._mean(a, axes), mean, rtol=1e-12)
+    mean = np.mean(a * b, axis=axes, keepdims=True)
+    np.testing.assert_allclose(normalizations._mean_product(a, b, axes), mean, rtol=1e-12)

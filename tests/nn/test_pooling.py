@@ -338,6 +338,10 @@ X = np.ones((1, 2, 4, 4))
         (lambda: F.max_pool2d(X[0], 2), "max_pool2d takes x of 4 axes"),
         (lambda: F.max_pool2d(X, 0), "kernel_size is a whole number of at least 1"),
         (lambda: F.max_pool2d(X, 5), r"window of \(5, 5\) .* does not fit into \(4, 4\)"),
+        (
+            lambda: F.avg_pool2d(X, 5, stride=1, ceil_mode=True),
+            r"window of \(5, 5\) .* does not fit into \(4, 4\)",
+        ),
         (lambda: F.max_pool2d(X, 2, padding=2), r"must be less than the window of \(2, 2\)"),
         (lambda: F.max_pool2d(X, 2, stride=[1, 2, 3]), "stride is a whole number"),
         (lambda: F.max_pool2d(X[:, :, :0], 2), "needs something to pool"),

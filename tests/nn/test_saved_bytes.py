@@ -102,6 +102,8 @@ def test_the_peak_of_a_step_is_near_what_is_kept(name: str) -> None:
 def test_the_peak_of_a_convolutional_step_is_near_what_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # Small batches miss it: the peak is 1.54 times that with 128 images, 1.33 with 256 (12.9 MB
+    # for 9.7), and 1.27 from 512 on.
     case = (partial(memory_models.images, 512, (1, 28, 28)), memory_models.our_lenet, {})
     monkeypatch.setitem(CASES, "LeNet-5, batch 512", case)
     found = memory.our_bytes("LeNet-5, batch 512")

@@ -217,3 +217,9 @@ class TestDtypes:
         with pytest.raises(TypeError, match="floating numbers"):
             layer.to(dtype=wrong)
         assert layer.weight.dtype == np.float32
+
+
+def test_set_dict_is_another_name():
+    one, other = ol.nn.Linear(2, 2), ol.nn.Linear(2, 2)
+    other.set_dict(one.state_dict())
+    assert values(one) == values(other)

@@ -204,3 +204,38 @@ def test_full_names_are_unique_and_stay():
     assert one.full_name() == one.full_name()
     assert one.full_name().startswith("long_name_")
     assert LongName("scope").full_name().startswith("scope_")
+
+
+class Bag(ol.nn.Layer):
+    """Holds what it is given, under one attribute."""
+
+    def __init__(self, held) -> None:
+        super().__init__()
+        self.d = held
+
+
+class TestNamesThatDoNotFit:
+    @pytest.mark.parametrize("make", [lambda: ol.Parameter([1.0]), lambda: ol.nn.Linear(1, 1)])
+    def test_two_keys_that_are_written_alike(self, make):
+        with pytest.raises(ValueError, match=r"'d' .* keys 1 and '1'.*d\.1"):
+            Bag({1: make(), "1": make()}).state_dict()
+        with pytest.raises(ValueError, match="keys 1 and '1'"):
+            Bag({1: make(), "1": [make()]}).parameters()
+
+    def test_keys_with_dots(self):
+        held = {"a.b": ol.nn.Linear(1, 1), "a": {"b": ol.nn.Linear(1, 1)}}
+        with pytest.raises(ValueError, match=r"'d' .* key 'a\.b'.*'a_b'"):
+            Bag(held).state_dict()
+        with pytest.raises(ValueError, match=r"key 0\.5"):
+            Bag({0.5: [ol.Parameter([1.0])]}).parameters()
+
+    def test_one_object_under_both_and_other_things_are_fine(self):
+        shared = ol.nn.Linear(1, 1)
+        assert list(Bag({1: shared, "1": shared}).state_dict()) == ["d.1.weight", "d.1.bias"]
+        assert Bag({"a.b": 3, 1: "x", "1": ["y"], "2": {"c.d": None}}).parameters() == []
+
+    def test_an_attribute_with_a_dot_that_meets_another_place(self):
+        layer = Bag([ol.Parameter([1.0])])
+        setattr(layer, "d.0", ol.Parameter([2.0, 3.0]))
+        with pytest.raises(ValueError, match=r"Bag are named 'd\.0', of shapes \(1,\) and \(2,\)"):
+            layer.state_dict()

@@ -184,3 +184,11 @@ def test_a_summary_as_a_page(model):
     assert "saved for backward" in text
     assert "25.0 KiB" in text
     assert "2,410" in text
+
+
+def test_an_embedding_reads_a_shape_as_whole_numbers():
+    assert ol.nn.Embedding(4, 2).summary((1, 3)).rows[0].output == "(1, 3, 2)"
+    model = ol.nn.Sequential(ol.nn.Embedding(1, 2), ol.nn.Linear(2, 5))
+    assert model.summary((2, 3)).rows[-1].output == "(2, 3, 5)"
+    gpt = ol.lab.models.GPT(7, 4, 8, 1, 2)
+    assert gpt.summary((2, 4)).rows[0].output == "(2, 4, 7)"

@@ -24,6 +24,7 @@ from optlab.nn.functional.adaptive_poolings import (
 )
 from optlab.nn.functional.affine import embedding, linear
 from optlab.nn.functional.attentions import scaled_dot_product_attention
+from optlab.nn.functional.batch_normalizations import batch_norm
 from optlab.nn.functional.convolutions import conv1d, conv2d, conv3d
 from optlab.nn.functional.distances import bilinear, cosine_similarity, normalize, pairwise_distance
 from optlab.nn.functional.dropouts import alpha_dropout, dropout, dropout2d, dropout3d
@@ -56,7 +57,7 @@ from optlab.nn.functional.margin_losses import (
     margin_ranking_loss,
     soft_margin_loss,
 )
-from optlab.nn.functional.normalizations import batch_norm, layer_norm, rms_norm
+from optlab.nn.functional.normalizations import layer_norm, rms_norm
 from optlab.nn.functional.paddings import pad, zeropad2d
 from optlab.nn.functional.pair_losses import (
     cosine_embedding_loss,

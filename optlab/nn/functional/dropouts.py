@@ -195,5 +195,10 @@ def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, name: None = No
         return t
     mask = dropout(np.ones_like(t.data), rate, mode="downscale_in_infer").data
     a = ((1 - rate) * (1 + rate * _LOWEST**2)) ** -0.5
-    dropped: Tensor = t * (a * mask) + (a * _LOWEST * ((1 - mask) - rate))
+    # A product of 16 bits and a number of Python may be of 32.
+    factor, shift = (
+        part if part.dtype == t.dtype else part.astype(t.dtype)
+        for part in (a * mask, a * _LOWEST * ((1 - mask) - rate))
+    )
+    dropped: Tensor = t * factor + shift
     return dropped

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from optlab.autograd.tensor import Tensor, apply_several
+from optlab.autograd.tensor import Tensor
 from optlab.nn.functional.normalizations import (
-    STANDARDIZE,
     cast_back,
     check_channels,
     ready,
     scaled,
+    standardized,
 )
 from optlab.nn.functional.shared import channel_axis, no_name, scores
 
@@ -79,9 +80,8 @@ def _grouped(
         raise ValueError(f"{function}: {count} channels cannot be put into {groups} groups.")
     if axis != 1:
         x = np.moveaxis(x, -1, 1)
-    parts = x.reshape((x.shape[0], groups, -1))
-    static = {"axes": (2,), "epsilon": float(epsilon)}
-    normal = apply_several(STANDARDIZE, (parts,), static)[0].reshape(x.shape)
+    parts = x.reshape((x.shape[0], groups, math.prod(x.shape[1:]) // groups))
+    normal = standardized(parts, (2,), epsilon).reshape(x.shape)
     y = scaled(normal, weight, bias, (count,) + (1,) * (x.ndim - 2))
     return y if axis == 1 else np.moveaxis(y, 1, -1)  # type: ignore[type-var]
 

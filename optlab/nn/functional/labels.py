@@ -43,19 +43,24 @@ def checked_weight(weight: Any, classes: int, x: Any) -> Any:
 
 
 def checked_labels(
-    labels: Any, x: Any, at: int, ignore_index: int, function: str
+    labels: Any, x: Any, at: int, ignore_index: int, function: str, reduction: str = "mean"
 ) -> tuple[Any, tuple[int, ...], bool]:
     """Give the labels in one row, their own shape, and whether some are to be ignored.
 
-    The checks speak of the user's own shapes.
+    The checks speak of the user's own shapes. No labels at all have no mean.
     """
     # A copy: the caller may go on writing to his array.
     labels = copied(given_with(x, labels, "label"))
     shape = x.shape
     rest = (*shape[:at], *shape[at + 1 :])
     rows = math.prod(rest)
-    if not (rows and shape[at]):
-        raise ValueError(f"{function} got no rows: the batch is empty.")
+    if not shape[at]:
+        raise ValueError(f"{function} got no classes: the scores are of shape {shape}.")
+    if not rows and reduction == "mean":
+        raise ValueError(
+            f"{function} got no rows: the batch is empty, and has no mean loss. "
+            "reduction='sum' gives 0."
+        )
     if labels.dtype.kind not in "iu":
         hint = (
             "For probabilities of all classes write soft_label=True."
@@ -68,9 +73,12 @@ def checked_labels(
         raise ValueError(
             f"{function} got scores of shape {shape} and labels of shape {own}: "
             f"there must be one label for each of the {rows} rows."
+            + (_meant(own, shape) if function == "cross_entropy" else "")
         )
     if labels.ndim != 1:
         labels = labels.reshape(-1)
+    if not rows:
+        return labels, own, False
     lowest, highest = _limits(members_of(labels))
     skips = lowest <= ignore_index <= highest
     classes = shape[at]
@@ -84,6 +92,19 @@ def checked_labels(
                 f"got {lowest} ... {highest}."
             )
     return labels, own, skips
+
+
+def _meant(own: tuple[int, ...], shape: tuple[int, ...]) -> str:
+    """Say what the labels of a cross entropy might have been meant as, judging by their shape."""
+    if own == shape:
+        return (
+            " Labels of the shape of the scores are probabilities of all classes: write "
+            "soft_label=True and give floating numbers, or give label.argmax(axis)."
+        )
+    for axis in range(len(shape)):
+        if own == (*shape[:axis], *shape[axis + 1 :]):
+            return f" If the classes are on axis {axis} of the scores, write axis={axis}."
+    return ""
 
 
 def _limits(labels: Any) -> tuple[int, int]:

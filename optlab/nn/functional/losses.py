@@ -156,7 +156,9 @@ def cross_entropy(
         return _soft(
             input, label, weight, ignore_index, reduction, at, use_softmax, label_smoothing
         )
-    labels, shape, skips = checked_labels(label, input.data, at, ignore_index, "cross_entropy")
+    labels, shape, skips = checked_labels(
+        label, input.data, at, ignore_index, "cross_entropy", reduction
+    )
     if not use_softmax:
         return _of_probabilities(
             input, labels, shape, weight, ignore_index, reduction, at, label_smoothing
@@ -220,7 +222,7 @@ def nll_loss(
     check_reduction(reduction)
     if input.ndim < 2:
         raise ValueError(f"nll_loss takes input of shape [N, C, ...]; got shape {input.shape}.")
-    labels, shape, skips = checked_labels(label, input.data, 1, ignore_index, "nll_loss")
+    labels, shape, skips = checked_labels(label, input.data, 1, ignore_index, "nll_loss", reduction)
     rows = _in_rows(input, 1)
     if weight is None and not skips:
         return _plain(rows, labels, shape, reduction)

@@ -15,37 +15,59 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.halves import halves
-from optlab.autograd.mode import no_grad
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.elementwise import ADD, MULTIPLY
 from optlab.autograd.rules.guarded import nothing
-from optlab.autograd.tensor import Tensor, apply, apply_several, raw
-from optlab.backend.ensemble import EnsembleArray, EnsembleError
+from optlab.autograd.tensor import Tensor, apply, apply_several
 from optlab.nn.functional.affine import _meeting
-from optlab.nn.functional.shared import channel_axis, inner, no_name, scores, total
+from optlab.nn.functional.shared import inner, no_name, scores, total, total_of_rows
 
 Axes = tuple[int, ...]
 
 
 def _mean(x: Any, axes: Axes) -> Any:
     """Give the mean over some axes, which stay as axes of length 1."""
-    count = math.prod([x.shape[axis] for axis in axes])
-    if len(axes) == 1:
-        return total(x, axes[0]) / count
-    return np.add.reduce(x, axis=axes, keepdims=True) / count
+    return _over_all(total, (x,), axes)
 
 
 def _mean_product(a: Any, b: Any, axes: Axes) -> Any:
     """Give the mean of products over some axes, which stay as axes of length 1."""
+    return _over_all(inner, (a, b), axes)
+
+
+def _over_all(add_up: Any, given: tuple[Any, ...], axes: Axes) -> Any:
+    """Give the mean over some axes by what adds up along one.
+
+    Axes that lie together are made one, in a fourth of the time that NumPy takes for a sum over
+    all of them at once: the last ones, which are added up first, or the first ones.
+    """
+    shape = given[0].shape
+    count = math.prod([shape[axis] for axis in axes])
     if len(axes) == 1:
-        return inner(a, b, axes[0]) / a.shape[axes[0]]
-    return _mean(a * b, axes)
+        return add_up(*given, axes[0]) / count
+    plain = all(type(x) is np.ndarray and x.flags.c_contiguous for x in given)
+    if plain and axes[-1] == len(shape) - 1:
+        last = sum(axis - i == len(shape) - len(axes) for i, axis in enumerate(axes))
+        lines = (*shape[: len(shape) - last], math.prod(shape[len(shape) - last :]))
+        sums = add_up(*[x.reshape(lines) for x in given], -1)
+        sums = np.add.reduce(sums, axis=axes[: len(axes) - last])
+    else:
+        whole = given[0] if len(given) == 1 else given[0] * given[1]
+        if not plain or axes[-1] != len(axes) - 1:
+            return np.add.reduce(whole, axis=axes, keepdims=True) / count
+        sums = total_of_rows(whole.reshape(count, -1))
+    return sums.reshape([1 if i in axes else n for i, n in enumerate(shape)]) / count
 
 
 def _standardize(x: Any, axes: Axes, epsilon: float) -> Any:
     """Give (x - mean) / sqrt(variance + epsilon), the mean and the variance."""
     mean = _mean(x, axes)
     deviation = x - mean
+    if axes[0] == 0:  # over a batch
+        # A mean far from 0 is rounded much more coarsely than the deviations are.
+        missed = _mean(deviation, axes)
+        deviation -= missed
+        mean = mean + missed
     variance = _mean_product(deviation, deviation, axes)
     deviation *= 1 / np.sqrt(variance + epsilon)
     return deviation, mean, variance
@@ -107,6 +129,13 @@ SCALE_SHIFT = rule(
 )
 
 
+def standardized(x: Any, axes: Axes, epsilon: float) -> Tensor:
+    """Give the normalised numbers alone; an empty batch stays as it is."""
+    if not x.size:
+        return x  # type: ignore[no-any-return]
+    return apply_several(STANDARDIZE, (x,), {"axes": axes, "epsilon": float(epsilon)})[0]
+
+
 def scaled(x: Any, weight: Any, bias: Any, shape: tuple[int, ...]) -> Tensor:
     """Give x * weight + bias, where weight and bias are of `shape` or missing."""
     if weight is not None and weight.shape != shape:
@@ -162,141 +191,6 @@ def check_channels(function: str, count: int, **parameters: Any) -> None:
             )
 
 
-def batch_norm(
-    x: Any,
-    running_mean: Any,
-    running_var: Any,
-    weight: Any = None,
-    bias: Any = None,
-    training: bool = False,
-    momentum: float = 0.9,
-    epsilon: float = 1e-5,
-    data_format: str = "NCHW",
-    use_global_stats: bool | None = None,
-    name: None = None,
-) -> Tensor:
-    r"""Normalise each channel over the batch and all places.
-
-    .. math:: y = w \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} + b
-
-    Parameters
-    ----------
-    x : Tensor, shape [N, C] or [N, C, ...]
-    running_mean, running_var : Tensor, shape [C]
-        The mean and the variance of past batches. Where those of this batch are used, they are
-        brought up to date in place.
-    weight, bias : Tensor, shape [C], optional
-    training : bool
-        Use the mean and the variance of this batch; otherwise the running ones.
-    momentum : float
-        How much of the running ones stays: r = momentum * r + (1 - momentum) * batch.
-    epsilon : float
-    data_format : {'NC', 'NCL', 'NCHW', 'NCDHW', 'NLC', 'NHWC', 'NDHWC'}
-        Where the channels are: on axis 1, or on the last.
-    use_global_stats : bool, optional
-        True: use the running ones in training too; False: use those of the batch always.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit.
-    EnsembleError
-        If x is an ensemble (inside `optlab.vmap`) and its members would share the running ones.
-
-    Notes
-    -----
-    As in Paddle, the variance is the mean of squared deviations, also in `running_var` (PyTorch
-    divides by one less there), and `momentum` is 1 minus PyTorch's. Source: Ioffe and Szegedy 2015.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import optlab as ol
-    >>> mean, var = ol.zeros([1]), ol.ones([1])
-    >>> x = ol.to_tensor([[1.0], [3.0]])
-    >>> np.round(ol.nn.functional.batch_norm(x, mean, var, training=True), 4).tolist()
-    [[-1.0], [1.0]]
-    >>> np.round(mean, 4)
-    Tensor([0.2], dtype=float32)
-    """
-    no_name(name)
-    x, weight, bias, given = ready(x, weight, bias)
-    axis = channel_axis(data_format, x.ndim, "batch_norm")
-    if x.ndim < 2:
-        raise ValueError(f"batch_norm takes x of shape [N, C] or [N, C, ...]; got {x.shape}.")
-    count = x.shape[axis]
-    check_channels(
-        "batch_norm", count, weight=weight, bias=bias, running_mean=running_mean,
-        running_var=running_var,
-    )  # fmt: skip
-    shape = tuple(count if i == axis else 1 for i in range(x.ndim))
-    if not training if use_global_stats is None else use_global_stats:
-        return cast_back(
-            _by_running(x, running_mean, running_var, weight, bias, epsilon, shape), given
-        )
-    if not x.size:
-        raise ValueError(f"batch_norm got no numbers to average: x is of shape {x.shape}.")
-    axes = tuple(i for i in range(x.ndim) if i != axis)
-    if type(x.data) is EnsembleArray:
-        _refuse_examples_of_their_own(x.data, running_mean, running_var)
-    normal, mean, variance = apply_several(
-        STANDARDIZE, (x,), {"axes": axes, "epsilon": float(epsilon)}
-    )
-    for running, batch in ((running_mean, mean), (running_var, variance)):
-        if running is not None:
-            _bring_up_to_date(running, batch.data.reshape(count), float(momentum))
-    return cast_back(scaled(normal, weight, bias, shape), given)
-
-
-def _by_running(
-    x: Any, mean: Any, variance: Any, weight: Any, bias: Any, epsilon: float, shape: Any
-) -> Tensor:
-    if mean is None or variance is None:
-        raise ValueError("batch_norm outside training needs running_mean and running_var.")
-    # Copies: a later step in training writes to the running ones.
-    center = raw(mean).astype(x.dtype)
-    scale: Any = 1 / np.sqrt(raw(variance).astype(x.dtype) + float(epsilon))
-    shift: Any
-    if weight is None:
-        shift = -center * scale
-    else:
-        scale = weight * scale
-        shift = -center * scale
-    shift = shift if bias is None else bias + shift
-    return scaled(x, scale, shift, shape)
-
-
-def _refuse_examples_of_their_own(x: Any, *running: Any) -> None:
-    """Refuse running statistics that are shared by the members of an ensemble.
-
-    Each member would leave its own, and a layer can keep one only.
-    """
-    for kept in running:
-        if kept is not None and _levels(raw(kept)) < _levels(x):
-            raise EnsembleError(
-                "batch_norm in training brings the running mean and variance up to date, but "
-                "inside ol.vmap (or of an ensemble) each member has its own and the layer keeps "
-                "one. Call layer.eval(), which normalises by the running ones; or take "
-                "InstanceNorm, GroupNorm or LayerNorm, which look at one example at a time; or "
-                "batch_norm(x, None, None, training=True), which keeps none."
-            )
-
-
-def _levels(array: Any) -> int:
-    """Count the ensembles that stand around an array."""
-    count = 0
-    while type(array) is EnsembleArray:
-        array, count = array.members, count + 1
-    return count
-
-
-def _bring_up_to_date(running: Any, batch: Any, momentum: float) -> None:
-    old = raw(running)
-    new = (momentum * old + (1 - momentum) * batch).astype(old.dtype)
-    with no_grad():
-        running[...] = Tensor(new) if isinstance(running, Tensor) else new
-
-
 def layer_norm(
     x: Any,
     normalized_shape: int | Sequence[int],
@@ -337,10 +231,7 @@ def layer_norm(
     no_name(name)
     x, weight, bias, given = ready(x, weight, bias)
     shape, axes = _last_axes("layer_norm", x, normalized_shape, weight=weight, bias=bias)
-    static = {"axes": axes, "epsilon": float(epsilon)}
-    return cast_back(
-        scaled(apply_several(STANDARDIZE, (x,), static)[0], weight, bias, shape), given
-    )
+    return cast_back(scaled(standardized(x, axes, epsilon), weight, bias, shape), given)
 
 
 def rms_norm(
@@ -381,8 +272,9 @@ def rms_norm(
     no_name(name)
     x, weight, _, given = ready(input, weight, None, "rescale")
     shape, axes = _last_axes("rms_norm", x, normalized_shape, weight=weight)
-    static = {"axes": axes, "epsilon": float(eps)}
-    return cast_back(scaled(apply_several(RESCALE, (x,), static)[0], weight, None, shape), given)
+    if x.size:
+        x = apply_several(RESCALE, (x,), {"axes": axes, "epsilon": float(eps)})[0]
+    return cast_back(scaled(x, weight, None, shape), given)
 
 
 def _last_axes(

@@ -66,7 +66,8 @@ def max_pool2d(
     return_mask : bool
         Also give where the maxima are: numbers of places, counted row by row in each image.
     ceil_mode : bool
-        Let a last window hang over the end, if it starts before it.
+        Let a last window hang over the end, if it starts before it: the only one too, so that a
+        window may be larger than x, by less than the stride.
     data_format : {'NCHW', 'NHWC'}
         Where the channels are.
     name : None
@@ -283,12 +284,14 @@ def _moving(
                 f"{call}: padding {pads} must be less than the window of {kernel}, or some windows "
                 "would hold nothing but padding."
             )
-    read.outputs(size, kernel, steps, pads, call)
     ceil = truth(ceil_mode, "ceil_mode", call)
-    return tuple(
+    windows = tuple(
         read.moving(n, k, s, pair, ceil)
         for n, k, s, pair in zip(size, kernel, steps, pads, strict=True)
     )
+    if min(one.count for one in windows) < 1:
+        read.outputs(size, kernel, steps, pads, call)  # which says so
+    return windows
 
 
 def truth(value: Any, what: str, call: str) -> bool:

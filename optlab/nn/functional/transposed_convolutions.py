@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from optlab.autograd.tensor import Tensor, apply
 from optlab.backend.arrays import Shape
 from optlab.nn.functional import windows as read
@@ -78,7 +80,7 @@ def conv2d_transpose(
         much that H' is H times the stride (for filters that reach as far as the stride or
         farther).
     output_padding : int or list of int
-        Adds to H' and W' at the end; less than the stride.
+        Adds to H' and W' at the end; less than the stride or less than the dilation.
     output_size : int or list of int, optional
         H' and W' themselves, in place of `output_padding`.
     data_format : {'NCHW', 'NHWC'}
@@ -183,33 +185,59 @@ def _transposed(
         (n - 1) * s - before - after + e
         for n, s, e, (before, after) in zip(x.shape[2:], stride, extent, pads, strict=True)
     )
-    size = _grown(least, stride, output_padding, output_size, dims, call)
+    size = _grown(least, stride, dilation, output_padding, output_size, dims, call)
+    size, pads, unreached = _beyond(size, least, stride, pads)
     static = {
         "size": size, "stride": stride, "padding": pads, "dilation": dilation,
         "groups": int(groups),
     }  # fmt: skip
-    y = apply(CONVOLUTION_INPUT, (x, weight), static)
+    y: Any = apply(CONVOLUTION_INPUT, (x, weight), static)
+    if any(unreached):
+        y = np.pad(y, ((0, 0), (0, 0), *((0, zeros) for zeros in unreached)))
     if bias is not None:
         y = y + bias.reshape((-1,) + (1,) * dims)
     return read.channels_back(y, last)  # type: ignore[no-any-return]
 
 
 def _grown(
-    least: Shape, stride: Shape, output_padding: Any, output_size: Any, dims: int, call: str
-) -> Shape:
+    least: Shape, stride: Shape, dilation: Shape, output_padding: Any, output_size: Any,
+    dims: int, call: str,
+) -> Shape:  # fmt: skip
     """Give the size of the result of a transposed convolution."""
     more = read.per_axis(output_padding, dims, "output_padding", call, least=0)
+    room, rule = stride, "less than the stride"
     if output_size is not None:
         if max(more):
             raise ValueError(f"{call} takes output_padding or output_size, not both.")
         size = read.per_axis(output_size, dims, "output_size", call)
     else:
         size = tuple(n + m for n, m in zip(least, more, strict=True))
-    for n, m, s in zip(size, least, stride, strict=True):
-        if n < 1 or not 0 <= n - m < s:
+        room = tuple(max(pair) for pair in zip(stride, dilation, strict=True))
+        rule += " or less than the dilation"
+    for n, m, r in zip(size, least, room, strict=True):
+        if n < 1 or not 0 <= n - m < r:
             raise ValueError(
                 f"{call}: with these arguments the result may have from {least} to "
-                f"{tuple(m + s - 1 for m, s in zip(least, stride, strict=True))} places along its "
-                f"axes (output_padding is less than the stride); asked for were {size}."
+                f"{tuple(m + r - 1 for m, r in zip(least, room, strict=True))} places along its "
+                f"axes (output_padding is {rule}); asked for were {size}."
             )
     return size
+
+
+def _beyond(
+    size: Shape, least: Shape, stride: Shape, pads: read.Pairs
+) -> tuple[Shape, read.Pairs, Shape]:
+    """Read sizes that a convolution with these arguments would not lead back from.
+
+    That is so where a stride or more is added at the end. What was cut off there comes back first;
+    places after that are reached by no filter. Gives the size without these, the padding, and how
+    many of these there are along each axis.
+    """
+    found = []
+    for n, m, s, (before, after) in zip(size, least, stride, pads, strict=True):
+        more = n - m
+        back = min(more, after) if more >= s else 0
+        zeros = more - back if more - back >= s else 0
+        found.append((n - zeros, (before, after - back), zeros))
+    sizes, padding, unreached = zip(*found, strict=True)
+    return sizes, padding, unreached

@@ -4,6 +4,7 @@ from tests.nn.cases import (
     activations,
     attentions,
     convolutions,
+    embeddings,
     likelihoods,
     losses,
     normalizations,
@@ -14,6 +15,6 @@ from tests.nn.cases import (
 from tests.nn.cases.table import CASES, Case
 
 __all__ = [
-    "CASES", "Case", "activations", "attentions", "convolutions", "likelihoods", "losses",
-    "normalizations", "poolings", "recurrences", "resamplings",
+    "CASES", "Case", "activations", "attentions", "convolutions", "embeddings", "likelihoods",
+    "losses", "normalizations", "poolings", "recurrences", "resamplings",
 ]  # fmt: skip

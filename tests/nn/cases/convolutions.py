@@ -31,6 +31,19 @@ CONVOLUTIONS: list[Any] = [
     ("conv2d_transpose", (1, 2, 3, 2), (2, 2, 3, 3), {"stride": 2, "padding": 1}),
     ("conv2d_transpose", (1, 4, 2, 2), (4, 1, 2, 2), {"groups": 2, "dilation": 2}),
     ("conv2d_transpose", (1, 2, 2, 2), (2, 2, 2, 2), {"stride": 3, "output_padding": [0, 2]}),
+    ("conv1d_transpose", (1, 2, 3), (2, 2, 2), {"dilation": 3, "output_padding": 2}),
+    (
+        "conv1d_transpose",
+        (1, 2, 4),
+        (2, 2, 2),
+        {"stride": 2, "padding": 1, "dilation": 5, "output_padding": 4},
+    ),
+    (
+        "conv2d_transpose",
+        (1, 2, 2, 3),
+        (2, 2, 2, 2),
+        {"padding": [1, 2], "dilation": [2, 4], "output_padding": [1, 3]},
+    ),
     ("conv3d_transpose", (1, 2, 2, 2, 1), (2, 1, 2, 2, 2), {"stride": 2}),
 ]
 

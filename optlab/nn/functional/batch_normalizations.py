@@ -1,0 +1,162 @@
+"""Batch normalisation: by the statistics of a batch, or by the running ones of past batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.mode import no_grad
+from optlab.autograd.tensor import Tensor, apply_several, raw
+from optlab.backend.ensemble import EnsembleArray, EnsembleError
+from optlab.nn.functional.normalizations import (
+    STANDARDIZE,
+    cast_back,
+    check_channels,
+    ready,
+    scaled,
+)
+from optlab.nn.functional.shared import channel_axis, no_name
+
+
+def batch_norm(
+    x: Any,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.9,
+    epsilon: float = 1e-5,
+    data_format: str = "NCHW",
+    use_global_stats: bool | None = None,
+    name: None = None,
+) -> Tensor:
+    r"""Normalise each channel over the batch and all places.
+
+    .. math:: y = w \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} + b
+
+    Parameters
+    ----------
+    x : Tensor, shape [N, C] or [N, C, ...]
+    running_mean, running_var : Tensor, shape [C]
+        The mean and the variance of past batches. Where those of this batch are used, they are
+        brought up to date in place.
+    weight, bias : Tensor, shape [C], optional
+    training : bool
+        Use the mean and the variance of this batch; otherwise the running ones.
+    momentum : float
+        How much of the running ones stays: r = momentum * r + (1 - momentum) * batch.
+    epsilon : float
+    data_format : {'NC', 'NCL', 'NCHW', 'NCDHW', 'NLC', 'NHWC', 'NDHWC'}
+        Where the channels are: on axis 1, or on the last.
+    use_global_stats : bool, optional
+        True: use the running ones in training too; False: use those of the batch always.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or the statistics of a batch with one number for each channel are
+        asked for. (An empty batch gives an empty result, and the running ones stay.)
+    EnsembleError
+        If x is an ensemble (inside `optlab.vmap`) and its members would share the running ones.
+
+    Notes
+    -----
+    As in Paddle, the variance is the mean of squared deviations, also in `running_var` (PyTorch
+    divides by one less there), and `momentum` is 1 minus PyTorch's. Source: Ioffe and Szegedy 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> mean, var = ol.zeros([1]), ol.ones([1])
+    >>> x = ol.to_tensor([[1.0], [3.0]])
+    >>> np.round(ol.nn.functional.batch_norm(x, mean, var, training=True), 4).tolist()
+    [[-1.0], [1.0]]
+    >>> np.round(mean, 4)
+    Tensor([0.2], dtype=float32)
+    """
+    no_name(name)
+    x, weight, bias, given = ready(x, weight, bias)
+    axis = channel_axis(data_format, x.ndim, "batch_norm")
+    if x.ndim < 2:
+        raise ValueError(f"batch_norm takes x of shape [N, C] or [N, C, ...]; got {x.shape}.")
+    count = x.shape[axis]
+    check_channels(
+        "batch_norm", count, weight=weight, bias=bias, running_mean=running_mean,
+        running_var=running_var,
+    )  # fmt: skip
+    shape = tuple(count if i == axis else 1 for i in range(x.ndim))
+    if not training if use_global_stats is None else use_global_stats:
+        return cast_back(
+            _by_running(x, running_mean, running_var, weight, bias, epsilon, shape), given
+        )
+    if not x.size:  # nothing to learn of the running ones from
+        return cast_back(scaled(x, weight, bias, shape), given)
+    if x.size == count:
+        raise ValueError(
+            f"batch_norm in training got x of shape {x.shape}: one number for each channel has no "
+            "variance, and what comes out would be the bias, whatever x is. Give a larger batch "
+            "(drop_last=True leaves out a last batch of one), or call layer.eval(), which "
+            "normalises by the running statistics."
+        )
+    axes = tuple(i for i in range(x.ndim) if i != axis)
+    if type(x.data) is EnsembleArray:
+        _refuse_examples_of_their_own(x.data, running_mean, running_var)
+    normal, mean, variance = apply_several(
+        STANDARDIZE, (x,), {"axes": axes, "epsilon": float(epsilon)}
+    )
+    for running, batch in ((running_mean, mean), (running_var, variance)):
+        if running is not None:
+            _bring_up_to_date(running, batch.data.reshape(count), float(momentum))
+    return cast_back(scaled(normal, weight, bias, shape), given)
+
+
+def _by_running(
+    x: Any, mean: Any, variance: Any, weight: Any, bias: Any, epsilon: float, shape: Any
+) -> Tensor:
+    if mean is None or variance is None:
+        raise ValueError("batch_norm outside training needs running_mean and running_var.")
+    # Copies: a later step in training writes to the running ones.
+    center = raw(mean).astype(x.dtype)
+    scale: Any = 1 / np.sqrt(raw(variance).astype(x.dtype) + float(epsilon))
+    shift: Any
+    if weight is None:
+        shift = -center * scale
+    else:
+        scale = weight * scale
+        shift = -center * scale
+    shift = shift if bias is None else bias + shift
+    return scaled(x, scale, shift, shape)
+
+
+def _refuse_examples_of_their_own(x: Any, *running: Any) -> None:
+    """Refuse running statistics that are shared by the members of an ensemble.
+
+    Each member would leave its own, and a layer can keep one only.
+    """
+    for kept in running:
+        if kept is not None and _levels(raw(kept)) < _levels(x):
+            raise EnsembleError(
+                "batch_norm in training brings the running mean and variance up to date, but "
+                "inside ol.vmap (or of an ensemble) each member has its own and the layer keeps "
+                "one. Call layer.eval(), which normalises by the running ones; or take "
+                "InstanceNorm, GroupNorm or LayerNorm, which look at one example at a time; or "
+                "batch_norm(x, None, None, training=True), which keeps none."
+            )
+
+
+def _levels(array: Any) -> int:
+    """Count the ensembles that stand around an array."""
+    count = 0
+    while type(array) is EnsembleArray:
+        array, count = array.members, count + 1
+    return count
+
+
+def _bring_up_to_date(running: Any, batch: Any, momentum: float) -> None:
+    old = raw(running)
+    new = (momentum * old + (1 - momentum) * batch).astype(old.dtype)
+    with no_grad():
+        running[...] = Tensor(new) if isinstance(running, Tensor) else new
