@@ -22,7 +22,7 @@ from optlab.nn.functional.windows import Pairs
 
 #: Columns are made for as many images at a time as fit in this many bytes: more than that is no
 #: quicker, and a step's memory would peak here.
-BLOCK_BYTES = 2_500_000
+BLOCK_BYTES = 2_200_000
 
 #: A dense plan computes places that it throws away; with this many filters for each extra place
 #: that takes as long as the copies that it saves (measured).
