@@ -64,6 +64,8 @@ _NAMES = {
     # random numbers
     "seed": "optlab.backend.random:seed",
     "get_cuda_rng_state": "optlab.backend.random:get_cuda_rng_state",
+    "get_rng_state": "optlab.backend.random:get_rng_state",
+    "set_rng_state": "optlab.backend.random:set_rng_state",
     "set_cuda_rng_state": "optlab.backend.random:set_cuda_rng_state",
     "random_scope": "optlab.backend.random:scope",
     "rand": "optlab.autograd:rand",
@@ -134,14 +136,40 @@ def __dir__():
     return sorted({*_NAMES, "__version__"})
 
 
+#: What other libraries call functions of NumPy.
+_OF_NUMPY = {
+    "bmm": "a @ b",
+    "cast": "t.astype(dtype)",
+    "cat": "np.concatenate([...], axis=...)",
+    "clone": "t.copy()",
+    "concat": "np.concatenate([...], axis=...)",
+    "equal": "np.equal(a, b)",
+    "expand": "np.broadcast_to(t, shape)",
+    "flatten": "t.flatten(), or np.reshape(t, ...)",
+    "gather": "np.take(t, index, axis)",
+    "mm": "a @ b",
+    "numel": "t.size",
+    "permute": "np.transpose(t, axes)",
+    "pow": "t ** exponent",
+    "topk": "np.sort or np.argsort",
+    "unsqueeze": "np.expand_dims(t, axis)",
+}
+
+
 def _unknown(name):
     sentence = f"optlab has no name {name!r}"
     if name.startswith("_"):  # what tools ask for by themselves; nobody reads a suggestion
         return sentence
     if name in ("enable_static", "static"):
         return f"{sentence}: there are no static graphs here; everything runs as it is called."
+    if name in _OF_NUMPY:
+        return f"{sentence}: NumPy's functions take Tensors, write {_OF_NUMPY[name]}."
     from difflib import get_close_matches
 
+    import numpy
+
+    if callable(getattr(numpy, name, None)) and not isinstance(getattr(numpy, name), type):
+        return f"{sentence}: NumPy's functions take Tensors, write np.{name}(...)."
     by_lower_case = {known.lower(): known for known in _NAMES}
     near = get_close_matches(name.lower(), by_lower_case, cutoff=0.7)
     if near:

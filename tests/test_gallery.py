@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+import optlab as ol
 from optlab._doctor import find_browser
 
 ROOT = Path(__file__).parent.parent
 LEARNS = ROOT / "gallery" / "small_gpt.py"  # for minutes: it has tests of its own
-ENTRIES = sorted(set((ROOT / "gallery").glob("*.py")) - {LEARNS})
+RANKS = ROOT / "gallery" / "ranking.py"  # likewise
+ENTRIES = sorted(set((ROOT / "gallery").glob("*.py")) - {LEARNS, RANKS})
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
@@ -55,9 +57,58 @@ def test_the_small_gpt_starts_to_learn(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_small_gpt_beats_counting() -> None:
-    result = runpy.run_path(str(LEARNS))["learn"]()
-    assert result.gpt[-1] < min(result.ngrams)
+def test_an_eighth_of_the_way_the_small_gpt_beats_counting_three_characters() -> None:
+    """The whole way, past n-grams of every order, is for the script itself: it takes minutes."""
+    result = runpy.run_path(str(LEARNS))["learn"](steps=600, look=600)
+    assert result.gpt[-1] < result.ngrams[2]
+    assert result.ngrams[8] == min(result.ngrams) < 1.8
+
+
+@pytest.fixture(scope="module")
+def ranking() -> dict[str, Any]:
+    return runpy.run_path(str(RANKS))
+
+
+def ranked_rates() -> dict[str, float]:
+    """Give the rates of the table in the gallery."""
+    lines = RANKS.with_suffix(".md").read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.split("|")] for line in lines if line[:1] == "|"]
+    return {name: float(rate) for _, _, name, rate, *_ in cells[2:]}
+
+
+def test_the_ranking_names_every_optimizer(ranking: dict[str, Any]) -> None:
+    rules = {
+        name
+        for name, value in vars(ol.optimizer).items()
+        if isinstance(value, type) and issubclass(value, ol.optimizer.Optimizer)
+        and value is not ol.optimizer.Optimizer and not ranking["wraps"](value)
+    }  # fmt: skip
+    assert rules <= set(ranked_rates()), "run python gallery/ranking.py"
+    assert set(ranking["contestants"]()) == set(ranked_rates())
+
+
+def test_every_optimizer_trains_the_network(ranking: dict[str, Any]) -> None:
+    small = {name: rate for name, rate in ranked_rates().items() if "all digits" not in name}
+    rows = ranking["race"](small, steps=100, seeds=[0], rounds=1)
+    accuracies = {row.name: row.mean_accuracy for row in rows}
+    assert len(rows) == len(small)
+    assert not {name: value for name, value in accuracies.items() if value < 0.7}  # chance is 0.1
+    assert list(accuracies.values()) == sorted(accuracies.values(), reverse=True)
+    slots = {row.name: row.slots for row in rows}
+    assert (slots["SGD"], slots["Momentum"], slots["Adam"], slots["AMSGrad"]) == (0, 4, 8, 12)
+
+
+def test_the_ranking_is_drawn_and_written(ranking: dict[str, Any], tmp_path: Path) -> None:
+    names = ["SGD", "Lion", "LBFGS"]
+    chosen = ranking["choose"](names, rates=[0.01, 0.1], steps=10, widen=1)
+    rows = ranking["race"]({n: found.rate for n, found in chosen.items()}, 10, [0, 1], rounds=1)
+    assert is_in_the_gallery(ranking["write"](rows, chosen, tmp_path))
+    lines = (tmp_path / "ranking.md").read_text(encoding="utf-8").splitlines()
+    table = [line.split(" | ") for line in lines if line.startswith("| ")]
+    assert sorted(cells[1] for cells in table[2:]) == sorted(names)
+    assert {len(cells) for cells in table} == {len(ranking["HEADS"])}
+    assert all(row.evaluations == 10 for row in rows)
+    assert min(next(row.updates for row in rows if row.name == "LBFGS")) < 10
 
 
 @pytest.mark.slow

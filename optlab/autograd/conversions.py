@@ -122,8 +122,9 @@ class Conversions:
             raise refusal(
                 self,
                 "float()",
-                "np.exp(t) in place of math.exp(t); to fill an array step by step start from "
-                "ol.to_tensor(np.zeros(n)), or np.stack a list; .item() only to print or to plot",
+                ".item() to print a number, to plot it or to add up losses; np.exp(t) in place of "
+                "math.exp(t); np.stack a list, or start from ol.to_tensor(np.zeros(n)), to fill an "
+                "array step by step",
             )
         return float(self.data)
 

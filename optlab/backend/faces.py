@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+#: What PyTorch calls what has another name here.
+ELSEWHERE = {
+    "Module": "Layer", "ModuleList": "LayerList", "ModuleDict": "LayerDict", "init": "initializer",
+    "lr_scheduler": "lr",
+    "StepLR": "StepDecay", "MultiStepLR": "MultiStepDecay", "ExponentialLR": "ExponentialDecay",
+    "CosineAnnealingLR": "CosineAnnealingDecay", "LambdaLR": "LambdaDecay",
+}  # fmt: skip
+_MOST_LISTED = 40
+
 
 def missing(package: str, name: str, known: Sequence[str]) -> AttributeError:
     """Give the error for an unknown name, with the one that was perhaps meant.
@@ -19,9 +28,14 @@ def missing(package: str, name: str, known: Sequence[str]) -> AttributeError:
         return AttributeError(f"{package} has no {name!r}")
     from difflib import get_close_matches
 
+    meant = ELSEWHERE.get(name)
+    if meant in known:
+        said = f"{package} has no {name!r}; it is called {meant!r} here."
+        return AttributeError(said, name=name, obj=None)
     plain = {one.lower(): one for one in known}
     close = get_close_matches(name.lower(), list(plain), 1, 0.75)
     if close:
         said = f"{package} has no {name!r}. Did you mean {plain[close[0]]!r}?"
         return AttributeError(said, name=name, obj=None)  # else Python would add its own to this
-    return AttributeError(f"{package} has no {name!r}; it has {', '.join(known)}.")
+    listed = ", ".join(known) if len(known) <= _MOST_LISTED else f"what dir({package}) lists"
+    return AttributeError(f"{package} has no {name!r}; it has {listed}.")

@@ -15,9 +15,10 @@ numbers depend on that name alone.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -62,14 +63,28 @@ class Key(NamedTuple):
 class _Stream:
     """The draws of one place, numbered from 0; other threads number theirs below it."""
 
-    __slots__ = ("draws", "key", "owner", "threads", "visitors")
+    __slots__ = ("draws", "epochs", "key", "loaders", "owner", "threads", "visitors")
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, key: Key, draws: int = 0, epochs: Sequence[int] = ()) -> None:
         self.key = key
-        self.draws = itertools.count()
+        self.draws = itertools.count(draws)
+        #: How many epochs each data loader has given, by its number; and how many there are.
+        self.epochs = dict(enumerate(epochs))
+        self.loaders = 0
         self.owner = threading.get_ident()
         self.visitors = itertools.count()
         self.threads: threading.local | None = None
+
+    def next_loader(self) -> int:
+        """Give a data loader its number in this stream."""
+        self.loaders += 1
+        return self.loaders - 1
+
+    def next_epoch(self, loader: int) -> int:
+        """Count the epochs of a data loader."""
+        epoch = self.epochs.get(loader, 0)
+        self.epochs[loader] = epoch + 1
+        return epoch
 
     def next_key(self) -> Key:
         if threading.get_ident() != self.owner:
@@ -173,6 +188,75 @@ def _start_from(n: Any) -> Generator:
         ) from None
     _root = _Stream(Key(n))
     return Generator()
+
+
+def get_rng_state() -> dict[str, Any]:
+    """Give where the random numbers of the program have arrived, to go on from there later.
+
+    Returns
+    -------
+    dict
+        Plain numbers, which ``ol.save`` and JSON keep: the seed, how often was drawn, and how many
+        epochs each data loader has given (they are numbered in the order of their first epoch).
+
+    Raises
+    ------
+    RuntimeError
+        Inside a `scope`, whose draws start anew each time it is opened.
+
+    Examples
+    --------
+    >>> _ = seed(3)
+    >>> _ = next_key()
+    >>> state = get_rng_state()
+    >>> state
+    {'seed': 3, 'draws': 1, 'epochs': []}
+    >>> later = next_key()
+    >>> set_rng_state(state)
+    >>> next_key() == later
+    True
+    """
+    stream = _of_the_program("get_rng_state")
+    draws = copy.copy(stream.draws)
+    return {
+        "seed": stream.key.seed,
+        "draws": next(draws),
+        "epochs": [stream.epochs.get(i, 0) for i in range(max(stream.epochs, default=-1) + 1)],
+    }
+
+
+def set_rng_state(state: Mapping[str, Any]) -> None:
+    """Go on with random numbers where `get_rng_state` was called, also in another process.
+
+    Raises
+    ------
+    RuntimeError
+        Inside a `scope`.
+    ValueError
+        If it is no such state. Nothing has changed then.
+    """
+    _of_the_program("set_rng_state")
+    try:
+        given = {"seed": int(state["seed"]), "draws": int(state["draws"])}
+        epochs = [int(count) for count in state["epochs"]]
+        if len(state) != 3 or given["draws"] < 0 or any(count < 0 for count in epochs):
+            raise ValueError
+    except (TypeError, ValueError, KeyError, IndexError):
+        raise ValueError(
+            "set_rng_state takes what get_rng_state gave, a dict with seed, draws and epochs; got "
+            f"{state!r}."
+        ) from None
+    global _root
+    _root = _Stream(Key(given["seed"]), given["draws"], epochs)
+
+
+def _of_the_program(function: str) -> _Stream:
+    if _scopes.get() is not None:
+        raise RuntimeError(
+            f"{function} is for the random numbers of the whole program; inside random_scope they "
+            "start anew each time, so there is nothing to keep."
+        )
+    return _stream()
 
 
 def get_cuda_rng_state() -> list[Any]:

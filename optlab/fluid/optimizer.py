@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from optlab import optimizer as modern
+from optlab.fluid.wrappers import ExponentialMovingAverage, LookaheadOptimizer, ModelAverage
+from optlab.optimizer.interface import Pairs
 from optlab.optimizer.settings import REQUIRED
-
-Pairs = list[tuple[Any, Any]]
 
 #: What 1.8.5 calls the common arguments.
 OLD_NAMES = {"parameters": "parameter_list", "weight_decay": "regularization"}
@@ -118,7 +118,7 @@ class SGDOptimizer(Fluid, modern.SGD):
     ...     0.1, parameter_list=[w], regularization=ol.regularizer.L2Decay(0.5)
     ... )
     >>> optimizer.minimize((3 * w).sum())
-    ([], [(Parameter ([0.65], ...), Tensor([3.], ...))])
+    ([], <1 (parameter, gradient) pair>)
     """
 
     hyperparameters: ClassVar[dict[str, Any]] = {"learning_rate": REQUIRED}
@@ -247,6 +247,9 @@ Ftrl = FtrlOptimizer
 Lamb = LambOptimizer
 LarsMomentum = LarsMomentumOptimizer
 Dpsgd = DpsgdOptimizer
+LookAhead = LookAheadOptimizer = LookaheadOptimizer
+ModelAverageOptimizer = ModelAverage
+ExponentialMovingAverageOptimizer = ExponentialMovingAverage
 
 __all__ = [
     "SGD",
@@ -262,12 +265,19 @@ __all__ = [
     "DecayedAdagradOptimizer",
     "Dpsgd",
     "DpsgdOptimizer",
+    "ExponentialMovingAverage",
+    "ExponentialMovingAverageOptimizer",
     "Ftrl",
     "FtrlOptimizer",
     "Lamb",
     "LambOptimizer",
     "LarsMomentum",
     "LarsMomentumOptimizer",
+    "LookAhead",
+    "LookAheadOptimizer",
+    "LookaheadOptimizer",
+    "ModelAverage",
+    "ModelAverageOptimizer",
     "Momentum",
     "MomentumOptimizer",
     "RMSProp",

@@ -162,7 +162,7 @@ class DataLoader:
         self.drop_last = bool(drop_last)
         self.batch_size = None if batch_size is None else whole(batch_size, "batch_size", 1)
         self.batch_sampler = self._sampler(shuffle, batch_sampler, batch_size)
-        self._epochs: tuple[Any, Key, Iterator[int]] | None = None
+        self._epochs: tuple[Any, int] | None = None
         self._pool: Pool | None = None
 
     def _sampler(self, shuffle: bool, batch_sampler: Any, batch_size: Any) -> Any:
@@ -211,10 +211,9 @@ class DataLoader:
         """Give the key of a new epoch; they are counted anew when the seed is set again."""
         stream = keys._stream()
         if self._epochs is None or self._epochs[0] is not stream:
-            base = stream.key.fold("DataLoader", _number_in(stream))
-            self._epochs = (stream, base, itertools.count())
-        _, base, epochs = self._epochs
-        return base.fold("epoch", next(epochs))
+            self._epochs = (stream, stream.next_loader())
+        _, number = self._epochs
+        return stream.key.fold("DataLoader", number, "epoch", stream.next_epoch(number))
 
     def _tasks(self, key: Key) -> Iterator[Task]:
         """Go through the batches of an epoch; of a stream, without end."""
@@ -330,19 +329,6 @@ class _Singles:
 
 def _in_order(dataset: Any) -> SequenceSampler:
     return SequenceSampler(dataset)
-
-
-_numbers: dict[int, tuple[Any, Iterator[int]]] = {}
-_MOST_STREAMS = 64
-
-
-def _number_in(stream: Any) -> int:
-    """Give a loader its number among those of one stream of random numbers."""
-    if id(stream) not in _numbers:
-        while len(_numbers) >= _MOST_STREAMS:  # the oldest are forgotten
-            del _numbers[next(iter(_numbers))]
-        _numbers[id(stream)] = (stream, itertools.count())
-    return next(_numbers[id(stream)][1])
 
 
 def _worker_type(given: str | None) -> str:

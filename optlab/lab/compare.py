@@ -311,6 +311,7 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
         np.errstate(all="ignore"),
     ):
         trace.name = name
+        trace.problem = comparison.problem
         comparison.traces[name] = trace
         counts: list[int] = []
         try:

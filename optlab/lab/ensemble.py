@@ -15,6 +15,7 @@ import numpy as np
 from optlab.lab.problems.surface import Noise, Surface
 from optlab.optimizer import Optimizer
 from optlab.optimizer.values import HyperParameters, Scalars, Slots
+from optlab.optimizer.wrappers import Wrapper, free_name, layers_of
 
 
 class NotOnePassError(TypeError):
@@ -40,6 +41,8 @@ class EnsembleRun:
         self.loss = np.full((members, steps + 1), np.nan)
         self.point = np.full((members, steps + 1, dimension), np.nan)
         self.gradient = np.full((members, steps, dimension), np.nan)
+        #: The weights as the rule left them, before any wrapper acted.
+        self.moved = np.full((members, steps, dimension), np.nan)
         self.slots: dict[str, np.ndarray] = {}
         self.terms: dict[str, np.ndarray] = {}
         self.stopped = np.full(members, -1)
@@ -110,6 +113,7 @@ def run_ensemble(
     NotOnePassError
         If the rule is not elementwise, or asks for the truth of a setting that differs.
     """
+    optimizers, layers = _peeled(optimizers)
     first = optimizers[0]
     if type(first).kind != "elementwise":
         raise NotOnePassError(f"{type(first).__name__} needs each parameter by itself")
@@ -129,6 +133,7 @@ def run_ensemble(
         name: np.full_like(p, start) for name, start in first.slots_for(settings.h).items()
     }
     slots_before = dict(slots)
+    after_step = [layer.over_rows(p) for layer in layers]
     alive = np.ones(members, dtype=bool)
     with np.errstate(all="ignore"):
         check_elementwise(surface, p)
@@ -150,9 +155,16 @@ def run_ensemble(
                 raise NotOnePassError(f"{type(first).__name__}: {error}") from error
             p, slots = result[0], result[1]
             run.gradient[:, step] = g
-            for name, rows in slots.items():
+            shown = dict(slots)
+            terms = dict(result[2]) if len(result) > 2 else {}
+            run.moved[:, step] = p
+            for after in after_step:
+                p, more, told = after(p)
+                shown |= {free_name(name, shown): rows for name, rows in more.items()}
+                terms |= {free_name(name, terms): rows for name, rows in told.items()}
+            for name, rows in shown.items():
                 run.keep(run.slots, name, step, rows)
-            for name, rows in (result[2] if len(result) > 2 else {}).items():
+            for name, rows in terms.items():
                 run.keep(run.terms, name, step, rows)
         else:
             value, _ = evaluate(surface, p)
@@ -163,6 +175,25 @@ def run_ensemble(
         _check_rule(first, settings, slots_before, run)
     _blank_after_stop(run)
     return run
+
+
+def _peeled(optimizers: list[Optimizer]) -> tuple[list[Optimizer], list[Wrapper]]:
+    """Give the optimizers without their wrappers, and the wrappers, which all have in common.
+
+    Raises
+    ------
+    NotOnePassError
+        If they have not.
+    """
+    peeled = [layers_of(optimizer) for optimizer in optimizers]
+    layers = peeled[0][1]
+    alike = [(type(layer), layer.own_settings) for layer in layers]
+    for _, others in peeled:
+        if [(type(layer), layer.own_settings) for layer in others] != alike:
+            raise NotOnePassError("the wrappers around the optimizers differ")
+    if any(callable(value) for _, own in alike for value in own.values()):
+        raise NotOnePassError("a wrapper asks a function what to do, once for each run")
+    return [inner for inner, _ in peeled], layers
 
 
 def _spread_over(count: int, most: int) -> np.ndarray:
@@ -211,7 +242,7 @@ def _check_rule(
             slots = Slots(**{name: array[i] for name, array in before.items()})
             p, g, c = run.point[i, k], run.gradient[i, k], Scalars(**rule.scalars(int(k) + 1, h))
             new, made = rule.update(p, g, slots, h, c)[:2]
-            same = np.array_equal(new, run.point[i, k + 1], equal_nan=True) and all(
+            same = np.array_equal(new, run.moved[i, k], equal_nan=True) and all(
                 np.array_equal(array, run.slots[name][i, k], equal_nan=True)
                 for name, array in made.items()
             )
@@ -238,7 +269,10 @@ class _Settings:
 
     def __init__(self, optimizers: list[Optimizer]) -> None:
         self.rule = optimizers[0]
-        combinations = [tuple(o.settings.values()) for o in optimizers]
+        combinations = [
+            tuple(tuple(v) if isinstance(v, list) else v for v in o.settings.values())
+            for o in optimizers
+        ]
         #: Each combination once; `row` says which one a member has.
         self.distinct = list(dict.fromkeys(combinations))
         places = {combination: i for i, combination in enumerate(self.distinct)}

@@ -79,6 +79,10 @@ class ClipGradByValue(GradientClip):
         if not self.min <= self.max:
             raise ValueError(f"min must not exceed max; got min={self.min!r} and max={self.max!r}.")
 
+    def __repr__(self) -> str:
+        below = "" if self.min == -self.max else f", {self.min}"
+        return f"ClipGradByValue({self.max}{below})"
+
     def clip(self, gradients: list[Any]) -> list[Any]:
         """Limit each element."""
         return [np.clip(g, self.min, self.max) for g in gradients]
@@ -89,6 +93,9 @@ class _NormClip(GradientClip):
 
     def __init__(self, clip_norm: float) -> None:
         self.clip_norm = _limit(clip_norm, "clip_norm")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.clip_norm})"
 
     def _factor(self, norm: Any) -> Any:
         """Give c / max(norm, c); it stays where the norm is."""

@@ -25,6 +25,7 @@ from optlab.optimizer.rprop import Rprop
 from optlab.optimizer.settings import REQUIRED
 from optlab.optimizer.sgd import SGD
 from optlab.optimizer.step import Update
+from optlab.optimizer.wrappers import Averaged, ExponentialMovingAverage, LookAhead, ModelAverage
 
 __all__ = [
     "ASGD",
@@ -36,12 +37,16 @@ __all__ = [
     "Adam",
     "AdamW",
     "Adamax",
+    "Averaged",
     "DecayedAdagrad",
     "Dpsgd",
+    "ExponentialMovingAverage",
     "Ftrl",
     "Lamb",
     "LarsMomentum",
     "Lion",
+    "LookAhead",
+    "ModelAverage",
     "Momentum",
     "Muon",
     "NAdam",

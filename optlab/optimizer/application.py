@@ -71,7 +71,6 @@ def apply_rule(
     narrow = p.dtype if p.dtype.itemsize < 4 else None
     if narrow is not None:  # computed in float32 and rounded once, like every operation
         p, g = p.astype(np.float32), g.astype(np.float32)
-        slots = {name: array.astype(np.float32) for name, array in slots.items()}
     if shape is not None:
         p, g = p.reshape(shape), g.reshape(shape)
         slots = {name: array.reshape(shape) for name, array in slots.items()}
@@ -94,7 +93,6 @@ def apply_rule(
         }
     if narrow is not None:
         new = new.astype(narrow)
-        made = {name: array.astype(narrow) for name, array in made.items()}
     # What the rule handed back unchanged is still the arena's own memory, which will be written to.
     if unwrapped(new).base is not None:
         new = new.copy()

@@ -89,7 +89,11 @@ class Arena:
             self.master = flat.astype(np.float32)
             self.written_at = writes.times.last_write
         self._show()
-        self.slots = {name: np.full_like(self.values, start) for name, start in slots.items()}
+        # Squares of small gradients are zero in 16 bits, and would be divided by.
+        dtype = np.float32 if self.values.dtype.itemsize < 4 else None
+        self.slots = {
+            name: np.full_like(self.values, start, dtype=dtype) for name, start in slots.items()
+        }
         for array in self.slots.values():
             frozen(array)
 

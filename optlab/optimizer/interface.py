@@ -9,14 +9,20 @@ from optlab.autograd import tape
 from optlab.autograd.tensor import Tensor, raw
 from optlab.optimizer.groups import checked_rate, make_groups
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
-from optlab.optimizer.settings import is_schedule
+from optlab.optimizer.settings import COMMON, is_schedule
 from optlab.optimizer.step import take_step
 
 if TYPE_CHECKING:
     from optlab.optimizer.groups import Group
     from optlab.optimizer.optimizer import Optimizer
 
-Pairs = list[tuple[Tensor, Tensor]]
+
+class Pairs(list[tuple[Tensor, Tensor]]):
+    """Parameters with their gradients; a list that does not fill the screen of a notebook."""
+
+    def __repr__(self) -> str:
+        n = len(self)
+        return f"<{n} (parameter, gradient) pair{'s' * (n != 1)}>"
 
 
 class Interface:
@@ -25,6 +31,7 @@ class Interface:
     settings: dict[str, Any]
     schedule: Any
     groups: list[Group]
+    _common: dict[str, Any]
 
     def step(self) -> None:
         """Update every parameter that has a gradient."""
@@ -109,7 +116,7 @@ class Interface:
             raise TypeError(f"the loss must be a Tensor; got {type(loss).__name__}.")
         if not getattr(loss.node, "walked", False):
             loss.backward()
-        return [(p, p.grad) for p in chosen if p.grad is not None]
+        return Pairs((p, p.grad) for p in chosen if p.grad is not None)
 
     def apply_gradients(self, params_grads: Iterable[tuple[Any, Any]]) -> list[Any]:
         """Take a step with these gradients in place of those that the parameters hold.
@@ -150,7 +157,7 @@ class Interface:
         optimizer's decay by itself: this is for looking at it, or for gradients used elsewhere.
         """
         default = as_regularizer(regularization)
-        pairs = []
+        pairs = Pairs()
         for p, g in parameters_and_grads:
             own: Regularizer | None = getattr(p, "regularizer", None) or default
             changed = g if own is None or g is None else Tensor(own.add_to(raw(g), raw(p)))
@@ -297,7 +304,9 @@ class Interface:
         self.schedule = scheduler
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{name}={value!r}" for name, value in self._listed_settings())
+        shown = self._listed_settings()
+        shown += [(name, value) for name, value in self._common.items() if value != COMMON[name]]
+        values = ", ".join(f"{name}={value!r}" for name, value in shown)
         head = f"{type(self).__name__}({values})"
         if not self.groups:
             return head

@@ -69,7 +69,8 @@ class Optimizer(Interface, Stateful):
     name : str, optional
         What traces and tables call it.
     multi_precision : bool
-        Update float16 and bfloat16 parameters through a float32 copy; slots are float32 then.
+        Update float16 and bfloat16 parameters through a float32 copy, which also keeps what is too
+        small for 16 bits. Slots of such parameters are float32 in either case.
     not_finite : {"pass", "skip", "raise"}
         What `step` does if a raw gradient holds infinities or NaN: uses them, leaves everything as
         it is, or raises FloatingPointError (everything stays then, too).

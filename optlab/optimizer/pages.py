@@ -21,7 +21,9 @@ def optimizer_page(optimizer: Optimizer) -> str:
     """Give an optimizer as HTML."""
     formula = optimizer.formula
     shown = f'<div style="padding: 6px 0;">{formula._repr_latex_()}</div>' if formula else ""
-    settings = ", ".join(f"{name} = {value!r}" for name, value in optimizer._listed_settings())
+    settings = ", ".join(
+        f"{name} = {value!r}" for name, value in optimizer._listed_settings() if value is not None
+    )
     if optimizer.is_template:
         body = f'<div style="{QUIET}">A template: it has no parameters yet.</div>'
     else:
@@ -62,7 +64,7 @@ def _cells(optimizer: Optimizer, number: int, group: Group) -> list[str]:
         f"{sum(p.size for p in group.parameters):,}",
         f"{optimizer.get_lr() * group.multiplier:.4g}",
         _decay(group),
-        "none" if group.grad_clip is None else type(group.grad_clip).__name__,
+        "none" if group.grad_clip is None else repr(group.grad_clip),
         steps,
         ", ".join(f"{name} {bytes_in_words(size)}" for name, size in slots.items()) or "none",
     ]
@@ -79,6 +81,7 @@ def _total(optimizer: Optimizer) -> str:
     arenas = [arena for group in optimizer.groups for arena in group.arenas]
     kept = sum(array.nbytes for arena in arenas for array in arena.slots.values())
     kept += sum(arena.master.nbytes for arena in arenas if arena.master is not None)
+    kept += getattr(optimizer, "own_bytes", 0)  # of a wrapper: slow or averaged weights
     weights = sum(arena.flat.nbytes for arena in arenas)
     return (
         f"The optimizer keeps {bytes_in_words(kept)} for {bytes_in_words(weights)} of parameters."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,7 +80,7 @@ class Stateful:
         >>> w = ol.Parameter([1.0], name="w")
         >>> optimizer = ol.optimizer.Momentum(0.1, parameters=[w])
         >>> optimizer.minimize((3 * w).sum())
-        ([], [(Parameter 'w' ([0.7], dtype=float32, requires_grad=True), Tensor([3.], ...))])
+        ([], <1 (parameter, gradient) pair>)
         >>> optimizer.state_dict()
         {'w.t': 1, 'w.velocity': Tensor([3.], dtype=float32), 'learning_rate': 0.1}
         """
@@ -130,11 +130,15 @@ class Stateful:
         ...     return ol.optimizer.Adam(0.1, parameters=[w])
         >>> first, second = make(), make()
         >>> first.minimize((first.parameters[0] ** 2).sum())
-        ([], [...])
+        ([], <1 (parameter, gradient) pair>)
         >>> second.set_state_dict(first.state_dict())
         >>> second.state_dict()["w.t"]
         1
         """
+        self.checked_state(state_dict)()
+
+    def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:
+        """Check a state, and give what writes it: all that `set_state_dict` does, in two parts."""
         if not isinstance(state_dict, Mapping):
             raise TypeError(
                 "set_state_dict takes what state_dict gave, a dict; got "
@@ -166,17 +170,15 @@ class Stateful:
             count = given.get(name, 0)
             if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 0:
                 faults.append(f"{name} must be a step count, a whole number; it is {count!r}")
-        if faults:
-            more = f"\n  and {len(faults) - _MOST_LISTED} more" * (len(faults) > _MOST_LISTED)
-            listed = "\n  ".join(faults[:_MOST_LISTED])
-            raise ValueError(
-                f"this is not a state of {type(self).__name__} for these parameters. Nothing was "
-                f"changed.\n  {listed}{more}"
-            )
+        raise_faults(type(self).__name__, faults)
         rate = _rate(given["learning_rate"]) if "learning_rate" in expected else None
-        if "extra" in expected or "extra" in given:
-            self.set_extra_state(given.get("extra", {}))
-        self._write_state(given, found, rate)
+
+        def write() -> None:
+            if "extra" in expected or "extra" in given:
+                self.set_extra_state(given.get("extra", {}))
+            self._write_state(given, found, rate)
+
+        return write
 
     set_dict = set_state_dict
     load_state_dict = set_state_dict
@@ -218,6 +220,17 @@ class Stateful:
             for name, arena, number in self._named()
             for slot in [*arena.slots, *([None] if arena.master is not None else [])]
         ]
+
+
+def raise_faults(who: str, faults: list[str]) -> None:
+    """Raise a ValueError that lists what is wrong with a state, if something is."""
+    if faults:
+        more = f"\n  and {len(faults) - _MOST_LISTED} more" * (len(faults) > _MOST_LISTED)
+        listed = "\n  ".join(faults[:_MOST_LISTED])
+        raise ValueError(
+            f"this is not a state of {who} for these parameters. Nothing was changed.\n"
+            f"  {listed}{more}"
+        )
 
 
 def _rate(value: Any) -> Any:

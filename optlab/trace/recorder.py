@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterable, Iterator
-from operator import attrgetter
 from types import TracebackType
 from typing import Any
 
@@ -16,6 +15,7 @@ from optlab.backend.arrays import on_host
 from optlab.backend.ensemble import EnsembleArray
 from optlab.optimizer import Optimizer, Update
 from optlab.optimizer.groups import parameter_names
+from optlab.optimizer.whole import whole_updates
 from optlab.trace.trace import Trace
 
 #: Up to so many elements everything is recorded by default; above, norms.
@@ -154,12 +154,7 @@ class record:
         now = time.perf_counter() - self.started
         # The updates keep their arrays as they are, so writing them down can wait; what a step left
         # out has to be read from the arenas now.
-        rows = updates
-        if len(updates) != len(self.arenas) or not all(map(_is_whole, updates)):
-            rows = [
-                self._patched(arena, [u for u in updates if u.arena is arena])
-                for arena in self.arenas
-            ]
+        rows = whole_updates(list(self.arenas), updates, optimizer.get_lr())
         rate = optimizer.get_lr() * optimizer.groups[0].multiplier
         self.waiting.append((self.taken, loss, rate, now, rows))
         if len(self.waiting) >= self.patience:
@@ -200,26 +195,6 @@ class record:
         for name, array in row.terms.items():
             whole = np.shape(array) == row.parameter.shape
             yield f"term {name}", array if whole else np.broadcast_to(array, row.parameter.shape)
-
-    def _patched(self, arena: Any, updates: list[Update]) -> Update:
-        """Give one row for an arena whose parameters were updated apart, or not at all.
-
-        Where the step left a parameter alone, its gradient and terms are NaN.
-        """
-        gradient, used = np.full_like(arena.flat, np.nan), np.full_like(arena.flat, np.nan)
-        terms: dict[str, Any] = {}
-        for u in updates:
-            place = slice(arena.bounds[u.first], arena.bounds[u.last])
-            gradient[place], used[place] = u.raw_gradient, u.gradient
-            for name, array in u.terms.items():
-                terms.setdefault(name, np.full_like(arena.flat, np.nan))[place] = array
-        return Update(
-            arena, 0, len(arena.parameters), 0, self.optimizer.get_lr(),
-            gradient, used, arena.flat.copy(), arena.slots, terms, True,
-        )  # fmt: skip
-
-
-_is_whole = attrgetter("whole")
 
 
 def _read_probes(probes: str | Iterable[str]) -> tuple[str, ...]:

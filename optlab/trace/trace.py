@@ -46,6 +46,8 @@ class Trace:
         Why the run ended early, if it did.
     error : exception or None
         What was raised, if something was.
+    problem : Surface, Network or None
+        What a race was on; None of a run outside of one.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class Trace:
         self.settings = settings
         self.stopped: str | None = None
         self.error: BaseException | None = None
+        self.problem: Any = None
         self.columns: defaultdict[tuple[str, int], Column] = defaultdict(Column)
         #: For each arena: name, first element, last element (excluded) and shape of its parameters.
         self.layouts: list[list[tuple[str, int, int, tuple[int, ...]]]] = []
@@ -98,6 +101,18 @@ class Trace:
     def seconds(self) -> np.ndarray:
         """Times of the recorded steps."""
         return self._scalars("seconds")
+
+    @property
+    def synchronisations(self) -> np.ndarray:
+        """Numbers of the recorded steps after which LookAhead let fast and slow weights meet.
+
+        Empty if the run had no LookAhead.
+        """
+        found = self.terms.get("synchronised") or self._groups("norm ").get("term synchronised", {})
+        met = np.zeros(len(self), dtype=bool)
+        for array in found.values():
+            met |= (array.reshape(len(array), -1) > 0).any(axis=1)
+        return self.step[met]
 
     def _group(self, kind: str) -> dict[str, np.ndarray]:
         """Cut the flat rows of one kind into the parameters' own shapes."""

@@ -10,7 +10,11 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
+    "averages": "wrappers",
+    "averages_png": "wrappers",
     "graph": "graphs",
+    "lookahead": "wrappers",
+    "lookahead_png": "wrappers",
     "race": "figures",
     "surface_map": "figures",
     "loss_curves": "figures",
@@ -21,7 +25,11 @@ _HOMES = {
 }
 
 __all__ = [
+    "averages",
+    "averages_png",
     "graph",
+    "lookahead",
+    "lookahead_png",
     "loss_curves",
     "race",
     "race_png",

@@ -71,13 +71,13 @@ def draw_map(axes: Axes, view: MapView) -> None:
             "linewidth": theme.HALO_WIDTH * PIXEL,
         }
         axes.plot(path.x, path.y, zorder=2.9, solid_joinstyle="round", **pale)
-        axes.plot(path.x, path.y, zorder=order, **line_pen(style))
+        axes.plot(path.x, path.y, zorder=order, **line_pen(style, path.width))
         axes.plot(
             path.step_x[path.dotted],
             path.step_y[path.dotted],
             linestyle="none",
             zorder=order,
-            **marker_pen("circle", theme.STEP_SIZE, style.color, "none", 0),
+            **marker_pen("circle", path.dot, style.color, "none", 0),
         )
         for mark, hollow in ((path.end, False), (path.leaves, True)):
             if mark is not None:
@@ -128,8 +128,10 @@ def draw_curves(axes: Axes, view: CurvesView) -> None:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     add_heading(axes, view.title, view.note)
+    for step in view.lines:
+        axes.axvline(step, color=theme.FRAME, linewidth=PIXEL, zorder=1)
     for series in view.series:
-        pen = line_pen(series.style)
+        pen = line_pen(series.style, series.width)
         if series.faint:
             pen |= {"linestyle": "solid", "linewidth": theme.FAINT_WIDTH * PIXEL}
             pen |= {"alpha": theme.FAINT_OPACITY}

@@ -150,7 +150,7 @@ def _draw_halo(figure: go.Figure, path: PathView, axes: dict[str, str]) -> None:
 def _draw_path(figure: go.Figure, path: PathView, axes: dict[str, str]) -> None:
     style = path.style
     group = {"legendgroup": path.name, "showlegend": False, "name": path.name, **axes}
-    pen = {"color": style.color, "width": theme.LINE_WIDTH, "dash": dash_text(style)}
+    pen = {"color": style.color, "width": path.width, "dash": dash_text(style)}
     _draw_line(figure, path, pen, group)
     figure.add_trace(
         go.Scatter(
@@ -161,7 +161,7 @@ def _draw_path(figure: go.Figure, path: PathView, axes: dict[str, str]) -> None:
             # Steps without a dot answer the pointer all the same.
             marker={
                 "color": style.color,
-                "size": theme.STEP_SIZE,
+                "size": path.dot,
                 "opacity": path.dotted.astype(np.uint8),
             },
             hovertemplate=(
@@ -221,9 +221,21 @@ def draw_curves(figure: go.Figure, view: CurvesView, page: Page, at: int) -> Non
     )
     add_heading(figure, page, at, view.title, view.note)
     axes = {"xaxis": x_name, "yaxis": y_name}
+    for step in view.lines:
+        figure.add_shape(
+            type="line",
+            x0=step,
+            x1=step,
+            y0=0,
+            y1=1,
+            xref=x_name,
+            yref=f"{y_name} domain",
+            layer="below",
+            line={"color": theme.FRAME, "width": 1},
+        )
     for series in view.series:
         style = series.style
-        pen: dict[str, Any] = {"color": style.color, "width": theme.LINE_WIDTH}
+        pen: dict[str, Any] = {"color": style.color, "width": series.width}
         pen |= {"width": theme.FAINT_WIDTH} if series.faint else {"dash": dash_text(style)}
         hover: dict[str, Any] = {
             "hovertemplate": f"<b>{series.name}</b> after %{{x:d}} steps<br>"

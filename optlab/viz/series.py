@@ -39,6 +39,8 @@ class SeriesView:
         What the values are, and in which units (empty: none).
     faint : bool
         Drawn thin and pale, behind the curve that matters.
+    width : float
+        Pixels of the line, if it is not faint.
     """
 
     name: str
@@ -49,6 +51,7 @@ class SeriesView:
     label: str
     units: str
     faint: bool = False
+    width: float = theme.LINE_WIDTH
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,8 @@ class CurvesView:
         Runs that reached the last step.
     stops : tuple of (name, style, Mark)
         Runs that ended early or left the panel, where and why.
+    lines : tuple of float
+        Steps that a thin upright line marks.
     """
 
     title: str
@@ -90,6 +95,7 @@ class CurvesView:
     series: tuple[SeriesView, ...]
     ends: tuple[CurveEnd, ...]
     stops: tuple[tuple[str, Style, Mark], ...]
+    lines: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -140,6 +140,9 @@ _CLASSES = (
     "Muon",
     "Shampoo",
     "SAM",
+    "DecayedAdagrad",
+    "Ftrl",
+    "Dpsgd",
 )
 
 

@@ -64,6 +64,8 @@ class PathView:
         Where the run ended, if that is on the map.
     leaves : Mark or None
         Where the path left the map for good, with what became of it.
+    width, dot : float
+        Pixels of the line, and of the dots on it.
     """
 
     name: str
@@ -77,6 +79,8 @@ class PathView:
     dotted: NDArray[np.bool_]
     end: Mark | None
     leaves: Mark | None
+    width: float = theme.LINE_WIDTH
+    dot: float = theme.STEP_SIZE
 
 
 @dataclass(frozen=True)
@@ -335,10 +339,12 @@ def visited(trace: TraceLike, final_loss: float, count: int) -> tuple[Floats, Fl
     """Steps taken, and the loss, at each of `count` recorded points of a run.
 
     The loss of step i is the loss *before* it, so the first stands at 0 steps, and the point after
-    the last step has the final loss.
+    the last step has the final loss. A run with points that are no steps of their own (the jumps
+    back of LookAhead) says itself how many steps were `taken` at each.
     """
     step = np.asarray(trace.step, dtype=np.float64)
     last = step[-1] if len(step) else 0.0
-    taken = np.concatenate([step - 1, [last]])[:count]
+    own = getattr(trace, "taken", None)
+    taken = (np.concatenate([step - 1, [last]]) if own is None else own)[:count]
     losses = np.concatenate([np.asarray(trace.loss, dtype=np.float64), [final_loss]])[:count]
     return taken, losses

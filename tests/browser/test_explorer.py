@@ -274,13 +274,57 @@ def test_the_exported_page_lives_without_a_kernel(chromium, tmp_path):
     page.close()
 
 
+def test_wrappers_are_drawn_and_asked_for(chromium, tmp_path):
+    import optlab as ol
+
+    path = tmp_path / "explorer.html"
+    explorer = ol.explore(steps=60).change(selected="Adam", step=30)
+    page = chromium.new_page(viewport={"width": 1300, "height": 900})
+    complaints = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+
+    def shown(explorer, live=False):
+        text = str(explorer.to_html())
+        if live:  # somebody answers, but too late: what is asked stays to be read
+            text = text.replace("isStatic: true", "isStatic: false")
+            text = text.replace("model[name] = nothing;", "model[name] = () => {};")
+            text = text.replace(
+                "render({\n", "model.send = (message) => { window.asked = message; };\nrender({\n"
+            )
+        path.write_text(text, encoding="utf-8")
+        page.goto(path.as_uri())
+        root = page.locator(".optlab-explorer")
+        ready(root)
+        return root
+
+    root = shown(explorer, live=True)
+    plain = root.locator(".map canvas").nth(2).evaluate("canvas => canvas.toDataURL()")
+    root.get_by_label("around Adam").select_option("LookAhead")
+    asked = page.evaluate("window.asked")
+    assert (asked["action"], asked["value"]) == ("around", ["Adam", "LookAhead"])
+    root = shown(explorer.change(around={"Adam": "LookAhead"}), live=True)
+    assert root.locator(".map canvas").nth(2).evaluate("canvas => canvas.toDataURL()") != plain
+    assert "Around Adam: LookAhead (alpha 0.5, k 5)." in root.locator(".conditions").inner_text()
+    assert "slow weights" in root.locator(".happened").inner_text()
+    slider = root.get_by_label("alpha of Adam")
+    slider.focus()
+    slider.press("ArrowRight")
+    asked = page.evaluate("window.asked")
+    assert asked["value"] == ["Adam", {"kind": "LookAhead", "alpha": 0.55, "k": 5}]
+    root = shown(explorer.change(around={"Adam": "LookAhead"}))  # without a kernel
+    assert root.get_by_label("k of Adam").is_disabled()
+    assert complaints == []
+    page.close()
+
+
 def test_python_s_numbers_are_the_browser_s(chromium, tmp_path):
     """The panel's rows are filled in both languages, from one table."""
     import optlab as ol
+    from optlab.viz.explorer.state import optimizer_classes
 
-    classes = [n for n in ol.optimizer.__all__ if n[0].isupper() and n[1:] != "EQUIRED"]
-    names = [n for n in classes if n not in ("Optimizer", "Update")]
+    names = [name for name in optimizer_classes() if name in ol.optimizer.__all__]
     made = ol.explore("beale", names, steps=40)
+    made = made.change(around={"SGD": "LookAhead", "Adam": "EMA", "Momentum": "ModelAverage"})
     path = tmp_path / "explorer.html"
     made.to_html(path)
     page = chromium.new_page()

@@ -20,10 +20,6 @@ STATIC = sorted(p.stem for p in FOLDER.glob("static_graph*.txt"))
 
 #: What is not there yet. Each of these has to be taken out when its example begins to run.
 WAITS_FOR = {
-    "asgd": "optimizer.ASGD",
-    "lookahead": "LookAhead",
-    "lookahead_minimize": "LookAhead",
-    "lookahead_step": "LookAhead",
     "recompute": "recompute",
 }
 #: What an example prints depends on random numbers, which are not Paddle's: not compared.

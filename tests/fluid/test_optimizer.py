@@ -11,7 +11,12 @@ import optlab as ol
 from tests.optimizer.helpers import give, random
 
 F = ol.fluid.optimizer
-NAMES = [name.removesuffix("Optimizer") for name in F.__all__ if name.endswith("Optimizer")]
+WRAPPERS = (ol.optimizer.LookAhead, F.ModelAverage, F.ExponentialMovingAverage)
+NAMES = [
+    name.removesuffix("Optimizer")
+    for name in F.__all__
+    if name.endswith("Optimizer") and not issubclass(getattr(F, name), WRAPPERS)
+]
 NEEDED = {"Momentum": {"momentum": 0.9}, "LarsMomentum": {"momentum": 0.9}}
 
 

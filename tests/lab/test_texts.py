@@ -54,6 +54,19 @@ def test_pairs_are_joined_by_how_often_they_are_seen():
     assert pairs.encode("abab").tolist() == [3, 3]
 
 
+def test_with_pairs_skipped_a_text_is_read_in_other_ways_and_stays_the_same(text):
+    pairs = BytePairs(text.train[:20000], 200)
+    part = text.train[:5000]
+    one, other = (pairs.encode(part, skip=0.2, seed=seed) for seed in (0, 1))
+    assert pairs.decode(one) == pairs.decode(other) == part
+    assert len(one) > len(pairs.encode(part))
+    assert not np.array_equal(one, other)
+    assert np.array_equal(one, pairs.encode(part, skip=0.2, seed=0))
+    for skip in (-0.1, 1):
+        with pytest.raises(ValueError, match="skip is a probability"):
+            pairs.encode(part, skip=skip)
+
+
 def test_pairs_run_out():
     assert len(BytePairs("ab", size=100)) == 3
 

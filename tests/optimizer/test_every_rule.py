@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
+from optlab.optimizer.wrappers import Wrapper
 from tests import guarded
 from tests.optimizer.helpers import EACH, give, random
 
@@ -117,6 +118,7 @@ ALL = [
     for name in room.__all__
     if isinstance(getattr(room, name), type)
     and issubclass(getattr(room, name), O.Optimizer)
+    and not issubclass(getattr(room, name), Wrapper)
     and name != "Optimizer"
 ]
 

@@ -9,12 +9,13 @@ import pytest
 
 from tests.golden import ARRAYS, DESCRIPTION, Replay
 
-NOT_YET = ("lookahead", "model_average", "ema")
+#: Cases of wrappers are in test_wrappers_golden.py.
+WRAPPERS = ("lookahead", "model_average", "ema")
 
 
 def is_covered(case: dict[str, Any]) -> bool:
-    """Say whether everything that a case uses is in the library."""
-    return not any(case.get(key) for key in NOT_YET)
+    """Say whether a case is of an optimizer alone."""
+    return not any(case.get(key) for key in WRAPPERS)
 
 
 CASES = [case for case in DESCRIPTION["cases"] if is_covered(case)]

@@ -302,7 +302,7 @@ def test_the_figure_steps_by_a_slider_and_sends_nothing_to_a_cloud():
             shown = figure.data[place][name]
             assert (None if shown is None else list(shown)) == value
     written = changed["text"][-1][0]
-    assert "lambda g, weight: g @ weight.T" in written
+    assert "lambda g, weight: _linear(g, weight.T)" in written
     assert "gradient that arrives" in written
 
 

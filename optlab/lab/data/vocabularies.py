@@ -6,12 +6,17 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from random import Random
 
 import numpy as np
 
 #: What is never joined with its neighbours: words with the space before them, line ends with the
 #: spaces after them, and other signs.
 _WORD = re.compile(r"[ ]?\w+|\n+[ ]*|[ ]+|[ ]?[^\w\s]+|\s")
+
+
+#: In how many ways a word is read in one reading of a text, where pairs are skipped.
+_WAYS = 4
 
 
 class Characters:
@@ -49,8 +54,11 @@ class Characters:
         ValueError
             If a character is none of the symbols.
         """
+        return np.array(self._numbers_of(text), dtype=np.int64)
+
+    def _numbers_of(self, symbols: Iterable[str]) -> list[int]:
         try:
-            return np.array([self._numbers[symbol] for symbol in text], dtype=np.int64)
+            return [self._numbers[symbol] for symbol in symbols]
         except KeyError as error:
             raise ValueError(
                 f"{error.args[0]!r} is none of the {len(self)} symbols of this vocabulary."
@@ -89,7 +97,7 @@ class BytePairs(Characters):
 
     def __init__(self, text: str, size: int, alphabet: str = "") -> None:
         super().__init__(text + alphabet)
-        self._known: dict[str, list[int]] = {}
+        self._known: dict[str, list[list[int]]] = {}
         self.ranks: dict[tuple[str, str], int] = {}
         words = [(list(word), count) for word, count in Counter(_WORD.findall(text)).items()]
         while len(self.symbols) < size:
@@ -109,19 +117,47 @@ class BytePairs(Characters):
                 if joined in "".join(parts):
                     words[i] = (_joined(parts, best), count)
 
-    def encode(self, text: str) -> np.ndarray:
-        """Give the numbers of the symbols of the text: pairs are joined in the order learned."""
+    def encode(self, text: str, skip: float = 0.0, seed: int = 0) -> np.ndarray:
+        """Give the numbers of the symbols of the text: pairs are joined in the order learned.
+
+        Parameters
+        ----------
+        text : str
+        skip : float
+            The probability of not joining a pair: the same word is read in several ways then. To
+            learn from a text in many such readings hinders learning it by heart.
+        seed : int
+            Which reading.
+
+        Raises
+        ------
+        ValueError
+            If a character is none of the symbols, or `skip` is no probability below 1.
+
+        Notes
+        -----
+        Source of `skip`: Provilkov, Emelianenko and Voita 2020, "BPE-dropout".
+        """
+        if not 0 <= skip < 1:
+            raise ValueError(f"skip is a probability from 0 to below 1; got {skip!r}.")
+        if not skip:
+            known, ways, draws = self._known, 1, None
+        else:
+            known, ways, draws = {}, _WAYS, Random(f"pairs to skip, {seed}")
         found: list[int] = []
-        for word in _WORD.findall(text):
-            if word not in self._known:
-                self._known[word] = super().encode(self._parts(word)).tolist()  # type: ignore[arg-type]
-            found += self._known[word]
+        for place, word in enumerate(_WORD.findall(text)):
+            if word not in known:
+                parts = (self._parts(word, skip, draws) for _ in range(ways))
+                known[word] = [self._numbers_of(one) for one in parts]
+            found += known[word][place % ways]
         return np.array(found, dtype=np.int64)
 
-    def _parts(self, word: str) -> list[str]:
+    def _parts(self, word: str, skip: float, draws: Random | None) -> list[str]:
         parts = list(word)
         while len(parts) > 1:
-            known = [pair for pair in pairwise(parts) if pair in self.ranks]
+            known = {pair for pair in pairwise(parts) if pair in self.ranks}
+            if draws is not None:
+                known = {pair for pair in sorted(known) if draws.random() >= skip}
             if not known:
                 break
             parts = _joined(parts, min(known, key=self.ranks.__getitem__))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -75,6 +77,50 @@ class Network:
             )
         return NetworkRun(self, seed)
 
+    def with_validation(self, share: float = 0.2) -> Network:
+        """Give the same network with a part of the training data in place of what is held out.
+
+        Settings are chosen on it, so that the data held out stay unseen until the end. Which
+        examples judge is drawn once, and is always the same.
+
+        Parameters
+        ----------
+        share : float
+            How much of the training data judges, between 0 and 1.
+
+        Raises
+        ------
+        ValueError
+            If one of the two parts would be empty.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> data = ol.problems.digits_mlp().with_validation(0.2).data()
+        >>> len(data.train_x), len(data.test_x)  # of the 1437 to train on
+        (1150, 287)
+        """
+        if not 0 < share < 1:
+            raise ValueError(f"share must lie between 0 and 1; got {share!r}.")
+
+        @cache
+        def divided() -> Data:
+            whole = self.data()
+            n = len(whole.train_x)
+            judges = round(share * n)
+            if not 0 < judges < n:
+                raise ValueError(f"{share:g} of {n} training examples leaves a part empty.")
+            order = random.Key(0).fold("validation").generator().permutation(n)
+            judging, learning = order[:judges], order[judges:]
+            return Data(
+                whole.train_x[learning], whole.train_y[learning],
+                whole.train_x[judging], whole.train_y[judging],
+            )  # fmt: skip
+
+        other = copy.copy(self)
+        other.data = divided
+        return other
+
 
 class NetworkRun:
     """One model in training.
@@ -122,6 +168,12 @@ class NetworkRun:
         """Give the loss on all training data."""
         with no_grad():
             value = self.loss_function(self.model(self.data.train_x), self.data.train_y)
+        return float(value.item())
+
+    def held_out_loss(self) -> float:
+        """Give the loss on all held-out data."""
+        with no_grad():
+            value = self.loss_function(self.model(self.data.test_x), self.data.test_y)
         return float(value.item())
 
     @property

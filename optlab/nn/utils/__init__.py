@@ -1,13 +1,15 @@
-"""Helpers around parameters: clipping gradients in place, vectors, and weights made of others."""
+"""Helpers around parameters: clipping in place, vectors, weights made of others or by others."""
 
 from optlab.backend.faces import missing as _missing
 from optlab.nn.utils.clips import clip_grad_norm_, clip_grad_value_
 from optlab.nn.utils.reparameterizations import remove_weight_norm, spectral_norm, weight_norm
+from optlab.nn.utils.torch_weights import from_torch
 from optlab.nn.utils.vectors import parameters_to_vector, vector_to_parameters
 
 __all__ = [
     "clip_grad_norm_",
     "clip_grad_value_",
+    "from_torch",
     "parameters_to_vector",
     "remove_weight_norm",
     "spectral_norm",

@@ -11,9 +11,11 @@ import numpy as np
 from optlab.lab.problems.find import find
 from optlab.lab.problems.surface import Surface
 from optlab.optimizer import Optimizer
+from optlab.optimizer.wrappers import layers_of
 from optlab.viz import theme, words
 from optlab.viz.explorer import land as lands
 from optlab.viz.explorer import steps as formulas
+from optlab.viz.explorer.around import said
 from optlab.viz.explorer.runs import (
     LADDER,
     Runs,
@@ -210,7 +212,8 @@ class Model:
             "raw": one(runs.gradient),
             "g": one(runs.terms.get("used_gradient", runs.gradient)),
             "p": one(runs.point),
-            "p.new": one(runs.point, step),
+            # What the rule made of it; a wrapper may have moved it after that.
+            "p.new": one(runs.terms["fast"]) if "fast" in runs.terms else one(runs.point, step),
             "update": one(runs.update),
         }
         for key, setting in runs.template.settings.items():
@@ -277,8 +280,11 @@ class Model:
                         "marker": style.marker,
                     },
                     "settings": {
-                        k: v for k, v in runs.template.settings.items() if k != "learning_rate"
+                        k: v
+                        for k, v in layers_of(runs.template)[0].settings.items()
+                        if k != "learning_rate"
                     },
+                    "around": dict(entry.around),
                     "rates": list(runs.rates),
                     "rateTexts": [words.number(rate, 6) for rate in runs.rates],
                     "best": self.best[entry.name],
@@ -333,9 +339,14 @@ class Model:
         how = HOW_CHOSEN[state.mode]
         if not self.floor_known:
             how = how.replace("loss − minimum", "loss − lowest loss seen")
+        around = "".join(
+            f" Around {entry.name}: {said(entry.around)}."
+            for entry in state.optimizers
+            if entry.around
+        )
         return (
             f"Same start {words.point(self.start)}, same {state.steps} steps, seed {state.seed}. "
-            f"Rates: {how}."
+            f"Rates: {how}.{around}"
         )
 
 

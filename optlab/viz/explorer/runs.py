@@ -16,6 +16,7 @@ from optlab.lab.compare import RaceWarning, compare
 from optlab.lab.ensemble import NotOnePassError, run_ensemble
 from optlab.lab.problems.surface import Surface
 from optlab.optimizer import Optimizer
+from optlab.optimizer.wrappers import Wrapper, layers_of
 from optlab.viz import words
 from optlab.viz.geometry import Floats
 from optlab.viz.results import ComparisonLike, TraceLike
@@ -86,6 +87,9 @@ def best_of(criterion: Floats, stopped: np.ndarray) -> int:
 def with_rate(template: Optimizer, rate: float) -> Optimizer:
     """Give a copy of a template with another rate."""
     fresh = copy.copy(template)
+    if isinstance(template, Wrapper) and isinstance(fresh, Wrapper):
+        fresh.inner_optimizer = with_rate(template.inner_optimizer, rate)
+        return fresh
     fresh.settings = {**template.settings, "learning_rate": rate}
     return fresh
 
@@ -110,7 +114,8 @@ def run_ladder(
         run = run_ensemble(surface, members, starts, steps, seed)
     except NotOnePassError:
         return _one_by_one(surface, template, members, start, steps, seed)
-    update = run.terms.get("update")
+    update, initial = run.terms.get("update"), initial_slots(template)
+    slots, others = _sorted_out(run.slots, initial)
     return Runs(
         template=template,
         rates=tuple(rates),
@@ -118,17 +123,26 @@ def run_ladder(
         loss=run.loss,
         gradient=run.gradient,
         update=_differences(run.point) if update is None else update,
-        slots=run.slots,
-        terms={name: rows for name, rows in run.terms.items() if name != "update"},
-        initial=initial_slots(template),
+        slots=slots,
+        terms={name: rows for name, rows in {**run.terms, **others}.items() if name != "update"},
+        initial=initial,
         stopped=run.stopped,
         why=[f"diverged at step {k}" if k >= 0 else "" for k in run.stopped.tolist()],
     )
 
 
 def initial_slots(template: Optimizer) -> dict[str, float]:
-    """Give what the slots hold before the first step."""
+    """Give what the rule's slots hold before the first step; those of wrappers are no such."""
+    template, _ = layers_of(template)
     return dict(template.slots_for(SimpleNamespace(**template.settings)))
+
+
+def _sorted_out(
+    slots: Mapping[str, Floats], initial: Mapping[str, float]
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Give the rule's own slots, and what wrappers remember: shown as terms."""
+    own = {name: rows for name, rows in slots.items() if name in initial}
+    return own, {name: rows for name, rows in slots.items() if name not in initial}
 
 
 def _differences(point: Floats) -> Floats:
@@ -208,8 +222,9 @@ def runs_of_trace(race: ComparisonLike, name: str, template: Optimizer, steps: i
         terms = {k: a for k, a in kinds.items() if k not in slots}
         gradient, point = rows(trace.norms["gradient"]), None
     else:
-        slots = {k: rows(a) for k, a in trace.slots.items()}
-        terms = {k: rows(a) for k, a in trace.terms.items()}
+        kept = {k: rows(a) for k, a in trace.slots.items()}
+        slots, others = _sorted_out(kept, initial_slots(template))
+        terms = {**{k: rows(a) for k, a in trace.terms.items()}, **others}
         gradient, point = rows(trace.gradients), rows(trace.parameters, steps + 1)
     update = terms.pop("update", None)
     if update is None:

@@ -11,6 +11,8 @@ from typing import Any
 import optlab.optimizer as library
 from optlab.lab import LADDER
 from optlab.optimizer import REQUIRED, Optimizer
+from optlab.optimizer.wrappers import Wrapper, layers_of
+from optlab.viz.explorer.around import around_of, checked_around, wrapped
 from optlab.viz.explorer.presets import PRESETS, AdamWithoutCorrection
 
 MODES = ("best", "equal", "custom")
@@ -32,12 +34,15 @@ class Entry:
         Its hyper-parameters, without the rate.
     rate : float or None
         The rate that was chosen by hand; None: the mode decides.
+    around : dict
+        What is wrapped around it: ``{"kind": "LookAhead", "alpha": 0.5, "k": 5}``; empty: nothing.
     """
 
     name: str
     kind: str
     settings: dict[str, Any] = field(default_factory=dict)
     rate: float | None = None
+    around: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -155,6 +160,7 @@ class State:
         for entry in self.optimizers:
             if entry.rate is not None and not 0 < entry.rate < math.inf:
                 raise ValueError(f"the rate of {entry.name} must be above 0; got {entry.rate!r}.")
+            checked_around(entry.around)
 
     @classmethod
     def from_json(cls, text: str) -> State:
@@ -167,7 +173,10 @@ def optimizer_classes() -> dict[str, type[Optimizer]]:
     found = {
         name: cls
         for name, cls in vars(library).items()
-        if isinstance(cls, type) and issubclass(cls, Optimizer) and cls is not Optimizer
+        if isinstance(cls, type)
+        and issubclass(cls, Optimizer)
+        and cls is not Optimizer
+        and not issubclass(cls, Wrapper)
     }
     return {**found, AdamWithoutCorrection.__name__: AdamWithoutCorrection}
 
@@ -199,7 +208,14 @@ def template_of(entry: Entry, own: dict[str, Optimizer]) -> Optimizer:
     TypeError
         If the class has no such setting.
     """
+    return wrapped(_inner_template(entry, own), entry.around)
+
+
+def _inner_template(entry: Entry, own: dict[str, Optimizer]) -> Optimizer:
+    """Give the optimizer of an entry, without what is around it."""
     given = own.get(entry.name)
+    if given is not None:
+        given, _ = layers_of(given)
     if given is not None and type(given).__name__ == entry.kind:
         decay, clip = given.decay_and_clip
         common = (
@@ -216,13 +232,20 @@ def template_of(entry: Entry, own: dict[str, Optimizer]) -> Optimizer:
 
 
 def entry_of(name: str, template: Optimizer, rate: float | None = None) -> Entry:
-    """Describe a template."""
+    """Describe a template.
+
+    Raises
+    ------
+    TypeError
+        If it is wrapped in a way that the explorer does not show.
+    """
+    inner, layers = layers_of(template)
     settings = {
         k: v  # functions cannot be written down: they stay with templates that were given
-        for k, v in template.settings.items()
+        for k, v in inner.settings.items()
         if k != "learning_rate" and not callable(v)
     }
-    return Entry(name, type(template).__name__, settings, rate)
+    return Entry(name, type(inner).__name__, settings, rate, around_of(name, layers))
 
 
 def preset_state(name: str, before: State) -> State:

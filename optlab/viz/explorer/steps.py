@@ -19,7 +19,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from optlab.optimizer import SGD, Adam, Momentum, Optimizer, RMSProp
+from optlab.optimizer import (
+    SGD,
+    Adam,
+    Averaged,
+    ExponentialMovingAverage,
+    LookAhead,
+    Momentum,
+    Optimizer,
+    RMSProp,
+)
+from optlab.optimizer.wrappers import layers_of
 from optlab.viz import words
 from optlab.viz.explorer.presets import AdamWithoutCorrection
 
@@ -161,6 +171,33 @@ _UNCORRECTED = Rule(
     _ADAM_SHARES,
 )
 
+#: What wrappers add to a recording; they have rows of their own.
+WRAPPER_TERMS = ("slow", "fast", "lead", "synchronised", "average", "lag")
+
+_LOOK_AHEAD = Rule(
+    (
+        Row(
+            "slow weights",
+            "φ = {(d.slow)} + {term.synchronised} · {h.alpha} · {(term.lead)} = **{term.slow}**",
+        ),
+        Row("LookAhead", "{axis} = **{d.synchronised}** (φ after every {h.k} steps)"),
+    ),
+    {
+        "slow": ["-", "term.fast", "term.lead"],
+        "synchronised": ["if", "term.synchronised", "term.slow", "term.fast"],
+    },
+)
+_EMA = Rule(
+    (
+        Row(
+            "average",
+            "of all {axis}, each step back counts {h.decay} times as much: **{term.average}**",
+        ),
+    ),
+    {},
+)
+_MEAN = Rule((Row("average", "mean of {axis} over the window = **{term.average}**"),), {})
+
 RULES: dict[type[Optimizer], Rule] = {
     SGD: _SGD,
     Momentum: _MOMENTUM,
@@ -176,6 +213,19 @@ def rule_of(template: Optimizer, slots: Sequence[str], terms: Sequence[str]) -> 
     A class that is not in the table, such as a user's own, gets a row for every slot and term; so
     does a subclass that changes the rule.
     """
+    template, layers = layers_of(template)
+    own = [name for name in terms if name not in WRAPPER_TERMS]
+    rule = _rule_of(template, slots, own)
+    for layer in layers:
+        more = _LOOK_AHEAD if isinstance(layer, LookAhead) else _MEAN
+        if isinstance(layer, Averaged) and isinstance(layer.average, ExponentialMovingAverage):
+            more = _EMA
+        rule = Rule((*rule.rows, *more.rows), {**rule.derived, **more.derived})
+    return rule
+
+
+def _rule_of(template: Optimizer, slots: Sequence[str], terms: Sequence[str]) -> Rule:
+    """Give the rows of an optimizer, without what is around it."""
     cls = type(template)
     for known, rule in RULES.items():
         same = cls.update is known.update and cls.scalars is known.scalars

@@ -18,6 +18,7 @@ from optlab.lab.problems.surface import Surface
 from optlab.optimizer import Optimizer
 from optlab.viz import theme
 from optlab.viz.explorer import export
+from optlab.viz.explorer.around import AROUND, as_around
 from optlab.viz.explorer.land import pack_land
 from optlab.viz.explorer.model import HOW_CHOSEN, Model, find_problem
 from optlab.viz.explorer.presets import PRESETS
@@ -250,7 +251,7 @@ class Explorer(anywidget.AnyWidget):
         if "preset" in wanted:
             state = preset_state(wanted.pop("preset"), state)
         fields = state.to_dict()
-        rates = wanted.pop("rate", {})
+        rates, around = wanted.pop("rate", {}), wanted.pop("around", {})
         unknown = [name for name in wanted if name not in fields]
         if unknown:
             raise TypeError(f"there is nothing named {unknown[0]!r} to change; see State.")
@@ -275,6 +276,10 @@ class Explorer(anywidget.AnyWidget):
                 raise ValueError(f"there is no optimizer named {name!r}; there are {names}.")
             state.optimizers[names.index(name)].rate = float(rate)
             state.mode = "custom"
+        for name, wrapper in around.items():
+            if name not in names:
+                raise ValueError(f"there is no optimizer named {name!r}; there are {names}.")
+            state.optimizers[names.index(name)].around = as_around(wrapper)
         state.check()
         if "selected" in wanted and state.selected not in names:
             raise ValueError(f"there is no optimizer named {state.selected!r}; there are {names}.")
@@ -329,6 +334,11 @@ class Explorer(anywidget.AnyWidget):
             state = self._changed(state, {"optimizers": state.optimizers})
             [entry] = [entry for entry in state.optimizers if entry.name == name]
             entry.settings[key] = setting
+        elif action == "around":
+            name, wanted = value
+            state = self._changed(state, {"optimizers": state.optimizers})
+            [entry] = [entry for entry in state.optimizers if entry.name == name]
+            entry.around = as_around(wanted)
         elif action == "add":
             cls = optimizer_classes()[value]
             taken = [entry.name for entry in state.optimizers]
@@ -404,6 +414,10 @@ def browser_options() -> dict[str, Any]:
         "problems": surfaces,
         "presets": {name: preset.says for name, preset in PRESETS.items()},
         "classes": [name for name in optimizer_classes() if name != "AdamWithoutCorrection"],
+        "around": {
+            kind: {name: [s.low, s.high, s.step] for name, s in sliders.items()}
+            for kind, sliders in AROUND.items()
+        },
         "palette": {"light": theme.LIGHT, "dark": theme.DARK},
         "conditions": HOW_CHOSEN,
     }

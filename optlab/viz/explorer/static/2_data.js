@@ -95,10 +95,11 @@ class Runs {
       raw: one("gradient"),
       g: one(entry.arrays["term.used_gradient"] ? "term.used_gradient" : "gradient"),
       p: one("point"),
-      "p.new": one("point", step),
+      // What the rule made of it; a wrapper may have moved it after that.
+      "p.new": entry.arrays["term.fast"] ? one("term.fast") : one("point", step),
       update: one("update"),
     };
-    for (const [name, value] of Object.entries(entry.settings)) values[`h.${name}`] = Number(value);
+    for (const [name, value] of Object.entries({ ...entry.settings, ...entry.around })) values[`h.${name}`] = Number(value);
     values["h.learning_rate"] = entry.rates[rate];
     for (const slot of entry.slots) {
       values[`new.${slot}`] = one(`new.${slot}`);

@@ -226,11 +226,16 @@ class MapPanel {
     const rate = explorer.rateIndex(entry);
     const end = explorer.runs.lastStep(entry, rate, last);
     const places = [];
-    for (let k = first; k <= end; k++) places.push(this.place(entry, rate, k));
-    const trace = () => {
+    for (let k = first; k <= end; k++) {
+      // Where LookAhead pulled the weights back, the path first goes where they had been.
+      const fast = k > first && this.met(entry, rate, k) && this.placeOf(entry, "term.fast", rate, k);
+      if (fast) places.push(fast);
+      places.push(this.place(entry, rate, k));
+    }
+    const trace = (along = places) => {
       pen.beginPath();
       let open = false;
-      for (const place of places) {
+      for (const place of along) {
         if (!place) open = false;
         else if (open) pen.lineTo(place[0], place[1]);
         else {
@@ -253,6 +258,7 @@ class MapPanel {
     pen.lineWidth = ahead ? 1.2 : selected ? 2.4 : 1.8;
     trace();
     pen.stroke();
+    if (!ahead) this.drawFollower(pen, entry, rate, end, selected, trace);
     if (selected && !ahead) {
       pen.fillStyle = explorer.color(entry);
       let before = null;
@@ -266,5 +272,46 @@ class MapPanel {
       }
     }
     pen.restore();
+  }
+
+  // Where a recorded point of step `step` (from 1) lies; null on a curve, which shows losses.
+  placeOf(entry, what, rate, step) {
+    const rows = this.explorer.runs.rows(entry, what, rate);
+    if (!rows || rows.width < 2) return null;
+    const at = (step - 1) * rows.width;
+    return this.far([this.x(rows.data[at]), this.y(rows.data[at + 1])]);
+  }
+
+  // Whether LookAhead let fast and slow weights meet in a step.
+  met(entry, rate, step) {
+    const rows = this.explorer.runs.rows(entry, "term.synchronised", rate);
+    return Boolean(rows) && rows.data[(step - 1) * rows.width] > 0;
+  }
+
+  // The weights that follow: slow ones, with a diamond at each synchronisation, or the average.
+  drawFollower(pen, entry, rate, end, selected, trace) {
+    const slow = Boolean(entry.arrays["term.slow"]);
+    if (!slow && !entry.arrays["term.average"]) return;
+    const places = [this.place(entry, rate, 0)];
+    for (let k = 1; k <= end; k++) {
+      if (!slow) places.push(this.placeOf(entry, "term.average", rate, k));
+      else if (this.met(entry, rate, k)) places.push(this.placeOf(entry, "term.slow", rate, k));
+    }
+    const { palette } = this.explorer;
+    pen.setLineDash([]);
+    for (const [color, width] of [[palette.paper, selected ? 6 : 5], [this.explorer.color(entry), selected ? 3.6 : 2.8]]) {
+      pen.strokeStyle = color;
+      pen.lineWidth = width;
+      trace(places);
+      pen.stroke();
+    }
+    if (!slow) return;
+    let before = null;
+    for (const place of places.slice(1)) {
+      if (place && this.inside(place) && (!before || Math.hypot(place[0] - before[0], place[1] - before[1]) > 9)) {
+        drawMarker(pen, "diamond", place[0], place[1], selected ? 9 : 7, this.explorer.color(entry), palette.paper, 1.2);
+        before = place;
+      }
+    }
   }
 }

@@ -113,7 +113,9 @@ class Controls {
 
   buildRows() {
     const { explorer } = this;
-    const focused = this.rows.contains(document.activeElement) ? document.activeElement.className : "";
+    const inside = this.rows.contains(document.activeElement) ? document.activeElement : null;
+    const focused = inside ? inside.className : "";
+    const label = inside && inside.getAttribute("aria-label");
     this.rows.textContent = "";
     this.cells = new Map();
     this.rows.append(make("div", { class: "row head quiet", "aria-hidden": "true" }, make("span", { text: "optimizer" }), make("span"), make("span", { class: "number", text: "rate" }), make("span", { class: "number", text: "loss here" })));
@@ -136,11 +138,45 @@ class Controls {
       }
       this.cells.set(entry.name, { entry, rate, loss, sample, middle, row });
       this.rows.append(row);
+      if (chosen) this.rows.append(this.aroundLine(entry));
     }
-    if (focused) {
-      const again = this.rows.querySelector(`.chosen .${focused.split(" ")[0]}`);
+    if (inside) {
+      const same = [...this.rows.querySelectorAll("[aria-label]")].find((one) => label && one.getAttribute("aria-label") === label);
+      const again = same || (focused && this.rows.querySelector(`.chosen .${focused.split(" ")[0]}`));
       if (again) again.focus({ preventScroll: true });
     }
+  }
+
+  // What is around the selected optimizer: LookAhead or an average, with a slider for each setting.
+  aroundLine(entry) {
+    const { explorer } = this;
+    const around = entry.around || {};
+    const known = explorer.options.around || {};
+    const line = make("div", { class: "around" });
+    if (explorer.runs.network || (explorer.fixed && !around.kind)) return line;
+    const choice = make("select", { "aria-label": `around ${entry.name}`, on: { change: () => explorer.request("around", [entry.name, choice.value]) } });
+    fillSelect(choice, [["", "nothing"], ...Object.keys(known).map((kind) => [kind, kind])], around.kind || "");
+    choice.disabled = explorer.fixed;
+    line.append(make("label", { class: "quiet" }, "around it ", choice));
+    for (const [name, [low, high, step]] of Object.entries(known[around.kind] || {})) {
+      const value = around[name];
+      const fits = Math.abs((value - low) / step - Math.round((value - low) / step)) < 1e-9;
+      const shown = make("span", { class: "value", text: numberText(value) });
+      const box = make("input", { type: "range", min: Math.min(low, value), max: Math.max(high, value), step: fits ? step : "any", value, "aria-label": `${name} of ${entry.name}`, on: {
+        input: () => {
+          shown.textContent = numberText(Number(box.value));
+          fill(box);
+        },
+        change: () => explorer.request("around", [entry.name, { ...around, [name]: Number(box.value) }]),
+      } });
+      box.disabled = explorer.fixed;
+      fill(box);
+      line.append(make("label", { class: "quiet" }, `${name.replace("average_window_rate", "window rate").replace("min_average_window", "least window")} `, box, shown));
+    }
+    if (around.kind && !explorer.runs.network && explorer.runs.header.start.length === 2) {
+      line.append(make("span", { class: "quiet", text: around.kind === "LookAhead" ? "bold: slow weights" : "bold: the average" }));
+    }
+    return line;
   }
 
   onRowKey(event) {
@@ -183,6 +219,12 @@ class Controls {
       this.moreWanted = null;
     }
   }
+}
+
+// Paint the part of a slider's track that lies before its thumb.
+function fill(slider) {
+  const share = (Number(slider.value) - Number(slider.min)) / (Number(slider.max) - Number(slider.min) || 1);
+  slider.style.setProperty("--share", `${100 * share}%`);
 }
 
 function download(name, type, parts) {

@@ -1,0 +1,259 @@
+"""Choosing a learning rate: each of a ladder is tried, and judged by what it leaves."""
+
+from __future__ import annotations
+
+import copy
+import math
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from optlab.backend import random
+from optlab.lab.budget import walk
+from optlab.lab.problems.find import Problem, find
+from optlab.lab.problems.networks import Network, NetworkRun
+from optlab.lab.sweep import LADDER
+from optlab.optimizer import Optimizer
+
+
+class RateSearch:
+    """What the rates of a ladder led to.
+
+    Attributes
+    ----------
+    problem : Surface or Network
+        What was trained on: of a network, with the validation part split off.
+    rates : tuple of float
+        That were tried, lowest first.
+    loss : array, shape (rates, seeds)
+        What they were judged by: infinite where a run diverged.
+    steps : int
+        Evaluations of the gradient a run.
+    seeds : tuple of int
+    criterion : str
+        What `loss` is.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        make: Callable[[float], Optimizer],
+        tried: dict[float, list[float]],
+        steps: int,
+        seeds: tuple[int, ...],
+    ) -> None:
+        self.problem = problem
+        self.rates = tuple(sorted(tried))
+        self.loss = np.array([tried[rate] for rate in self.rates])
+        self.steps = steps
+        self.seeds = seeds
+        network = isinstance(problem, Network)
+        self.criterion = "validation loss" if network else "final loss"
+        self._make = make
+
+    @property
+    def rate(self) -> float:
+        """The rate with the lowest loss, in the mean of the seeds."""
+        return self.rates[self._place]
+
+    @property
+    def best_loss(self) -> float:
+        """The loss of that rate, in the mean of the seeds."""
+        return float(self.loss[self._place].mean())
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """A template with that rate, for `optlab.compare`."""
+        return self._make(self.rate)
+
+    @property
+    def end(self) -> str | None:
+        """Which end of the ladder that rate lies on, "lowest" or "highest", if on any."""
+        if self._place == 0:
+            return "lowest"
+        return "highest" if self._place == len(self.rates) - 1 else None
+
+    @property
+    def _place(self) -> int:
+        return int(np.argmin(self.loss.mean(axis=1)))
+
+    def table(self) -> Any:
+        """Give the losses as a pandas DataFrame, one row a rate, one column a seed."""
+        import pandas as pd
+
+        columns = [f"seed {seed}" for seed in self.seeds]
+        return pd.DataFrame(self.loss, pd.Index(self.rates, name="learning rate"), columns)
+
+    def __repr__(self) -> str:
+        where = f" ({self.end} of them)" if self.end else ""
+        seeds = f"seeds {', '.join(map(str, self.seeds))}" if len(self.seeds) > 1 else ""
+        seeds = seeds or f"seed {self.seeds[0]}"
+        return (
+            f"<RateSearch on {self.problem.title}: best of {len(self.rates)} rates from "
+            f"{self.rates[0]:g} to {self.rates[-1]:g} is {self.rate:g}{where}, {self.criterion} "
+            f"{self.best_loss:.4g} after {self.steps} steps, {seeds}>"
+        )
+
+
+def best_rate(
+    problem: Any,
+    optimizer: Any,
+    rates: Iterable[float] = LADDER,
+    start: Any = None,
+    steps: int = 200,
+    seeds: Sequence[int] = (0,),
+    widen: int = 0,
+    validation: float = 0.2,
+) -> RateSearch:
+    """Choose the learning rate of an optimizer: try all of a ladder with the same budget.
+
+    A network is trained on a part of its training data and judged by the loss on the rest; what it
+    holds out is never looked at, and stays good for the comparison that follows. A surface is
+    judged by the loss after the last step.
+
+    Parameters
+    ----------
+    problem : Surface, Network, str or callable
+        What `optlab.compare` accepts.
+    optimizer : Optimizer or callable
+        A template, whose rate is replaced; or a function that gives a template for a rate, such as
+        ``ol.optimizer.Adam`` or ``lambda rate: ol.optimizer.Adam(rate, amsgrad=True)``.
+    rates : sequence of float
+        The ladder; by default 1e-4, 2e-4, 5e-4, ... 1.
+    start : two numbers, optional
+        Where on a surface; by default the problem's own start.
+    steps : int
+        Evaluations of the gradient a run.
+    seeds : sequence of int
+        A rate is judged by its mean over these. Better others than those of the comparison.
+    widen : int
+        Up to so many rungs (1, 2 or 5 times a power of ten) are added while the best rate lies on
+        an end of the ladder.
+    validation : float
+        The share of a network's training data that judges.
+
+    Returns
+    -------
+    RateSearch
+        With ``.rate``, ``.end`` (whether it lies on an end of the ladder), ``.optimizer`` (a
+        template with that rate) and ``.table()``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument does not fit, or all runs diverged.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> found = ol.lab.best_rate("beale", ol.optimizer.Adam, steps=100)
+    >>> found.rate
+    0.5
+    >>> race = ol.compare("beale", {"Adam": found.optimizer}, steps=100)
+    >>> race.final_loss["Adam"] == found.best_loss
+    True
+    """
+    found = find(problem)
+    if isinstance(found, Network):
+        found = found.with_validation(validation)
+    make = _maker(optimizer)
+    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
+        raise ValueError(f"steps must be a whole number of at least 1; got {steps!r}.")
+    if isinstance(widen, bool) or not isinstance(widen, (int, np.integer)) or widen < 0:
+        raise ValueError(f"widen must be a whole number of at least 0; got {widen!r}.")
+    chosen = (seeds,) if isinstance(seeds, (int, np.integer)) else tuple(seeds)
+    chosen = tuple(operator.index(seed) for seed in chosen)
+    ladder = sorted({float(rate) for rate in rates})
+    if not chosen or not ladder:
+        raise ValueError("best_rate needs at least one rate and one seed; got none.")
+    if not (ladder[0] > 0 and all(map(math.isfinite, ladder))):
+        raise ValueError(f"rates must be finite and greater than 0; got {ladder!r}.")
+    templates = {rate: make(rate) for rate in ladder}  # what cannot be made fails before any run
+
+    def tried_with(template: Optimizer) -> list[float]:
+        return [_left_over(found, template, start, int(steps), seed) for seed in chosen]
+
+    tried = {rate: tried_with(template) for rate, template in templates.items()}
+    search = RateSearch(found, make, tried, int(steps), chosen)
+    for _ in range(widen):
+        if search.end is None or not math.isfinite(search.best_loss):
+            break
+        rate = _next_rung(search.rate, up=search.end == "highest")
+        tried[rate] = tried_with(make(rate))
+        search = RateSearch(found, make, tried, int(steps), chosen)
+    if not math.isfinite(search.best_loss):
+        raise ValueError(
+            f"with every rate from {search.rates[0]:g} to {search.rates[-1]:g} the loss stopped "
+            "being finite; try lower rates=..., or other settings."
+        )
+    return search
+
+
+def _maker(optimizer: Any) -> Callable[[float], Optimizer]:
+    """Give the function from a rate to a template."""
+    if isinstance(optimizer, Optimizer):
+        if optimizer.schedule is not None:
+            raise TypeError(
+                "the rate of this optimizer comes from a schedule; give a function of the rate "
+                "instead, such as lambda rate: ol.optimizer.Adam(ol.optimizer.lr.StepDecay(rate, "
+                "100))."
+            )
+        return lambda rate: _with_rate(optimizer, rate)
+    if not callable(optimizer):
+        raise TypeError(
+            "best_rate takes an optimizer made without parameters, or a function that makes one "
+            f"for a rate, such as ol.optimizer.Adam; got {optimizer!r}."
+        )
+
+    def make(rate: float) -> Optimizer:
+        return _checked(optimizer(rate))
+
+    return make
+
+
+def _with_rate(template: Optimizer, rate: float) -> Optimizer:
+    other = copy.deepcopy(_checked(template))
+    other.set_lr(rate)
+    return other
+
+
+def _checked(template: Any) -> Optimizer:
+    if not isinstance(template, Optimizer) or not template.is_template:
+        raise TypeError(
+            f"best_rate needs optimizers made without parameters, for every rate; got {template!r}."
+        )
+    return template
+
+
+def _left_over(problem: Problem, template: Optimizer, start: Any, steps: int, seed: int) -> float:
+    """Give the loss that a run ends with, infinite if it diverged."""
+    run = problem.run(start, seed)
+    with random.scope("optimizer", seed=seed):
+        optimizer = template.bind(run.parameters)
+    with random.scope("race", seed=seed), np.errstate(all="ignore"):
+        try:
+            for _, last in walk(optimizer, run, steps, []):
+                if not math.isfinite(last):
+                    return math.inf
+        except FloatingPointError:  # a policy about gradients that are not finite
+            return math.inf
+        left = run.held_out_loss() if isinstance(run, NetworkRun) else run.loss()
+    return float(left) if math.isfinite(left) else math.inf
+
+
+def _next_rung(rate: float, up: bool) -> float:
+    """Give the next of 1, 2, 5, 10, ... above or below a rate.
+
+    Examples
+    --------
+    >>> _next_rung(1.0, up=True), _next_rung(1e-4, up=False), _next_rung(3.0, up=True)
+    (2.0, 5e-05, 5.0)
+    """
+    decade = math.floor(math.log10(rate))
+    rungs = [float(f"{digit}e{decade + k}") for k in (-1, 0, 1) for digit in (1, 2, 5)]
+    apart = 1e-9 * rate
+    if up:
+        return min(rung for rung in rungs if rung > rate + apart)
+    return max(rung for rung in rungs if rung < rate - apart)

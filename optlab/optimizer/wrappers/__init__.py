@@ -1,0 +1,17 @@
+"""Wrappers: averages of weights, and optimizers around optimizers."""
+
+from optlab.optimizer.wrappers.averaged import Averaged
+from optlab.optimizer.wrappers.look_ahead import LookAhead
+from optlab.optimizer.wrappers.model_average import ModelAverage
+from optlab.optimizer.wrappers.moving_average import ExponentialMovingAverage
+from optlab.optimizer.wrappers.wrapper import Wrapper, free_name, layers_of
+
+__all__ = [
+    "Averaged",
+    "ExponentialMovingAverage",
+    "LookAhead",
+    "ModelAverage",
+    "Wrapper",
+    "free_name",
+    "layers_of",
+]

@@ -1,0 +1,390 @@
+"""Averages of weights over the steps: what they share.
+
+They watch parameters and never move them, except in `apply`, which lends them the averages.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+
+import numpy as np
+
+from optlab.autograd import in_place, tape, writes
+from optlab.autograd.tensor import Tensor
+from optlab.backend.arrays import copied
+from optlab.optimizer.arena import Arena
+from optlab.optimizer.formula import FormulaOfDocstring
+from optlab.optimizer.groups import parameter_names
+from optlab.optimizer.state import raise_faults
+from optlab.optimizer.wrappers.memory import Memory, given_out, taken_in
+
+if TYPE_CHECKING:
+    from optlab.optimizer.wrappers.averaged import Averaged
+
+
+class Source(NamedTuple):
+    """A parameter that is averaged; with an optimizer's arena, by way of its float32 copy."""
+
+    parameter: Tensor
+    arena: Arena | None = None
+    number: int = 0
+
+    @property
+    def values(self) -> Any:
+        """The present values, in float32 at least."""
+        p, arena, i = self
+        if arena is not None and arena.master is not None:
+            arena.make_ready()
+            return arena.master[arena.bounds[i] : arena.bounds[i + 1]].reshape(p.data.shape)
+        return p.data.astype(np.result_type(p.data.dtype, np.float32), copy=False)
+
+
+class Average:
+    """What `ModelAverage` and `ExponentialMovingAverage` share."""
+
+    name: str | None
+    own_settings: dict[str, Any]
+    sources: list[Source]
+    memories: list[Memory]
+    #: The weights before `apply`; None while parameters hold their own.
+    _kept: list[Any] | None
+    #: The average as mathematics, from the docstring; a notebook renders it.
+    formula = FormulaOfDocstring()
+
+    def __init__(self, parameters: Any, name: str | None) -> None:
+        self.name = name
+        self.forget()
+        if parameters is not None:
+            self.watch([Source(p) for p in _checked(type(self).__name__, parameters)])
+
+    # What a subclass says -----------------------------------------------------------------------
+
+    def _empty(self, values: Any) -> Memory:
+        """Give what is remembered of a parameter of these values before any update."""
+        raise NotImplementedError
+
+    def _take(self, memories: list[tuple[Memory, Any]]) -> None:
+        """Take the present values into the average: memories and values, one pair a parameter."""
+        raise NotImplementedError
+
+    def _average(self, memory: Memory) -> Any:
+        """Give the average, or None if nothing has been averaged yet."""
+        raise NotImplementedError
+
+    # Parameters ---------------------------------------------------------------------------------
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        """The parameters that are averaged."""
+        return [source.parameter for source in self.sources]
+
+    @classmethod
+    def around(cls, optimizer: Any, *args: Any, **kwargs: Any) -> Averaged:
+        """Give an optimizer that also averages: each `step` is the optimizer's, then an update.
+
+        Parameters
+        ----------
+        optimizer : Optimizer
+            Whose parameters are averaged. A template gives a template, for `optlab.compare`.
+        *args, **kwargs
+            What the average is made with, `parameters` left out.
+
+        Returns
+        -------
+        Averaged
+            An optimizer with `apply` and `restore`.
+        """
+        from optlab.optimizer.wrappers.averaged import Averaged
+
+        if kwargs.get("parameters") is not None:
+            raise TypeError(
+                f"{cls.__name__}.around averages the parameters of the optimizer; leave parameters "
+                "out."
+            )
+        return Averaged(optimizer, cls(*args, **kwargs))
+
+    def watch(self, sources: list[Source]) -> None:
+        """Average these parameters, too."""
+        self.sources = [*self.sources, *sources]
+        self.memories = [*self.memories, *(self._empty(source.values) for source in sources)]
+
+    def forget(self) -> None:
+        """Begin anew, without parameters."""
+        self.sources = []
+        self.memories = []
+        self._kept = None
+        self._applied_at = 0
+        self._depth = 0
+
+    def fresh(self) -> Self:
+        """Give an average with the same settings and no parameters."""
+        other = copy.copy(self)
+        other.forget()
+        return other
+
+    def clear_grad(self, set_to_zero: bool = True) -> None:
+        """Clear the gradients of all parameters, as the optimizer's method of that name does."""
+        cleared = tape.ZERO if set_to_zero else None
+        for p in self.parameters:
+            if p.node is not None and (cleared is None or p.node.grad is not None):
+                p.node.grad = cleared
+
+    # Averaging ----------------------------------------------------------------------------------
+
+    def require_own_weights(self, what: str) -> None:
+        """Raise if there are no parameters, or if they hold their averages now."""
+        who = type(self).__name__
+        if not self.sources:
+            raise RuntimeError(
+                f"this {who} has no parameters; give it parameters=model.parameters(), or write "
+                f"{who}.around(optimizer)."
+            )
+        if self._kept is not None:
+            raise RuntimeError(
+                f"{what} while the averages are applied would take them for trained weights. "
+                f"Leave the `with {who.lower()}.apply():` block first, or call restore()."
+            )
+
+    def averages(self) -> list[Any]:
+        """Give the average of each parameter, as `apply` would write it; before any update, itself.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> w = ol.Parameter([1.0])
+        >>> ema = ol.optimizer.ExponentialMovingAverage(0.5, parameters=[w])
+        >>> ema.update()
+        >>> ema.averages()
+        [array([1.], dtype=float32)]
+        """
+        found = []
+        for number, (source, memory) in enumerate(zip(self.sources, self.memories, strict=True)):
+            average = self._average(memory)
+            if average is None:
+                kept = self._kept
+                average = copied(source.values if kept is None else kept[number])
+            found.append(average)
+        return found
+
+    def _update(self) -> None:
+        """Take the present weights into the averages."""
+        pairs = []
+        for source, memory in zip(self.sources, self.memories, strict=True):
+            values = source.values
+            _check_shape(source.parameter, values, memory)
+            pairs.append((memory, values))
+        self._take(pairs)
+
+    def apply(self, executor: bool | None = None, need_restore: bool = True) -> Applied:
+        """Give the parameters their averages, until `restore`.
+
+        Parameters
+        ----------
+        executor : None
+            Of the documents' static graphs, which there are none here. A bool in its place is taken
+            for `need_restore`.
+        need_restore : bool
+            Whether leaving the ``with`` block restores the weights; if not, call `restore`.
+
+        Returns
+        -------
+        context manager
+            The averages are there already. Leaving the block gives every parameter back the weights
+            that it had, to the bit, also after an exception. Blocks may be nested: the outermost
+            decides.
+
+        Raises
+        ------
+        RuntimeError
+            If there are no parameters. On leaving, if something moved the parameters in the block;
+            the weights are restored then, too.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> w = ol.Parameter([1.0])
+        >>> average = ol.optimizer.ModelAverage(0.15, parameters=[w])
+        >>> average.step()
+        >>> w.set_value([2.0])
+        >>> average.step()
+        >>> with average.apply():
+        ...     print(w.numpy())
+        [1.5]
+        >>> w.numpy()
+        array([2.], dtype=float32)
+        """
+        if isinstance(executor, bool):
+            need_restore = executor
+        else:
+            _no_executor(executor)
+        self._lend()
+        return Applied(self, bool(need_restore))
+
+    def _lend(self) -> None:
+        """Write the averages into the parameters, if they are not there already."""
+        if self._kept is not None:
+            return
+        self.require_own_weights("apply()")
+        averages = self.averages()
+        for p, memory in zip(self.parameters, self.memories, strict=True):
+            _check_shape(p, p.data, memory)
+        self._kept = [copied(p.data) for p in self.parameters]
+        for p, average in zip(self.parameters, averages, strict=True):
+            in_place.overwrite(p, average, f"{type(self).__name__}.apply()")
+        self._applied_at = writes.times.last_write
+
+    def restore(self, executor: None = None) -> None:
+        """Give the parameters back the weights that they had before `apply`, to the bit.
+
+        Does nothing if the averages are not applied.
+
+        Raises
+        ------
+        RuntimeError
+            If something moved the parameters meanwhile; the weights are restored all the same.
+        """
+        _no_executor(executor)
+        moved = self._give_back()
+        if moved:
+            raise RuntimeError(
+                f"{moved} while the averages of {type(self).__name__} were applied. The weights of "
+                "before were restored, so that change is lost. Train outside of the block."
+            )
+
+    def _give_back(self) -> str:
+        """Restore the weights, and say what moved the parameters meanwhile, if something did."""
+        if self._kept is None:
+            return ""
+        kept, lent = self._kept, self.averages()
+        moved = ""
+        for p, own, average in zip(self.parameters, kept, lent, strict=True):
+            node: Any = p.node
+            written = getattr(node, "overwritten_at", 0) > self._applied_at
+            if not moved and written and not _are_equal(p.data, average.astype(own.dtype)):
+                moved = f"{getattr(p, 'name', None) or 'a parameter'} was moved by {node.writer}"
+            in_place.overwrite(p, own, f"{type(self).__name__}.restore()")
+        self._kept = None
+        return moved
+
+    # State --------------------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """Name the parameters."""
+        names = parameter_names(cast("Any", [self]))
+        return [names[id(p)] for p in self.parameters]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Give all that is remembered of each parameter, by its name; arrays are copies."""
+        return given_out(self.names(), self.memories)
+
+    def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Take in a state that `state_dict` gave; parameters are found by their names.
+
+        Raises
+        ------
+        TypeError
+            If it is no mapping.
+        ValueError
+            If entries are missing, unexpected, or of another shape or dtype; the message lists
+            them. Nothing has changed then.
+        """
+        self.checked_state(state_dict)()
+
+    set_dict = set_state_dict
+    load_state_dict = set_state_dict
+
+    def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:
+        """Check a state, and give what writes it."""
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(
+                "set_state_dict takes what state_dict gave, a dict; got "
+                f"{type(state_dict).__name__}."
+            )
+        memories, faults = taken_in(self.names(), self.memories, state_dict)
+        raise_faults(type(self).__name__, faults)
+
+        def write() -> None:
+            self.memories = memories
+
+        return write
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in self.own_settings.items())
+        n = len(self.sources)
+        after = f", {n} parameter{'s' * (n != 1)}" if n else ""
+        return f"{type(self).__name__}({values}){after}"
+
+
+class Applied:
+    """The ``with`` block in which parameters hold their averages."""
+
+    def __init__(self, average: Average, need_restore: bool) -> None:
+        self.average = average
+        self.need_restore = need_restore
+
+    def __enter__(self) -> None:
+        self.average._lend()
+        self.average._depth += 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.average._depth -= 1
+        if self.average._depth or not self.need_restore:
+            return
+        if error is None:
+            self.average.restore()
+        else:
+            self.average._give_back()
+
+
+def _are_equal(a: Any, b: Any) -> bool:
+    return bool(np.array_equal(a, b, equal_nan=True))
+
+
+def _no_executor(executor: Any) -> None:
+    if executor is not None:
+        raise TypeError(
+            "executor belongs to static graphs, which optlab does not have; leave it out, and "
+            "write need_restore=... by name."
+        )
+
+
+def _check_shape(p: Tensor, values: Any, memory: Memory) -> None:
+    array = next(value for value in memory.values() if hasattr(value, "dtype"))
+    if array.shape != values.shape:
+        raise ValueError(
+            f"{getattr(p, 'name', None) or 'a parameter'} has shape {values.shape}, but its "
+            f"average {array.shape}. Make a new average for it."
+        )
+
+
+def _checked(who: str, parameters: Any) -> list[Tensor]:
+    """Give the parameters as a list of Tensors, or say what is wrong with them."""
+    if (
+        isinstance(parameters, (Tensor, str, Mapping))
+        or callable(getattr(parameters, "parameters", None))
+        or not isinstance(parameters, Iterable)
+    ):
+        hint = "[w]" if isinstance(parameters, Tensor) else "model.parameters()"
+        raise TypeError(
+            f"parameters of {who} must be a list of Tensors; got {type(parameters).__name__}. "
+            f"Write parameters={hint}."
+        )
+    found = list(parameters)
+    if not found:
+        raise ValueError(f"parameters of {who} is empty: there is nothing to average.")
+    for number, p in enumerate(found):
+        if not isinstance(p, Tensor):
+            raise TypeError(f"parameter {number} is a {type(p).__name__}, not a Tensor.")
+        if p.data.dtype.kind not in "fV":
+            raise TypeError(f"parameter {number} is {p.dtype}; only floats have averages.")
+    if len({id(p) for p in found}) < len(found):
+        raise ValueError(f"parameters of {who} has a parameter twice.")
+    return found

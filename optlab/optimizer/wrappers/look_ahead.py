@@ -1,0 +1,186 @@
+"""LookAhead: fast weights explore, slow weights follow."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optlab.backend.arrays import as_float, copied
+from optlab.optimizer.arena import Arena
+from optlab.optimizer.step import Update
+from optlab.optimizer.wrappers.memory import Memory
+from optlab.optimizer.wrappers.wrapper import AfterStep, Wrapper, free_name, laid_out
+
+
+class LookAhead(Wrapper):
+    r"""Let an optimizer take k steps, then go back to a point between where they began and ended.
+
+    After every step t of the inner optimizer, which moves the fast weights :math:`\theta`:
+
+    .. math::
+        \phi &\leftarrow \phi + \alpha (\theta - \phi), \quad \theta \leftarrow \phi
+        && \text{if } t \bmod k = 0
+
+    The slow weights :math:`\phi` begin as the weights before the first step.
+
+    Parameters
+    ----------
+    inner_optimizer : Optimizer
+        Moves the fast weights: the parameters themselves. A template (made without parameters)
+        makes this a template, too. Another wrapper will do as well.
+    alpha : float
+        How far the slow weights go towards the fast ones, in [0, 1]. With 1 nothing is changed.
+    k : int
+        How many steps the inner optimizer takes between two synchronisations, at least 1.
+    name : str, optional
+        What traces and tables call it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `inner_optimizer` is no optimizer, or alpha or k is out of range.
+
+    Notes
+    -----
+    t counts the updates of each parameter: one that has no gradient in a step is left alone, as
+    every optimizer leaves it. The inner optimizer's slots stay as they are at a synchronisation.
+    With ``multi_precision`` the slow weights are float32.
+
+    A recording has the slow weights as the slot ``slow``, the fast weights before any
+    synchronisation as the term ``fast``, by how much they are ahead of the slow ones as ``lead``,
+    and the term ``synchronised``, 1 where the two met; `Trace.synchronisations` gives those steps.
+
+    Source: Zhang, Lucas, Hinton and Ba 2019, arXiv 1907.08610, algorithm 1.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.Parameter([1.0])
+    >>> sgd = ol.optimizer.SGD(0.1, parameters=[w])
+    >>> lookahead = ol.optimizer.LookAhead(sgd, alpha=0.5, k=2)
+    >>> for _ in range(2):
+    ...     w.sum().backward()
+    ...     lookahead.step()
+    ...     lookahead.clear_grad()
+    >>> w.numpy()  # halfway between 1.0 and 0.8
+    array([0.9], dtype=float32)
+    """
+
+    def __init__(
+        self, inner_optimizer: Any, alpha: float = 0.5, k: int = 5, name: str | None = None
+    ) -> None:
+        super().__init__(inner_optimizer, name)
+        self.alpha = as_float(alpha, "alpha")
+        if not 0 <= self.alpha <= 1:
+            raise ValueError(f"alpha must be in [0, 1]; got {alpha!r}.")
+        self.k = whole("k", k)
+        self._forget()
+
+    @property
+    def own_settings(self) -> dict[str, Any]:
+        """What was set of the wrapper itself."""
+        return {"alpha": self.alpha, "k": self.k}
+
+    def _forget(self) -> None:
+        self._slow: list[Memory] = []
+
+    def _before(self) -> None:
+        for arena in self.arenas:
+            arena.make_ready()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Let slow weights begin where parameters stand that have had no step yet."""
+        places = self.places
+        for place in places[len(self._slow) :]:
+            self._slow.append({"slow": copied(_values(*place)), "slow_steps": 0})
+        for place, memory in zip(places, self._slow, strict=True):
+            if not memory["slow_steps"]:  # somebody may have loaded other weights since
+                memory["slow"] = copied(_values(*place))
+
+    def _after(self, updated: list[bool]) -> _Acted:
+        acted = _Acted([memory["slow"] for memory in self._slow], [])
+        for (arena, i), memory, moved in zip(self.places, self._slow, updated, strict=True):
+            memory["slow_steps"] += moved
+            meets = moved and memory["slow_steps"] % self.k == 0
+            acted.synchronised.append(meets)
+            if not meets:
+                continue
+            memory["slow"] = self._moved(memory["slow"], _values(arena, i))
+            if self.alpha != 1:
+                arena.write(_span(arena, i), memory["slow"].reshape(-1))
+                arena.was_written(i, i + 1, "LookAhead.step()")
+        return acted
+
+    def _moved(self, slow: Any, fast: Any) -> Any:
+        """Give the slow weights after a synchronisation."""
+        if self.alpha == 1:  # slow + (fast - slow) may be another number than fast
+            return copied(fast)
+        moved = fast - slow  # new memory, used for all three: listeners may hold the old slow ones
+        moved *= self.alpha
+        moved += slow
+        return moved
+
+    def over_rows(self, start: Any) -> AfterStep:
+        """Give what is done after each step, for parameters that are rows of one plain array."""
+        slow, count = start, 0
+
+        def after(fast: Any) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+            nonlocal slow, count
+            count += 1
+            met, before = count % self.k == 0, slow
+            if met:
+                slow = self._moved(slow, fast)
+            flag = np.full_like(fast, float(met))
+            terms = {"fast": fast, "lead": fast - before, "synchronised": flag}
+            return slow if met else fast, {"slow": slow}, terms
+
+        return after
+
+    def _shown(self, row: Update, acted: _Acted | None) -> Update:
+        arena, places, fast = row.arena, self.places, row.parameter
+        own = [n for n, (there, _) in enumerate(places) if there is arena]
+        slow = laid_out([self._slow[n]["slow"] for n in own])
+        before = slow if acted is None else laid_out([acted.slow_before[n] for n in own])
+        met = np.zeros_like(fast)
+        for n in own:
+            if acted is not None and acted.synchronised[n]:
+                met[_span(*places[n])] = 1.0
+        terms = {"fast": fast, "lead": fast - before, "synchronised": met}
+        return row._replace(
+            parameter=fast if acted is None else copied(arena.values),
+            slots={**row.slots, free_name("slow", row.slots): slow},
+            terms={**row.terms, **{free_name(k, row.terms): term for k, term in terms.items()}},
+        )
+
+    def _memories(self) -> list[Memory]:
+        self._begin()
+        return self._slow
+
+    def _remember(self, memories: list[Memory]) -> None:
+        self._slow = memories
+
+
+class _Acted(NamedTuple):
+    """What was done after a step: the slow weights before it, and which parameters synchronised."""
+
+    slow_before: list[Any]
+    synchronised: list[bool]
+
+
+def whole(name: str, value: Any) -> int:
+    """Give a whole number of at least 1, or say what is wrong with it."""
+    number = as_float(value, name)
+    if isinstance(value, bool) or number < 1 or number != number // 1:
+        raise ValueError(f"{name} must be a whole number of at least 1; got {value!r}.")
+    return int(number)
+
+
+def _span(arena: Arena, i: int) -> slice:
+    return slice(arena.bounds[i], arena.bounds[i + 1])
+
+
+def _values(arena: Arena, i: int) -> Any:
+    """Give the present values of a parameter, or of the float32 copy of it."""
+    return arena.values[_span(arena, i)].reshape(arena.parameters[i].shape)

@@ -1,0 +1,168 @@
+"""ModelAverage: the mean of the weights over a window of the last steps."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.tensor import Tensor
+from optlab.backend.arrays import as_float
+from optlab.optimizer.wrappers.averages import Average
+from optlab.optimizer.wrappers.look_ahead import whole
+from optlab.optimizer.wrappers.memory import Memory
+
+_MOST_IN_ONE_SUM = 16384
+
+
+class ModelAverage(Average):
+    r"""Average the weights over the last steps, for evaluation.
+
+    `step`, called after the optimizer's, adds the weights to a sum S, of n so far. When the window
+    is full, which is after the t-th step if :math:`n \ge n_{\min}` and
+    :math:`n \ge \min(n_{\max}, \lfloor r t \rfloor)`, the sum is put aside, in place of the one put
+    aside before, and a new one is begun. The average is over both:
+
+    .. math::
+        S &\leftarrow S + \theta \\
+        \bar\theta &= \frac{S + S_\text{aside}}{n + n_\text{aside}}
+
+    Parameters
+    ----------
+    average_window_rate : float
+        The rate r: which share of all steps the window covers.
+    parameters : list of Tensor
+        What to average; ``ModelAverage.around(optimizer, ...)`` takes the optimizer's.
+    min_average_window, max_average_window : int
+        The bounds of the window.
+    name : str, optional
+        What tables call it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the parameters are no list of Tensors, the rate is negative or not finite, or a window is
+        below 1.
+
+    Notes
+    -----
+    The average counts the weights of every step, whether or not a parameter had a gradient in it.
+    Sums are float32 at least, and split after every 16384 steps, to stay precise.
+
+    Source: Polyak and Juditsky 1992, Acceleration of stochastic approximation by averaging, SIAM
+    Journal on Control and Optimization 30(4); the window is PaddlePaddle's.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.Parameter([1.0])
+    >>> sgd = ol.optimizer.SGD(0.1, parameters=[w])
+    >>> average = ol.optimizer.ModelAverage(0.15, parameters=[w])
+    >>> for _ in range(3):
+    ...     w.sum().backward()
+    ...     sgd.step()
+    ...     average.step()
+    ...     sgd.clear_grad()
+    >>> with average.apply():  # the mean of 0.9, 0.8 and 0.7
+    ...     print(w.numpy().round(6))
+    [0.8]
+    """
+
+    def __init__(
+        self,
+        average_window_rate: float,
+        parameters: Any = None,
+        min_average_window: int = 10000,
+        max_average_window: int = 10000,
+        name: str | None = None,
+    ) -> None:
+        rate = as_float(average_window_rate, "average_window_rate")
+        if not 0 <= rate < math.inf:
+            raise ValueError(
+                f"average_window_rate must be finite and at least 0; got {average_window_rate!r}."
+            )
+        self.own_settings = {
+            "average_window_rate": rate,
+            "min_average_window": whole("min_average_window", min_average_window),
+            "max_average_window": whole("max_average_window", max_average_window),
+        }
+        super().__init__(parameters, name)
+
+    def step(self) -> None:
+        """Add the present weights to the average; call it after the optimizer's step.
+
+        Raises
+        ------
+        RuntimeError
+            If there are no parameters, or the averages are applied.
+        """
+        self.require_own_weights("step()")
+        self._update()
+
+    def minimize(
+        self,
+        loss: Any,
+        startup_program: None = None,
+        parameters: None = None,
+        no_grad_set: None = None,
+    ) -> tuple[list[Any], list[tuple[Tensor, Tensor]]]:
+        """Add the present weights to the average, as `step` does; nothing is minimized by it.
+
+        Parameters
+        ----------
+        loss : Tensor
+            What the optimizer has minimized.
+        startup_program, parameters, no_grad_set : None
+            Of the documents; only None is taken.
+
+        Returns
+        -------
+        tuple
+            An empty list, and the (parameter, gradient) pairs that there are.
+        """
+        if not isinstance(loss, Tensor):
+            raise TypeError(f"the loss must be a Tensor; got {type(loss).__name__}.")
+        given = {
+            "startup_program": startup_program,
+            "parameters": parameters,
+            "no_grad_set": no_grad_set,
+        }
+        for name, value in given.items():
+            if value is not None:
+                raise TypeError(
+                    f"ModelAverage averages the parameters that it was made with; leave {name} out."
+                )
+        self.step()
+        return [], [(p, p.grad) for p in self.parameters if p.grad is not None]
+
+    def _empty(self, values: Any) -> Memory:
+        return {
+            "sum_1": np.zeros_like(values),
+            "sum_2": np.zeros_like(values),
+            "sum_3": np.zeros_like(values),
+            "num_accumulates": 0,
+            "old_num_accumulates": 0,
+            "num_updates": 0,
+        }
+
+    def _take(self, memories: list[tuple[Memory, Any]]) -> None:
+        rate, least, most = self.own_settings.values()
+        for m, values in memories:
+            m["sum_1"] += values
+            m["num_accumulates"] += 1
+            m["num_updates"] += 1
+            if m["num_updates"] % _MOST_IN_ONE_SUM == 0:
+                m["sum_2"] += m["sum_1"]
+                m["sum_1"][...] = 0
+            n = m["num_accumulates"]
+            if n >= least and n >= min(most, int(m["num_updates"] * rate)):
+                m["sum_3"] = m["sum_1"] + m["sum_2"]
+                m["sum_1"][...] = 0
+                m["sum_2"][...] = 0
+                m["old_num_accumulates"], m["num_accumulates"] = n, 0
+
+    def _average(self, memory: Memory) -> Any:
+        m = memory
+        count = m["num_accumulates"] + m["old_num_accumulates"]
+        return (m["sum_1"] + m["sum_2"] + m["sum_3"]) / count if count else None

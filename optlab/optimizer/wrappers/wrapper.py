@@ -1,0 +1,286 @@
+"""Wrapper: an optimizer that does something more after each step of another one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from optlab.backend import events
+from optlab.optimizer.arena import Arena
+from optlab.optimizer.groups import parameter_names
+from optlab.optimizer.optimizer import Optimizer
+from optlab.optimizer.state import raise_faults
+from optlab.optimizer.step import Update
+from optlab.optimizer.whole import whole_updates
+from optlab.optimizer.wrappers.memory import Memory, given_out, taken_in
+
+#: Takes the weights after a step of the inner optimizer; gives weights, slots and terms.
+AfterStep = Callable[[Any], tuple[Any, dict[str, Any], dict[str, Any]]]
+
+
+class Wrapper(Optimizer):
+    """An optimizer around another one: parameters, groups, rates and gradients are the inner one's.
+
+    A subclass says what happens `_before` a step and `_after` it, what it remembers of each
+    parameter (`_memories`), and what listeners see of it (`_shown`).
+
+    Attributes
+    ----------
+    inner_optimizer : Optimizer
+        The one that is wrapped.
+    """
+
+    kind: ClassVar[str] = "tensor"  # never one pass over many runs
+    inner_optimizer: Optimizer
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.__signature__ = None  # type: ignore[attr-defined]  # that of __init__
+
+    def __init__(self, inner_optimizer: Any, name: str | None = None) -> None:
+        _check_inner(type(self).__name__, inner_optimizer)
+        self.inner_optimizer = inner_optimizer
+        self.name = name
+        #: The loss before the step that listeners are being told of, if the inner optimizer says.
+        self._told_loss: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        # Groups, schedule, key, policies: what the inner optimizer has, the wrapper has.
+        if name == "inner_optimizer" or name.startswith("__"):
+            raise AttributeError(name)
+        if name == "loss_of_step" and self._told_loss:
+            return self._told_loss[0]
+        return getattr(self.inner_optimizer, name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self)
+
+    @property
+    def settings(self) -> dict[str, Any]:  # type: ignore[override]
+        """The settings of the inner optimizer, and its own."""
+        inner = {"inner_optimizer": _class_of(self.inner_optimizer)}
+        return {**self.inner_optimizer.settings, **inner, **self.own_settings}
+
+    @property
+    def own_settings(self) -> dict[str, Any]:
+        """What was set of the wrapper itself."""
+        raise NotImplementedError
+
+    def bind(self, parameters: Any) -> Wrapper:
+        """Give a fresh optimizer with the same settings for `parameters`, wrapped likewise."""
+        fresh = copy.copy(self)
+        fresh.inner_optimizer = self.inner_optimizer.bind(parameters)
+        fresh._told_loss = []
+        fresh._forget()
+        return fresh
+
+    # What subclasses say ------------------------------------------------------------------------
+
+    def _forget(self) -> None:
+        """Begin anew, with other parameters."""
+        raise NotImplementedError
+
+    def _before(self) -> None:
+        """Prepare for a step of the inner optimizer."""
+
+    def _after(self, updated: list[bool]) -> Any:
+        """Act after a step that has updated these of the parameters (in the order of `places`)."""
+        raise NotImplementedError
+
+    def _shown(self, row: Update, acted: Any) -> Update:
+        """Give an update of a whole arena with what listeners see of the wrapper in it."""
+        raise NotImplementedError
+
+    def _memories(self) -> list[Memory]:
+        """Give what is remembered of each parameter (in the order of `places`)."""
+        raise NotImplementedError
+
+    def _remember(self, memories: list[Memory]) -> None:
+        """Take in memories that have been checked."""
+        raise NotImplementedError
+
+    def over_rows(self, start: Any) -> AfterStep:
+        """Give what is done after each step, for parameters that are rows of one plain array.
+
+        Many runs at once go through it, all of which move in every step; each does the arithmetic
+        of a run of its own.
+        """
+        raise NotImplementedError
+
+    # The step -----------------------------------------------------------------------------------
+
+    @property
+    def arenas(self) -> list[Arena]:
+        """The arenas of all groups."""
+        return [arena for group in self.groups for arena in group.arenas]
+
+    @property
+    def places(self) -> list[tuple[Arena, int]]:
+        """Where each parameter lies: its arena, and its number there."""
+        return [(arena, i) for arena in self.arenas for i in range(len(arena.parameters))]
+
+    def step(self, *args: Any, **kwargs: Any) -> Any:
+        """Let the inner optimizer take a step, then act.
+
+        Arguments and result are those of the inner optimizer's step, which mostly has none.
+        """
+        return self._around(lambda: self.inner_optimizer.step(*args, **kwargs))
+
+    def apply_gradients(self, params_grads: Iterable[tuple[Any, Any]]) -> list[Any]:
+        """Take a step with these gradients in place of those that the parameters hold."""
+        return self._around(lambda: self.inner_optimizer.apply_gradients(params_grads))  # type: ignore[no-any-return]
+
+    def minimize(self, *args: Any, **kwargs: Any) -> Any:
+        """Run backward from a loss, unless that was done already, and take a step.
+
+        Arguments and result are those of every optimizer's ``minimize``.
+        """
+        return self._around(lambda: self.inner_optimizer.minimize(*args, **kwargs))
+
+    def _around(self, take: Callable[[], Any]) -> Any:
+        """Let the inner optimizer take a step, act after it, and tell those who listen."""
+        self._require_parameters()
+        self._before()
+        before = [arena.t[i] for arena, i in self.places]
+        if not events.step_taken.listeners:
+            result = take()
+            self._after(self._updated(before))
+            return result
+        told: list[tuple[list[Update], list[Any]]] = []
+
+        def listen(who: Any, updates: list[Update]) -> None:
+            if who is self.inner_optimizer:
+                loss = [who.loss_of_step] if hasattr(who, "loss_of_step") else []
+                rows = whole_updates(self.arenas, updates, who.get_lr())
+                told.append((rows, loss))
+
+        with events.step_taken.subscribed(listen):
+            result = take()
+        early = [[self._shown(row, None) for row in rows] for rows, _ in told[:-1]]
+        acted = self._after(self._updated(before))
+        late = [[self._shown(row, acted) for row in rows] for rows, _ in told[-1:]]
+        for rows, (_, self._told_loss) in zip(early + late, told, strict=True):
+            events.step_taken.publish(self, rows)
+        self._told_loss = []
+        return result
+
+    def _updated(self, before: list[int]) -> list[bool]:
+        """Say which parameters have had an update since their step counts were these."""
+        return [arena.t[i] != t for (arena, i), t in zip(self.places, before, strict=True)]
+
+    # Rates, groups and state --------------------------------------------------------------------
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters, with settings of their own."""
+        self.inner_optimizer.add_param_group(param_group)
+
+    def get_lr(self) -> Any:
+        """Give the present learning rate of the inner optimizer."""
+        return self.inner_optimizer.get_lr()
+
+    def set_lr(self, value: Any) -> None:
+        """Set the learning rate of the inner optimizer."""
+        self.inner_optimizer.set_lr(value)
+
+    def set_lr_scheduler(self, scheduler: Any) -> None:
+        """Let a schedule set the learning rate of the inner optimizer."""
+        self.inner_optimizer.set_lr_scheduler(scheduler)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Give all that a resumed run needs to be equal to the bit.
+
+        Returns
+        -------
+        dict
+            What the wrapper remembers of each parameter, by the parameter's name, and the state of
+            the inner optimizer as ``"inner_optimizer"``.
+        """
+        own = given_out(self._names(), self._memories())
+        return {"inner_optimizer": self.inner_optimizer.state_dict(), **own}
+
+    def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:
+        """Check a state, the inner optimizer's included, and give what writes it."""
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(
+                "set_state_dict takes what state_dict gave, a dict; got "
+                f"{type(state_dict).__name__}."
+            )
+        given = dict(state_dict)
+        faults = []
+        try:
+            write_inner = self.inner_optimizer.checked_state(given.pop("inner_optimizer"))
+        except KeyError:
+            faults.append("inner_optimizer is missing")
+        except (TypeError, ValueError) as error:
+            faults.append(f"inner_optimizer: {error}")
+        memories, more = taken_in(self._names(), self._memories(), given)
+        raise_faults(type(self).__name__, faults + more)
+
+        def write() -> None:
+            write_inner()
+            self._remember(memories)
+
+        return write
+
+    def _names(self) -> list[str]:
+        """Name the parameters, in the order of `places`."""
+        names = parameter_names(self.groups)
+        return [names[id(arena.parameters[i])] for arena, i in self.places]
+
+    @property
+    def own_bytes(self) -> int:
+        """How much memory it takes beside the slots of the innermost optimizer."""
+        own = [value for memory in self._memories() for value in memory.values()]
+        inner = getattr(self.inner_optimizer, "own_bytes", 0)
+        return int(inner + sum(value.nbytes for value in own if hasattr(value, "nbytes")))
+
+    def __repr__(self) -> str:
+        values = "".join(f", {name}={value!r}" for name, value in self.own_settings.items())
+        return f"{type(self).__name__}({self.inner_optimizer!r}{values})"
+
+
+def layers_of(optimizer: Any) -> tuple[Any, list[Wrapper]]:
+    """Give the innermost optimizer and the wrappers around it, the inner ones first."""
+    layers = []
+    while isinstance(optimizer, Wrapper):
+        layers.append(optimizer)
+        optimizer = optimizer.inner_optimizer
+    return optimizer, layers[::-1]
+
+
+def _class_of(optimizer: Any) -> str:
+    """Name the class of an optimizer, and of those inside it: ``"LookAhead(Adam)"``."""
+    if isinstance(optimizer, Wrapper):
+        return f"{type(optimizer).__name__}({_class_of(optimizer.inner_optimizer)})"
+    return type(optimizer).__name__
+
+
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """Give a name that nothing has yet: wrappers of wrappers call their things slow, slow2, ..."""
+    taken = set(taken)
+    found, count = name, 2
+    while found in taken:
+        found, count = f"{name}{count}", count + 1
+    return found
+
+
+def laid_out(arrays: list[Any]) -> Any:
+    """Lay arrays side by side, flat, in memory of their own."""
+    return np.concatenate([array.reshape(-1) for array in arrays])
+
+
+def _check_inner(who: str, inner: Any) -> None:
+    """Say what is wrong with what was given to be wrapped."""
+    if isinstance(inner, Optimizer):
+        return
+    if isinstance(inner, type) and issubclass(inner, Optimizer):
+        raise TypeError(
+            f"{who} wraps an optimizer, not a class: write {inner.__name__}(learning_rate) in "
+            f"place of {inner.__name__}."
+        )
+    raise TypeError(
+        f"{who} wraps an optimizer, such as ol.optimizer.SGD(0.1); got {type(inner).__name__}."
+    )

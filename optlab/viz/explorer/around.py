@@ -1,0 +1,148 @@
+"""What the explorer can put around an optimizer: LookAhead, EMA and ModelAverage, on sliders."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from optlab.optimizer import (
+    SGD,
+    Averaged,
+    ExponentialMovingAverage,
+    LookAhead,
+    ModelAverage,
+    Optimizer,
+)
+from optlab.optimizer.wrappers import Wrapper
+from optlab.viz import words
+
+
+@dataclass(frozen=True)
+class Slider:
+    """A setting of a wrapper: where its slider begins and ends, its step, and its value at first.
+
+    The bounds are the slider's; a value of one's own may lie beyond them.
+    """
+
+    low: float
+    high: float
+    step: float
+    first: float
+
+
+AROUND: dict[str, dict[str, Slider]] = {
+    "LookAhead": {"alpha": Slider(0, 1, 0.05, 0.5), "k": Slider(1, 50, 1, 5)},
+    "EMA": {"decay": Slider(0, 0.99, 0.01, 0.9)},
+    "ModelAverage": {
+        "average_window_rate": Slider(0.05, 1, 0.05, 0.5),
+        "min_average_window": Slider(1, 100, 1, 10),
+    },
+}
+"""The wrappers, by the explorer's names for them, with their sliders."""
+
+
+def defaults_of(kind: str) -> dict[str, Any]:
+    """Describe a wrapper as the explorer first puts it around an optimizer.
+
+    Examples
+    --------
+    >>> defaults_of("LookAhead")
+    {'kind': 'LookAhead', 'alpha': 0.5, 'k': 5}
+    """
+    return {"kind": kind, **{name: slider.first for name, slider in AROUND[kind].items()}}
+
+
+def as_around(wanted: Any) -> dict[str, Any]:
+    """Read what is to be around an optimizer: a kind by its name, a description, or nothing.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it cannot be put around one.
+    """
+    if not wanted:
+        return {}
+    if isinstance(wanted, str) and wanted in AROUND:
+        wanted = defaults_of(wanted)
+    elif isinstance(wanted, dict) and wanted.get("kind") in AROUND:
+        wanted = defaults_of(wanted["kind"]) | wanted
+    checked_around(wanted)
+    wrapped(SGD(0.1), wanted)
+    return dict(wanted)
+
+
+def said(around: dict[str, Any]) -> str:
+    """Write a description in a few words.
+
+    Examples
+    --------
+    >>> said(defaults_of("LookAhead"))
+    'LookAhead (alpha 0.5, k 5)'
+    """
+    settings = [f"{k} {words.number(float(v))}" for k, v in around.items() if k != "kind"]
+    return f"{around['kind']} ({', '.join(settings)})"
+
+
+def checked_around(around: Any) -> None:
+    """Make sure that a description of a wrapper is of use.
+
+    Raises
+    ------
+    ValueError
+        It names what is not.
+    """
+    if around == {}:
+        return
+    if not isinstance(around, dict) or around.get("kind") not in AROUND:
+        raise ValueError(
+            f"around is {{}} or a dict with the kind {', '.join(AROUND)}; got {around!r}."
+        )
+    wanted = {"kind", *AROUND[around["kind"]]}
+    if set(around) - wanted - {"max_average_window"}:
+        raise ValueError(f"{around['kind']} has the settings {', '.join(wanted)}; got {around!r}.")
+    for name, value in around.items():
+        if name == "kind":
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ValueError(f"{name} must be a number; got {value!r}.")
+        if not math.isfinite(value):
+            raise ValueError(f"{name} must be finite; got {value!r}.")
+
+
+def wrapped(template: Optimizer, around: dict[str, Any]) -> Optimizer:
+    """Put around a template what a description says."""
+    if not around:
+        return template
+    settings = {name: value for name, value in around.items() if name != "kind"}
+    if around["kind"] == "LookAhead":
+        return LookAhead(template, **settings)
+    average = ExponentialMovingAverage if around["kind"] == "EMA" else ModelAverage
+    return average.around(template, **settings)
+
+
+def around_of(name: str, layers: Sequence[Wrapper]) -> dict[str, Any]:
+    """Describe what is around a template.
+
+    Raises
+    ------
+    TypeError
+        If there is more than one wrapper, or one that the explorer does not know.
+    """
+    if not layers:
+        return {}
+    [layer, *more] = layers
+    if isinstance(layer, LookAhead):
+        found = {"kind": "LookAhead", **layer.own_settings}
+    elif isinstance(layer, Averaged):
+        kind = "EMA" if isinstance(layer.average, ExponentialMovingAverage) else "ModelAverage"
+        found = {"kind": kind, **layer.average.own_settings}
+    else:
+        found = {}
+    if more or not found or "thres_steps" in found:
+        raise TypeError(
+            f"the explorer shows one LookAhead, EMA or ModelAverage around an optimizer; {name!r} "
+            f"is {layers[-1]!r}. Draw it with optlab.compare(...)."
+        )
+    return found
