@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -221,6 +223,16 @@ class TestErrors:
     def test_a_dtype_of_32_bits(self) -> None:
         with pytest.raises(ValueError, match="'float16' or 'bfloat16'; got dtype='float32'"):
             auto_cast(dtype="float32")
+
+
+def test_it_may_be_the_first_thing_that_a_program_does() -> None:
+    code = (
+        "import optlab as ol\n"
+        "with ol.amp.auto_cast(custom_black_list=['softmax']):\n"
+        "    print((ol.ones([2, 2]) @ ol.ones([2, 2])).dtype)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("float16", "")
 
 
 class TestThreads:
