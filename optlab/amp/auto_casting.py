@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any
@@ -25,7 +26,8 @@ class auto_cast:
     The inputs of operations are cast: those on the white list (matmul, linear, convolution,
     attention) get 16 bits, those on the black list (exponentials, logarithms, sums, norms, softmax,
     losses, normalisations, decompositions) float32. Parameters stay float32, and so do their
-    gradients. float64 and whole numbers are never cast. Rules of derivatives are not cast either.
+    gradients. float64 and whole numbers are never cast. Rules of derivatives are not cast either,
+    nor what a data set computes for a `DataLoader`. It holds for the thread that enters it.
 
     Parameters
     ----------
@@ -110,7 +112,8 @@ class auto_cast:
             self._others = _FLOAT32
         elif level == "O2" and not use_promote:
             self._others = half
-        self._before: list[Any] = []
+        #: What was there before, for each thread that is inside.
+        self._before: dict[int, list[Any]] = {}
 
     def goal(self, operation: str) -> np.dtype | None:
         """Give the dtype that the inputs of an operation are to have; None leaves them."""
@@ -122,7 +125,7 @@ class auto_cast:
         return inputs if goal is None else [_as(x, goal) for x in inputs]
 
     def __enter__(self) -> auto_cast:
-        self._before.append(halves.policy)
+        self._before.setdefault(threading.get_ident(), []).append(halves.policy)
         halves.policy = self if self.enable else None
         halves.on += 1
         extras.on += 1
@@ -134,7 +137,11 @@ class auto_cast:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        halves.policy = self._before.pop()
+        before = self._before.get(threading.get_ident())
+        if before:  # else it was entered by another thread, as a generator may have been
+            halves.policy = before.pop()
+            if not before:
+                del self._before[threading.get_ident()]
         halves.on -= 1
         extras.on -= 1
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib import import_module
 
 from optlab.autograd.operation import TABLE
 
@@ -99,6 +100,10 @@ BLACK = (
 ALWAYS_BLACK = ["embedding", "scatter", "interp"]
 
 
+#: What defines the operations that lists may name.
+_FILES = ["optlab.autograd.dispatch", "optlab.nn.functional"]
+
+
 def operations_named(names: Iterable[str], argument: str) -> frozenset[str]:
     """Give the operations that a list names.
 
@@ -116,6 +121,8 @@ def operations_named(names: Iterable[str], argument: str) -> frozenset[str]:
     """
     if isinstance(names, str):
         raise TypeError(f"{argument} is a list of names; write [{names!r}].")
+    for file in _FILES:  # operations are there once their files are read, perhaps not yet
+        import_module(file)
     known = {name_of(operation.name) for operation in TABLE.values()}
     found: set[str] = set()
     for name in names:

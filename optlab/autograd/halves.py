@@ -34,7 +34,9 @@ Nothing of this costs anything before the first Tensor of 16 bits is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -67,15 +69,34 @@ class Policy(Protocol):
         """Give the inputs of an operation in that dtype."""
 
 
-class _Halves:
-    """Whether numbers of 16 bits were met, and what casts inputs by itself (`optlab.amp`)."""
+class _Here(threading.local):
+    """What casts inputs in this thread: a thread has its own, as it has its own `no_grad`."""
 
-    __slots__ = ("met", "on", "policy")
+    policy: Policy | None = None
+
+
+class _Halves:
+    """Whether numbers of 16 bits were met, and what casts inputs by itself (`optlab.amp`).
+
+    `on` counts for all threads. It is asked at every operation, and must be quick; `policy` is
+    looked at only where `on` says so.
+    """
+
+    __slots__ = ("_here", "met", "on")
 
     def __init__(self) -> None:
         self.on = 0
         self.met = False
-        self.policy: Policy | None = None
+        self._here = _Here()
+
+    @property
+    def policy(self) -> Policy | None:
+        """What casts inputs in this thread."""
+        return self._here.policy
+
+    @policy.setter
+    def policy(self, policy: Policy | None) -> None:
+        self._here.policy = policy
 
 
 halves = _Halves()
@@ -99,9 +120,20 @@ def meet(dtype: Any) -> None:
 
 def cast_by_policy(operation: Operation, inputs: Sequence[Any]) -> Sequence[Any]:
     """Give the inputs of an operation as `optlab.amp.auto_cast` wants them."""
-    if halves.policy is None or operation.name in _MOVE:
+    policy = halves.policy
+    if policy is None or operation.name in _MOVE:
         return inputs
-    return halves.policy.cast(operation, inputs)
+    return policy.cast(operation, inputs)
+
+
+@contextmanager
+def uncast() -> Iterator[None]:
+    """Inside, nothing is cast by a policy, in this thread."""
+    before, halves.policy = halves.policy, None
+    try:
+        yield
+    finally:
+        halves.policy = before
 
 
 def forward_in_float32(operation: Operation) -> Callable[..., Any]:

@@ -7,6 +7,7 @@ comment of the zip has the SHA-256 of that page. NumPy reads the arrays without 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -25,6 +26,7 @@ HEAD = "optlab.json"
 _BLOCK = 1 << 20
 _COMMENT = "optlab sha256 "
 _LARGEST_HEAD = 1 << 28
+_END_RECORD = 22  # bytes of what a zip file ends with, without its comment
 
 #: What damage makes zipfile, json and NumPy raise.
 _DAMAGE = (
@@ -46,6 +48,8 @@ def write(obj: Any, file: BinaryIO) -> None:
         page = json.dumps(head, allow_nan=False, separators=(",", ":")).encode()
         archive.writestr(HEAD, page)
         archive.comment = (_COMMENT + hashlib.sha256(page).hexdigest()).encode()
+    with contextlib.suppress(OSError, AttributeError):
+        file.truncate()  # an open file may have held something longer
 
 
 def _write_array(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> dict[str, Any]:
@@ -90,6 +94,7 @@ def read(file: BinaryIO, refuse: Callable[[str], NoReturn], return_numpy: bool) 
             f"damaged ({error}). Copy or download it again, or go back to an earlier one"
         )
     with archive:
+        _check_ends(file, archive, refuse)
         page = _head_page(archive, refuse)
         head, version = _head(page, refuse)
         if version > VERSION:
@@ -118,6 +123,19 @@ def _head(page: bytes, refuse: Callable[[str], NoReturn]) -> tuple[dict[str, Any
     except (*_DAMAGE, RecursionError) as caught:
         error = caught
     return refuse(f"has a head that is not one of optlab.save; it was altered ({error!r})")
+
+
+def _check_ends(
+    file: BinaryIO, archive: zipfile.ZipFile, refuse: Callable[[str], NoReturn]
+) -> None:
+    """Refuse bytes before the first and after the last of an archive, which zipfile passes over."""
+    file.seek(0, 2)
+    last = file.tell() - _END_RECORD - len(archive.comment)
+    file.seek(max(last, 0))
+    if file.read(4) != b"PK\x05\x06":
+        refuse("was altered after it was saved: something was written behind its end")
+    if min((info.header_offset for info in archive.infolist()), default=0) != 0:
+        refuse("was altered after it was saved: something was written before its start")
 
 
 def _head_page(archive: zipfile.ZipFile, refuse: Callable[[str], NoReturn]) -> bytes:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from optlab.autograd.halves import uncast
 from optlab.autograd.mode import no_grad
 from optlab.backend.random import Key, scope
 from optlab.io.collate import default_collate, with_arrays
@@ -88,23 +92,26 @@ class Fetch:
         self.batch_size = batch_size
         self.drop_last = drop_last
         self.streams: dict[Key, Iterator[Any]] = {}
+        #: Several threads fetch at once: the global generators belong to all of them.
+        self.beside_others = False
 
     def fetch(self, task: Task, progress: Progress) -> Any:
         """Give one batch, with arrays in place of Tensors; `progress` is told each position."""
         place = (*task.key.path, "batch", task.number)
-        with no_grad(), scope(*place, seed=task.key.seed):
-            if task.indices is None:
-                return self._from_stream(task, progress)
+        with no_grad(), uncast(), scope(*place, seed=task.key.seed):
             rows = None if self.collate or self.batch_size is None else _rows(self.dataset)
-            if rows is not None:
+            if rows is not None and task.indices:
                 with suppress(IndexError):  # the plain way says which example it was
                     return rows(task.indices)
-            examples = []
-            for position, index in enumerate(task.indices):
-                progress(position)
-                examples.append(self.dataset[index])
-            progress(len(examples))
-            return self._collated(examples)
+            with nullcontext() if self.beside_others else global_generators(task):
+                if task.indices is None:
+                    return self._from_stream(task, progress)
+                examples = []
+                for position, index in enumerate(task.indices):
+                    progress(position)
+                    examples.append(self.dataset[index])
+                progress(len(examples))
+                return self._collated(examples)
 
     def _collated(self, examples: list[Any]) -> Any:
         if self.batch_size is None:
@@ -129,6 +136,20 @@ class Fetch:
         if not examples or (self.drop_last and len(examples) < wanted):
             return END
         return self._collated(examples)
+
+
+@contextmanager
+def global_generators(task: Task) -> Iterator[None]:
+    """Seed Python's and NumPy's global generators for a batch, and leave them as they were."""
+    before, before_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - see below
+    draw = task.key.fold("batch", task.number, "global").generator()
+    np.random.seed(draw.integers(2**32, size=4))  # noqa: NPY002 - for data sets that draw from it
+    random.seed(int(draw.integers(2**62)))
+    try:
+        yield
+    finally:
+        random.setstate(before)
+        np.random.set_state(before_numpy)  # noqa: NPY002
 
 
 def _rows(dataset: Any) -> Callable[[Any], Any] | None:

@@ -39,7 +39,9 @@ class DataLoader:
     The order is fixed by ``ol.seed``: it depends on the seed (or the surrounding
     ``ol.random_scope``), on how many epochs this loader has given since, and on which of the
     program's loaders it is; not on `num_workers`, nor on what else draws random numbers. What a
-    data set draws with optlab's random functions is as reproducible.
+    data set draws with optlab's random functions is as reproducible, and so is what it draws from
+    Python's ``random`` and ``numpy.random``: they are seeded for each batch, and are afterwards as
+    they were. (Not with workers that are threads, which share these generators.)
 
     Parameters
     ----------
@@ -100,7 +102,7 @@ class DataLoader:
         into Python itself. It cannot be ended from outside.
 
     An `IterableDataset` is read by one worker, whatever `num_workers`, so that nothing comes twice
-    and the order stays. Worker processes seed ``random`` and ``numpy.random`` for each batch.
+    and the order stays.
 
     Examples
     --------
@@ -287,6 +289,7 @@ class DataLoader:
         count = 1 if self.is_stream else self.num_workers
         settings = Settings(self._fetch(), count, key, self.worker_init_fn)
         if self.worker_type == "thread":
+            settings.fetch.beside_others = True
             return Threads(settings)
         return Processes(settings, self.worker_type)
 

@@ -13,7 +13,6 @@ import multiprocessing
 import os
 import pickle
 import queue
-import random
 import signal
 import sys
 import threading
@@ -21,8 +20,6 @@ import warnings
 from collections import deque
 from multiprocessing.connection import Connection, wait
 from typing import Any
-
-import numpy as np
 
 from optlab.io.fetch import Task
 from optlab.io.workers import Pool, Settings, failure, outcome
@@ -219,7 +216,6 @@ def _in_process(
         if broken is not None:
             _send(pipe, (ticket, ("error", broken)))
             continue
-        _seed_others(task)
         result = outcome(settings.fetch, task, progress, who)
         try:
             _send(pipe, (ticket, result))
@@ -240,13 +236,6 @@ def _listen(pipe: Connection[Any, Any], tasks: Any) -> None:
                 return
     except (EOFError, OSError):
         os._exit(1)
-
-
-def _seed_others(task: Task) -> None:
-    """Seed Python's and NumPy's global generators, which all forked workers have a copy of."""
-    draw = task.key.fold("batch", task.number, "global").generator()
-    np.random.seed(draw.integers(2**32, size=4))  # noqa: NPY002 - for data sets that draw from it
-    random.seed(int(draw.integers(2**62)))
 
 
 def _send(pipe: Connection[Any, Any], message: Any) -> None:

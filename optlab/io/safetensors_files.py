@@ -55,7 +55,7 @@ def read(file: BinaryIO, refuse: Callable[[str], NoReturn], return_numpy: bool) 
             f"{len(page)} are there"
         )
     try:
-        head: dict[str, Any] = json.loads(page)
+        head: dict[str, Any] = json.loads(page, object_pairs_hook=_each_once)
         head.pop("__metadata__", None)
         places = {name: _place(name, entry) for name, entry in head.items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -72,9 +72,22 @@ def read(file: BinaryIO, refuse: Callable[[str], NoReturn], return_numpy: bool) 
     found = {}
     for name, (text, shape, start, stop) in places.items():
         dtype = extension_dtype(text, name) if text in _EXTENSIONS else np.dtype(text)
-        array = np.frombuffer(memoryview(content)[start:stop], dtype).reshape(shape)
+        try:
+            array = np.frombuffer(memoryview(content)[start:stop], dtype).reshape(shape)
+        except ValueError as error:
+            refuse(f"has {name!r} of shape {list(shape)}, which no array can have ({error})")
         # Memory of its own, so that one kept array does not keep the whole file.
         found[name] = array.copy() if return_numpy else Tensor(array.copy())
+    return found
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make a dict of what JSON has; a reader that takes the last of two would hide the other."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"it has {twice!r} twice")
     return found
 
 

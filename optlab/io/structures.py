@@ -29,6 +29,7 @@ class Written:
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
         self.names: list[str] = []
+        self._taken: set[str] = set()
         self._numbers: dict[int, int] = {}
         self._alive: list[Any] = []
         self._path: list[int] = []
@@ -58,6 +59,11 @@ class Written:
         if isinstance(x, (list, tuple, dict)):
             return self._container(x, place)
         if isinstance(x, np.ndarray):
+            if isinstance(x, np.ma.MaskedArray):
+                raise TypeError(
+                    f"{where(place)} is a {_kind(x)}; save it.data and np.ma.getmaskarray(it) "
+                    "apart, and put them together with np.ma.array(data, mask=mask)."
+                )
             if type(x) is not np.ndarray:
                 raise TypeError(f"{where(place)} is a {_kind(x)}; save np.asarray(it).")
             return {"array": self._number(x, x, place)}
@@ -135,7 +141,12 @@ class Written:
         words = [re.sub(r"[^A-Za-z0-9_.-]", "_", str(key)) for key in place]
         name = "/".join(word for word in words if word.strip("."))
         name = name[:200] or "value"
-        return f"{name}.npy" if f"{name}.npy" not in self.names else f"{name}.{number}.npy"
+        file = f"{name}.npy"
+        while file in self._taken:
+            file = f"{name}.{number}.npy"
+            name = f"{name}_"  # another place may be called just that
+        self._taken.add(file)
+        return file
 
 
 def is_extension(dtype: np.dtype) -> bool:

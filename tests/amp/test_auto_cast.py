@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -220,6 +223,71 @@ class TestErrors:
     def test_a_dtype_of_32_bits(self) -> None:
         with pytest.raises(ValueError, match="'float16' or 'bfloat16'; got dtype='float32'"):
             auto_cast(dtype="float32")
+
+
+def test_it_may_be_the_first_thing_that_a_program_does() -> None:
+    code = (
+        "import optlab as ol\n"
+        "with ol.amp.auto_cast(custom_black_list=['softmax']):\n"
+        "    print((ol.ones([2, 2]) @ ol.ones([2, 2])).dtype)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("float16", "")
+
+
+class TestThreads:
+    def test_another_thread_is_not_cast(self) -> None:
+        found = []
+        thread = threading.Thread(target=lambda: found.append((numbers(4, 3) @ SQUARE).dtype))
+        with auto_cast():
+            thread.start()
+            thread.join()
+            assert ol.amp.is_autocast_enabled()
+        assert found == ["float32"]
+
+    @pytest.mark.parametrize("shared", [False, True])
+    def test_two_threads_that_enter_and_leave_in_turns(self, shared: bool) -> None:
+        turn = threading.Barrier(2, timeout=10)
+        one = auto_cast()
+        modes = [one, one if shared else auto_cast(dtype="float16", level="O2")]
+        seen: dict[int, list[bool]] = {0: [], 1: []}
+
+        def work(which: int) -> None:
+            for _ in range(2):  # enter 0, enter 1, leave 0, leave 1
+                for step, action in enumerate(("enter", "enter", "leave", "leave")):
+                    if step % 2 == which:
+                        if action == "enter":
+                            modes[which].__enter__()
+                        else:
+                            modes[which].__exit__(None, None, None)
+                    turn.wait()
+                    seen[which].append(ol.amp.is_autocast_enabled())
+                    turn.wait()
+
+        before = extras.on
+        threads = [threading.Thread(target=work, args=(i,)) for i in (0, 1)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert seen[0] == [True, True, False, False] * 2
+        assert seen[1] == [False, True, True, False] * 2
+        assert extras.on == before
+        assert not ol.amp.is_autocast_enabled()
+
+    def test_a_generator_that_another_thread_ends(self) -> None:
+        def inside() -> Any:
+            with auto_cast():
+                yield
+
+        before = extras.on
+        running = inside()
+        thread = threading.Thread(target=next, args=(running,))
+        thread.start()
+        thread.join()
+        running.close()
+        assert extras.on == before
+        assert not ol.amp.is_autocast_enabled()
 
 
 @pytest.mark.peers

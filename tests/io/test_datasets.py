@@ -148,7 +148,12 @@ class TestCollate:
         [
             ([1, 2], "int64", [1, 2]),
             ([1.5, 2.0], "float32", [1.5, 2.0]),
+            ([1.5, 2], "float32", [1.5, 2.0]),
+            ([2, 1.5], "float32", [2.0, 1.5]),
+            ([True, 0.5], "float32", [1.0, 0.5]),
             ([True, False], "bool", [True, False]),
+            ([True, 2], "int64", [1, 2]),
+            ([2**70, 0.5], "float32", [2.0**70, 0.5]),
             ([np.float64(1), np.float64(2)], "float64", [1, 2]),
             ([np.ones(2, "f2"), np.zeros(2, "f2")], "float16", [[1, 1], [0, 0]]),
             ([ol.ones([1]), ol.zeros([1])], "float32", [[1], [0]]),
@@ -175,6 +180,14 @@ class TestCollate:
             ([[1], [1, 2]], ValueError, "different numbers of parts: 1, 2"),
             ([object(), object()], TypeError, "has a object, of which no batch"),
             ([None, None], TypeError, "NoneType"),
+            ([], ValueError, "without examples.*batch_sampler give an empty list"),
+            ([{"y": 1}, {"y": np.ones(2)}], TypeError, r"kinds .*: int, ndarray at \['y'\]"),
+            ([np.float32(1), 2.0], TypeError, "float, float32.*np.float32"),
+            ([1, [1, 2]], TypeError, "int, list"),
+            ([{"y": 1}, 2], TypeError, "dict, int"),
+            (["a", 1], TypeError, "int, str"),
+            ([(1, 2**70), (2, 3)], ValueError, r"about 2\*\*70 at \[1\] does not fit into int64"),
+            ([np.array([None]), np.array([1])], TypeError, "dtype object"),
         ],
     )  # fmt: skip
     def test_what_makes_no_batch(self, examples, error, said):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import random
 import sys
 import threading
 
@@ -33,6 +34,24 @@ class Drawing(ol.io.Dataset):
 
     def __getitem__(self, index):
         return {"i": index, "drawn": ol.rand([2]), "text": f"number {index}"}
+
+
+class DrawingGlobally(ol.io.Dataset):
+    """Draws from the generators of Python and NumPy."""
+
+    def __len__(self) -> int:
+        return 10
+
+    def __getitem__(self, index):
+        return random.random(), np.random.random()  # noqa: NPY002
+
+
+class GlobalStream(ol.io.IterableDataset):
+    """The same, one after another."""
+
+    def __iter__(self):
+        for i in range(10):
+            yield DrawingGlobally()[i]
 
 
 class Stream(ol.io.IterableDataset):
@@ -140,6 +159,32 @@ class TestBatches:
         assert len(np.unique(rows[:, 0])) == 64
 
 
+class Computing(ol.io.Dataset):
+    """Multiplies matrices while it reads."""
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index):
+        return ol.ones([2, 2]) @ ol.ones([2, 2])
+
+
+class TestSurroundings:
+    @pytest.mark.parametrize("options", KINDS)
+    def test_auto_cast_does_not_cast_what_a_data_set_computes(self, options):
+        with ol.amp.auto_cast():
+            dtypes = [x.dtype for x in DataLoader(Computing(), batch_size=2, **options)]
+            assert (ol.ones([2, 2]) @ ol.ones([2, 2])).dtype == "float16"
+        assert dtypes == ["float32"] * 2
+
+    def test_a_batch_without_examples(self):
+        for data in (ROWS, Computing()):
+            with pytest.raises(ValueError, match="without examples"):
+                list(DataLoader(data, batch_sampler=[[0], []]))
+        loader = DataLoader(Computing(), batch_sampler=[[]], collate_fn=len)
+        assert list(loader) == [0]
+
+
 class TestOrder:
     @pytest.mark.parametrize("options", KINDS)
     @pytest.mark.parametrize("data", [Drawing, Stream])
@@ -172,6 +217,27 @@ class TestOrder:
         ol.seed(0)
         epochs(DataLoader(Drawing(), shuffle=True, batch_size=3))
         assert ol.rand([3]).tolist() == expected
+
+    @pytest.mark.parametrize("data", [DrawingGlobally, GlobalStream])
+    @pytest.mark.parametrize("options", [kind for kind in KINDS if kind.id != "threads"])
+    def test_the_global_generators_give_the_same_for_any_workers(self, data, options):
+        ol.seed(3)
+        expected = epochs(DataLoader(data(), batch_size=4))
+        ol.seed(3)
+        assert epochs(DataLoader(data(), batch_size=4, **options)) == expected
+        drawn = [x for batch in expected[0] + expected[1] for part in batch for x in part]
+        assert len(set(drawn)) == 40
+
+    @pytest.mark.parametrize("options", KINDS)
+    def test_the_global_generators_are_left_as_they_were(self, options):
+        random.seed(1)
+        np.random.seed(1)  # noqa: NPY002
+        for _ in DataLoader(Drawing(), batch_size=4, **options):
+            pass
+        drawn = random.random(), np.random.random()  # noqa: NPY002
+        random.seed(1)
+        np.random.seed(1)  # noqa: NPY002
+        assert drawn == (random.random(), np.random.random())  # noqa: NPY002
 
     def test_an_epoch_that_is_left_early_counts(self):
         ol.seed(0)

@@ -96,6 +96,11 @@ ENTRY = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
         (built({"a": ENTRY, "b": ENTRY}, bytes(8)), "'b' starts at 0, not at 8"),
         (built({"a": {**ENTRY, "data_offsets": [4, 12]}}, bytes(12)), "starts at 4, not at 0"),
         (built({"a": 3}, bytes(8)), "cannot be read"),
+        (
+            built({"a": {**ENTRY, "shape": [0, 2**62, 8], "data_offsets": [0, 0]}}),
+            r"'a' of shape \[0, 4611686018427387904, 8\], which no array can have",
+        ),
+        (built(b'{"a": {}, "a": {}}'), "cannot be read .it has 'a' twice"),
     ],
 )
 def test_what_is_refused(file, said):

@@ -10,6 +10,7 @@ import os
 import pickle
 import stat
 import sys
+import time
 import zipfile
 
 import numpy as np
@@ -20,6 +21,7 @@ from hypothesis.extra import numpy as arrays
 
 import optlab as ol
 from optlab.io import UnreadableFileError, archives
+from optlab.io.structures import Written
 
 
 def there_and_back(obj, **options):
@@ -164,7 +166,12 @@ class Text(str):
         (Text("a"), TypeError, "is a Text"),
         ({Point(1): 1}, TypeError, "has the key"),
         ({frozenset(): 1}, TypeError, "has the key"),
-        (np.ma.array([1.0]), TypeError, "MaskedArray"),
+        (
+            np.ma.array([1.0]),
+            TypeError,
+            r"MaskedArray; save it\.data and np\.ma\.getmaskarray\(it\)",
+        ),
+        (np.zeros(1).view(np.recarray), TypeError, r"recarray; save np\.asarray\(it\)"),
         (ol.ensemble(np.ones((3, 2))), TypeError, "cannot be saved"),
     ],
     ids=lambda x: None,
@@ -173,6 +180,35 @@ def test_what_cannot_be_saved_says_where_it_stands(obj, error, said, tmp_path):
     with pytest.raises(error, match=said):
         ol.save(obj, tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_array_has_a_file_of_its_own():
+    saved = {"x.2": np.zeros(1), "x": np.ones(1), "x/": np.full(1, 2.0), "x ": np.full(1, 3.0)}
+    saved["x_"] = np.full(1, 4.0)
+    file = io.BytesIO()
+    ol.save(saved, file)
+    assert {key: x[0] for key, x in ol.load(file).items()} == {k: i for i, k in enumerate(saved)}
+    with zipfile.ZipFile(file) as archive:
+        assert len(set(archive.namelist())) == 6
+
+
+def test_saving_many_arrays_takes_time_in_proportion():
+    def seconds(count):
+        arrays = [np.zeros(1) for _ in range(count)]
+        start = time.process_time()
+        Written().encoded(arrays)
+        return time.process_time() - start
+
+    few, many = min(seconds(1000) for _ in range(3)), seconds(16_000)
+    assert many < 100 * few
+
+
+def test_saving_over_something_longer_leaves_nothing_of_it():
+    file = io.BytesIO()
+    ol.save(np.zeros(100), file)
+    file.seek(0)
+    ol.save(np.ones(1), file)
+    assert ol.load(file).tolist() == [1.0]
 
 
 def test_what_contains_itself_or_goes_too_deep():
@@ -264,6 +300,13 @@ class TestRefusals:
             except UnreadableFileError:
                 refused += 1
         assert refused > len(file) / 2
+
+    def test_bytes_behind_the_end_or_before_the_start(self, file):
+        for more in (b"z", b"zz", bytes(70_000), file):
+            with pytest.raises(UnreadableFileError, match=r"altered|damaged"):
+                self.load(file + more)
+        with pytest.raises(UnreadableFileError, match="before its start"):
+            self.load(b"PK\x03\x04" + file)
 
     def rebuilt(self, file, change):
         """Give the archive with other files inside, all sums of the zip itself being right."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import optlab as ol
 from optlab.autograd.read_tape import graph_of
-from optlab.nn.functional import columns
+from optlab.nn.functional import columns, depthwise
 from tests.guarded import GuardedArray
 
 F = ol.nn.functional
@@ -61,6 +61,59 @@ def convolutions(draw: Any) -> Any:
     shape = (draw(st.integers(1, 2)), groups * draw(st.integers(1, 2)), *size)
     filters = groups * draw(st.integers(1, 3))
     return shape, (filters, shape[1] // groups, *kernel), stride, padding, dilation, groups
+
+
+@pytest.mark.parametrize("block", [1, 500, 10**6])
+@pytest.mark.parametrize(
+    ("size", "kernel", "padding", "dilation"),
+    [
+        ((7,), (3,), ((1, 1),), (1,)),
+        ((7,), (2,), ((0, 2),), (3,)),
+        ((5, 6), (3, 3), ((1, 1), (1, 1)), (1, 1)),
+        ((5, 6), (2, 3), ((0, 2), (3, 0)), (1, 2)),
+        ((4, 3, 5), (2, 1, 3), ((1, 0), (0, 0), (1, 1)), (1, 1, 1)),
+    ],
+)
+def test_one_filter_a_channel(monkeypatch, block, size, kernel, padding, dilation):
+    monkeypatch.setattr(depthwise, "BLOCK_BYTES", block)
+    x, weight, ones = numbers(3, 5, *size), numbers(5, 1, *kernel), (1,) * len(size)
+    g, v, w = (
+        numbers(3, 5, *expected_size(size, kernel, padding, dilation)),
+        *map(np.cos, (x, weight)),
+    )
+
+    def weighed(x, weight):
+        pads = [[0, 0], [0, 0], *map(list, padding)]
+        y = getattr(F, f"conv{len(size)}d")(x, weight, None, 1, pads, list(dilation), 5)
+        return np.sum(y * g)
+
+    def close(a, b):
+        np.testing.assert_allclose(np.sum(a), np.sum(b), rtol=1e-9, atol=1e-9)
+
+    by_x, by_weight = ol.grad(weighed, (0, 1))(x, weight)
+    close(by_x.data * v, g * by_loops(v, weight, ones, padding, dilation, 5))
+    close(by_weight.data * w, g * by_loops(x, w, ones, padding, dilation, 5))
+    # Twice, in the directions v and w: the product of both is left.
+    both = g * by_loops(v, w, ones, padding, dilation, 5)
+    by_both = ol.grad(lambda weight: np.sum(ol.grad(weighed)(x, weight) * v))(weight)
+    close(by_both.data * w, both)
+    by_both = ol.grad(lambda x: np.sum(ol.grad(weighed, 1)(x, weight) * w))(x)
+    close(by_both.data * v, both)
+
+
+def expected_size(size, kernel, padding, dilation):
+    return [
+        n + b + a - (k - 1) * d
+        for n, k, (b, a), d in zip(size, kernel, padding, dilation, strict=True)
+    ]
+
+
+def test_one_filter_a_channel_without_images():
+    layer = ol.nn.Conv2D(3, 3, 3, groups=3)
+    x = ol.to_tensor(np.zeros((0, 3, 5, 5), "float32"), requires_grad=True)
+    layer(x).sum().backward()
+    assert x.grad.shape == x.shape
+    assert not layer.weight.grad.any()
 
 
 @settings(max_examples=60)

@@ -42,6 +42,50 @@ def test_a_network_is_its_cell_step_by_step(kind):
         np.testing.assert_allclose(plain(a), plain(b[0]), rtol=1e-10)
 
 
+@pytest.mark.parametrize("time_major", [False, True])
+@BOTH
+def test_an_lstm_along_a_sequence_is_its_steps_to_the_second_derivative(direction, time_major):
+    layer = made("LSTM", 3, 4, 1, direction, time_major)
+    ways = len(layer.cells)
+    x, h, c = numbers(2, 5, 3), numbers(ways, 2, 4), numbers(ways, 2, 4) + 1
+    x = x.swapaxes(0, 1) if time_major else x
+    weigh = [np.cos(numbers(*shape)) for shape in ((*x.shape[:2], 4 * ways), h.shape, c.shape)]
+    parameters = layer.parameters()
+
+    def found(lengths):
+        def loss(x, h, c):
+            y, (last, cell) = layer(x, (h, c), lengths)
+            parts = zip((y, last, cell), weigh, strict=True)
+            return sum(np.sum(part * part * weight) for part, weight in parts)
+
+        def slope(*at):
+            return sum(np.sum(np.sin(g)) for g in ol.grad(loss, (0, 1, 2))(*at))
+
+        gradients = []
+        for function in (loss, slope):
+            leaves = [ol.to_tensor(a, requires_grad=True) for a in (x, h, c)]
+            value = function(*leaves)
+            value.backward()
+            gradients += [value, *[leaf.grad for leaf in (*leaves, *parameters)]]
+            layer.clear_gradients()
+        return gradients
+
+    once, by_steps = found(None), found([5, 5])  # where lengths are given it goes step by step
+    assert len(once) == 2 * (4 + len(parameters))
+    for a, b in zip(once, by_steps, strict=True):
+        np.testing.assert_allclose(plain(a), plain(b), rtol=1e-9, atol=1e-12)
+
+
+def test_an_lstm_is_cast_step_by_step():
+    layer, x = ol.nn.LSTM(3, 4), ol.ones([2, 5, 3])
+    with ol.amp.auto_cast():
+        assert (
+            layer.cells[0].before(ol.zeros([2, 4]), layer.cells[0].weight_hh.T).dtype == "float16"
+        )
+        y, _ = layer(x)
+    np.testing.assert_allclose(plain(y), plain(layer(x)[0]), atol=1e-2)
+
+
 @ALL
 @BOTH
 def test_what_is_behind_the_end_of_a_sequence_changes_nothing(kind, direction):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -39,6 +40,66 @@ def test_members_of_lists_dicts_and_private_attributes_count():
         "branches.1.0",
     ]
     assert [p.name for p in block.parameters()] == NAMES
+
+
+@pytest.mark.parametrize(
+    ("make", "where"),
+    [
+        (list, "40000"),
+        (tuple, "40000"),
+        (lambda values: dict(enumerate(values)), "40000"),
+        (lambda values: [[value] for value in values], "40000.0"),
+        (lambda values: [(str(i), value) for i, value in enumerate(values)], "40000.1"),
+        (lambda values: [["a"], {"b": values}], "1.b.40000"),
+        (lambda values: [*[()] * 100, [[values]]], "100.0.0.40000"),
+    ],
+)
+def test_what_stands_far_back_in_a_long_container_is_found(make, where):
+    model = ol.nn.Layer()
+    values = list(range(50_000))
+    for found, named in (
+        (ol.Parameter([1.0]), lambda: model.named_parameters()),
+        (ol.nn.Tanh(), lambda: model.named_sublayers()),
+    ):
+        model.held = make(values)
+        assert list(named()) == []
+        values[40_000] = found
+        model.held = make(values)
+        ((name, value),) = named()
+        assert name == f"held.{where}"
+        assert value is found
+        values[40_000] = 0
+
+
+def test_a_list_that_was_looked_at_may_change():
+    model = ol.nn.Layer()
+    model.held = list(range(1000))
+    assert model.parameters() == []
+    model.held[500] = ol.Parameter([1.0])
+    assert len(model.parameters()) == 1
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        list(range(50_000)),
+        {str(i): i for i in range(50_000)},
+        [(str(i), i) for i in range(50_000)],
+    ],
+)
+def test_a_vocabulary_costs_little(held):
+    def seconds(held):
+        model = ol.nn.Layer()
+        model.held = held
+        times = []
+        for _ in range(5):
+            start = time.process_time()
+            model.parameters()
+            times.append(time.process_time() - start)
+        return min(times)
+
+    one_by_one = [*held[:-1], None, ol.Parameter([1.0])] if type(held) is list else None
+    assert seconds(held) < (0.5 * seconds(one_by_one) if one_by_one else 0.01)
 
 
 def test_prefix_self_and_without_sublayers():

@@ -15,6 +15,7 @@ import numpy as np
 from optlab.autograd.operation import as_one, rule
 from optlab.backend.arrays import Shape, zeros_beside
 from optlab.nn.functional import columns as at
+from optlab.nn.functional import depthwise
 from optlab.nn.functional.windows import Pairs
 
 
@@ -97,6 +98,9 @@ def convolution_input(
     plan = at.plan_of(tuple(size), kernel, stride, padding, dilation, filters // groups)
     matrix = at.in_groups(weight.reshape((filters, -1)), groups).swapaxes(-1, -2)
     gt, count = at.channels_first(g), g.shape[0]
+    if depthwise.fits(groups, filters, channels, plan, g, weight):
+        x = depthwise.by_input(gt, weight.reshape((filters, -1)), plan, dtype)
+        return at.channels_first(x)
 
     def product(images: Any) -> Any:
         made = matrix @ at.in_groups(at.on_grid(images, plan), groups)
@@ -131,6 +135,8 @@ def convolution_weight(
     xt, gt, count = at.channels_first(x), at.channels_first(g), x.shape[0]
     if not count:
         return zeros_beside(g, shape)
+    if depthwise.fits(groups, filters, channels, plan, x, g):
+        return depthwise.by_weight(xt, gt, plan).reshape(shape).astype(dtype, copy=False)
 
     def product(images: Any, gradients: Any) -> Any:
         seen = at.in_groups(at.columns(images, plan), groups)

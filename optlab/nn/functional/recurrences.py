@@ -1,7 +1,10 @@
-"""One step of recurrent cells, each beside its derivative rule.
+"""Steps of recurrent cells, and an LSTM along a sequence, each beside its derivative rule.
 
 Affine parts are left to `linear`, of the whole sequence at once where that is possible; what
 follows them is one operation a step. It keeps its inputs and outputs, and computes the gates again.
+
+An LSTM along a sequence is also one operation, for NumPy's own arrays: between its steps nothing
+goes on the tape, and what does not wait for the step before is done for all steps at once.
 """
 
 from __future__ import annotations
@@ -44,6 +47,81 @@ def _lstm_step_back(g: Any, gates: Any, cell: Any, y: Any) -> Any:
 
 
 LSTM_STEP = rule(_lstm_step, inputs="gates cell", several=True, joint=_lstm_step_back)
+
+
+def _lstm(
+    given: Any, turned: Any, bias: Any, hidden: Any, cell: Any, time: int, backwards: bool
+) -> Any:
+    """Give the outputs, along axis `time` as `given` is, and by time the cells and opened gates."""
+    steps = given.swapaxes(0, time)
+    length, batch, gates = steps.shape
+    width = gates // 4
+    y = np.empty_like(given, shape=(*given.shape[:2], width), order="C")
+    outputs = y.swapaxes(0, time)
+    cells = np.empty_like(given, shape=(length, batch, width), order="C")
+    opened = np.empty_like(given, shape=steps.shape, order="C")
+    with np.errstate(over="ignore"):  # as in SIGMOID
+        for t in range(length - 1, -1, -1) if backwards else range(length):
+            raw = hidden @ turned
+            raw += bias
+            raw += steps[t]
+            now, new = opened[t], cells[t]
+            np.negative(raw, now)
+            np.exp(now, now)
+            now += 1
+            np.divide(1, now, now)
+            i, f, u, o = _parts(now, 4)
+            np.tanh(_parts(raw, 4)[2], u)
+            np.multiply(f, cell, new)
+            new += i * u
+            np.multiply(o, np.tanh(new), outputs[t])
+            hidden, cell = outputs[t], new
+    return y, cells, opened
+
+
+def _lstm_back(
+    g: Any, turned: Any, hidden: Any, cell: Any, y: Any, time: int, backwards: bool
+) -> Any:
+    outputs, cells, opened = y[0].swapaxes(0, time), y[1], y[2]
+    by_outputs = g[0].swapaxes(0, time)
+    i, f, u, o = _parts(opened, 4)
+    bent = np.tanh(cells)
+    slopes = np.concatenate([i * (1 - i), f * (1 - f), 1 - u * u, o * (1 - o)], axis=-1)
+    factors = np.concatenate([u, _shifted(cell, cells, backwards), i, bent], axis=-1) * slopes
+    by_bent = o * (1 - bent * bent)
+    back = turned.swapaxes(0, 1)
+    length = len(cells)
+    by_hidden: Any = 0.0
+    by_cell: Any = 0.0
+    found: list[Any] = [None] * length
+    for t in range(length) if backwards else range(length - 1, -1, -1):
+        by_hidden = by_outputs[t] + by_hidden
+        by_cell = by_hidden * by_bent[t] + by_cell
+        if 1 in g:
+            by_cell = by_cell + g[1][t]
+        by_gates = np.concatenate([by_cell, by_cell, by_cell, by_hidden], axis=-1) * factors[t]
+        if 2 in g:
+            by_gates = by_gates + g[2][t] * slopes[t]
+        found[t] = by_gates
+        by_hidden = by_gates @ back
+        by_cell = by_cell * f[t]
+    by_given = np.stack(found)
+    before = _shifted(hidden, outputs, backwards)
+    rows = by_given.reshape((-1, by_given.shape[-1]))
+    by_turned = before.reshape((-1, before.shape[-1])).swapaxes(0, 1) @ rows
+    return by_given.swapaxes(0, time), by_turned, np.add.reduce(rows, axis=0), by_hidden, by_cell
+
+
+def _shifted(start: Any, along: Any, backwards: bool) -> Any:
+    """Give what each step found: the start, and what the steps before it left."""
+    parts = [along[1:], start[None]] if backwards else [start[None], along[:-1]]
+    return np.concatenate(parts)
+
+
+LSTM = rule(
+    _lstm, inputs="given turned bias hidden cell", static="time backwards", several=True,
+    joint=_lstm_back,
+)  # fmt: skip
 
 
 def _gru_gates(given: Any, before: Any) -> Any:

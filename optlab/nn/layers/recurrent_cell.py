@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.halves import halves
 from optlab.autograd.tensor import Tensor, apply, apply_several, raw
 from optlab.backend.arrays import zeros_beside
 from optlab.nn import functional
 from optlab.nn.attributes import made, named, needed
-from optlab.nn.functional.recurrences import GRU_STEP, LSTM_STEP
+from optlab.nn.functional.recurrences import GRU_STEP, LSTM, LSTM_STEP
 from optlab.nn.initializer import Uniform
 from optlab.nn.layer import Layer
 
@@ -132,6 +133,10 @@ class Gated(RNNCellBase):
     def advance(self, given: Any, states: Any, turned: Any) -> tuple[Any, Any]:
         """Give the output and the new states."""
         raise NotImplementedError
+
+    def along(self, given: Any, states: Any, turned: Any, time: int, backwards: bool) -> Any:
+        """Go along axis `time` at once, where that can be done; else give None."""
+        return None
 
     def forward(self, inputs: Any, states: Any = None) -> tuple[Any, Any]:
         """Give the output and the new states; states start at 0 where none are given."""
@@ -272,6 +277,20 @@ class LSTMCell(Gated):
         if self.proj_size:
             h = h @ self.weight_ho
         return h, (h, c)
+
+    def along(self, given: Any, states: Any, turned: Any, time: int, backwards: bool) -> Any:
+        """Go along axis `time` at once, where that can be done; else give None."""
+        inputs = (given, turned, self.bias_hh, *states)
+        if self.proj_size or halves.on or type(self) is not LSTMCell:
+            return None  # `auto_cast` has its say on each product
+        if any(type(raw(x)) is not np.ndarray or x.dtype != given.dtype for x in inputs):
+            return None
+        if any(state.shape != (given.shape[1 - time], self.hidden_size) for state in states):
+            return None
+        static = {"time": time, "backwards": backwards}
+        y, cells, _ = apply_several(LSTM, inputs, static)
+        last = 0 if backwards else -1
+        return y, (y[:, last] if time else y[last], cells[last])
 
 
 class GRUCell(Gated):

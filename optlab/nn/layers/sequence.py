@@ -44,17 +44,19 @@ def along(
     """Run a cell along axis `time` of x; give the outputs, stacked, and the last states."""
     own = isinstance(cell, Gated) and type(cell).forward is Gated.forward and cell._hooks is None
     if own:  # the part of all steps that comes from the inputs is one product
-        steps, turned = _steps(cell.given(x), time), cell.weight_hh.T
-    else:
-        steps = _steps(x, time)
+        x, turned = cell.given(x), cell.weight_hh.T
     if states is None:
         if not hasattr(cell, "get_initial_states"):
             raise TypeError(
                 f"{type(cell).__name__} does not say what states to start with: give "
                 "initial_states, or make it an RNNCellBase with state_shape."
             )
-        states = cell.get_initial_states(steps[0])
-    outputs = []
+        states = cell.get_initial_states(x[:, 0] if time else x[0])
+    if own and lengths is None:
+        found = cell.along(x, states, turned, time, backwards)
+        if found is not None:
+            return found  # type: ignore[no-any-return]
+    steps, outputs = _steps(x, time), []
     count = len(steps)
     for t in range(count - 1, -1, -1) if backwards else range(count):
         output, new = cell.advance(steps[t], states, turned) if own else cell(steps[t], states)

@@ -1,0 +1,79 @@
+"""Layers forward plus backward, where PyTorch has kernels for the whole of them.
+
+A depthwise convolution has one filter a channel: its gradients are sums of shifted images here. An
+LSTM waits at each step for the one before: what it costs is mostly many small products. The
+gradient of input and parameters is wanted, as inside a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from benchmarks.row import Peer, Row, Work, unbounded
+
+SHAPES = {"depthwise": (16, 64, 28, 28), "lstm": (32, 50, 64)}
+
+
+def arrays(name: str) -> tuple[Any, Any]:
+    """Return an input and a gradient of the result, which is of the same shape here."""
+    import numpy as np
+
+    numbers = np.random.default_rng(0)
+    return tuple(  # type: ignore[return-value]
+        numbers.standard_normal(SHAPES[name]).astype(np.float32) for _ in range(2)
+    )
+
+
+def step(layer: Callable[[Any], Any], x: Any, gradient: Any, parameters: list[Any]) -> Work:
+    """Return forward and backward of a layer; an LSTM gives its last states as well."""
+
+    def work() -> None:
+        y = layer(x)
+        (y[0] if isinstance(y, tuple) else y).backward(gradient)
+        for leaf in (x, *parameters):
+            leaf.grad = None
+
+    return work
+
+
+def ours(name: str) -> Work:
+    """Return forward and backward of optlab's layer."""
+    import optlab as ol
+
+    given, gradient = arrays(name)
+    width = given.shape[-1]
+    layer: Any = ol.nn.LSTM(width, width) if name == "lstm" else None
+    if layer is None:
+        layer = ol.nn.Conv2D(given.shape[1], given.shape[1], 3, padding=1, groups=given.shape[1])
+    return step(layer, ol.to_tensor(given, requires_grad=True), gradient, layer.parameters())
+
+
+def pytorch(name: str) -> Work:
+    """Return the same of PyTorch."""
+    import torch
+
+    given, gradient = map(torch.from_numpy, arrays(name))
+    width = given.shape[-1]
+    layer: Any = torch.nn.LSTM(width, width, batch_first=True) if name == "lstm" else None
+    if layer is None:
+        channels = given.shape[1]
+        layer = torch.nn.Conv2d(channels, channels, 3, padding=1, groups=channels)
+    return step(layer, given.requires_grad_(), gradient, list(layer.parameters()))
+
+
+TITLES = {
+    "depthwise": "depthwise convolution, 16x64x28x28, kernel 3, forward and backward",
+    "lstm": "LSTM, 32 sequences of 50 steps, 64 to 64, forward and backward",
+}
+ROWS = [
+    Row(
+        name=name,
+        title=title,
+        unit="forward and backward",
+        ours=partial(ours, name),
+        peers=[Peer("PyTorch eager", partial(pytorch, name), "torch", unbounded(), threads=(1, 2))],
+    )
+    for name, title in TITLES.items()
+]
