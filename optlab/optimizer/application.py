@@ -20,7 +20,8 @@ def scalars_of(
     optimizer: Optimizer, t: int, h: HyperParameters, place: tuple[Any, int] | None = None
 ) -> dict[str, Any]:
     """Give the scalars of step t, floats as Python floats, and the random key if the rule draws."""
-    scalars = gathered([optimizer.scalars(t, one) for one in each_member(h)])
+    each = [optimizer.scalars(t, one) for one in each_member(h)]
+    scalars = each[0] if len(each) == 1 else gathered(each)
     for name, scalar in scalars.items():
         if type(scalar) not in _PLAIN:
             scalars[name] = float(scalar)  # a NumPy number would widen float32 parameters
@@ -94,10 +95,10 @@ def apply_rule(
     if narrow is not None:
         new = new.astype(narrow)
     # What the rule handed back unchanged is still the arena's own memory, which will be written to.
-    if unwrapped(new).base is not None:
+    if _base(new) is not None:
         new = new.copy()
     for name, array in made.items():
-        if unwrapped(array).base is not None or array is g:
+        if _base(array) is not None or array is g:
             made[name] = array = array.copy()
         frozen(array)
     if listened:
@@ -106,6 +107,11 @@ def apply_rule(
             for name, term in terms.items()
         }
     return new, made, terms
+
+
+def _base(array: Any) -> Any:
+    """Give the array whose memory this one looks into, if it does."""
+    return array.base if type(array) is np.ndarray else unwrapped(array).base
 
 
 def _checked(optimizer: Optimizer, p: Any, slots: dict[str, Any], result: Any) -> tuple[Any, ...]:

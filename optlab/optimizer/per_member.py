@@ -128,9 +128,9 @@ def each_member(h: HyperParameters) -> list[HyperParameters]:
     ValueError
         If two settings have different numbers of values.
     """
-    spread = {name: x for name, x in vars(h).items() if isinstance(x, PerMember)}
-    if not spread:
+    if PerMember not in map(type, vars(h).values()):
         return [h]
+    spread = {name: x for name, x in vars(h).items() if isinstance(x, PerMember)}
     counts = {name: len(x) for name, x in spread.items()}
     if len(set(counts.values())) > 1:
         found = ", ".join(f"{name} has {n}" for name, n in counts.items())
