@@ -238,7 +238,19 @@ class Model:
         """Write step `step` (from 1) of an optimizer: rows of label, text and the numbers in it."""
         rate = self.rate_index(name) if rate is None else rate
         values = self.numbers(name, rate, step, coordinate)
-        return formulas.written(self.rule(name), values, self.axes[coordinate])
+        rule, axis = self.rule(name), self.axes[coordinate]
+        # Written as the browser has them, in float32, so that both write the same digits.
+        sent = {
+            key: float(np.float32(np.clip(value, -_LARGEST, _LARGEST)))
+            for key, value in values.items()
+        }
+        exact = formulas.written(rule, values, axis)
+        return [
+            (label, text, numbers)
+            for (label, text, _), (_, _, numbers) in zip(
+                formulas.written(rule, sent, axis), exact, strict=True
+            )
+        ]
 
     # Sending ------------------------------------------------------------------------------------
 
