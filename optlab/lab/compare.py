@@ -7,6 +7,7 @@ import operator
 import traceback
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -320,7 +321,8 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
                     trace.stopped = _diverged(step, last)
                     break
             else:
-                last = run.loss()
+                with _judged(optimizer):
+                    last = run.loss()
                 if not math.isfinite(last):
                     trace.stopped = _diverged(comparison.steps, last)
         except KeyboardInterrupt:
@@ -340,10 +342,17 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
         comparison.evaluations[name] = np.array(counts, dtype=int)
         if comparison.problem.kind == "network":
             try:
-                comparison.accuracy[name] = run.accuracy
+                with _judged(optimizer):
+                    comparison.accuracy[name] = run.accuracy
             except Exception:  # noqa: BLE001 - a model that raised in the race may raise again
                 comparison.accuracy[name] = math.nan
     return goes_on
+
+
+def _judged(optimizer: Optimizer) -> Any:
+    """Lend the model the weights that an optimizer is judged by: of an average the averages."""
+    apply = getattr(optimizer, "apply", None)
+    return nullcontext() if apply is None else apply()
 
 
 def _line_of(error: BaseException) -> str:

@@ -125,6 +125,7 @@ class Parameter(Tensor):
         in_place.overwrite(self, array, "set_value()")
 
     def __repr__(self) -> str:
-        body = np.array2string(np.asarray(on_host(self.data)), separator=", ", prefix="Parameter (")
+        body = super().__repr__().removeprefix(f"{type(self).__name__}(").rpartition(", dtype=")[0]
+        body = body.replace("\n", "\n    ")  # the name of this class is longer than Tensor's
         label = f" {self.name!r}" if self.name else ""
         return f"Parameter{label} ({body}, dtype={self.dtype}, requires_grad={self.trainable})"

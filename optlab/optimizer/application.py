@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optlab.backend.arrays import copied, frozen, unwrapped
+from optlab.backend.arrays import as_float, copied, frozen, unwrapped
 from optlab.optimizer.per_member import PerMember, each_member, gathered
 from optlab.optimizer.values import HyperParameters, Scalars, Slots
 
@@ -21,10 +21,16 @@ def scalars_of(
 ) -> dict[str, Any]:
     """Give the scalars of step t, floats as Python floats, and the random key if the rule draws."""
     each = [optimizer.scalars(t, one) for one in each_member(h)]
+    if not all(type(one) is dict for one in each):
+        raise TypeError(
+            f"{type(optimizer).__name__}.scalars(t, h) must return a dict of names and numbers; it "
+            f"returned a {type(each[0]).__name__}."
+        )
     scalars = each[0] if len(each) == 1 else gathered(each)
     for name, scalar in scalars.items():
         if type(scalar) not in _PLAIN:
-            scalars[name] = float(scalar)  # a NumPy number would widen float32 parameters
+            # A NumPy number would widen float32 parameters.
+            scalars[name] = as_float(scalar, f"{name}, of {type(optimizer).__name__}.scalars(),")
     if optimizer.draws and place is not None and optimizer.key is not None:
         arena, first = place
         name = getattr(arena.parameters[first], "name", None) or ""
@@ -84,7 +90,7 @@ def apply_rule(
             f"{type(optimizer).__name__}.update writes into its arguments; they are the engine's. "
             "Write m = m + g in place of m += g, and give what is new back."
         ) from error
-    new, made, terms = _checked(optimizer, p, slots, result)
+    new, made, terms = checked_result(optimizer, p, slots, result)
     if shape is not None:
         g, new = g.reshape(-1), new.reshape(-1)
         made = {name: array.reshape(-1) for name, array in made.items()}
@@ -114,7 +120,9 @@ def _base(array: Any) -> Any:
     return array.base if type(array) is np.ndarray else unwrapped(array).base
 
 
-def _checked(optimizer: Optimizer, p: Any, slots: dict[str, Any], result: Any) -> tuple[Any, ...]:
+def checked_result(
+    optimizer: Optimizer, p: Any, slots: dict[str, Any], result: Any
+) -> tuple[Any, ...]:
     """Give what a rule returned, or say what is wrong with it before it is written anywhere."""
     try:
         new, made, *rest = result

@@ -170,6 +170,16 @@ class Arena:
                 copy[...] = np.where(copy.astype(here.dtype) == here, copy, here)
         self.written_at = writes.times.last_write
 
+    def own_slots(self, anew: bool = False) -> None:
+        """See to it that the slots may be written to: listeners, or a state, may hold those."""
+        self.slots = {
+            # CuPy's flags know nothing of reading only.
+            name: array.copy()
+            if anew or not getattr(getattr(array, "flags", None), "writeable", True)
+            else array
+            for name, array in self.slots.items()
+        }
+
     def write(self, place: Any, values: Any) -> None:
         """Write new values to some elements: to the float32 copy, too, if there is one."""
         self.flat[place] = values
@@ -220,7 +230,7 @@ class Arena:
             if g is not None and (
                 given is not None or g.shape != p.data.shape or g.dtype is not p.data.dtype
             ):
-                _check(p, g, p.data.dtype if self.master is None else self.master.dtype)
+                check_gradient(p, g, p.data.dtype if self.master is None else self.master.dtype)
             found.append(g)
         return found
 
@@ -258,7 +268,7 @@ class Arena:
         return found
 
 
-def _check(p: Any, g: Any, wide: Any) -> None:
+def check_gradient(p: Any, g: Any, wide: Any) -> None:
     """Say how a gradient does not fit its parameter, if it does not."""
     name = getattr(p, "name", None) or "a parameter"
     if not hasattr(g, "shape") or not hasattr(g, "dtype"):

@@ -29,7 +29,15 @@ if TYPE_CHECKING:
 _MOST_FORMS = 64
 #: Below so many elements a rule runs as it is written: its operations cost less than the way here.
 SMALL = 8192
-_DEFAULT_ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+#: What `np.errstate` calls what its callback is told.
+_FAULTS = {
+    "divide by zero": "divide",
+    "overflow": "over",
+    "underflow": "under",
+    "invalid value": "invalid",
+}
+#: What every optimizer has; what else its rule reads of itself may change from step to step.
+_PARTS = {"settings", "schedule", "name", "_common", "groups", "key", "plans"}
 
 
 class Pass(NamedTuple):
@@ -76,7 +84,7 @@ def fast_pass(
         or optimizer.draws
         or type(values) is not np.ndarray
         or values.dtype.itemsize < 4
-        or np.geterr() != _DEFAULT_ERRORS
+        or not {"warn", "ignore"}.issuperset(np.geterr().values())
         or any(type(g) is not np.ndarray or g.dtype != values.dtype for g in gradients)
     ):
         return None
@@ -87,6 +95,15 @@ def fast_pass(
     plan = _plan_for(optimizer, arena, run, scalars, clip)
     if plan is None:
         return None
+    own_rule = type(optimizer).__module__.partition(".")[0] != "optlab"
+    if own_rule and not _still_so(optimizer, arena, run, plan, gradients, scalars, clip):
+        return None
+    written = [one.values for group in optimizer.groups for one in group.arenas]
+    gradients = [
+        # It may be the memory of a parameter that is written over before it is read.
+        g.copy() if any(np.may_share_memory(g, other) for other in written) else g
+        for g in gradients
+    ]
     numbers = [
         h.learning_rate,
         *([] if clip is None else [clip]),
@@ -98,13 +115,13 @@ def fast_pass(
 def take_passes(optimizer: Optimizer, passes: list[Pass]) -> None:
     """Update in place what has been prepared."""
     for arena in {id(one.arena): one.arena for one in passes}.values():
-        for name, array in arena.slots.items():
-            if not array.flags.writeable:  # listeners, or a state, may hold it
-                arena.slots[name] = array.copy()
+        arena.own_slots()
     name = type(optimizer).__name__
     faults: set[str] = set()
+    wanted: dict[str, Any] = dict(np.geterr())
+    said = {kind for kind, name in _FAULTS.items() if wanted[name] == "warn"}
     jobs = (job for one in passes for job in one.jobs())
-    with np.errstate(all="call", under="ignore", call=lambda kind, _: faults.add(kind)):
+    with np.errstate(all="call", call=lambda kind, _: faults.add(kind)):
         on_all_cores(jobs, sum(one.size for one in passes))
     for arena, run, *_ in passes:
         if arena.master is not None:
@@ -112,7 +129,7 @@ def take_passes(optimizer: Optimizer, passes: list[Pass]) -> None:
             arena.flat[span] = arena.master[span]
         arena.t[run.first : run.last] = [run.t] * (run.last - run.first)
         arena.was_written(run.first, run.last, f"{name}.step()")
-    for fault in sorted(faults):
+    for fault in sorted(faults & said):
         message = f"{fault} encountered in {name}.update"
         warnings.warn(message, RuntimeWarning, stacklevel=4)
 
@@ -124,7 +141,7 @@ def _plan_for(
     h, regularizer = run.h, run.regularizer
     static = tuple((name, x) for name, x in scalars.items() if type(x) is not float)
     fixed = tuple((name, x) for name, x in vars(h).items() if name != "learning_rate")
-    decay = regularizer and (type(regularizer), regularizer.coeff)
+    decay = regularizer and (type(regularizer), *sorted(vars(regularizer).items()))
     key = (arena.values.dtype, static, fixed, decay, tuple(arena.slots), clip is None)
     plans: dict[Any, BlockPlan | None] = optimizer.plans
     try:
@@ -144,20 +161,23 @@ def _plan_for(
 def _captured(
     optimizer: Optimizer, arena: Arena, run: Run, scalars: dict[str, Any], clip: float | None
 ) -> BlockPlan:
+    rule, read = _watched(optimizer)
     names = list(arena.slots)
     static = {name: x for name, x in scalars.items() if type(x) is not float}
     moving = {name: x for name, x in scalars.items() if type(x) is float}
 
     def step(arrays: dict[str, Any], numbers: dict[str, Any]) -> dict[str, Any]:
         numbers = dict(numbers)
-        h = HyperParameters(**vars(run.h) | {"learning_rate": numbers.pop("learning_rate")})
+        h = _Fixed(**vars(run.h) | {"learning_rate": numbers.pop("learning_rate")})
         p, g = arrays["parameter"], arrays["gradient"]
         if clip is not None:
             g = g * numbers.pop("clip")
         if run.regularizer is not None:
             g = run.regularizer.add_to(g, p)
         slots = Slots(**{name: arrays[f"slot_{name}"] for name in names})
-        new, made, *_ = optimizer.update(p, g, slots, h, Scalars(**static | numbers))
+        new, made, *terms = rule.update(p, g, slots, h, Scalars(**static | numbers))
+        if len(terms) > 1 or read:
+            raise CaptureRefusedError("what the rule returns, or reads of itself, is not fixed.")
         if made.keys() != set(names):
             raise CaptureRefusedError("the slots are not those of the class.")
         return {"parameter": new, **{f"slot_{name}": made[name] for name in names}}
@@ -167,6 +187,67 @@ def _captured(
     arrays |= {f"slot_{name}": np.ones(2, arena.slots[name].dtype) for name in names}
     first = {"learning_rate": run.h.learning_rate} | ({} if clip is None else {"clip": clip})
     return capture_blocks(step, arrays, first | moving)
+
+
+class _Fixed(HyperParameters):
+    """Settings for a capture: one that is a function could give something else every time."""
+
+    def __getattribute__(self, name: str) -> Any:
+        value = super().__getattribute__(name)
+        if callable(value) and not name.startswith("_"):
+            raise CaptureRefusedError(f"{name} is a function.")
+        return value
+
+
+def _watched(optimizer: Optimizer) -> tuple[Any, set[str]]:
+    """Give a copy of an optimizer, and the set of what its rule reads of it that may change.
+
+    A copy, so that what a rule counts on itself is not counted when it is captured.
+    """
+    own = set(vars(optimizer)) - _PARTS
+    read: set[str] = set()
+    cls = type(optimizer)
+
+    def ask(self: Any, name: str) -> Any:
+        if name in own:
+            read.add(name)
+        return object.__getattribute__(self, name)
+
+    twin: Any = object.__new__(type(cls.__name__, (cls,), {"__getattribute__": ask}))
+    object.__getattribute__(twin, "__dict__").update(vars(optimizer))
+    return twin, read
+
+
+def _still_so(
+    optimizer: Optimizer,
+    arena: Arena,
+    run: Run,
+    plan: BlockPlan,
+    gradients: Sequence[Any],
+    scalars: dict[str, Any],
+    clip: float | None,
+) -> bool:
+    """Say whether a user's rule still does what was captured, by two elements.
+
+    It may read a variable of the notebook that has another value now.
+    """
+    few = slice(arena.bounds[run.first], arena.bounds[run.first] + 2)
+    p, g = arena.values[few].copy(), gradients[0].reshape(-1)[:2].copy()
+    if len(plan.runs) > 1 or len(g) != len(p):
+        return True  # norms are of the whole
+    before = {name: array[few].copy() for name, array in arena.slots.items()}
+    used = g if clip is None else g * np.asarray(clip, g.dtype)
+    if run.regularizer is not None:
+        used = run.regularizer.add_to(used, p)
+    numbers = [run.h.learning_rate, *([] if clip is None else [clip])]
+    numbers += [x for x in scalars.values() if type(x) is float]
+    with np.errstate(all="ignore"):
+        slots = Slots(**{name: array.copy() for name, array in before.items()})
+        new, made, *_ = optimizer.update(p.copy(), used, slots, run.h, Scalars(**scalars))
+        run_pieces(plan, numbers, [[p, g, *before.values()]])
+    return np.array_equal(new, p, equal_nan=True) and all(
+        np.array_equal(made[name], array, equal_nan=True) for name, array in before.items()
+    )
 
 
 def _pieces(arena: Arena, run: Run, gradients: Sequence[Any]) -> Iterator[list[Any]]:

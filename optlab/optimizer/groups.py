@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from optlab.autograd.tensor import Tensor
-from optlab.backend.arrays import as_float
 from optlab.optimizer.arena import Arena, Rule
 from optlab.optimizer.per_member import each_member
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
@@ -201,13 +200,15 @@ def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
     if "weight_decay" in common:  # otherwise the rule has a decay of its own
         regularizer = as_regularizer(entry.get("weight_decay", common["weight_decay"]))
     grad_clip = entry.get("grad_clip", common["grad_clip"])
-    if grad_clip is not None and not callable(grad_clip):
+    if grad_clip is not None and (not callable(grad_clip) or isinstance(grad_clip, type)):
         raise TypeError(
             "grad_clip takes ClipGradByValue, ClipGradByNorm or ClipGradByGlobalNorm; "
             f"got {grad_clip!r}."
         )
-    multiplier = checked_rate(as_float(entry.get("learning_rate", 1.0), "learning_rate"))
+    multiplier = checked_rate(entry.get("learning_rate", 1.0))
     own = [optimizer.for_parameter(p, h) for p in tensors]
     multi_precision = common.get("multi_precision", False)
+    if not isinstance(multi_precision, bool):
+        raise TypeError(f"multi_precision must be True or False; got {multi_precision!r}.")
     slots = optimizer.slots_for(h)
     return tensors, h, multiplier, regularizer, grad_clip, slots, own, multi_precision

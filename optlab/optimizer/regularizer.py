@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.tensor import raw
 from optlab.backend.arrays import as_float
+from optlab.backend.ensemble import EnsembleArray
 
 
 class Regularizer:
@@ -74,6 +76,11 @@ def as_regularizer(value: Any) -> Regularizer | None:
 
 
 def _coefficient(value: Any, name: str) -> float:
+    if isinstance(raw(value), EnsembleArray):
+        raise TypeError(
+            f"{name} takes one number for all members of an ensemble; for one a member, use a rule "
+            "whose decay is a setting, as AdamW's weight_decay."
+        )
     number = as_float(value, name)
     if not 0 <= number < math.inf:
         raise ValueError(f"{name} must be finite and at least 0; got {number!r}.")

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from optlab.autograd.sparse import RowSparse
-from optlab.backend.arrays import frozen
 from optlab.nn.parameter import Parameter
-from optlab.optimizer.application import scalars_of
+from optlab.optimizer.application import checked_result, scalars_of
 from optlab.optimizer.arena import Arena
 from optlab.optimizer.groups import Group
 from optlab.optimizer.values import Scalars, Slots
@@ -66,7 +65,9 @@ def rows_updated(
             for name, array in {**arena.slots, "": arena.values}.items()
         }
         values = g.values.astype(wide, copy=False)
-        new, made, *_ = optimizer.update(rows.pop(""), values, Slots(**rows), h, c)
+        before = rows.pop("")
+        result = optimizer.update(before, values, Slots(**rows), h, c)
+        new, made, _ = checked_result(optimizer, before, rows, result)
         done.append(RowUpdate(arena, place, t, h.learning_rate, g.rows, new, made))
     return done
 
@@ -79,9 +80,8 @@ def write_rows(update: RowUpdate, writer: str) -> None:
     span = slice(arena.bounds[place], arena.bounds[place + 1])
     if arena.master is not None:
         arena.master[span].reshape(p.data.shape)[rows] = update.parameter
+    arena.own_slots()
     for name, new in update.slots.items():
-        slot = arena.slots[name] = arena.slots[name].copy()  # listeners may hold the present one
-        slot[span].reshape(p.data.shape)[rows] = new
-        frozen(slot)
+        arena.slots[name][span].reshape(p.data.shape)[rows] = new
     arena.t[place] = update.t
     arena.was_written(place, place + 1, writer)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optlab.autograd.tensor import Tensor, raw
-from optlab.backend.arrays import as_array, copied, frozen, placed_beside
+from optlab.backend.arrays import as_array, copied, placed_beside
+from optlab.backend.ensemble import EnsembleArray
 from optlab.backend.random import Key
 from optlab.optimizer.arena import Arena
 from optlab.optimizer.groups import Group, checked_rate, parameter_names
@@ -90,7 +91,7 @@ class Stateful:
         for name, arena, number in self._named():
             state[f"{name}.t"] = arena.t[number]
         for place in self._arrays():
-            value = Tensor(copied(place.array))
+            value = Tensor(copied(_stacked(place.array)))
             if place.slot is None:
                 masters[place.name] = value
             else:
@@ -153,7 +154,7 @@ class Stateful:
             value, there = place.found_in(given), place.array
             if value is None:
                 continue
-            array = as_array(raw(value))
+            array = _like(there, as_array(raw(value)))
             if array.shape == there.shape and array.dtype == there.dtype:
                 found.append((place, array))
             else:
@@ -171,13 +172,22 @@ class Stateful:
             count = given.get(name, 0)
             if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 0:
                 faults.append(f"{name} must be a step count, a whole number; it is {count!r}")
+        key = self.key
+        if key is not None and "random_key" in given:
+            try:
+                seed, *path = given["random_key"]
+                if not all(isinstance(part, (int, np.integer, str)) for part in (seed, *path)):
+                    raise TypeError
+                key = Key(int(seed)).fold(*path)
+            except (TypeError, ValueError):
+                faults.append(f"random_key is no key: {given['random_key']!r}")
         raise_faults(type(self).__name__, faults)
         rate = _rate(given["learning_rate"]) if "learning_rate" in expected else None
 
         def write() -> None:
             if "extra" in expected or "extra" in given:
                 self.set_extra_state(given.get("extra", {}))
-            self._write_state(given, found, rate)
+            self._write_state(given, found, rate, key)
 
         return write
 
@@ -185,22 +195,21 @@ class Stateful:
     load_state_dict = set_state_dict
 
     def _write_state(
-        self, given: Mapping[str, Any], found: list[tuple[_Place, Any]], rate: Any
+        self,
+        given: Mapping[str, Any],
+        found: list[tuple[_Place, Any]],
+        rate: Any,
+        key: Key | None,
     ) -> None:
         """Write what has been checked."""
         for group in self.groups:
             for arena in group.arenas:
-                # Listeners may hold the present slots: write into copies.
-                arena.slots = {name: array.copy() for name, array in arena.slots.items()}
+                arena.own_slots()
         for place, array in found:
             place.array[...] = placed_beside(place.array, array, "the state")
         for name, arena, number in self._named():
             arena.t[number] = int(given[f"{name}.t"])
-        for array in [a for g in self.groups for arena in g.arenas for a in arena.slots.values()]:
-            frozen(array)
-        if self.key is not None:
-            seed, *path = given["random_key"]
-            self.key = Key(int(seed), tuple(path))
+        self.key = key
         if self.schedule is not None:
             self.schedule.set_state_dict(given["LR_Scheduler"])
         else:
@@ -232,6 +241,18 @@ def raise_faults(who: str, faults: list[str]) -> None:
             f"this is not a state of {who} for these parameters. Nothing was changed.\n"
             f"  {listed}{more}"
         )
+
+
+def _stacked(array: Any) -> Any:
+    """Give an ensemble as one array, its first axis counting the members."""
+    return array.members if isinstance(array, EnsembleArray) else array
+
+
+def _like(there: Any, array: Any) -> Any:
+    """Give what `_stacked` gave as an ensemble again, if it is to go to one."""
+    if isinstance(there, EnsembleArray) and array.shape == there.members.shape:
+        return EnsembleArray(array, there.level)
+    return array
 
 
 def _rate(value: Any) -> Any:

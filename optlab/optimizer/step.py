@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from optlab.autograd.sparse import RowSparse
+from optlab.autograd.tensor import raw
 from optlab.backend import events
 from optlab.backend.arrays import frozen
 from optlab.nn.clip import scaled
 from optlab.optimizer.application import apply_rule
-from optlab.optimizer.arena import Arena, Run
+from optlab.optimizer.arena import Arena, Run, check_gradient
 from optlab.optimizer.blocks import Pass, fast_pass, take_passes
 from optlab.optimizer.groups import Group
 from optlab.optimizer.rows import RowUpdate, rows_updated, write_rows
@@ -97,7 +98,7 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
                 updates.append(_updated(optimizer, arena, run, rate, raw_gradient, g, listened))
     writer = f"{type(optimizer).__name__}.step()"
     for update in updates:
-        _write(update, writer)
+        _write(update, writer, listened)
     for few in few_rows:
         write_rows(few, writer)
     if passes:
@@ -150,7 +151,9 @@ def _updated(
     whole = last - first == len(arena.parameters)
     if not whole:
         place = slice(arena.bounds[first], arena.bounds[last])
-        p, slots = p[place], {name: array[place] for name, array in slots.items()}
+        p, slots = p[place], {name: frozen(array[place]) for name, array in slots.items()}
+    else:
+        slots = {name: frozen(array[:]) for name, array in slots.items()}
     if regularizer is not None:
         g = regularizer.add_to(g, p)
         frozen(g)
@@ -177,7 +180,7 @@ def _whole(few: RowUpdate, raw_gradient: Any, g: Any) -> Update:
     )
 
 
-def _write(update: Update, writer: str) -> None:
+def _write(update: Update, writer: str, listened: bool) -> None:
     """Put the results of one pass where they belong."""
     arena, first, last = update.arena, update.first, update.last
     if update.whole:
@@ -185,11 +188,11 @@ def _write(update: Update, writer: str) -> None:
         arena.write(..., update.parameter)
     else:
         place = slice(arena.bounds[first], arena.bounds[last])
-        # Listeners may hold the present slots: write into copies.
-        arena.slots = {name: array.copy() for name, array in arena.slots.items()}
+        arena.own_slots(listened)
         for name, array in update.slots.items():
             arena.slots[name][place] = array
-            frozen(arena.slots[name])
+            if listened:
+                frozen(arena.slots[name])
         arena.write(place, update.parameter)
     arena.t[first:last] = [update.t] * (last - first)
     arena.was_written(first, last, writer)
@@ -215,7 +218,22 @@ def _clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
         for arena, gradients in zip(group.arenas, raws, strict=True)
         for p, g in zip(arena.parameters, gradients, strict=True)
     ]
-    clipped = iter([g for _, g in group.grad_clip(pairs)])
+    name = getattr(group.grad_clip, "__name__", type(group.grad_clip).__name__)
+    try:
+        found = {id(p): raw(g) for p, g in group.grad_clip(pairs)}
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"grad_clip {name} takes (parameter, gradient) pairs and returns such pairs: {error}"
+        ) from error
+    if found.keys() != {id(p) for p, _ in pairs}:
+        raise ValueError(
+            f"grad_clip {name} was given {len(pairs)} (parameter, gradient) pairs and returned "
+            f"{len(found)} of other parameters; it returns one for each. Nothing was changed."
+        )
+    for p, g in pairs:
+        if g is not None:
+            check_gradient(p, found[id(p)], p.data.dtype)
+    clipped = iter([found[id(p)] for p, _ in pairs])
     return [[next(clipped) for _ in gradients] for gradients in raws]
 
 

@@ -207,3 +207,64 @@ def test_float16_with_its_float32_copies():
 def test_aliases(alias):
     optimizer = ol.optimizer.SGD(0.1, parameters=model().parameters())
     getattr(optimizer, alias)(optimizer.state_dict())
+
+
+class TestNamesThatCameLater:
+    """Layers name their parameters when somebody asks for them."""
+
+    @pytest.mark.parametrize("named_first", [True, False])
+    @pytest.mark.parametrize("wrapped", [False, True])
+    def test_a_state_fits_with_and_without_names(self, named_first, wrapped):
+        def make(named):
+            layer = ol.nn.Linear(2, 3)
+            if named:
+                layer.parameters()
+            inner = ol.optimizer.Adam(0.1, parameters=[layer.bias, layer.weight])
+            return layer, ol.optimizer.LookAhead(inner) if wrapped else inner
+
+        layer, optimizer = make(named_first)
+        optimizer.minimize((layer(ol.ones([1, 2])) ** 2).sum())
+        _, other = make(not named_first)
+        other.set_state_dict(optimizer.state_dict())
+        given, found = optimizer.state_dict(), other.state_dict()
+        if wrapped:
+            given, found = given["inner_optimizer"], found["inner_optimizer"]
+        for one, two in zip(given.values(), found.values(), strict=True):
+            np.testing.assert_array_equal(np.asarray(one), np.asarray(two))
+
+
+@pytest.mark.parametrize("key", [None, "abc", 5, [], [1, 2.5]])
+def test_a_bad_random_key_changes_nothing(key):
+    optimizer = ol.optimizer.Dpsgd(0.1, parameters=[ol.Parameter([1.0], name="w")])
+    state = optimizer.state_dict() | {"random_key": key, "w.t": 77}
+    with pytest.raises(ValueError, match="random_key is no key"):
+        optimizer.set_state_dict(state)
+    assert optimizer.state_dict()["w.t"] == 0
+
+
+def test_an_ensemble_goes_through_a_file(tmp_path):
+    def make():
+        p = ol.Parameter(ol.ensemble(np.ones((4, 3))), name="p")
+        return p, ol.optimizer.Adam(ol.ensemble([0.1, 0.2, 0.3, 0.4]), parameters=[p])
+
+    p, optimizer = make()
+    optimizer.minimize((p**2).sum())
+    ol.save(optimizer.state_dict(), tmp_path / "state")
+    _, other = make()
+    other.set_state_dict(ol.load(tmp_path / "state"))
+    one, two = optimizer.state_dict(), other.state_dict()
+    np.testing.assert_array_equal(one["p.moment1"].numpy(), two["p.moment1"].numpy())
+    assert one["learning_rate"] == two["learning_rate"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("lr", "set_lr"), ("learning_rate", "set_lr"), ("beta1", "is given"), ("grad_clip", "given")],
+)
+def test_settings_are_not_attributes(name, words):
+    optimizer = ol.optimizer.Adam(0.1)
+    with pytest.raises(AttributeError, match=words):
+        setattr(optimizer, name, 0.5)
+    with pytest.raises(AttributeError, match="groups"):
+        optimizer.param_groups  # noqa: B018
+    assert not hasattr(optimizer, "param_groups")
