@@ -13,8 +13,11 @@ from optlab.optimizer import (
     SGD,
     Adam,
     AdamW,
+    LookAhead,
     Momentum,
+    lr,
 )
+from tests.optimizer.helpers import give
 
 
 def says(kind, *parts):
@@ -91,3 +94,94 @@ def test_decoupled_decay_is_a_number():
 def test_many_rates_are_an_ensemble(rates):
     with says(TypeError, "learning_rate must be one number", "ol.ensemble("):
         Adam(rates)
+
+
+# Schedules --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "written"),
+    [
+        (
+            lambda o: lr.CosineAnnealingDecay(o, T_max=10),
+            "Adam(CosineAnnealingDecay(0.1, T_max=10), parameters=...)",
+        ),
+        (lambda o: lr.StepDecay(o, 30, gamma=0.5), "Adam(StepDecay(0.1, 30, gamma=0.5), "),
+        (lambda o: lr.ReduceOnPlateau(o), "Adam(ReduceOnPlateau(0.1), "),
+        (lambda o: lr.OneCycleLR(optimizer=o, total_steps=9), "Adam(OneCycleLR(0.1, total_steps"),
+        (lambda o: lr.LinearWarmup(o, 5, 0, 0.1), "Adam(LinearWarmup(0.1, 5, 0, 0.1), "),
+        (lambda o: lr.PiecewiseDecay(o), "Adam(PiecewiseDecay(...), "),
+        (lambda o: lr.NoamDecay(LookAhead(o), 512), "Adam(NoamDecay(512), "),
+        (lambda o: lr.LRScheduler(o), "Adam(LRScheduler(0.1), "),
+    ],
+)
+def test_a_schedule_goes_into_the_optimizer(make, written):
+    with says(TypeError, "the schedule goes into the optimizer", written):
+        make(Adam(0.1, parameters=[ol.Parameter([1.0])]))
+
+
+def test_a_schedule_of_ones_own_says_it_too():
+    class Halving(lr.LRScheduler):
+        def get_lr(self):
+            return self.base_lr / 2**self.last_epoch
+
+    class Wide(Halving):
+        def __init__(self, width, **rest):
+            super().__init__(**rest)
+
+    with says(TypeError, "Adam(Halving(0.1), "):
+        Halving(Adam(0.1))
+    with says(TypeError, "Halving has no setting 'lr'", "Did you mean 'learning_rate'?"):
+        Halving(lr=0.1)
+    with says(TypeError, "Wide has no setting 'lr'; it has learning_rate, last_epoch, verbose"):
+        Wide(3, lr=0.1)
+    assert Wide(3, learning_rate=0.5)() == 0.5
+
+
+def test_unknown_arguments_of_a_schedule():
+    with says(TypeError, "StepDecay has no setting 'step_sizes'; it has", "mean 'step_size'?"):
+        lr.StepDecay(0.1, step_sizes=5)
+
+
+def test_a_schedule_takes_one_rate():
+    with says(TypeError, "learning_rate of a schedule must be one number", "ensemble of 2"):
+        lr.StepDecay(ol.ensemble(np.array([0.1, 0.2])), 5)
+
+
+# Rules ------------------------------------------------------------------------------------------
+
+
+def taken(use):
+    """Take a step of a rule that uses something of h, s and c."""
+
+    class Rule(ol.optimizer.Optimizer):
+        slots = {"m": 0.0}  # noqa: RUF012
+
+        def update(self, p, g, s, h, c):
+            return p - use(s, h, c) * g, {"m": s.m}, {}
+
+    w = ol.Parameter([1.0])
+    optimizer = Rule(parameters=[w])
+    give(w, [1.0])
+    optimizer.step()
+
+
+def test_a_rule_that_asks_for_a_scalar_that_it_does_not_compute():
+    with says(AttributeError, "no scalar 't'; there is none.", "scalars(self, t, h)", "float(t)"):
+        taken(lambda s, h, c: c.t)
+    with says(AttributeError, "no slot 'v'; there is m.", "slots = {'v': 0.0}"):
+        taken(lambda s, h, c: s.v)
+
+
+@pytest.mark.parametrize(
+    ("use", "written"),
+    [
+        (lambda s, h, c: s["m"], "write s.m in place of s['m']"),
+        (lambda s, h, c: h["learning_rate"], "write h.learning_rate in place of h["),
+        (lambda s, h, c: c["rate"], "write c.rate in place of c['rate']"),
+        (lambda s, h, c: s[0], "write s.name in place of s[0]"),
+    ],
+)
+def test_what_a_rule_is_handed_has_attributes(use, written):
+    with says(TypeError, "are attributes", written):
+        taken(use)
