@@ -13,7 +13,9 @@ from optlab.optimizer import (
     SGD,
     Adam,
     AdamW,
+    ExponentialMovingAverage,
     LookAhead,
+    ModelAverage,
     Momentum,
     lr,
 )
@@ -155,7 +157,7 @@ def taken(use):
     """Take a step of a rule that uses something of h, s and c."""
 
     class Rule(ol.optimizer.Optimizer):
-        slots = {"m": 0.0}  # noqa: RUF012
+        slots = {"m": 0.0}
 
         def update(self, p, g, s, h, c):
             return p - use(s, h, c) * g, {"m": s.m}, {}
@@ -185,3 +187,77 @@ def test_a_rule_that_asks_for_a_scalar_that_it_does_not_compute():
 def test_what_a_rule_is_handed_has_attributes(use, written):
     with says(TypeError, "are attributes", written):
         taken(use)
+
+
+# Averages and wrappers --------------------------------------------------------------------------
+
+
+def test_methods_of_averages_that_are_called_otherwise():
+    w = ol.Parameter([1.0])
+    ema = ExponentialMovingAverage(0.9, parameters=[w])
+    with says(AttributeError, "has no 'step'. Call update() after", "around(optimizer)"):
+        ema.step()
+    average = ModelAverage(0.15, parameters=[w])
+    with says(AttributeError, "has no 'update'. Call step() after", ".around(optimizer, "):
+        average.update()
+    with says(AttributeError, "ModelAverage has no 'rate'"):
+        _ = average.rate
+    assert not hasattr(ema, "step")
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda o: ExponentialMovingAverage.around(o),
+        lambda o: ModelAverage.around(o, 0.15),
+        lambda o: LookAhead(o),
+    ],
+)
+def test_what_is_around_an_optimizer_does_both_in_step(wrap):
+    with says(TypeError, "around an optimizer, step() does both"):
+        wrap(Adam(0.1)).update()
+
+
+@pytest.mark.parametrize("cls", [ExponentialMovingAverage, ModelAverage])
+def test_averages_take_settings_and_no_optimizer(cls):
+    with says(TypeError, "but got an optimizer", f"{cls.__name__}.around(Adam(...), "):
+        cls(Adam(0.1))
+    layer = ol.nn.Linear(2, 2)
+    for given in (layer, layer.parameters(), layer.weight):
+        with says(TypeError, "by name", "parameters=model.parameters()", ".around(optimizer, "):
+            cls(given)
+
+
+def test_a_network_is_no_count_of_steps():
+    with says(TypeError, "thres_steps of ExponentialMovingAverage is a setting"):
+        ExponentialMovingAverage(0.9, ol.nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize(
+    ("make", "parts"),
+    [
+        (
+            lambda: LookAhead(Adam(0.1), la_steps=5),
+            ["LookAhead has no setting 'la_steps'; it has inner_optimizer, alpha, k", "mean 'k'?"],
+        ),
+        (
+            lambda: LookAhead(Adam(0.1), weight_decay=0.1),
+            ["no setting 'weight_decay'", "Give weight_decay to the inner optimizer, Adam."],
+        ),
+        (
+            lambda: ExponentialMovingAverage(decy=0.9),
+            ["no setting 'decy'; it has decay, thres_steps, parameters", "mean 'decay'?"],
+        ),
+        (
+            lambda: ExponentialMovingAverage.around(Adam(0.1), decy=0.9),
+            ["no setting 'decy'", "mean 'decay'?"],
+        ),
+        (
+            lambda: ModelAverage(0.15, min_average=3),
+            ["no setting 'min_average'; it has average_window_rate", "'min_average_window'?"],
+        ),
+    ],
+)
+def test_unknown_arguments_of_wrappers(make, parts):
+    with says(TypeError, *parts):
+        make()
