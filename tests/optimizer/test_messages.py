@@ -261,3 +261,86 @@ def test_a_network_is_no_count_of_steps():
 def test_unknown_arguments_of_wrappers(make, parts):
     with says(TypeError, *parts):
         make()
+
+
+# The explorer and the race ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("optimizers", "kind", "parts"),
+    [
+        (Adam(0.1), TypeError, ["a list of names", "got one optimizer. Write {'Adam': Adam("]),
+        (Adam, TypeError, ["a list of names", "or a dict of names and templates"]),
+        (5, TypeError, ["a list of names", "got 5."]),
+        ("Adam", ValueError, ["a list of names", "Write ['Adam']."]),
+        ([Adam(0.1)], ValueError, ["in the list. Templates come in a dict: {'Adam': Adam("]),
+        (["SGD", "Adm"], ValueError, ["no optimizer 'Adm'; there are ", "mean 'Adam'?"]),
+    ],
+)
+def test_optimizers_to_explore_are_named(optimizers, kind, parts):
+    with says(kind, *parts):
+        ol.explore("beale", optimizers)
+
+
+@pytest.mark.parametrize("name", ["LookAhead", "ExponentialMovingAverage", "ModelAverage"])
+def test_a_wrapper_is_explored_around_an_optimizer(name):
+    with says(ValueError, f"{name} goes around an optimizer", f"{{'{name} Adam': ") as caught:
+        ol.explore("beale", ["Adam", name])
+    written = str(caught.value).split("Write ")[1].rstrip(".")
+    assert name in repr(ol.explore("beale", eval(written), steps=5))
+
+
+def test_a_network_of_ones_own_is_made_a_problem():
+    with says(TypeError, "network of your own (Linear)", "ol.problems.Network(", "ol.record("):
+        ol.compare(ol.nn.Linear(2, 2), {"Adam": Adam(0.1)})
+
+
+def test_the_problem_comes_before_the_optimizers():
+    with says(TypeError, "the problem comes first", "got Adam as the problem"):
+        ol.compare(Adam(0.1), {"Adam": Adam(0.1)})
+
+
+# LBFGS ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("set_to_zero", [True, False])
+def test_a_closure_without_backward(set_to_zero):
+    w = ol.Parameter([3.0, 4.0])
+    (w * 0).sum().backward()
+    optimizer = LBFGS(parameters=[w])
+
+    def closure():
+        optimizer.clear_grad(set_to_zero)
+        return (w * w).sum()
+
+    with says(RuntimeError, "no parameter of LBFGS has a gradient", "loss.backward()"):
+        optimizer.step(closure)
+    assert w.numpy().tolist() == [3.0, 4.0]
+
+
+def test_a_closure_that_clears_after_backward():
+    w = ol.Parameter([3.0, 4.0])
+    optimizer = LBFGS(parameters=[w])
+
+    def closure():
+        loss = (w * w).sum()
+        loss.backward()
+        optimizer.clear_grad()
+        return loss
+
+    with says(RuntimeError, "no parameter of LBFGS has a gradient"):
+        optimizer.step(closure)
+
+
+def test_a_gradient_that_is_zero_is_one():
+    """At the minimum, and for some of the parameters alone."""
+    w, other = ol.Parameter([0.0]), ol.Parameter([1.0])
+    optimizer = LBFGS(parameters=[w, other])
+
+    def closure():
+        optimizer.clear_grad()
+        loss = (w * w).sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 0.0

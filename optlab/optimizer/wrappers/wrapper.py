@@ -80,7 +80,7 @@ class Wrapper(Optimizer):
     def update(self, *values: Any, **named: Any) -> Any:
         """Refuse: the rule is the inner optimizer's, and `step` does what is added to it."""
         raise TypeError(
-            f"a {type(self).__name__} has no update() to call: around an optimizer, step() does "
+            f"{type(self).__name__} has no update() to call: around an optimizer, step() does "
             "both, the optimizer's step and what comes after it."
         )
 
