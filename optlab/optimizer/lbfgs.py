@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from optlab.autograd.mode import enable_grad
+from optlab.autograd.tape import ZERO
 from optlab.autograd.tensor import raw
 from optlab.backend import events
 from optlab.backend.arrays import as_float, frozen
@@ -165,6 +166,8 @@ class LBFGS(Optimizer):
         ------
         TypeError
             If there is no closure, or it does not return one number.
+        RuntimeError
+            If the closure leaves no gradient: it did not run backward. Nothing has changed then.
         ValueError
             If parameters have rates of their own, or differ in dtype or device.
         FloatingPointError
@@ -180,7 +183,7 @@ class LBFGS(Optimizer):
         for group in self.groups:
             for arena in group.arenas:
                 arena.make_ready()
-        first = here = self._evaluate(closure)
+        first = here = self._evaluate(closure, first=True)
         if not self._goes_on(here.gradient):
             return here.returned
         h, known = self.groups[0].h, self.history
@@ -276,12 +279,20 @@ class LBFGS(Optimizer):
             self._write(point)
             raise
 
-    def _evaluate(self, closure: Callable[[], Any]) -> Evaluation:
+    def _evaluate(self, closure: Callable[[], Any], first: bool = False) -> Evaluation:
         """Call the closure, and lay the gradients side by side."""
         with enable_grad():
             returned = closure()
         self.history.evaluations += 1
         loss = penalised = as_float(raw(returned), "the loss that the closure returns")
+        if first and all(
+            p.node is None or p.node.grad is None or p.node.grad is ZERO for p in self.parameters
+        ):
+            raise RuntimeError(
+                "no parameter of LBFGS has a gradient after the closure. Does it call "
+                "loss.backward(), and clear_grad() before that, not after it? Is the loss computed "
+                "from these parameters? Nothing was changed."
+            )
         all_raw, all_used = [], []
         for group in self.groups:
             params = [p for arena in group.arenas for p in arena.parameters]

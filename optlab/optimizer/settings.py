@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import math
+import reprlib
+from collections.abc import Callable
+from types import GeneratorType
 from typing import Any
 
 import numpy as np
 
+from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import as_float
 from optlab.optimizer.per_member import read_members
+
+CO_VARKEYWORDS = 8  # as in `inspect`, which takes long to import
 
 REQUIRED: Any = object()
 
@@ -37,8 +44,9 @@ COMMON_RANGES: dict[str, tuple[float, float]] = {
 
 #: What other libraries call them.
 ALIASES = {
-    "lr": "learning_rate", "rate": "learning_rate", "betas": "beta1", "eps": "epsilon",
-    "alpha": "rho", "nesterov": "use_nesterov",
+    "lr": "learning_rate", "rate": "learning_rate", "eps": "epsilon",
+    "alpha": "rho", "nesterov": "use_nesterov", "params": "parameters",
+    "parameter_list": "parameters", "la_alpha": "alpha", "la_steps": "k",
 }  # fmt: skip
 
 
@@ -46,7 +54,7 @@ def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, 
     """Give a hyper-parameter's value as a Python number or bool, or say what is wrong with it."""
     if isinstance(default, bool):
         if not isinstance(value, (bool, np.bool_)):
-            raise TypeError(f"{name} must be True or False; got {value!r}.")
+            raise TypeError(f"{name} must be True or False; got {reprlib.repr(value)}.")
         return bool(value)
     if default is not REQUIRED and not isinstance(default, (int, float)):
         return value
@@ -54,13 +62,20 @@ def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, 
         return float(value())
     if isinstance(value, (list, tuple, dict, set)) or callable(getattr(value, "parameters", None)):
         raise TypeError(
-            f"{name} must be one number, but got a {type(value).__name__}. What to optimize is "
-            "given by name: parameters=model.parameters()."
+            f"{name} must be one number, but got a {type(value).__name__}. "
+            + (_ENSEMBLE if _is_numbers(value) else _BY_NAME)
         )
+    if callable(getattr(value, "add_to", None)) and callable(getattr(value, "penalty", None)):
+        raise TypeError(_apart(name, value))
     if default is REQUIRED or isinstance(default, float):
         members = read_members(value)
         if members is not None:
             return members.map(lambda one: checked(name, one, default, ranges))
+        if _is_numbers(value):
+            raise TypeError(
+                f"{name} must be one number, but got {np.size(value)}: {reprlib.repr(value)}. "
+                f"{_ENSEMBLE}"
+            )
     number = as_float(value, name)
     lowest, highest = ranges.get(name) or COMMON_RANGES.get(name) or (-math.inf, math.inf)
     if not (lowest <= number < highest and math.isfinite(number)):
@@ -76,10 +91,50 @@ def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, 
     return number
 
 
+_BY_NAME = "What to optimize is given by name: parameters=model.parameters()."
+_ENSEMBLE = (
+    "For one value a member of an ensemble write ol.ensemble(np.array([...])), and give it "
+    "parameters that are ensembles, too."
+)
+
+
+def _is_numbers(value: Any) -> bool:
+    """Say whether something is several plain numbers: a list, a tuple or an array."""
+    if isinstance(value, (list, tuple)):
+        return len(value) > 1 and all(isinstance(one, (int, float)) for one in value)
+    return isinstance(value, np.ndarray) and value.dtype.kind in "iuf" and value.size > 1
+
+
+def holds_parameters(value: Any) -> bool:
+    """Say whether something is a network, a Tensor of several numbers, or a list of Tensors."""
+    if isinstance(value, (list, tuple)):
+        return any(isinstance(one, (Tensor, dict)) for one in value)
+    if isinstance(value, Tensor):
+        return value.size != 1
+    return isinstance(value, GeneratorType) or callable(getattr(value, "parameters", None))
+
+
+def _apart(name: str, regularizer: Any) -> str:
+    """Say that a decay apart from the gradient is a number."""
+    kind = type(regularizer).__name__
+    coeff = getattr(regularizer, "coeff", 0.01)
+    if kind == "L2Decay":
+        instead = f"write {name}={coeff:g}"
+    else:
+        instead = (
+            "take an optimizer that adds the penalty to the gradient, such as "
+            f"Adam(weight_decay={kind}({coeff:g}))"
+        )
+    return (
+        f"{name} must be a number here, but got {kind}({coeff:g}): this decay is decoupled, it "
+        f"shrinks the parameters apart from the gradient. For {kind} {instead}."
+    )
+
+
 def checked_callable(name: str, value: Any, takes: str) -> None:
     """Raise TypeError if an optional setting that is a function is something else."""
     if value is not None and not callable(value):
-        raise TypeError(f"{name} must be a function that takes {takes}; got {value!r}.")
+        raise TypeError(f"{name} must be a function that takes {takes}; got {reprlib.repr(value)}.")
 
 
 def is_schedule(value: Any) -> bool:
@@ -103,17 +158,20 @@ def read(cls: Any, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, 
             f"{cls.__name__}.hyperparameters must begin with 'learning_rate'; it has "
             f"{', '.join(known) or 'nothing'}."
         )
+    for name, value in zip(known, values, strict=False):
+        if holds_parameters(value):
+            raise TypeError(misplaced(cls.__name__, name, value))
     if len(values) > len(known):
         raise TypeError(
             f"{cls.__name__} takes at most {len(known)} arguments by position "
-            f"({', '.join(known)}); give the rest by name."
+            f"({', '.join(known)}); give the rest by name, such as parameters=model.parameters()."
         )
     given = dict(zip(known, values, strict=False))
     for name, value in named.items():
         if name in given:
             raise TypeError(f"{cls.__name__} got {name} twice, by position and by name.")
         if name not in known:
-            raise TypeError(unknown(cls.__name__, name, known))
+            raise TypeError(unknown(cls.__name__, name, known, COMMON))
         given[name] = value
     missing = [name for name, default in known.items() if default is REQUIRED and name not in given]
     if missing:
@@ -124,12 +182,49 @@ def read(cls: Any, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, 
     }
 
 
-def unknown(owner: str, name: str, known: Any) -> str:
+def misplaced(owner: str, name: str, value: Any) -> str:
+    """Say that parameters stand where a setting belongs."""
+    return (
+        f"{owner} got a {type(value).__name__} in the place of {name}. Parameters are given by "
+        f"name, and so is what follows them: {owner}(..., parameters=model.parameters())."
+    )
+
+
+def unknown(owner: str, name: str, known: Any, common: Any = ()) -> str:
     """Say that a setting is not known, and which one was perhaps meant."""
-    close = [ALIASES[name]] if ALIASES.get(name) in known else []
-    close = close or difflib.get_close_matches(name, list(known), 1)
+    every = [*known, *(one for one in common if one not in known)]
+    close = [ALIASES[name]] if ALIASES.get(name) in every else []
+    close = close or difflib.get_close_matches(name, every, 1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    return f"{owner} has no setting {name!r}; it has {', '.join(known)}.{hint}"
+    if name == "betas" and "beta1" in known:
+        hint = " Give beta1=... and beta2=..., one number each."
+    elif name == "momentum" and "beta1" in known:
+        hint = " What smooths the gradient here is beta1."
+    elif name in ("momentum", "nesterov", "use_nesterov") and owner == "SGD":
+        hint = " With momentum it is ol.optimizer.Momentum(0.1, momentum=0.9, use_nesterov=False)."
+    rest = every[len(known) :]
+    by_name = f", and, as every optimizer, {', '.join(rest)}" if rest else ""
+    return f"{owner} has no setting {name!r}; it has {', '.join(known)}{by_name}.{hint}"
+
+
+def by_names(init: Callable[..., None]) -> Callable[..., None]:
+    """Make an ``__init__`` that says what arguments there are when it gets an unknown one."""
+    code = init.__code__
+    known = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    takes_any = bool(code.co_flags & CO_VARKEYWORDS)
+
+    @functools.wraps(init)
+    def checked_init(self: Any, *args: Any, **named: Any) -> None:
+        for name in named:
+            if name not in known and not takes_any:
+                message = unknown(type(self).__name__, name, known)
+                inner = getattr(args[0] if args else None, "hyperparameters", ())
+                if inner and (name in inner or name in COMMON):
+                    message += f" Give {name} to the inner optimizer, {type(args[0]).__name__}."
+                raise TypeError(message)
+        init(self, *args, **named)
+
+    return checked_init
 
 
 class Signature:

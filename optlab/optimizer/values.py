@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -21,16 +22,27 @@ class Values(SimpleNamespace):
     """
 
     what: ClassVar[str] = "value"
+    letter: ClassVar[str] = "values"
+    hint: ClassVar[str] = ""
 
     def __getattr__(self, name: str) -> Any:
         known = ", ".join(vars(self)) or "none"
-        raise AttributeError(f"there is no {self.what} {name!r}; there is {known}.")
+        hint = "" if name.startswith("__") else self.hint.format(name=name)
+        raise AttributeError(f"there is no {self.what} {name!r}; there is {known}.{hint}")
+
+    def __getitem__(self, key: Any) -> Any:
+        wanted = key if isinstance(key, str) and key.isidentifier() else "name"
+        raise TypeError(
+            f"the {self.what}s are attributes: write {self.letter}.{wanted} in place of "
+            f"{self.letter}[{reprlib.repr(key)}]."
+        )
 
 
 class HyperParameters(Values):
     """``h``: what the user set."""
 
     what = "hyper-parameter"
+    letter = "h"
     learning_rate: float
 
 
@@ -38,9 +50,18 @@ class Slots(Values):
     """``s``: what the rule remembers of every element."""
 
     what = "slot"
+    letter = "s"
+    hint = (
+        " Slots are declared in the class, with the value they begin at: slots = {{{name!r}: 0.0}}."
+    )
 
 
 class Scalars(Values):
     """``c``: what depends on the step and the hyper-parameters alone."""
 
     what = "scalar"
+    letter = "c"
+    hint = (
+        " They are what scalars(self, t, h) returns, t being the step count from 1: "
+        "return {{{name!r}: ...}} there, for example {{'t': float(t)}}."
+    )

@@ -9,6 +9,8 @@ from typing import Any
 from optlab.lab.problems import catalogue
 from optlab.lab.problems.networks import Network, digits_mlp
 from optlab.lab.problems.surface import Surface
+from optlab.nn import Layer
+from optlab.optimizer import Optimizer
 
 Problem = Surface | Network
 
@@ -70,6 +72,20 @@ def find(problem: Any) -> Problem:
         return known if isinstance(known, (Surface, Network)) else known()
     if any(problem is known for known in NAMED.values()):
         return problem()  # type: ignore[no-any-return]
+    if isinstance(problem, Layer):
+        kind = type(problem).__name__
+        raise TypeError(
+            f"a network of your own ({kind}) is no problem yet: a problem also says what is "
+            "learnt, and begins anew for each run. Write ol.problems.Network("
+            f"lambda: {kind}(...), data, name=..., title=...), where data() gives an "
+            "ol.data.Data(train_x, train_y, test_x, test_y), y being class labels; or train it in "
+            "a loop of your own, inside `with ol.record(optimizer) as trace:`."
+        )
+    if isinstance(problem, Optimizer):
+        raise TypeError(
+            f'the problem comes first, then the optimizers: ("rosenbrock", {{'
+            f"{type(problem).__name__!r}: ...}}); got {type(problem).__name__} as the problem."
+        )
     if callable(problem):
         return Surface(problem)
     raise TypeError(

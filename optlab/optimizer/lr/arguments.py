@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from optlab.backend.arrays import as_float
+from optlab.optimizer.per_member import read_members
 
 
 def number(
@@ -41,6 +43,13 @@ def number(
     ValueError: gamma must be above 0 and below 1; got 1.5.
     """
     exact = type(value) is int
+    members = read_members(value)
+    if members is not None:
+        raise TypeError(
+            f"{name} of a schedule must be one number, but got an ensemble of {len(members)}: "
+            "schedules have one rate for all members. Give the ensemble itself to the optimizer "
+            "for rates that stay, or race one optimizer a schedule with ol.compare."
+        )
     found = as_float(value, name)
     if not (math.isfinite(found) and least <= found <= most and above < found < below):
         bounds = [
@@ -144,3 +153,35 @@ def listed(name: str, value: Any) -> list[Any]:
     raise TypeError(
         f"{name} must be a list of numbers; got {value!r} of type {type(value).__name__}."
     )
+
+
+def no_optimizer(schedule: str, first: Sequence[str], args: Any, named: dict[str, Any]) -> None:
+    """Raise if an optimizer is among the arguments of a schedule.
+
+    Parameters
+    ----------
+    schedule : str
+        The class.
+    first : sequence of str
+        What its first argument is called.
+    args, named
+        What was given.
+    """
+    every = [*args, *named.values()]
+    optimizer = next((one for one in every if _is_optimizer(one)), None)
+    if optimizer is None:
+        return
+    written = ["0.1"] if first and first[0].endswith("learning_rate") else []
+    written += [reprlib.repr(one) for one in args if one is not optimizer]
+    written += [f"{k}={reprlib.repr(v)}" for k, v in named.items() if v is not optimizer]
+    while hasattr(optimizer, "inner_optimizer"):
+        optimizer = optimizer.inner_optimizer
+    raise TypeError(
+        f"{schedule} takes no optimizer: the schedule goes into the optimizer, as its learning "
+        f"rate. Write {type(optimizer).__name__}({schedule}({', '.join(written) or '...'}), "
+        "parameters=...), and call schedule.step() when the count goes on."
+    )
+
+
+def _is_optimizer(value: Any) -> bool:
+    return all(callable(getattr(value, name, None)) for name in ("step", "bind", "clear_grad"))

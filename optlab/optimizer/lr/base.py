@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from optlab.backend import display
 from optlab.backend.arrays import as_float
 from optlab.optimizer.formula import FormulaOfDocstring
 from optlab.optimizer.lr import arguments
+from optlab.optimizer.settings import by_names
+
+
+def _without_optimizer(init: Callable[..., None]) -> Callable[..., None]:
+    """Make an ``__init__`` that says what to do with an optimizer, or with an unknown name."""
+    inner = by_names(init)
+    first = init.__code__.co_varnames[1:2]
+
+    @functools.wraps(init)
+    def checked_init(self: Any, *args: Any, **named: Any) -> None:
+        arguments.no_optimizer(type(self).__name__, first, args, named)
+        inner(self, *args, **named)
+
+    return checked_init
 
 
 class LRScheduler:
@@ -62,6 +77,12 @@ class LRScheduler:
     formula = FormulaOfDocstring()
     _lowest_rate = 0.0  # what is below is refused: it would climb the loss
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if hasattr(vars(cls).get("__init__"), "__code__"):
+            cls.__init__ = _without_optimizer(cls.__init__)  # type: ignore[method-assign]
+
+    @_without_optimizer
     def __init__(
         self, learning_rate: Any = 0.1, last_epoch: int = -1, verbose: bool = False
     ) -> None:

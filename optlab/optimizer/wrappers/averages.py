@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -54,12 +54,19 @@ class Average:
     _kept: list[Any] | None
     #: The average as mathematics, from the docstring; a notebook renders it.
     formula = FormulaOfDocstring()
+    #: What to write in place of a method that there is not.
+    instead: ClassVar[dict[str, str]] = {}
 
     def __init__(self, parameters: Any, name: str | None) -> None:
         self.name = name
         self.forget()
         if parameters is not None:
             self.watch([Source(p) for p in _checked(type(self).__name__, parameters)])
+
+    def __getattr__(self, name: str) -> Any:
+        hint = self.instead.get(name, "")
+        message = f"{type(self).__name__} has no {name!r}.{hint}"
+        raise AttributeError(message, name=name, obj=self)
 
     # What a subclass says -----------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from optlab.backend.arrays import as_float, copied
 from optlab.optimizer.arena import Arena
+from optlab.optimizer.settings import by_names
 from optlab.optimizer.step import Update
 from optlab.optimizer.wrappers.memory import Memory
 from optlab.optimizer.wrappers.wrapper import AfterStep, Wrapper, free_name, laid_out
@@ -67,6 +68,7 @@ class LookAhead(Wrapper):
     array([0.9], dtype=float32)
     """
 
+    @by_names
     def __init__(
         self, inner_optimizer: Any, alpha: float = 0.5, k: int = 5, name: str | None = None
     ) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import as_float
+from optlab.optimizer.settings import by_names
 from optlab.optimizer.wrappers.averages import Average
 from optlab.optimizer.wrappers.look_ahead import whole
 from optlab.optimizer.wrappers.memory import Memory
+from optlab.optimizer.wrappers.messages import check_is_setting
 
 _MOST_IN_ONE_SUM = 16384
 
@@ -69,6 +71,12 @@ class ModelAverage(Average):
     [0.8]
     """
 
+    instead: ClassVar[dict[str, str]] = {
+        "update": " Call step() after the optimizer's step(); or let one step() do both: "
+        "ModelAverage.around(optimizer, average_window_rate=0.15)."
+    }
+
+    @by_names
     def __init__(
         self,
         average_window_rate: float,
@@ -77,6 +85,9 @@ class ModelAverage(Average):
         max_average_window: int = 10000,
         name: str | None = None,
     ) -> None:
+        check_is_setting(
+            "ModelAverage", "average_window_rate", average_window_rate, "average_window_rate=0.15"
+        )
         rate = as_float(average_window_rate, "average_window_rate")
         if not 0 <= rate < math.inf:
             raise ValueError(

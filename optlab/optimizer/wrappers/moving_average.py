@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from optlab.backend.arrays import as_float
+from optlab.optimizer.settings import by_names
 from optlab.optimizer.wrappers.averages import Average
 from optlab.optimizer.wrappers.memory import Memory
+from optlab.optimizer.wrappers.messages import check_is_setting
 
 
 class ExponentialMovingAverage(Average):
@@ -66,6 +68,12 @@ class ExponentialMovingAverage(Average):
     [0.8333]
     """
 
+    instead: ClassVar[dict[str, str]] = {
+        "step": " Call update() after the optimizer's step(); or let one step() do both: "
+        "ExponentialMovingAverage.around(optimizer)."
+    }
+
+    @by_names
     def __init__(
         self,
         decay: float = 0.999,
@@ -73,6 +81,8 @@ class ExponentialMovingAverage(Average):
         parameters: Any = None,
         name: str | None = None,
     ) -> None:
+        for label, value in {"decay": decay, "thres_steps": thres_steps}.items():
+            check_is_setting("ExponentialMovingAverage", label, value, "decay=0.999")
         number = as_float(decay, "decay")
         if not 0 <= number < 1:
             raise ValueError(f"decay must be in [0, 1); got {decay!r}.")

@@ -78,6 +78,13 @@ class Wrapper(Optimizer):
         fresh._forget()
         return fresh
 
+    def update(self, *values: Any, **named: Any) -> Any:
+        """Refuse: the rule is the inner optimizer's, and `step` does what is added to it."""
+        raise TypeError(
+            f"{type(self).__name__} has no update() to call: around an optimizer, step() does "
+            "both, the optimizer's step and what comes after it."
+        )
+
     # What subclasses say ------------------------------------------------------------------------
 
     def _forget(self) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+import reprlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from optlab import optimizer as library
 from optlab.lab.compare import Comparison
 from optlab.lab.problems.find import NAMED, find
 from optlab.lab.problems.surface import Surface
-from optlab.optimizer import Optimizer
+from optlab.optimizer import LookAhead, ModelAverage, Optimizer
+from optlab.optimizer.wrappers.averages import Average
 from optlab.viz.explorer.presets import FOUR
 from optlab.viz.explorer.state import (
     OWN,
@@ -124,9 +128,37 @@ def _entries(optimizers: Any) -> tuple[list[Entry], dict[str, Optimizer]]:
             rate = float(template.settings["learning_rate"])
             entries.append(entry_of(str(name), template, rate))
         return entries, {str(name): template for name, template in optimizers.items()}
-    if isinstance(optimizers, str) or not all(name in classes for name in optimizers):
-        raise ValueError(
-            f"optimizers is a list of names such as {', '.join(FOUR)}, or a dict of names and "
-            f"templates; got {optimizers!r}."
-        )
+    _check_names(optimizers, list(classes))
     return [entry_of(name, usual_template(classes[name])) for name in optimizers], {}
+
+
+def _check_names(optimizers: Any, known: list[str]) -> None:
+    """Raise if what is not a dict is no list of names that are known, either."""
+    what = f"optimizers is a list of names such as {', '.join(FOUR)}, or a dict of names and "
+    what += "templates such as {'Adam': ol.optimizer.Adam(0.1)}"
+    if isinstance(optimizers, str):
+        raise ValueError(f"{what}; got {optimizers!r}. Write [{optimizers!r}].")
+    if isinstance(optimizers, Optimizer):
+        name = type(optimizers).__name__
+        raise TypeError(f"{what}; got one optimizer. Write {{{name!r}: {name}(...)}}.")
+    if not isinstance(optimizers, Iterable):
+        raise TypeError(f"{what}; got {reprlib.repr(optimizers)}.")
+    for one in optimizers:
+        if one in known:
+            continue
+        if not isinstance(one, str):
+            kind = type(one).__name__
+            hint = f"Templates come in a dict: {{{kind!r}: {kind}(...)}}."
+            hint = hint if isinstance(one, Optimizer) else ""
+            raise ValueError(f"{what}; got {reprlib.repr(one)} in the list. {hint}".rstrip())
+        wrapper = getattr(library, one, None)
+        if isinstance(wrapper, type) and issubclass(wrapper, (LookAhead, Average)):
+            around = ".around" if issubclass(wrapper, Average) else ""
+            more = ", average_window_rate=0.15" if issubclass(wrapper, ModelAverage) else ""
+            raise ValueError(
+                f"{one} goes around an optimizer, so that its name alone does not say which. Write "
+                f"{{'{one} Adam': ol.optimizer.{one}{around}(ol.optimizer.Adam(0.1){more})}}."
+            )
+        close = difflib.get_close_matches(one, known, 1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"there is no optimizer {one!r}; there are {', '.join(known)}.{hint}")
