@@ -64,6 +64,7 @@ class CurveEnd:
     y: float
     text: str
     text_y: float
+    size: float = theme.END_SIZE
 
 
 @dataclass(frozen=True)
