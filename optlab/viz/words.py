@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from optlab.viz.results import ComparisonLike, TraceLike
+
+_MOST_LETTERS = 70  # of names in a headline
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -131,8 +133,23 @@ def _finished(comparison: ComparisonLike, measured: Mapping[str, float]) -> dict
     }
 
 
-def _joined(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def joined(names: Sequence[str], most: int = 10_000) -> str:
+    """Write names as a sentence has them: all, or as many as `most` letters hold.
+
+    Examples
+    --------
+    >>> joined(["Adam", "SGD", "Lion"]), joined(["Adam", "SGD", "Lion", "SAM"], most=12)
+    ('Adam, SGD and Lion', 'Adam, SGD and 2 more')
+    """
+    said = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    if len(said) <= most or len(names) == 1:
+        return said
+    shown = [names[0]]
+    for name in names[1:-1]:
+        if len(", ".join([*shown, name])) > most:
+            break
+        shown.append(name)
+    return f"{', '.join(shown)} and {len(names) - len(shown)} more"
 
 
 def minimum_of(comparison: ComparisonLike) -> float | None:
@@ -174,9 +191,9 @@ def headline(comparison: ComparisonLike) -> str:
     first = [name for name, value in measured.items() if value == best]
     verb = "has" if len(first) == 1 else "have"
     if accuracy:
-        return f"{after} {_joined(first)} {verb} the best held-out accuracy, {percent(best)}."
+        return f"{after} {joined(first, _MOST_LETTERS)} {verb} the best held-out accuracy, {percent(best)}."
     verb = "is" if len(first) == 1 else "are"
-    return f"{after} {_joined(first)} {verb} lowest, at {loss_text(comparison, best)}."
+    return f"{after} {joined(first, _MOST_LETTERS)} {verb} lowest, at {loss_text(comparison, best)}."
 
 
 def _runner_up(comparison: ComparisonLike) -> str | None:
