@@ -90,7 +90,9 @@ def draw_map(axes: Axes, view: MapView) -> None:
     put_mark(axes, view.start, theme.INK, 21, edge=theme.INK, edge_width=2, **ring)
 
 
-def end_marker(style: Style, *, hollow: bool = False, size: float = theme.END_SIZE) -> dict[str, Any]:
+def end_marker(
+    style: Style, *, hollow: bool = False, size: float = theme.END_SIZE
+) -> dict[str, Any]:
     """Return the marker of an end; hollow where the run did not end but leave or stop."""
     return {
         "name": style.marker,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from optlab.viz import layout, theme, words
 from optlab.viz.geometry import Floats
 from optlab.viz.layout import Page
-from optlab.viz.series import CurvesView, loss_view
+from optlab.viz.series import CurvesView, axis_note, loss_view
 from optlab.viz.theme import Style
 from optlab.viz.views import MapView, has_map, map_view
 
@@ -94,7 +94,10 @@ def picture_of(trace: Any, kind: Kind, note: str, width: int, height: int) -> Pi
 
     # What the note says of the upright lines depends on the panels' width, which it leaves alone.
     lines = _lines(trace, kind, laid_out("").panels[1].width)
-    page = laid_out(f"{_settings(trace, kind, lines)} {note}".strip())
+    said = [_settings(trace, kind, lines), note]
+    if on_map:
+        said.append(axis_note(_pair(trace, kind, stairs=True)))
+    page = laid_out(" ".join(filter(None, said)))
     left, right = page.panels
     if not on_map:
         pair, curves, headline = _far_away(trace, kind, page, lines)
@@ -298,16 +301,11 @@ def _headline(pair: _Pair, kind: Kind) -> str:
 
 def _settings(trace: Any, kind: Kind, lines: tuple[float, ...]) -> str:
     """Say with which settings it ran; how they were chosen only the user knows."""
-    own = trace.settings
     shown = [f"learning rate {words.rate(trace)}"]
     wanted = ("alpha", "k") if kind is LOOKAHEAD else (
         "decay", "thres_steps", "average_window_rate", "min_average_window", "max_average_window",
     )  # fmt: skip
-    for name in wanted:
-        if name in own:
-            value = own[name]
-            said = words.number(float(value), 6) if isinstance(value, (int, float)) else repr(value)
-            shown.append(f"{name} {said}")
+    shown += filter(None, [words.wrapper_settings(trace, wanted)])
     text = f"{', '.join(shown)}, as given."
     if kind is LOOKAHEAD:
         count = _synchronisations(trace)

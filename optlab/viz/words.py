@@ -102,6 +102,32 @@ def rate(trace: TraceLike) -> str:
     return "not recorded" if given is None else str(given)
 
 
+_OF_WRAPPERS = (
+    "alpha", "k", "decay", "thres_steps",
+    "average_window_rate", "min_average_window", "max_average_window",
+)  # fmt: skip
+
+
+def wrapper_settings(trace: TraceLike, names: Sequence[str] = _OF_WRAPPERS) -> str:
+    """Write the settings that a wrapper adds to the optimizer in it: "alpha 0.5, k 5"."""
+    shown = []
+    for name in names:
+        if name in trace.settings:
+            value = trace.settings[name]
+            plain = isinstance(value, (int, float))
+            shown.append(f"{name} {number(float(value), 6) if plain else repr(value)}")
+    return ", ".join(shown)
+
+
+def _kind(trace: TraceLike) -> str:
+    """Say which optimizer ran, and around which: "LookAhead around Adam, alpha 0.5, k 5"."""
+    inner = trace.settings.get("inner_optimizer")
+    if inner is None:
+        return optimizer_class(trace)
+    outer = trace.settings.get("average", optimizer_class(trace))
+    return ", ".join(filter(None, [f"{outer} around {inner}", wrapper_settings(trace)]))
+
+
 def conditions(comparison: ComparisonLike) -> str:
     """Say under which conditions the race was run: the line that stands under the figure.
 
@@ -109,7 +135,7 @@ def conditions(comparison: ComparisonLike) -> str:
     """
     rates = []
     for name, trace in comparison.traces.items():
-        kind = optimizer_class(trace)
+        kind = _kind(trace)
         rates.append(f"{name}{f' ({kind})' if kind != name else ''} {rate(trace)}")
     start = start_of(comparison) if comparison.problem.kind == "surface" else None
     if len(rates) == 1:
@@ -193,7 +219,9 @@ def headline(comparison: ComparisonLike) -> str:
     if accuracy:
         return f"{after} {joined(first, _MOST_LETTERS)} {verb} the best held-out accuracy, {percent(best)}."
     verb = "is" if len(first) == 1 else "are"
-    return f"{after} {joined(first, _MOST_LETTERS)} {verb} lowest, at {loss_text(comparison, best)}."
+    return (
+        f"{after} {joined(first, _MOST_LETTERS)} {verb} lowest, at {loss_text(comparison, best)}."
+    )
 
 
 def _runner_up(comparison: ComparisonLike) -> str | None:

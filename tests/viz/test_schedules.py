@@ -73,7 +73,9 @@ def test_a_schedule_that_ends_early_is_drawn_to_its_end_and_says_so():
 
 def test_the_headline_says_what_is_seen():
     said = written(viz.schedule(three(), steps=100))
-    assert "The highest rate is 0.9, of one cycle after 14 steps; the lowest 5e-5, of stairs." in said
+    assert (
+        "The highest rate is 0.9, of one cycle after 14 steps; the lowest 5e-5, of stairs." in said
+    )
     said = written(viz.schedule(lr.OneCycleLR(0.7, 100)))
     assert "From 0.028 to 0.0001 (lowest) in 99 steps; highest, 0.7, after 29." in said
     assert "OneCycleLR(max_learning_rate=0.7, total_steps=100," in said
