@@ -11,7 +11,7 @@ import numpy as np
 
 from optlab.viz import theme, words
 from optlab.viz.geometry import Box, Floats, LabelPlacer, clip_line, spread, thin
-from optlab.viz.results import ComparisonLike, TraceLike
+from optlab.viz.results import ComparisonLike
 from optlab.viz.theme import Style
 from optlab.viz.views import Mark, styles_of, visited
 
@@ -148,20 +148,24 @@ def loss_scale(losses: Sequence[Floats], minimum: float | None) -> tuple[Scale, 
 
 
 def _limits(
-    curves: Sequence[tuple[TraceLike, Floats]], scale: Scale, base: float
+    comparison: ComparisonLike,
+    above: dict[str, tuple[Floats, Floats]],
+    scale: Scale,
+    base: float,
 ) -> tuple[float, float, bool]:
     """Choose the part of the loss axis that is seen, in powers of ten on a log scale.
 
-    The third value says whether its lower end was cut. Runs that were not stopped are shown whole. One that diverged would press all others flat: it is
-    shown up to ten times above the rest and then leaves the panel.
+    Runs that were not stopped are shown whole, but for what lies far too deep: the third value says
+    whether that was cut. One that diverged would press all others flat: it is shown up to ten times
+    above the rest and then leaves the panel.
     """
     # Above a minimum that is not zero, what lies deeper than float64's digits is rounding.
     rounding = 4e-16 * abs(base)
     steady: list[Floats] = []
     wild: list[Floats] = []
-    for trace, values in curves:
+    for name, (_, values) in above.items():
         usable = values[np.isfinite(values) & ((values > 0) if scale == "log" else True)]
-        (steady if trace.stopped is None else wild).append(usable)
+        (steady if comparison.traces[name].stopped is None else wild).append(usable)
     calm = np.concatenate([np.empty(0), *steady, *(values[:1] for values in wild)])
     if not len(calm):
         return (-1.0, 1.0, False) if scale == "log" else (0.0, 1.0, False)
@@ -207,19 +211,10 @@ def _losses(
     return above, scale, base, title, note
 
 
-def _limits_of(
-    comparison: ComparisonLike,
-    above: dict[str, tuple[Floats, Floats]],
-    scale: Scale,
-    base: float,
-) -> tuple[float, float, bool]:
-    return _limits([(comparison.traces[n], v) for n, (_, v) in above.items()], scale, base)
-
-
 def axis_note(comparison: ComparisonLike) -> str:
     """Say what the loss axis leaves out; nothing where it shows all."""
     above, scale, base, *_ = _losses(comparison)
-    if not _limits_of(comparison, above, scale, base)[2]:
+    if not _limits(comparison, above, scale, base)[2]:
         return ""
     return f"The loss axis ends {_DECADES} decades below the start: what lies deeper is cut off."
 
@@ -243,7 +238,7 @@ def loss_view(comparison: ComparisonLike, width: float, height: float) -> Curves
     if network:
         title = "Training loss"
         note += f"; faint: each mini-batch, bold: mean of {window} neighbouring steps"
-    low, high, _ = _limits_of(comparison, above, scale, base)
+    low, high, _ = _limits(comparison, above, scale, base)
     box = Box(0.0, float(max(1, comparison.steps)), low, high)
 
     styles = styles_of(comparison)

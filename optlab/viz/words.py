@@ -217,7 +217,8 @@ def headline(comparison: ComparisonLike) -> str:
     first = [name for name, value in measured.items() if value == best]
     verb = "has" if len(first) == 1 else "have"
     if accuracy:
-        return f"{after} {joined(first, _MOST_LETTERS)} {verb} the best held-out accuracy, {percent(best)}."
+        named = joined(first, _MOST_LETTERS)
+        return f"{after} {named} {verb} the best held-out accuracy, {percent(best)}."
     verb = "is" if len(first) == 1 else "are"
     return (
         f"{after} {joined(first, _MOST_LETTERS)} {verb} lowest, at {loss_text(comparison, best)}."

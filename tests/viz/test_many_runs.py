@@ -1,4 +1,4 @@
-"""Figures of many runs, of runs in wrappers, and of a dip: nothing overflows, what is cut is said."""
+"""Figures of many runs, of wrappers, of a dip: nothing overflows, and what is cut is said."""
 
 from __future__ import annotations
 
@@ -67,5 +67,5 @@ def test_a_dip_to_rounding_does_not_stretch_the_axis():
     assert view.box.height < 14
     assert "ends 12 decades below the start" in axis_note(dip)
     assert axis_note(dip) in written(viz.race(dip))
-    whole = ol.compare("parabola", {"slow": O.SGD(0.1)}, steps=40)
+    whole = ol.compare("parabola", {"slow": O.SGD(0.1)}, steps=10)
     assert axis_note(whole) == ""
