@@ -164,11 +164,12 @@ def _unknown(name):
         return f"{sentence}: there are no static graphs here; everything runs as it is called."
     if name in _OF_NUMPY:
         return f"{sentence}: NumPy's functions take Tensors, write {_OF_NUMPY[name]}."
+    import sys
     from difflib import get_close_matches
 
-    import numpy
-
-    if callable(getattr(numpy, name, None)) and not isinstance(getattr(numpy, name), type):
+    # Not imported for this: Python asks for `optlab.cli` here before it looks for the module.
+    function = getattr(sys.modules.get("numpy"), name, None)
+    if callable(function) and not isinstance(function, type):
         return f"{sentence}: NumPy's functions take Tensors, write np.{name}(...)."
     by_lower_case = {known.lower(): known for known in _NAMES}
     near = get_close_matches(name.lower(), by_lower_case, cutoff=0.7)

@@ -24,6 +24,20 @@ from optlab.optimizer.step import take_step
 POLICIES = ("pass", "skip", "raise")
 
 
+_ALIASES_OF_RATE = ("lr", "learning_rate")
+
+
+def _how_to_set(cls: type, name: str) -> str:
+    """Say how a setting is changed, as an attribute that nobody reads would do nothing."""
+    if name in _ALIASES_OF_RATE:
+        return f"the rate of {cls.__name__} is set by set_lr(value) or set_lr_scheduler(schedule)."
+    return (
+        f"{name} of {cls.__name__} is given when the optimizer is made, or in a group of "
+        "parameters; make a new one, and give it the state of this: "
+        "new.set_state_dict(old.state_dict())."
+    )
+
+
 class Optimizer(Interface, Stateful):
     r"""The base class of all optimizers; a subclass is a rule.
 
@@ -139,6 +153,24 @@ class Optimizer(Interface, Stateful):
         make_groups(self, [{"params": []}])
         if parameters is not None:
             self._bind(parameters)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _ALIASES_OF_RATE or (
+            name in type(self).hyperparameters or (name in COMMON and name != "name")
+        ):
+            raise AttributeError(_how_to_set(type(self), name))
+        super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        known = {"param_groups": "groups", "defaults": "settings", "state": "state_dict()"}
+        hint = f"; write .{known[name]}" if name in known else ""
+        if name in _ALIASES_OF_RATE:
+            hint = "; write .get_lr()"
+        elif name in type(self).hyperparameters:
+            hint = f"; write .settings[{name!r}]"
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=None
+        )
 
     # What a rule says ---------------------------------------------------------------------------
 

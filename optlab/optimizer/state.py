@@ -14,6 +14,7 @@ from optlab.backend.random import Key
 from optlab.optimizer.arena import Arena
 from optlab.optimizer.groups import Group, checked_rate, parameter_names
 from optlab.optimizer.per_member import PerMember
+from optlab.optimizer.state_names import renamed
 
 _MOST_LISTED = 12
 
@@ -144,7 +145,7 @@ class Stateful:
                 "set_state_dict takes what state_dict gave, a dict; got "
                 f"{type(state_dict).__name__}."
             )
-        given = dict(state_dict)
+        given = renamed(state_dict, [name for name, _, _ in self._named()])
         expected = self.state_dict()
         faults = _differences(expected, given)
         found: list[tuple[_Place, Any]] = []

@@ -181,7 +181,7 @@ LOSSES: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("kind", [np.array, GuardedArray])
+@pytest.mark.parametrize("kind", [np.ndarray.tolist, GuardedArray])
 def test_functions_of_networks(name: str, kind: Any) -> None:
     data = np.array([[0.5, -1.0, 2.0], [1.0, 0.0, 0.3]])
     plain, t = ol.to_tensor(data, requires_grad=True), leaf(data)
@@ -190,6 +190,12 @@ def test_functions_of_networks(name: str, kind: Any) -> None:
     np.sum(found).backward()
     np.testing.assert_allclose(values(found), wanted.numpy(), rtol=1e-12)
     np.testing.assert_allclose(values(t.grad), plain.grad.numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "embedding"])
+def test_labels_and_rows_stay_where_they_are(name: str) -> None:
+    with pytest.raises(MixedArraysError, match="on cpu, but goes with"):
+        LOSSES[name](leaf([[0.5, -1.0, 2.0], [1.0, 0.0, 0.3]]), LABELS)
 
 
 def test_parameters() -> None:

@@ -19,6 +19,7 @@ from optlab.optimizer.arena import Arena
 from optlab.optimizer.formula import FormulaOfDocstring
 from optlab.optimizer.groups import parameter_names
 from optlab.optimizer.state import raise_faults
+from optlab.optimizer.state_names import renamed
 from optlab.optimizer.wrappers.memory import Memory, given_out, taken_in
 
 if TYPE_CHECKING:
@@ -303,7 +304,8 @@ class Average:
                 "set_state_dict takes what state_dict gave, a dict; got "
                 f"{type(state_dict).__name__}."
             )
-        memories, faults = taken_in(self.names(), self.memories, state_dict)
+        given = renamed(state_dict, self.names())
+        memories, faults = taken_in(self.names(), self.memories, given)
         raise_faults(type(self).__name__, faults)
 
         def write() -> None:

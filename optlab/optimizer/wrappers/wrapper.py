@@ -13,6 +13,7 @@ from optlab.optimizer.arena import Arena
 from optlab.optimizer.groups import parameter_names
 from optlab.optimizer.optimizer import Optimizer
 from optlab.optimizer.state import raise_faults
+from optlab.optimizer.state_names import renamed
 from optlab.optimizer.step import Update
 from optlab.optimizer.whole import whole_updates
 from optlab.optimizer.wrappers.memory import Memory, given_out, taken_in
@@ -208,7 +209,7 @@ class Wrapper(Optimizer):
                 "set_state_dict takes what state_dict gave, a dict; got "
                 f"{type(state_dict).__name__}."
             )
-        given = dict(state_dict)
+        given = renamed(state_dict, self._names())
         faults = []
         try:
             write_inner = self.inner_optimizer.checked_state(given.pop("inner_optimizer"))
