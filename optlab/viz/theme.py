@@ -55,7 +55,7 @@ FONT_TITLE, FONT_HEADING, FONT_TEXT, FONT_SMALL = 17, 13, 12, 11
 LINE_WIDTH, FAINT_WIDTH, HALO_WIDTH, CONTOUR_WIDTH = 2.0, 1.0, 4.0, 0.6
 END_SIZE, STEP_SIZE, START_SIZE, MINIMUM_SIZE = 11.0, 3.2, 11.0, 15.0
 """Sizes of markers in pixels: ends of paths, single steps, the start, the minimum."""
-UNDER_SIZE, OVER_SIZE = 15.0, 7.0
+UNDER_SIZE, OVER_SIZE = 17.0, 9.0
 """The same for two ends that may coincide: the lower one shows around the upper one."""
 FAINT_OPACITY: Final = 0.28
 """Opacity of raw mini-batch losses, behind their smoothed curve."""

@@ -125,7 +125,7 @@ def test_the_lines_of_synchronisations_are_quieter_than_the_grid(trace):
         assert theme.contrast(color, theme.PAPER) < theme.contrast(grid, theme.PAPER)
 
 
-def test_the_slow_path_is_solid_and_both_ends_are_seen(trace):
+def test_the_slow_path_is_solid_and_both_ends_are_seen():
     figure = viz.lookahead(race(O.LookAhead(O.Momentum(0.0005)), steps=20))
     for axis in ("x", "x2"):
         assert lines(figure, axis)["slow path"].line.dash == "solid"
