@@ -35,7 +35,7 @@ def race(
     comparison : Comparison
         What `optlab.compare` returned.
     width, height : int
-        Size in pixels.
+        Size in pixels; many runs make the figure higher.
 
     Returns
     -------

@@ -90,6 +90,8 @@ def page(
     note: str,
     shares: Sequence[float],
     rooms: Sequence[float],
+    headed: bool = False,
+    least: float = 0.0,
 ) -> Page:
     """Lay out a figure.
 
@@ -106,6 +108,11 @@ def page(
     rooms : sequence of float
         Pixels kept free right of each panel: for labels at the ends of its curves, and for the
         axis of the next panel.
+    headed : bool
+        Keep room for the headline where there is no legend.
+    least : float
+        Pixels of height that the panels need at least: the figure grows where they lack. It also
+        grows by rows of the legend and lines of the note beyond two, which would flatten them.
 
     Raises
     ------
@@ -130,9 +137,13 @@ def page(
     rows = math.ceil(len(names) / columns)
     letters = int(usable / (0.5 * theme.FONT_TEXT))
     lines = tuple(textwrap.wrap(note, letters))
-    last = LEGEND_LINE + (rows - 1) * LEGEND_ROW if rows else TITLE_LINE
+    height += max(0, rows - 2) * LEGEND_ROW + max(0, len(lines) - 2) * NOTE_LINE
+    last = LEGEND_LINE + (rows - 1) * LEGEND_ROW
+    if not rows:
+        last = HEADLINE_LINE if headed else TITLE_LINE
     top = last + LEGEND_ROW / 2 + HEADING_ROOM
     bottom = AXIS_ROOM + NOTE_LINE * len(lines) + 8
+    height = max(height, math.ceil(top + bottom + least))
     room = usable - sum(rooms)
     panels, left = [], float(LEFT)
     for share, after in zip(shares, rooms, strict=True):

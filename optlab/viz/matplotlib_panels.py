@@ -81,7 +81,8 @@ def draw_map(axes: Axes, view: MapView) -> None:
         )
         for mark, hollow in ((path.end, False), (path.leaves, True)):
             if mark is not None:
-                put_mark(axes, mark, style.color, 5 + 0.3 * at, **end_marker(style, hollow=hollow))
+                marker = end_marker(style, hollow=hollow, size=path.end_size)
+                put_mark(axes, mark, style.color, 5 + 0.3 * at, **marker)
     star: dict[str, Any] = {"name": "star", "size": theme.MINIMUM_SIZE, "face": theme.INK}
     for mark in view.minima:
         put_mark(axes, mark, theme.INK, 20, edge=theme.PAPER, edge_width=1, **star)
@@ -89,11 +90,13 @@ def draw_map(axes: Axes, view: MapView) -> None:
     put_mark(axes, view.start, theme.INK, 21, edge=theme.INK, edge_width=2, **ring)
 
 
-def end_marker(style: Style, *, hollow: bool = False) -> dict[str, Any]:
+def end_marker(
+    style: Style, *, hollow: bool = False, size: float = theme.END_SIZE
+) -> dict[str, Any]:
     """Return the marker of an end; hollow where the run did not end but leave or stop."""
     return {
         "name": style.marker,
-        "size": theme.END_SIZE,
+        "size": size,
         "face": theme.PAPER if hollow else style.color,
         "edge": style.color if hollow else theme.PAPER,
         "edge_width": 2.0 if hollow else 1.2,
@@ -129,7 +132,7 @@ def draw_curves(axes: Axes, view: CurvesView) -> None:
         axes.spines[side].set_visible(False)
     add_heading(axes, view.title, view.note)
     for step in view.lines:
-        axes.axvline(step, color=theme.FRAME, linewidth=PIXEL, zorder=1)
+        axes.axvline(step, color=theme.FAINT, linewidth=PIXEL, zorder=0.4)  # under the grid
     for series in view.series:
         pen = line_pen(series.style, series.width)
         if series.faint:
@@ -138,7 +141,7 @@ def draw_curves(axes: Axes, view: CurvesView) -> None:
         axes.plot(series.x, series.y, zorder=2 if series.faint else 3, **pen)
     for end in view.ends:
         mark = Mark(end.x, end.y, "", None)
-        put_mark(axes, mark, end.style.color, 5, **end_marker(end.style))
+        put_mark(axes, mark, end.style.color, 5, **end_marker(end.style, size=end.size))
         beside = Mark(end.x, end.text_y, end.text, "middle right")
         label_mark(axes, beside, end.style.color, theme.END_SIZE, 6)
     for _, style, mark in view.stops:

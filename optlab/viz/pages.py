@@ -5,6 +5,9 @@ from __future__ import annotations
 from optlab.viz import layout, theme, words
 from optlab.viz.layout import Page
 from optlab.viz.results import ComparisonLike
+from optlab.viz.series import axis_note
+
+_ROW = 18  # pixels between two accuracies
 
 
 def race_page(comparison: ComparisonLike, width: int, height: int) -> Page:
@@ -15,9 +18,10 @@ def race_page(comparison: ComparisonLike, width: int, height: int) -> Page:
         width,
         height,
         names=list(comparison.traces),
-        note=words.conditions(comparison),
+        note=_note(comparison),
         shares=[1.5, 1] if on_map else [1.3, 1],
         rooms=[layout.AXIS_GAP, ends] if on_map else [ends + _name_room(comparison), 0],
+        least=0 if on_map else _ROW * len(comparison.traces),
     )
 
 
@@ -27,10 +31,15 @@ def curves_page(comparison: ComparisonLike, width: int, height: int) -> Page:
         width,
         height,
         names=list(comparison.traces),
-        note=words.conditions(comparison),
+        note=_note(comparison),
         shares=[1],
         rooms=[_end_room(comparison)],
     )
+
+
+def _note(comparison: ComparisonLike) -> str:
+    """Say under which conditions was raced, and what the axis leaves out."""
+    return " ".join(filter(None, [words.conditions(comparison), axis_note(comparison)]))
 
 
 def _end_room(comparison: ComparisonLike) -> float:

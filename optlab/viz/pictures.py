@@ -56,7 +56,8 @@ def race_png(
     no_map = not has_map(comparison.problem)
     alone = no_map and accuracies is None
     page = (curves_page if alone else race_page)(comparison, width, height)
-    figure = Figure(figsize=(width / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
+    size = (page.width / DOTS_PER_INCH, page.height / DOTS_PER_INCH)
+    figure = Figure(figsize=size, dpi=DOTS_PER_INCH)
     figure.set_facecolor(theme.PAPER)
     FigureCanvasAgg(figure)
     draw_page(figure, page, comparison)

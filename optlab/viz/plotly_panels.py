@@ -184,7 +184,7 @@ def _draw_end(figure: go.Figure, path: PathView, axes: dict[str, str]) -> None:
                     y=[mark.y],
                     **mark_text(mark),
                     textfont=label_font(style.color),
-                    marker=end_marker(style, hollow=hollow),
+                    marker=end_marker(style, hollow=hollow, size=path.end_size),
                     hovertemplate=f"{mark.text.replace(chr(10), '<br>')}"
                     f"{'' if hollow else ' ends at %{x:.4g}, %{y:.4g}'}<extra></extra>",
                     cliponaxis=False,
@@ -231,7 +231,7 @@ def draw_curves(figure: go.Figure, view: CurvesView, page: Page, at: int) -> Non
             xref=x_name,
             yref=f"{y_name} domain",
             layer="below",
-            line={"color": theme.FRAME, "width": 1},
+            line={"color": theme.FAINT, "width": 1},
         )
     for series in view.series:
         style = series.style
@@ -264,7 +264,12 @@ def draw_curves(figure: go.Figure, view: CurvesView, page: Page, at: int) -> Non
             **axes,
         }
         figure.add_trace(
-            go.Scatter(y=[end.y], mode="markers", marker=end_marker(end.style), **shared)
+            go.Scatter(
+                y=[end.y],
+                mode="markers",
+                marker=end_marker(end.style, size=end.size),
+                **shared,
+            )
         )
         figure.add_trace(
             go.Scatter(

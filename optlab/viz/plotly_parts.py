@@ -189,11 +189,13 @@ def add_entries(figure: go.Figure, styles: Mapping[str, Style]) -> None:
         )
 
 
-def end_marker(style: Style, *, hollow: bool = False) -> dict[str, Any]:
+def end_marker(
+    style: Style, *, hollow: bool = False, size: float = theme.END_SIZE
+) -> dict[str, Any]:
     """Return the marker of an end; hollow where the run did not end but leave or stop."""
     return {
         "symbol": style.marker,
-        "size": theme.END_SIZE,
+        "size": size,
         "color": theme.PAPER if hollow else style.color,
         "line": {
             "color": style.color if hollow else theme.PAPER,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +12,12 @@ import plotly.graph_objects as go
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from optlab.optimizer.lr import LRScheduler, ReduceOnPlateau
+from optlab.optimizer.lr import (
+    CosineAnnealingDecay,
+    LinearWarmup,
+    LRScheduler,
+    ReduceOnPlateau,
+)
 from optlab.viz import layout, theme, words
 from optlab.viz.geometry import Box, Floats, LabelPlacer, clip_line, spread, thin
 from optlab.viz.layout import Page
@@ -28,17 +33,17 @@ from optlab.viz.views import Mark
 Scale = Literal["linear", "log"]
 
 _MOST_STEPS = 20_000  # of a figure whose length nobody asked for
-_MOST_SETTINGS = 4  # schedules whose settings stand under the figure
+_MOST_SETTINGS = 4  # schedules whose settings stand in full under the figure
+_MOST_LETTERS = 100  # of a headline
 _POINTS = 2800  # of all curves together
 _END_GAP = 15  # pixels between two labels at the ends of curves
 
 
 @dataclass(frozen=True)
 class _Course:
-    """What is drawn: rates by name, their styles, and the words around them."""
+    """What is drawn: the curves, the entries of the legend, and the words around them."""
 
-    rates: dict[str, Floats]
-    styles: dict[str, Style]
+    entries: dict[str, Style]
     page: Page
     title: str
     headline: str
@@ -66,7 +71,7 @@ def schedule(
     axis : {"linear", "log"}
         How the axis of the rates is divided.
     width, height : int
-        Size in pixels.
+        Size in pixels; a long legend or note makes the figure higher.
 
     Returns
     -------
@@ -89,7 +94,7 @@ def schedule(
     """
     course = _course(schedules, steps, axis, width, height)
     figure = empty_figure(course.page, course.title, course.headline)
-    add_entries(figure, course.styles)
+    add_entries(figure, course.entries)
     draw_curves(figure, course.view, course.page, 0)
     return figure
 
@@ -128,10 +133,11 @@ def schedule_png(
     b'\x89PNG'
     """
     course = _course(schedules, steps, axis, width, height)
-    figure = Figure(figsize=(width / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
+    size = (course.page.width / DOTS_PER_INCH, course.page.height / DOTS_PER_INCH)
+    figure = Figure(figsize=size, dpi=DOTS_PER_INCH)
     figure.set_facecolor(theme.PAPER)
     FigureCanvasAgg(figure)
-    write_page(figure, course.page, course.title, course.headline, course.styles)
+    write_page(figure, course.page, course.title, course.headline, course.entries)
     draw_static_curves(panel_axes(figure, course.page, 0), course.view)
     return as_png(figure, scale)
 
@@ -148,11 +154,16 @@ def _course(schedules: Any, steps: Any, axis: Any, width: int, height: int) -> _
     rates = _rates(given, steps)
     # A user's names come first: a schedule is no optimizer whose style everybody knows.
     styles = theme.assign_styles(dict.fromkeys(rates, ""))
+    alone = len(rates) == 1
+    if alone:
+        styles = {name: replace(style, dash=()) for name, style in styles.items()}
+    entries = {} if alone else styles  # the title names it already
     longest = max(map(len, rates))
     page = layout.page(
         width,
         height,
-        names=list(rates),
+        names=list(entries),
+        headed=True,
         note=_settings(given),
         shares=[1],
         rooms=[layout.text_width("m" * longest + " 1.23e-45", theme.FONT_TEXT) + 4],
@@ -160,9 +171,9 @@ def _course(schedules: Any, steps: Any, axis: Any, width: int, height: int) -> _
     [panel] = page.panels
     view = _view(rates, styles, axis, panel.width, panel.height)
     title = f"Learning rates of {len(rates)} schedules"
-    if len(rates) == 1:
+    if alone:
         title = f"Learning rate of {next(iter(rates))}"
-    return _Course(rates, styles, page, title, _headline(rates), view)
+    return _Course(entries, page, title, _headline(rates), view)
 
 
 def _named(schedules: Any) -> dict[str, Any]:
@@ -185,7 +196,7 @@ def _rates(given: dict[str, Any], steps: Any) -> dict[str, Floats]:
     """Give the rates of every schedule, each as far as it goes."""
     if steps is None:
         lengths = [
-            min(one.horizon, _MOST_STEPS) if isinstance(one, LRScheduler) else len(one)
+            min(_horizon(one), _MOST_STEPS) if isinstance(one, LRScheduler) else len(one)
             for one in given.values()
             if isinstance(one, (LRScheduler, Sequence, np.ndarray))
         ]
@@ -193,6 +204,15 @@ def _rates(given: dict[str, Any], steps: Any) -> dict[str, Floats]:
     elif isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
         raise ValueError(f"steps must be a whole number of at least 1; got {steps!r}.")
     return {name: _rates_of(name, one, int(steps)) for name, one in given.items()}
+
+
+def _horizon(one: LRScheduler) -> int:
+    """How many steps show what a schedule does; half a wave of the cosine, not its way back up."""
+    if isinstance(one, LinearWarmup) and isinstance(one.learning_rate, LRScheduler):
+        return one.warmup_steps + _horizon(one.learning_rate)
+    if type(one) is CosineAnnealingDecay:
+        return one.T_max + 1
+    return one.horizon
 
 
 def _rates_of(name: str, one: Any, steps: int) -> Floats:
@@ -215,29 +235,52 @@ def _rates_of(name: str, one: Any, steps: int) -> Floats:
 
 
 def _headline(rates: dict[str, Floats]) -> str:
-    """Say in one sentence what is seen."""
+    """Say in one sentence what is seen: the highest rate and the lowest."""
     if len(rates) == 1:
         [values] = rates.values()
-        top = int(np.argmax(values))
-        said = f"From {words.number(float(values[0]))} to {words.number(float(values[-1]))}"
-        said += f" in {len(values) - 1} steps"
-        if 0 < top < len(values) - 1 and values[top] > max(values[0], values[-1]):
-            said += f"; highest, {words.number(float(values[top]))}, after {top}"
-        return f"{said}."
-    best = max(rates, key=lambda name: rates[name].max())
-    top, value = int(np.argmax(rates[best])), float(rates[best].max())
-    after = f"after {top} steps" if top else "at the start"
-    return f"The highest rate is {words.number(value)}, of {best} {after}."
+        return _headline_of_one(values)
+    high = max(float(values.max()) for values in rates.values())
+    low = min(float(values.min()) for values in rates.values())
+    top = [n for n, values in rates.items() if math.isclose(values.max(), high, rel_tol=1e-9)]
+    bottom = [n for n, values in rates.items() if values.min() == low]
+    said = f"The highest rate is {words.number(high)}, of "
+    if len(top) == 1:
+        said += f"{top[0]} {_when(int(np.argmax(rates[top[0]])))}"
+    else:
+        said += words.joined(top, _MOST_LETTERS - len(said))
+    more = f"; the lowest {words.number(low)}, of {words.joined(bottom)}"
+    return f"{said}{more if len(said + more) < _MOST_LETTERS else ''}."
+
+
+def _when(step: int) -> str:
+    return f"after {step} step{'s' * (step != 1)}" if step else "at the start"
+
+
+def _headline_of_one(values: Floats) -> str:
+    """Say where rates begin and end, and which is the highest and the lowest."""
+    last = len(values) - 1
+    if values.min() == values.max():
+        return f"{words.number(float(values[0]))} in all {last} steps."
+    ends, between = {0: "", last: ""}, ""
+    for name, at in (("highest", int(np.argmax(values))), ("lowest", int(np.argmin(values)))):
+        if math.isclose(values[at], values[last], rel_tol=1e-9) and at != 0:
+            at = last
+        if at in ends:
+            ends[at] = f" ({name})"
+        else:
+            between += f"; {name}, {words.number(float(values[at]))}, after {at}"
+    first, final = (words.number(float(values[at])) for at in (0, last))
+    return f"From {first}{ends[0]} to {final}{ends[last]} in {last} steps{between}."
 
 
 def _settings(given: dict[str, Any]) -> str:
-    """Write the settings of the schedules, if they are few."""
-    if len(given) > _MOST_SETTINGS:
-        return ""
+    """Write the settings of the schedules, without the present step where they are many."""
     shown = []
     for name, one in given.items():
         if isinstance(one, LRScheduler):
             said = repr(one)
+            if len(given) > _MOST_SETTINGS:
+                said = said.rsplit(", epoch ", 1)[0].replace("(learning_rate=", "(")
             shown.append(said if said.startswith(f"{name}(") else f"{name}: {said}")
     return ". ".join(shown) + ("." if shown else "")
 
@@ -292,9 +335,10 @@ def _view(
         where = (x_end / box.width * width, (y_end - low) / pixel)
         position = placer.place(where, text, theme.FONT_TEXT, theme.END_SIZE / 2 + 2)
         stops.append((name, styles[name], Mark(x_end, _value(y_end, scale), text, position)))
-    return CurvesView(
-        "Learning rate", f"{scale} scale", box, scale, tuple(series), ends, tuple(stops)
-    )
+    note = f"{scale} scale"
+    if scale == "log" and any((values <= 0).any() for values in rates.values()):
+        note += ", which has no place for a rate of 0: there a curve leaves through the floor"
+    return CurvesView("Learning rate", note, box, scale, tuple(series), ends, tuple(stops))
 
 
 def _heights(values: Floats, scale: Scale) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 
 from optlab.viz import theme, words
 from optlab.viz.geometry import Box, Floats, LabelPlacer, clip_line, spread, thin
-from optlab.viz.results import ComparisonLike, TraceLike
+from optlab.viz.results import ComparisonLike
 from optlab.viz.theme import Style
 from optlab.viz.views import Mark, styles_of, visited
 
@@ -19,6 +19,9 @@ Scale = Literal["log", "linear"]
 
 _POINTS = 2800  # of all curves together: with four, about two a pixel each
 _END_GAP = 15  # pixels between two labels at the ends of curves
+_MOST_ENDS = 12  # labels there: more would be a second legend
+_SLACK = 0.01  # what lies less than two decades deeper than the next line says is still shown
+_DECADES = 12  # that a log axis reaches below the start: one dip to rounding must not flatten all
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ class CurveEnd:
     y: float
     text: str
     text_y: float
+    size: float = theme.END_SIZE
 
 
 @dataclass(frozen=True)
@@ -144,33 +148,40 @@ def loss_scale(losses: Sequence[Floats], minimum: float | None) -> tuple[Scale, 
 
 
 def _limits(
-    curves: Sequence[tuple[TraceLike, Floats]], scale: Scale, base: float
-) -> tuple[float, float]:
+    comparison: ComparisonLike,
+    above: dict[str, tuple[Floats, Floats]],
+    scale: Scale,
+    base: float,
+) -> tuple[float, float, bool]:
     """Choose the part of the loss axis that is seen, in powers of ten on a log scale.
 
-    Runs that were not stopped are shown whole. One that diverged would press all others flat: it is
-    shown up to ten times above the rest and then leaves the panel.
+    Runs that were not stopped are shown whole, but for what lies far too deep: the third value says
+    whether that was cut. One that diverged would press all others flat: it is shown up to ten times
+    above the rest and then leaves the panel.
     """
     # Above a minimum that is not zero, what lies deeper than float64's digits is rounding.
     rounding = 4e-16 * abs(base)
     steady: list[Floats] = []
     wild: list[Floats] = []
-    for trace, values in curves:
+    for name, (_, values) in above.items():
         usable = values[np.isfinite(values) & ((values > 0) if scale == "log" else True)]
-        (steady if trace.stopped is None else wild).append(usable)
+        (steady if comparison.traces[name].stopped is None else wild).append(usable)
     calm = np.concatenate([np.empty(0), *steady, *(values[:1] for values in wild)])
     if not len(calm):
-        return (-1.0, 1.0) if scale == "log" else (0.0, 1.0)
+        return (-1.0, 1.0, False) if scale == "log" else (0.0, 1.0, False)
     top, bottom = float(calm.max()), float(calm.min())
     if any(len(values) and values.max() > top for values in wild):
         top *= 10 if top > 0 else 0.1
     if scale == "linear":
         top, bottom = max(top, 0.0), min(bottom, 0.0)  # a linear axis shows zero
         room = 0.06 * (top - bottom) or 1.0
-        return bottom - (room if bottom < 0 else 0), top + (room if top > 0 else 0)
-    high, low = math.log10(top), math.log10(max(bottom, rounding, top * 1e-60))
+        return bottom - (room if bottom < 0 else 0), top + (room if top > 0 else 0), False
+    began = max(float(values[0]) for values in (*steady, *wild) if len(values))
+    deepest, floor = max(bottom, rounding, top * 1e-60), began * 10.0**-_DECADES
+    cut = deepest < floor * _SLACK
+    high, low = math.log10(top), math.log10(floor if cut else deepest)
     room = max(0.05 * (high - low), 0.1)
-    return low - room, high + room
+    return low - room, high + room, cut
 
 
 def _evaluated(comparison: ComparisonLike, name: str, taken: Floats) -> Floats:
@@ -182,6 +193,30 @@ def _evaluated(comparison: ComparisonLike, name: str, taken: Floats) -> Floats:
     if not len(counts) or not len(taken) or taken.max() > len(counts):
         return taken
     return np.concatenate([[0.0], np.asarray(counts, dtype=np.float64)])[taken.astype(int)]
+
+
+def _losses(
+    comparison: ComparisonLike,
+) -> tuple[dict[str, tuple[Floats, Floats]], Scale, float, str, str]:
+    """Give steps and losses of every run as they are drawn, and what `loss_scale` chose."""
+    network = comparison.problem.kind == "network"
+    minimum = None if network else comparison.problem.minimum_value
+    raw = {}
+    for name, trace in comparison.traces.items():
+        count = len(trace.loss) + (0 if network else 1)
+        taken, values = visited(trace, comparison.final_loss.get(name, math.nan), count)
+        raw[name] = _evaluated(comparison, name, taken), values
+    scale, base, title, note = loss_scale([values for _, values in raw.values()], minimum)
+    above = {name: (taken, values - base) for name, (taken, values) in raw.items()}
+    return above, scale, base, title, note
+
+
+def axis_note(comparison: ComparisonLike) -> str:
+    """Say what the loss axis leaves out; nothing where it shows all."""
+    above, scale, base, *_ = _losses(comparison)
+    if not _limits(comparison, above, scale, base)[2]:
+        return ""
+    return f"The loss axis ends {_DECADES} decades below the start: what lies deeper is cut off."
 
 
 def loss_view(comparison: ComparisonLike, width: float, height: float) -> CurvesView:
@@ -198,19 +233,12 @@ def loss_view(comparison: ComparisonLike, width: float, height: float) -> Curves
         The panel in pixels.
     """
     network = comparison.problem.kind == "network"
-    minimum = None if network else comparison.problem.minimum_value
-    raw = {}
-    for name, trace in comparison.traces.items():
-        count = len(trace.loss) + (0 if network else 1)
-        taken, values = visited(trace, comparison.final_loss.get(name, math.nan), count)
-        raw[name] = _evaluated(comparison, name, taken), values
-    scale, base, title, note = loss_scale([values for _, values in raw.values()], minimum)
-    window = _window(max((len(values) for _, values in raw.values()), default=0))
+    above, scale, base, title, note = _losses(comparison)
+    window = _window(max((len(values) for _, values in above.values()), default=0))
     if network:
         title = "Training loss"
         note += f"; faint: each mini-batch, bold: mean of {window} neighbouring steps"
-    above = {name: (taken, values - base) for name, (taken, values) in raw.items()}
-    low, high = _limits([(comparison.traces[n], v) for n, (_, v) in above.items()], scale, base)
+    low, high, _ = _limits(comparison, above, scale, base)
     box = Box(0.0, float(max(1, comparison.steps)), low, high)
 
     styles = styles_of(comparison)
@@ -287,19 +315,27 @@ def _ends(
     height: float,
     network: bool,
 ) -> tuple[CurveEnd, ...]:
-    """Label the curves that reach the last step, in a column beside the panel."""
+    """Label the curves that reach the last step, in a column beside the panel.
+
+    Where there are more than the column holds, the lowest; the legend has the others.
+    """
     pixel = box.height / height
     names = [
         name
         for name, (x, _) in tips.items()
         if comparison.traces[name].stopped is None and x == above[name][0][-1]
     ]
-    wanted = [(_height(tips[name][1], scale) - box.y_low) / pixel for name in names]
+    most = min(_MOST_ENDS, int(height // _END_GAP))
+    best = set(sorted(names, key=lambda name: tips[name][1])[:most])
+    labelled = [name for name in names if name in best]
+    wanted = [(_height(tips[name][1], scale) - box.y_low) / pixel for name in labelled]
     placed = spread(wanted, _END_GAP, _END_GAP / 2, height - _END_GAP / 2)
+    where = dict(zip(labelled, placed, strict=True))
     ends = []
-    for name, place in zip(names, placed, strict=True):
+    for name in names:
         x, y = tips[name]
         last = y if network else float(above[name][1][-1])
+        place = where.get(name, (_height(y, scale) - box.y_low) / pixel)
         text_height = box.y_low + place * pixel
         ends.append(
             CurveEnd(
@@ -307,7 +343,7 @@ def _ends(
                 style=styles[name],
                 x=x,
                 y=y,
-                text=f"{name} {words.number(last)}",
+                text=f"{name} {words.number(last)}" if name in where else "",
                 text_y=10.0**text_height if scale == "log" else text_height,
             )
         )

@@ -21,6 +21,8 @@ QUIET: Final = "#57606a"
 """Axis numbers and notes: readable (contrast above 4.5 on paper), yet behind the data."""
 RULE: Final = "#dfe3e8"
 """Grid lines."""
+FAINT: Final = "#edf0f3"
+"""Upright lines that mark steps: quieter than the grid."""
 FRAME: Final = "#b6bec8"
 """The border of the map, and the zero line."""
 CONTOUR: Final = "#8f97a8"
@@ -53,6 +55,8 @@ FONT_TITLE, FONT_HEADING, FONT_TEXT, FONT_SMALL = 17, 13, 12, 11
 LINE_WIDTH, FAINT_WIDTH, HALO_WIDTH, CONTOUR_WIDTH = 2.0, 1.0, 4.0, 0.6
 END_SIZE, STEP_SIZE, START_SIZE, MINIMUM_SIZE = 11.0, 3.2, 11.0, 15.0
 """Sizes of markers in pixels: ends of paths, single steps, the start, the minimum."""
+UNDER_SIZE, OVER_SIZE = 17.0, 9.0
+"""The same for two ends that may coincide: the lower one shows around the upper one."""
 FAINT_OPACITY: Final = 0.28
 """Opacity of raw mini-batch losses, behind their smoothed curve."""
 

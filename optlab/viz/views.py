@@ -64,8 +64,8 @@ class PathView:
         Where the run ended, if that is on the map.
     leaves : Mark or None
         Where the path left the map for good, with what became of it.
-    width, dot : float
-        Pixels of the line, and of the dots on it.
+    width, dot, end_size : float
+        Pixels of the line, of the dots on it, and of the marker at its end.
     """
 
     name: str
@@ -81,6 +81,7 @@ class PathView:
     leaves: Mark | None
     width: float = theme.LINE_WIDTH
     dot: float = theme.STEP_SIZE
+    end_size: float = theme.END_SIZE
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,10 @@ class MapView:
 
 
 def styles_of(comparison: ComparisonLike) -> dict[str, Style]:
-    """Return the style of every trace of a comparison."""
+    """Return the style of every trace of a comparison, which may bring styles of its own."""
+    own: dict[str, Style] | None = getattr(comparison, "styles", None)
+    if own:
+        return own
     return theme.assign_styles(
         {name: words.optimizer_class(trace) for name, trace in comparison.traces.items()}
     )

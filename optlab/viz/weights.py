@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from optlab.viz import layout, theme, words
 from optlab.viz.geometry import Floats
 from optlab.viz.layout import Page
-from optlab.viz.series import CurvesView, loss_view
+from optlab.viz.series import CurvesView, axis_note, loss_view
+from optlab.viz.theme import Style
 from optlab.viz.views import MapView, has_map, map_view
 
 _THIN, _BOLD, _DOT = 1.2, 3.0, 7.0  # pixels
@@ -57,6 +58,7 @@ class _Pair:
     steps: int
     seed: int = 0
     accuracy: dict[str, float] = field(default_factory=dict)
+    styles: dict[str, Style] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -77,20 +79,28 @@ def picture_of(trace: Any, kind: Kind, note: str, width: int, height: int) -> Pi
     if not isinstance(note, str):
         raise TypeError(f"note is text; got {type(note).__name__}.")
     problem = trace.problem
-    said = f"{_settings(trace, kind)} {note}".strip()
     longest = layout.text_width(f"{kind.following} 1.23e-45", theme.FONT_TEXT) + 4
     on_map = problem is not None and has_map(problem) and "point" in trace.parameters
-    page = layout.page(
-        width,
-        height,
-        names=[kind.moving, kind.following],
-        note=said,
-        shares=[1.35, 1] if on_map else [1, 1],
-        rooms=[layout.AXIS_GAP if on_map else longest + layout.AXIS_GAP - 20, longest],
-    )
+
+    def laid_out(said: str) -> Page:
+        return layout.page(
+            width,
+            height,
+            names=[kind.moving, kind.following],
+            note=said,
+            shares=[1.35, 1] if on_map else [1, 1],
+            rooms=[layout.AXIS_GAP if on_map else longest + layout.AXIS_GAP - 20, longest],
+        )
+
+    # What the note says of the upright lines depends on the panels' width, which it leaves alone.
+    lines = _lines(trace, kind, laid_out("").panels[1].width)
+    said = [_settings(trace, kind, lines), note]
+    if on_map:
+        said.append(axis_note(_pair(trace, kind, stairs=True)))
+    page = laid_out(" ".join(filter(None, said)))
     left, right = page.panels
     if not on_map:
-        pair, curves, headline = _far_away(trace, kind, page)
+        pair, curves, headline = _far_away(trace, kind, page, lines)
         return Picture(page, _title(trace, kind), headline, pair, None, curves)
     pair = _pair(trace, kind, stairs=False)
     land = map_view(problem, pair, left.width, left.height)
@@ -101,12 +111,13 @@ def picture_of(trace: Any, kind: Kind, note: str, width: int, height: int) -> Pi
                 path,
                 width=_BOLD if path.name == kind.following else _THIN,
                 dot=_DOT if path.name == kind.following and kind is LOOKAHEAD else theme.STEP_SIZE,
+                end_size=theme.OVER_SIZE if path.name == kind.following else theme.UNDER_SIZE,
             )
             for path in land.paths
         ),
     )
     losses = loss_view(_pair(trace, kind, stairs=True), right.width, right.height)
-    losses = _with_lines(_weighted(losses, kind), trace, right.width)
+    losses = replace(_weighted(losses, kind), lines=lines)
     return Picture(page, _title(trace, kind), _headline(pair, kind), pair, land, (losses,))
 
 
@@ -176,7 +187,17 @@ def _pair(trace: Any, kind: Kind, *, stairs: bool) -> _Pair:
             taken=np.insert(after, 0, 0).astype(np.float64),
         )  # fmt: skip
         final[name] = float(losses[-1])
-    return _Pair(surface, traces, final, int(step[-1]))
+    return _Pair(surface, traces, final, int(step[-1]), styles=_styles(kind, inner))
+
+
+def _styles(kind: Kind, inner: str) -> dict[str, Style]:
+    """Give the moving weights the inner optimizer's look, dashed; what follows them is solid."""
+    found = theme.assign_styles({kind.moving: inner, kind.following: ""})
+    moving, following = found[kind.moving], found[kind.following]
+    return {
+        kind.moving: replace(moving, dash=moving.dash or (7, 3)),
+        kind.following: replace(following, dash=()),
+    }
 
 
 @dataclass(frozen=True)
@@ -189,7 +210,9 @@ class _Somewhere:
     minimum_value: float | None = None
 
 
-def _far_away(trace: Any, kind: Kind, page: Page) -> tuple[_Pair, tuple[CurvesView, ...], str]:
+def _far_away(
+    trace: Any, kind: Kind, page: Page, lines: tuple[float, ...]
+) -> tuple[_Pair, tuple[CurvesView, ...], str]:
     """Decide what is drawn of a model that has no map: the loss, and how far apart weights are."""
     left, right = page.panels
     step, name = np.asarray(trace.step), kind.moving
@@ -211,21 +234,23 @@ def _far_away(trace: Any, kind: Kind, page: Page) -> tuple[_Pair, tuple[CurvesVi
     run = replace(run, loss=values[:-1], taken=taken)
     far = _Pair(_Somewhere(title, "distance"), {name: run}, {name: float(values[-1])}, last)
     view = loss_view(far, right.width, right.height)
+    distance = words.number(float(apart[-1]))
     if kind is LOOKAHEAD:
         heading, note = "Lead of the fast weights", "distance from the slow ones"
         headline = (
             f"{last} steps, {_synchronisations(trace)}; in the last step the fast weights were "
-            f"{words.number(float(apart[-1]))} ahead of the slow ones."
+            f"{distance} ahead of the slow ones"
         )
+        headline += ", then 0: they synchronised." if met[-1] else "."
+        told = f"{distance} ahead{', then 0' if met[-1] else ''}"
     else:
         heading, note = "Distance from the average", "of the weights"
-        headline = (
-            f"After {last} steps the weights are {words.number(float(apart[-1]))} away from their "
-            "average."
-        )
+        headline = f"After {last} steps the weights are {distance} away from their average."
+        told = f"{distance} away"
     series = tuple(replace(one, label=heading.lower()) for one in view.series)
-    view = replace(view, title=heading, note=f"{note}; {view.note}", series=series)
-    curves = tuple(_with_lines(one, trace, left.width) for one in (losses, view))
+    ends = tuple(replace(end, text=told) for end in view.ends)
+    view = replace(view, title=heading, note=f"{note}; {view.note}", series=series, ends=ends)
+    curves = tuple(replace(one, lines=lines) for one in (losses, view))
     return pair, curves, headline
 
 
@@ -239,15 +264,17 @@ def _weighted(view: CurvesView, kind: Kind) -> CurvesView:
     series = tuple(
         replace(one, width=_BOLD if one.name == kind.following else _THIN) for one in view.series
     )
-    return replace(view, series=series)
+    ends = tuple(
+        replace(end, size=theme.OVER_SIZE if end.name == kind.following else theme.UNDER_SIZE)
+        for end in view.ends
+    )
+    return replace(view, series=series, ends=ends)
 
 
-def _with_lines(view: CurvesView, trace: Any, width: float) -> CurvesView:
-    """Mark the synchronisations, if they do not stand too close."""
+def _lines(trace: Any, kind: Kind, width: float) -> tuple[float, ...]:
+    """Give the synchronisations that upright lines mark: none if they stand too close."""
     lines = tuple(float(step) for step in trace.synchronisations)
-    if len(lines) * _LEAST_GAP > width:
-        return view
-    return replace(view, lines=lines)
+    return lines if kind is LOOKAHEAD and len(lines) * _LEAST_GAP <= width else ()
 
 
 def _title(trace: Any, kind: Kind) -> str:
@@ -272,19 +299,17 @@ def _headline(pair: _Pair, kind: Kind) -> str:
     return f"{after} the fast weights are at loss {first}, the slow ones at {second}."
 
 
-def _settings(trace: Any, kind: Kind) -> str:
+def _settings(trace: Any, kind: Kind, lines: tuple[float, ...]) -> str:
     """Say with which settings it ran; how they were chosen only the user knows."""
-    own = trace.settings
     shown = [f"learning rate {words.rate(trace)}"]
     wanted = ("alpha", "k") if kind is LOOKAHEAD else (
         "decay", "thres_steps", "average_window_rate", "min_average_window", "max_average_window",
     )  # fmt: skip
-    for name in wanted:
-        if name in own:
-            value = own[name]
-            said = words.number(float(value), 6) if isinstance(value, (int, float)) else repr(value)
-            shown.append(f"{name} {said}")
+    shown += filter(None, [words.wrapper_settings(trace, wanted)])
     text = f"{', '.join(shown)}, as given."
     if kind is LOOKAHEAD:
-        text += f" Thin upright lines: the {_synchronisations(trace)}."
+        count = _synchronisations(trace)
+        text += f" Pale upright lines: the {count}." if lines else f" {count}."
+        if len(trace.synchronisations) and not lines:
+            text = f"{text[:-1]}, too close together for a line each."
     return text[0].upper() + text[1:]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from optlab.viz.results import ComparisonLike, TraceLike
+
+_MOST_LETTERS = 70  # of names in a headline
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -100,6 +102,32 @@ def rate(trace: TraceLike) -> str:
     return "not recorded" if given is None else str(given)
 
 
+_OF_WRAPPERS = (
+    "alpha", "k", "decay", "thres_steps",
+    "average_window_rate", "min_average_window", "max_average_window",
+)  # fmt: skip
+
+
+def wrapper_settings(trace: TraceLike, names: Sequence[str] = _OF_WRAPPERS) -> str:
+    """Write the settings that a wrapper adds to the optimizer in it: "alpha 0.5, k 5"."""
+    shown = []
+    for name in names:
+        if name in trace.settings:
+            value = trace.settings[name]
+            plain = isinstance(value, (int, float))
+            shown.append(f"{name} {number(float(value), 6) if plain else repr(value)}")
+    return ", ".join(shown)
+
+
+def _kind(trace: TraceLike) -> str:
+    """Say which optimizer ran, and around which: "LookAhead around Adam, alpha 0.5, k 5"."""
+    inner = trace.settings.get("inner_optimizer")
+    if inner is None:
+        return optimizer_class(trace)
+    outer = trace.settings.get("average", optimizer_class(trace))
+    return ", ".join(filter(None, [f"{outer} around {inner}", wrapper_settings(trace)]))
+
+
 def conditions(comparison: ComparisonLike) -> str:
     """Say under which conditions the race was run: the line that stands under the figure.
 
@@ -107,7 +135,7 @@ def conditions(comparison: ComparisonLike) -> str:
     """
     rates = []
     for name, trace in comparison.traces.items():
-        kind = optimizer_class(trace)
+        kind = _kind(trace)
         rates.append(f"{name}{f' ({kind})' if kind != name else ''} {rate(trace)}")
     start = start_of(comparison) if comparison.problem.kind == "surface" else None
     if len(rates) == 1:
@@ -131,8 +159,23 @@ def _finished(comparison: ComparisonLike, measured: Mapping[str, float]) -> dict
     }
 
 
-def _joined(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def joined(names: Sequence[str], most: int = 10_000) -> str:
+    """Write names as a sentence has them: all, or as many as `most` letters hold.
+
+    Examples
+    --------
+    >>> joined(["Adam", "SGD", "Lion"]), joined(["Adam", "SGD", "Lion", "SAM"], most=12)
+    ('Adam, SGD and Lion', 'Adam, SGD and 2 more')
+    """
+    said = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    if len(said) <= most or len(names) == 1:
+        return said
+    shown = [names[0]]
+    for name in names[1:-1]:
+        if len(", ".join([*shown, name])) > most:
+            break
+        shown.append(name)
+    return f"{', '.join(shown)} and {len(names) - len(shown)} more"
 
 
 def minimum_of(comparison: ComparisonLike) -> float | None:
@@ -174,9 +217,12 @@ def headline(comparison: ComparisonLike) -> str:
     first = [name for name, value in measured.items() if value == best]
     verb = "has" if len(first) == 1 else "have"
     if accuracy:
-        return f"{after} {_joined(first)} {verb} the best held-out accuracy, {percent(best)}."
+        named = joined(first, _MOST_LETTERS)
+        return f"{after} {named} {verb} the best held-out accuracy, {percent(best)}."
     verb = "is" if len(first) == 1 else "are"
-    return f"{after} {_joined(first)} {verb} lowest, at {loss_text(comparison, best)}."
+    return (
+        f"{after} {joined(first, _MOST_LETTERS)} {verb} lowest, at {loss_text(comparison, best)}."
+    )
 
 
 def _runner_up(comparison: ComparisonLike) -> str | None:

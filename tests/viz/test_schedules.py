@@ -72,10 +72,45 @@ def test_a_schedule_that_ends_early_is_drawn_to_its_end_and_says_so():
 
 
 def test_the_headline_says_what_is_seen():
-    assert "The highest rate is 0.9, of one cycle after 14 steps." in written(viz.schedule(three()))
+    said = written(viz.schedule(three(), steps=100))
+    assert (
+        "The highest rate is 0.9, of one cycle after 14 steps; the lowest 5e-5, of stairs." in said
+    )
     said = written(viz.schedule(lr.OneCycleLR(0.7, 100)))
-    assert "From 0.028 to 0.0001 in 99 steps; highest, 0.7, after 29." in said
+    assert "From 0.028 to 0.0001 (lowest) in 99 steps; highest, 0.7, after 29." in said
     assert "OneCycleLR(max_learning_rate=0.7, total_steps=100," in said
+    assert "0.3 in all 2 steps." in written(viz.schedule({"flat": [0.3, 0.3, 0.3]}))
+    said = written(viz.schedule({"dip": [0.3, 0.1, 0.2]}))
+    assert "From 0.3 (highest) to 0.2 in 2 steps; lowest, 0.1, after 1." in said
+
+
+def test_the_highest_rate_names_all_that_reach_it():
+    same = {name: lr.StepDecay(0.5, 20) for name in "abc"}
+    assert "The highest rate is 0.5, of a, b and c" in written(viz.schedule(same))
+    many = {f"schedule number {n}": lr.StepDecay(0.5, 20) for n in range(12)}
+    assert "schedule number 0, schedule number 1, schedule number 2 and 9 more" in written(
+        viz.schedule(many)
+    )
+
+
+def test_a_warm_up_before_a_cosine_ends_at_its_bottom():
+    cosine = lr.CosineAnnealingDecay(0.1, T_max=90)
+    figure = viz.schedule(lr.LinearWarmup(cosine, 10, 0.0, 0.1))
+    assert curves(figure)["LinearWarmup"].x[-1] == 100
+    assert "(lowest)" in written(figure)
+    assert "highest, 0.1, after 10." in written(figure)
+
+
+def test_many_schedules_keep_their_settings_in_a_higher_figure():
+    many = {f"s{n}": lr.CosineAnnealingDecay(0.5, 10 + n) for n in range(20)}
+    figure = viz.schedule(many)
+    assert "s19: CosineAnnealingDecay(0.5, T_max=29," in written(figure)
+    assert figure.layout.height > viz.schedule(three()).layout.height >= 400
+
+
+def test_one_schedule_has_no_legend():
+    figure = viz.schedule(lr.StepDecay(0.5, 20))
+    assert not [t for t in figure.data if t.showlegend is not False]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +119,7 @@ def test_the_headline_says_what_is_seen():
         (lr.OneCycleLR(0.7, 321), 321),
         (lr.LinearWarmup(lr.OneCycleLR(0.7, 50), 20, 0, 0.1), 70),
         (lr.StepDecay(0.5, 30), 120),
-        (lr.CosineAnnealingDecay(0.5, 50), 101),
+        (lr.CosineAnnealingDecay(0.5, 50), 51),
         (lr.CosineAnnealingDecay(0.5, 10**9), 20_000),
         (lr.NoamDecay(64, 10), 50),
     ],
@@ -108,7 +143,7 @@ def test_on_a_log_axis_a_rate_of_zero_leaves_through_the_floor():
     assert figure.layout.yaxis.type == "log"
     [curve] = curves(figure).values()
     assert min(curve.y) > 0
-    assert "log scale" in written(figure)
+    assert "log scale, which has no place for a rate of 0" in written(figure)
 
 
 def test_rates_of_a_plateau_are_drawn_from_its_preview():

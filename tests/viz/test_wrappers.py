@@ -7,6 +7,7 @@ import pytest
 
 import optlab as ol
 from optlab import viz
+from optlab.viz import theme
 
 O = ol.optimizer  # noqa: E741
 EMA = O.ExponentialMovingAverage
@@ -112,7 +113,41 @@ def test_all_kinds_of_runs_are_drawn_by_both(optimizer):
 def test_close_synchronisations_are_no_wall_of_lines():
     figure = viz.lookahead(race(O.LookAhead(O.SGD(1e-4), k=1), steps=300))
     assert not figure.layout.shapes
-    assert "300 synchronisations" in written(figure)
+    assert "300 synchronisations, too close together for a line each." in written(figure)
+    assert "upright lines" not in written(figure)
+
+
+def test_the_lines_of_synchronisations_are_quieter_than_the_grid(trace):
+    figure = viz.lookahead(trace)
+    assert "Pale upright lines: the 4 synchronisations." in written(figure)
+    for shape in figure.layout.shapes:
+        color, grid = shape.line.color, figure.layout.yaxis2.gridcolor
+        assert theme.contrast(color, theme.PAPER) < theme.contrast(grid, theme.PAPER)
+
+
+def test_the_slow_path_is_solid_and_both_ends_are_seen():
+    figure = viz.lookahead(race(O.LookAhead(O.Momentum(0.0005)), steps=20))
+    for axis in ("x", "x2"):
+        assert lines(figure, axis)["slow path"].line.dash == "solid"
+        ends = {
+            t.legendgroup: (t.marker.size, at)
+            for at, t in enumerate(figure.data)
+            if t.xaxis == axis and t.legendgroup and "markers" in t.mode and len(t.x) == 1
+        }
+        (fast, below), (slow, above) = ends["fast path"], ends["slow path"]
+        assert fast > slow + 4
+        assert below < above
+
+
+def test_headline_and_label_of_the_lead_agree():
+    together = viz.lookahead(race(O.LookAhead(O.Adam(0.003), k=5), "digits_mlp", steps=10))
+    [lead] = [t.text[0] for t in together.data if t.mode == "text" and t.xaxis == "x2"]
+    ahead = lead.split()[0]
+    assert lead.strip().endswith("ahead, then 0")
+    assert f"were {ahead} ahead of the slow ones, then 0" in written(together)
+    apart = viz.lookahead(race(O.LookAhead(O.Adam(0.003), k=5), "digits_mlp", steps=8))
+    [lead] = [t.text[0] for t in apart.data if t.mode == "text" and t.xaxis == "x2"]
+    assert f"{lead.strip()} of the slow ones." in written(apart)
 
 
 def test_a_network_shows_how_far_the_fast_weights_are_ahead():

@@ -41,12 +41,16 @@ Expression = Any
 
 @dataclass(frozen=True)
 class Row:
-    """One line: what it is, how it is computed; `when` and `unless` name a setting that is on."""
+    """One line: what it is, how it is computed; `when` and `unless` name a setting that is on.
+
+    `where` names a number that is not 0 in the steps that have the line; with a ! before it, 0.
+    """
 
     label: str
     template: str
     when: str = ""
     unless: str = ""
+    where: str = ""
 
 
 @dataclass(frozen=True)
@@ -178,9 +182,24 @@ _LOOK_AHEAD = Rule(
     (
         Row(
             "slow weights",
-            "φ = {(d.slow)} + {term.synchronised} · {h.alpha} · {(term.lead)} = **{term.slow}**",
+            "φ = {(d.slow)} + {h.alpha} · {(term.lead)} = **{term.slow}**",
+            where="term.synchronised",
         ),
-        Row("LookAhead", "{axis} = **{d.synchronised}** (φ after every {h.k} steps)"),
+        Row(
+            "slow weights",
+            "φ = **{term.slow}**, as before: not synchronised in this step",
+            where="!term.synchronised",
+        ),
+        Row(
+            "LookAhead",
+            "{axis} = φ = **{d.synchronised}**: synchronised, as after every {h.k} steps",
+            where="term.synchronised",
+        ),
+        Row(
+            "LookAhead",
+            "{axis} = **{d.synchronised}** stays (back to φ after every {h.k} steps)",
+            where="!term.synchronised",
+        ),
     ),
     {
         "slow": ["-", "term.fast", "term.lead"],
@@ -314,6 +333,8 @@ def written(
 
     found = []
     for row in rule.rows:
+        if row.where and bool(look_up(row.where.lstrip("!"))) == row.where.startswith("!"):
+            continue
         numbers: dict[str, float] = {}
 
         def fill(match: re.Match[str], numbers: dict[str, float] = numbers) -> str:
@@ -334,6 +355,6 @@ def written(
 def as_lists(rule: Rule) -> dict[str, Any]:
     """Give a rule as the browser reads it."""
     return {
-        "rows": [[row.label, row.template] for row in rule.rows],
+        "rows": [[row.label, row.template, row.where] for row in rule.rows],
         "derived": dict(rule.derived),
     }

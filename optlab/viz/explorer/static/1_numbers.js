@@ -47,7 +47,9 @@ function writtenRows(rule, values, axis) {
       : name in values
         ? values[name]
         : NaN;
-  return rule.rows.map(([label, template]) => {
+  // Some rows stand only in the steps where a number is not 0 (with a ! before its name: is 0).
+  const holds = (where) => !where || Boolean(lookUp(where.replace("!", ""))) !== where.startsWith("!");
+  return rule.rows.filter(([, , where]) => holds(where)).map(([label, template]) => {
     const text = template.replace(/\{([^}]+)\}/g, (_, name) => {
       if (name === "axis") return axis;
       const bare = name.replace(/[()]/g, "");

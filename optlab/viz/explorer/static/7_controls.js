@@ -77,6 +77,7 @@ class Controls {
     const names = options.problems.map(([value, text]) => [value, text]);
     if (!names.some(([value]) => value === state.problem)) names.unshift([state.problem, runs.header.title]);
     fillSelect(this.problem, names, state.problem);
+    this.problem.title = (names.find(([value]) => value === state.problem) || ["", ""])[1];
     this.problem.disabled = fixed;
     if (!this.presets.childElementCount && !runs.network) {
       for (const name of Object.keys(options.presets)) {
