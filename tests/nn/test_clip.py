@@ -154,13 +154,3 @@ def test_inside_an_optimizer_the_clipped_gradient_is_used_and_grad_stays(cls):
     np.testing.assert_allclose(p.numpy(), [3.0 - step[0], 0.0], rtol=1e-6)
     np.testing.assert_allclose(q.numpy(), [[4.0 - step[1]]], rtol=1e-6)
 
-
-@given(st.integers(0, 2**32 - 1), st.floats(0.01, 100.0), st.sampled_from(["float32", "float64"]))
-def test_clipping_twice_is_clipping_once(seed, limit, dtype):
-    draw = np.random.default_rng(seed)
-    grads = [(draw.standard_normal(n) * 10).astype(dtype) for n in (1, 5, 40)]
-    for kind in (ol.nn.ClipGradByGlobalNorm, ol.nn.ClipGradByNorm, ol.nn.ClipGradByValue):
-        once = clipped(kind(limit), grads)
-        for one, two in zip(once, clipped(kind(limit), once), strict=True):
-            # A norm that was brought to the limit may lie one rounding above it.
-            np.testing.assert_allclose(two, one, rtol=4 * np.finfo(dtype).eps)
