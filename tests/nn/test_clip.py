@@ -153,4 +153,3 @@ def test_inside_an_optimizer_the_clipped_gradient_is_used_and_grad_stays(cls):
     }[cls]
     np.testing.assert_allclose(p.numpy(), [3.0 - step[0], 0.0], rtol=1e-6)
     np.testing.assert_allclose(q.numpy(), [[4.0 - step[1]]], rtol=1e-6)
-
