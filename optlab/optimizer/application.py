@@ -20,13 +20,19 @@ def scalars_of(
     optimizer: Optimizer, t: int, h: HyperParameters, place: tuple[Any, int] | None = None
 ) -> dict[str, Any]:
     """Give the scalars of step t, floats as Python floats, and the random key if the rule draws."""
-    each = [optimizer.scalars(t, one) for one in each_member(h)]
-    if not all(type(one) is dict for one in each):
+    each = None
+    if type(h) is HyperParameters and not isinstance(h.learning_rate, PerMember):
+        scalars = optimizer.scalars(t, h)  # the usual case: one run
+    else:
+        each = [optimizer.scalars(t, one) for one in each_member(h)]
+        scalars = each[0]
+    if type(scalars) is not dict:
         raise TypeError(
             f"{type(optimizer).__name__}.scalars(t, h) must return a dict of names and numbers; it "
-            f"returned a {type(each[0]).__name__}."
+            f"returned a {type(scalars).__name__}."
         )
-    scalars = each[0] if len(each) == 1 else gathered(each)
+    if each is not None:
+        scalars = gathered(each)
     for name, scalar in scalars.items():
         if type(scalar) not in _PLAIN:
             # A NumPy number would widen float32 parameters.
@@ -109,7 +115,11 @@ def apply_rule(
         frozen(array)
     if listened:
         terms = {
-            name: copied(term) if getattr(unwrapped(term), "base", None) is not None else term
+            name: term
+            if type(term) is np.ndarray and term.base is None
+            else copied(term)
+            if getattr(unwrapped(term), "base", None) is not None
+            else term
             for name, term in terms.items()
         }
     return new, made, terms

@@ -63,8 +63,8 @@ class Arena:
     """
 
     __slots__ = (
-        "bounds", "flat", "master", "parameters", "read_only", "rules", "slots", "t", "views",
-        "written_at",
+        "bounds", "flat", "master", "parameters", "read_only", "rules", "slots", "slots_are_open",
+        "t", "views", "written_at",
     )  # fmt: skip
 
     def __init__(
@@ -96,6 +96,8 @@ class Arena:
         }
         for array in self.slots.values():
             frozen(array)
+        #: Whether they may be written to, so that a rule is to be given views that may not.
+        self.slots_are_open = False
 
     @property
     def values(self) -> Any:
@@ -172,6 +174,7 @@ class Arena:
 
     def own_slots(self, anew: bool = False) -> None:
         """See to it that the slots may be written to: listeners, or a state, may hold those."""
+        self.slots_are_open = True
         self.slots = {
             # CuPy's flags know nothing of reading only.
             name: array.copy()

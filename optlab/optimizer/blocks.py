@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: So many forms of one rule are kept; a rule that has more of them runs as it is written.
 _MOST_FORMS = 64
+#: So many blocks are one job of a thread: handing out takes as long as an operation on a block.
+_PIECES_A_JOB = 4
 #: Below so many elements a rule runs as it is written: its operations cost less than the way here.
 SMALL = 8192
 #: What `np.errstate` calls what its callback is told.
@@ -61,8 +64,8 @@ class Pass(NamedTuple):
         if len(self.plan.runs) > 1:  # a norm is added up in order
             yield partial(run_pieces, self.plan, self.numbers, pieces)
         else:
-            for piece in pieces:
-                yield partial(run_pieces, self.plan, self.numbers, [piece])
+            while some := list(islice(pieces, _PIECES_A_JOB)):
+                yield partial(run_pieces, self.plan, self.numbers, some)
 
 
 def fast_pass(

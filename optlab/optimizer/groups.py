@@ -7,10 +7,10 @@ from typing import Any
 
 from optlab.autograd.tensor import Tensor
 from optlab.optimizer.arena import Arena, Rule
-from optlab.optimizer.per_member import each_member
+from optlab.optimizer.per_member import PerMember, each_member
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
 from optlab.optimizer.settings import checked, unknown
-from optlab.optimizer.values import HyperParameters
+from optlab.optimizer.values import HyperParameters, SpreadHyperParameters
 
 
 class Group:
@@ -69,7 +69,7 @@ def _rule_for(own: dict[str, Any], h: HyperParameters, shared: list[Any]) -> Rul
             return rule  # type: ignore[no-any-return]
     others = {name: value for name, value in own.items() if name != "learning_rate"}
     rule = Rule(
-        HyperParameters(**(vars(h) | others)) if others else h,
+        type(h)(**(vars(h) | others)) if others else h,
         checked_rate(own.get("learning_rate", 1.0)),
     )
     shared.append((own, rule))
@@ -193,7 +193,8 @@ def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
             raise TypeError(unknown(f"a group of {cls.__name__}", name, sorted(known)))
         if name in cls.hyperparameters and name != "learning_rate":
             settings[name] = checked(name, value, cls.hyperparameters[name], cls.ranges)
-    h = HyperParameters(**settings)
+    spread = any(isinstance(value, PerMember) for value in settings.values())
+    h = (SpreadHyperParameters if spread else HyperParameters)(**settings)
     for one in each_member(h):
         optimizer.check(one)
     regularizer = None

@@ -74,7 +74,7 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
         rate = base_rate * group.multiplier
         for arena, unclipped, ready in zip(group.arenas, raws, gradients, strict=True):
             arena.make_ready()
-            if any(isinstance(g, RowSparse) for g in ready):
+            if RowSparse in map(type, ready):
                 done = rows_updated(optimizer, group, arena, ready, rate)
                 ready = list(ready)
                 for few in done:
@@ -152,7 +152,7 @@ def _updated(
     if not whole:
         place = slice(arena.bounds[first], arena.bounds[last])
         p, slots = p[place], {name: frozen(array[place]) for name, array in slots.items()}
-    else:
+    elif arena.slots_are_open:
         slots = {name: frozen(array[:]) for name, array in slots.items()}
     if regularizer is not None:
         g = regularizer.add_to(g, p)
@@ -184,7 +184,7 @@ def _write(update: Update, writer: str, listened: bool) -> None:
     """Put the results of one pass where they belong."""
     arena, first, last = update.arena, update.first, update.last
     if update.whole:
-        arena.slots = update.slots
+        arena.slots, arena.slots_are_open = update.slots, False
         arena.write(..., update.parameter)
     else:
         place = slice(arena.bounds[first], arena.bounds[last])

@@ -46,6 +46,10 @@ class HyperParameters(Values):
     learning_rate: float
 
 
+class SpreadHyperParameters(HyperParameters):
+    """``h`` where a setting has one value a member of an ensemble."""
+
+
 class Slots(Values):
     """``s``: what the rule remembers of every element."""
 

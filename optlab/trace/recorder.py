@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from types import TracebackType
 from typing import Any
 
@@ -22,6 +23,9 @@ from optlab.trace.trace import Trace
 SMALL = 1000
 
 PROBES = {"toy": ("values",), "light": ("norms",)}
+
+
+_is_whole = attrgetter("whole")
 
 
 class record:
@@ -94,6 +98,9 @@ class record:
             for group in optimizer.groups
         ) or any(getattr(p, "regularizer", None) is not None for p in optimizer.parameters)
         self.parameters = optimizer.parameters
+        self.asks_for_the_loss = hasattr(optimizer, "loss_of_step") or hasattr(
+            optimizer, "inner_optimizer"
+        )
         self.taken = 0
         self.waiting: list[Any] = []
         #: So many steps may wait to be written: few if they keep large arrays alive.
@@ -148,13 +155,17 @@ class record:
             return
         self.taken += 1
         # LBFGS runs backward many times in a step, and says itself what the loss was before it.
-        loss, self.loss = getattr(optimizer, "loss_of_step", self.loss), None
+        loss, self.loss = self.loss, None
+        if self.asks_for_the_loss:
+            loss = getattr(optimizer, "loss_of_step", loss)
         if (self.taken - 1) % self.every:
             return
         now = time.perf_counter() - self.started
         # The updates keep their arrays as they are, so writing them down can wait; what a step left
         # out has to be read from the arenas now.
-        rows = whole_updates(list(self.arenas), updates, optimizer.get_lr())
+        rows = updates
+        if len(updates) != len(self.arenas) or not all(map(_is_whole, updates)):
+            rows = whole_updates(list(self.arenas), updates, optimizer.get_lr())
         rate = optimizer.get_lr() * optimizer.groups[0].multiplier
         self.waiting.append((self.taken, loss, rate, now, rows))
         if len(self.waiting) >= self.patience:
