@@ -40,8 +40,10 @@ def scalars_of(
     if optimizer.draws and place is not None and optimizer.key is not None:
         arena, first = place
         name = getattr(arena.parameters[first], "name", None) or ""
-        number = [id(p) for p in optimizer.parameters].index(id(arena.parameters[first]))
-        scalars["key"] = optimizer.key.fold(name, 0 if name else number, t)
+        number = 0
+        if not name:
+            number = [id(p) for p in optimizer.parameters].index(id(arena.parameters[first]))
+        scalars["key"] = optimizer.key.fold(name, number, t)
     return scalars
 
 
@@ -115,19 +117,16 @@ def apply_rule(
         frozen(array)
     if listened:
         terms = {
-            name: term
-            if type(term) is np.ndarray and term.base is None
-            else copied(term)
-            if getattr(unwrapped(term), "base", None) is not None
-            else term
-            for name, term in terms.items()
+            name: copied(term) if _base(term) is not None else term for name, term in terms.items()
         }
     return new, made, terms
 
 
 def _base(array: Any) -> Any:
     """Give the array whose memory this one looks into, if it does."""
-    return array.base if type(array) is np.ndarray else unwrapped(array).base
+    if type(array) is np.ndarray:
+        return array.base
+    return getattr(unwrapped(array), "base", None)  # a term may be a number
 
 
 def checked_result(

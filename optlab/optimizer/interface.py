@@ -25,6 +25,15 @@ class Pairs(list[tuple[Tensor, Tensor]]):
         return f"<{n} (parameter, gradient) pair{'s' * (n != 1)}>"
 
 
+def cleared(parameters: Iterable[Any], set_to_zero: bool) -> None:
+    """Clear the gradients of parameters: to zero where there is one, or to none."""
+    value = tape.ZERO if set_to_zero else None
+    for p in parameters:
+        node = p.node
+        if node is not None and (value is None or node.grad is not None):
+            node.grad = value
+
+
 class Interface:
     """Gradients, rates and groups: what the documents call on every optimizer."""
 
@@ -55,12 +64,8 @@ class Interface:
             True leaves gradients of zero (which are gradients: slots still decay and parameters
             still move); False leaves none (the parameter is then skipped by `step`).
         """
-        cleared = tape.ZERO if set_to_zero else None
         for group in self.groups:
-            for p in group.parameters:
-                node = p.node
-                if node is not None and (cleared is None or node.grad is not None):
-                    node.grad = cleared
+            cleared(group.parameters, set_to_zero)
 
     zero_grad = clear_grad
     clear_gradients = clear_grad

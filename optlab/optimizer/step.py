@@ -198,14 +198,19 @@ def _write(update: Update, writer: str, listened: bool) -> None:
     arena.was_written(first, last, writer)
 
 
-def _common_factor(group: Group, raws: list[list[Any]]) -> Any:
-    """Give the one number by which a clip multiplies all gradients of a group, or None."""
-    find = getattr(group.grad_clip, "common_factor", None)  # a clip may be any callable
-    pairs = [
+def _pairs(group: Group, raws: list[list[Any]]) -> list[tuple[Any, Any]]:
+    """Give the (parameter, gradient) pairs of all arenas of a group."""
+    return [
         pair
         for arena, gradients in zip(group.arenas, raws, strict=True)
         for pair in zip(arena.parameters, gradients, strict=True)
     ]
+
+
+def _common_factor(group: Group, raws: list[list[Any]]) -> Any:
+    """Give the one number by which a clip multiplies all gradients of a group, or None."""
+    find = getattr(group.grad_clip, "common_factor", None)  # a clip may be any callable
+    pairs = _pairs(group, raws)
     if find is None or any(isinstance(g, RowSparse) for _, g in pairs):
         return None
     return find(pairs)
@@ -213,11 +218,7 @@ def _common_factor(group: Group, raws: list[list[Any]]) -> Any:
 
 def _clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
     """Give the gradients of all arenas of a group, clipped together."""
-    pairs = [
-        (p, g)
-        for arena, gradients in zip(group.arenas, raws, strict=True)
-        for p, g in zip(arena.parameters, gradients, strict=True)
-    ]
+    pairs = _pairs(group, raws)
     name = getattr(group.grad_clip, "__name__", type(group.grad_clip).__name__)
     try:
         found = {id(p): raw(g) for p, g in group.grad_clip(pairs)}

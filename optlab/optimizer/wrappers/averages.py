@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
-from optlab.autograd import in_place, tape, writes
+from optlab.autograd import in_place, writes
 from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import copied
 from optlab.optimizer.arena import Arena
 from optlab.optimizer.formula import FormulaOfDocstring
 from optlab.optimizer.groups import parameter_names
+from optlab.optimizer.interface import cleared
 from optlab.optimizer.state import raise_faults
 from optlab.optimizer.state_names import renamed
 from optlab.optimizer.wrappers.memory import Memory, given_out, taken_in
@@ -135,10 +136,7 @@ class Average:
 
     def clear_grad(self, set_to_zero: bool = True) -> None:
         """Clear the gradients of all parameters, as the optimizer's method of that name does."""
-        cleared = tape.ZERO if set_to_zero else None
-        for p in self.parameters:
-            if p.node is not None and (cleared is None or p.node.grad is not None):
-                p.node.grad = cleared
+        cleared(self.parameters, set_to_zero)
 
     # Averaging ----------------------------------------------------------------------------------
 

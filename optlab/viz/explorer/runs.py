@@ -15,13 +15,13 @@ import numpy as np
 from optlab.lab.compare import RaceWarning, compare
 from optlab.lab.ensemble import NotOnePassError, run_ensemble
 from optlab.lab.problems.surface import Surface
+from optlab.lab.sweep import LADDER
 from optlab.optimizer import Optimizer
 from optlab.optimizer.wrappers import Wrapper, layers_of
 from optlab.viz import words
 from optlab.viz.geometry import Floats
 from optlab.viz.results import ComparisonLike, TraceLike
 
-LADDER = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 TINY = 1e-12
 """Added before the logarithm, so that a run that arrives exactly has a finite criterion."""
 
