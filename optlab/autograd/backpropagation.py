@@ -135,6 +135,7 @@ def backpropagate(
     if create_graph:  # else the rules see arrays, of which nothing can be recorded
         was_on, recording.on = recording.on, True
         policy, halves.policy = halves.policy, None
+    saved: Any = ()
     quiet: Any = None  # set from where 16 bits are met: there infinities are no news
     try:
         while node.order:
@@ -152,11 +153,14 @@ def backpropagate(
             if create_graph:
                 saved = node.tied(saved)
             edges, recipe, static = node.edges, node.recipe, node.static
-            if extras.on and halves.on:
-                if quiet is None and is_half(node.dtype):
-                    quiet = np.errstate(over="ignore", invalid="ignore")
-                    quiet.__enter__()
-                g, saved = for_rule(g, saved)
+            if extras.on:
+                if events.rule_starts.listeners:
+                    events.rule_starts.publish(node, g, saved, pending)
+                if halves.on:
+                    if quiet is None and is_half(node.dtype):
+                        quiet = np.errstate(over="ignore", invalid="ignore")
+                        quiet.__enter__()
+                    g, saved = for_rule(g, saved)
             if recipe.joint is not None:
                 part = None  # it may be g, and would count as another holder
                 if (
@@ -166,7 +170,7 @@ def backpropagate(
                     or getrefcount(g) != REFERENCES_OF_A_LOCAL
                     or g.base is not None
                     or not g.flags.writeable
-                    or extras.on > halves.on
+                    or extras.on > halves.on + extras.watching
                     or not all(x.__class__ is _array for x in saved)
                 ):
                     g = recipe.joint(g, saved, static)
@@ -224,6 +228,8 @@ def backpropagate(
             recording.on, halves.policy = was_on, policy
         if quiet is not None:
             quiet.__exit__(None, None, None)
+        if extras.on and events.walk_ended.listeners:
+            events.walk_ended.publish(g, saved, pending)
     if useful is None and events.backward_finished.listeners:
         events.backward_finished.publish(value, list(pending))
     return [found.get(target) for target in targets] if targets is not None else []

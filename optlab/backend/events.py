@@ -73,9 +73,38 @@ class Event:
 #: An operation ran and was put on the tape: ``publish(node)``.
 operation_recorded = Event("an operation was recorded")
 
+# The next five are told only while `optlab.autograd.extras` counts somebody who listens, so that an
+# operation asks no question more for them.
+
+#: An operation is about to run: ``publish(name, inputs)``, Tensors among the inputs.
+operation_starts = Event("an operation starts")
+
+#: It ran, recorded or not: ``publish(name, inputs, outputs)``; an array, or a tuple of arrays.
+operation_ran = Event("an operation ran")
+
+#: Backward is about to run the derivative rules of a node: ``publish(node, g, saved, pending)`` with
+#: the gradient that arrived, the values that the rules read (brought back, if they had been
+#: dropped) and all gradients on their way, by the nodes that they are for. What the rules of the
+#: node before gave is among these.
+rule_starts = Event("the rules of a node start")
+
+#: A walk back is over: ``publish(g, saved, pending)``, as before; what is pending has arrived.
+walk_ended = Event("a walk back ended")
+
+#: Values are about to be computed once more, or have been: ``publish(what, begins)`` with a node or
+#: a name, and whether it begins.
+recomputation = Event("values are computed again")
+
 #: Gradients have been propagated: ``publish(value, leaves)`` with the array that backward started
 #: from and the leaves that received a gradient.
 backward_finished = Event("backward finished")
 
 #: An optimizer updated parameters: ``publish(optimizer, updates)``, see `optlab.optimizer.Update`.
 step_taken = Event("an optimizer took a step")
+
+#: The same for those who only want to know that it is done: ``publish(optimizer)``. Who listens to
+#: this does not make an optimizer compute its terms.
+step_finished = Event("an optimizer finished a step")
+
+#: Gradients were cleared: ``publish(parameters)``.
+gradients_cleared = Event("gradients were cleared")

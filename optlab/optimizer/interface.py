@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from optlab.autograd import tape
 from optlab.autograd.tensor import Tensor, raw
+from optlab.backend import events
 from optlab.optimizer.groups import checked_rate, make_groups
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
 from optlab.optimizer.settings import COMMON, is_schedule
@@ -32,6 +33,8 @@ def cleared(parameters: Iterable[Any], set_to_zero: bool) -> None:
         node = p.node
         if node is not None and (value is None or node.grad is not None):
             node.grad = value
+    if events.gradients_cleared.listeners:
+        events.gradients_cleared.publish(parameters)
 
 
 class Interface:

@@ -1,0 +1,24 @@
+"""Telling those who listen which operations run, and what they give (see `optlab.backend.events`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from optlab.backend import events
+
+Forward = Callable[..., Any]
+
+
+def reported(name: str, forward: Forward, inputs: Sequence[Any]) -> Forward:
+    """Give what computes an operation and tells of it; it may be kept, and holds no array."""
+    events.operation_starts.publish(name, inputs)
+    return partial(_run, name, forward)
+
+
+def _run(name: str, forward: Forward, /, *values: Any, **static: Any) -> Any:
+    events.operation_starts.publish(name, values)
+    y = forward(*values, **static)
+    events.operation_ran.publish(name, values, y)
+    return y
