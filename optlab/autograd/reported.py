@@ -1,4 +1,4 @@
-"""Telling those who listen which operations run, and what they give (see `optlab.backend.events`)."""
+"""Telling those who listen which operations run, and what they give."""
 
 from __future__ import annotations
 

@@ -82,8 +82,8 @@ operation_starts = Event("an operation starts")
 #: It ran, recorded or not: ``publish(name, inputs, outputs)``; an array, or a tuple of arrays.
 operation_ran = Event("an operation ran")
 
-#: Backward is about to run the derivative rules of a node: ``publish(node, g, saved, pending)`` with
-#: the gradient that arrived, the values that the rules read (brought back, if they had been
+#: Backward is about to run the derivative rules of a node: ``publish(node, g, saved, pending)``
+#: with the gradient that arrived, the values that the rules read (brought back, if they had been
 #: dropped) and all gradients on their way, by the nodes that they are for. What the rules of the
 #: node before gave is among these.
 rule_starts = Event("the rules of a node start")

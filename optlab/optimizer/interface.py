@@ -147,6 +147,8 @@ class Interface:
         """
         self._require_parameters()
         take_step(cast("Optimizer", self), self._given(params_grads))
+        if events.step_finished.listeners:
+            events.step_finished.publish(self)
         return []
 
     def apply_optimize(

@@ -105,8 +105,6 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
         take_passes(optimizer, passes)
     if listened:
         events.step_taken.publish(optimizer, updates)
-    if events.step_finished.listeners:
-        events.step_finished.publish(optimizer)
 
 
 def _go_on(optimizer: Optimizer, gradients: list[list[list[Any]]]) -> bool:

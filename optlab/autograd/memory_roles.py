@@ -1,0 +1,243 @@
+"""What the arrays of a training step are: the ledger's eyes on the tape.
+
+=============  =====================================================================================
+parameter      the values of a Tensor that collects a gradient, or of a `Parameter`
+gradient       what has arrived at such a Tensor
+slot           what an optimizer remembers
+data           what came from outside: batches, labels, buffers of layers
+saved          what operations keep for backward, and nothing else would keep
+recomputed     the same, where it was dropped and has been computed again
+temporary      everything else: results on their way to the next operation, gradients on their way
+               back, and what an operation needs while it runs
+=============  =====================================================================================
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+from optlab.autograd.extras import extras
+from optlab.autograd.kept_memory import kept_by
+from optlab.autograd.several import Parts
+from optlab.autograd.sparse import RowSparse
+from optlab.autograd.tape import Leaf
+from optlab.autograd.tensor import Tensor
+from optlab.backend import events
+from optlab.backend.ledger import Entry, Ledger
+
+
+class Watch:
+    """Tells a ledger what the engine does.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    path : callable, optional
+        Gives the layer that runs, as text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> w, ledger = ol.to_tensor(np.ones(1000), requires_grad=True), Ledger()
+    >>> with Watch(ledger):
+    ...     np.sum(np.exp(w)).backward()
+    >>> [(row.name, row.phase) for row in ledger.rows]
+    [('start', ''), ('exp', 'forward'), ('sum', 'forward'), ('start', 'backward'),
+    ('sum', 'backward'), ('exp', 'backward'), ('end', '')]
+    """
+
+    def __init__(self, ledger: Ledger, path: Any = None) -> None:
+        self.ledger = ledger
+        self.path = path or str
+        self.leaves: dict[Leaf, None] = {}
+        #: Which layer ran when a node was recorded.
+        self.paths: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        #: The node whose rules run, and the gradients on their way.
+        self.node: Any = None
+        self.pending: Any = {}
+        self.walking = False
+        self.again = 0
+        self.undo = ExitStack()
+
+    def __enter__(self) -> Watch:
+        self.ledger.open()
+        for event, listener in (
+            (events.operation_starts, self.starts),
+            (events.operation_ran, self.ran),
+            (events.operation_recorded, self.recorded),
+            (events.rule_starts, self.rule_starts),
+            (events.walk_ended, self.walk_ended),
+            (events.recomputation, self.recomputation),
+            (events.gradients_cleared, self.cleared),
+        ):
+            self.undo.enter_context(event.subscribed(listener))
+        extras.on += 1
+        extras.watching += 1
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        extras.on -= 1
+        extras.watching -= 1
+        self.undo.close()
+        with self.ledger.paused():
+            self.look_at_gradients()
+        self.node, self.pending = None, {}
+        self.leaves.clear()
+        self.ledger.close()
+
+    # Forward ------------------------------------------------------------------------------------
+
+    def starts(self, name: str, inputs: Iterable[Any]) -> None:
+        """Take note of what an operation is given."""
+        ledger = self.ledger
+        with ledger.paused():
+            if self.walking:
+                self.finish_rule()
+            for x in inputs:
+                if not isinstance(x, Tensor):
+                    for array in arrays_of(x):
+                        ledger.hold(array, "data", "input")
+                    continue
+                node = x.node
+                if isinstance(node, Leaf):
+                    self.meet(node, x.data)
+                else:
+                    frozen = node is None and hasattr(type(x), "trainable")
+                    label = getattr(x, "name", None) if frozen else None
+                    role = "parameter" if frozen else "data"
+                    ledger.hold(x.data, role, label or ("parameter" if frozen else "input"))
+
+    def meet(self, leaf: Leaf, values: Any) -> None:
+        """Take note of a Tensor that collects a gradient."""
+        self.leaves[leaf] = None
+        self.ledger.hold(values, "parameter", leaf.name or "parameter")
+        for array in arrays_of(leaf.grad):
+            self.ledger.hold(array, "gradient", leaf.name or "parameter")
+
+    def ran(self, name: str, inputs: Iterable[Any], outputs: Any) -> None:
+        """Take note of what an operation gave."""
+        ledger, name, phase, path = self.ledger, name.lstrip("_"), self.phase, self.path()
+        with ledger.paused():
+            for array in arrays_of(outputs):
+                ledger.hold(array, "temporary", name, phase, path)
+                if self.again:
+                    ledger.recomputed[1] += array.nbytes
+            ledger.recomputed[0] += bool(self.again)
+            ledger.event(name, phase, path)
+
+    @property
+    def phase(self) -> str:
+        """Where in a step we are."""
+        return "recompute" if self.again else "backward" if self.walking else "forward"
+
+    def recorded(self, node: Any) -> None:
+        """Take note of what a node keeps for backward."""
+        name, path = _name(node), self.path()
+        with self.ledger.paused():
+            if path:
+                self.paths[node] = path
+            held = [
+                self.ledger.hold(array, "temporary", name, self.phase, path)
+                for array in kept_by(node)
+            ]
+            self.ledger.keeps(node, held, "recomputed" if self.again else "saved")
+
+    def recomputation(self, what: Any, begins: bool) -> None:
+        """Take note that what runs now has run before."""
+        if self.walking:
+            self.finish_rule()
+        self.again += 1 if begins else -1
+
+    # Backward -----------------------------------------------------------------------------------
+
+    def rule_starts(self, node: Any, g: Any, saved: Any, pending: Any) -> None:
+        """Take note of what the rules before gave, and of what was brought back for the next."""
+        with self.ledger.paused():
+            if self.walking:
+                self.finish_rule(g)
+            self.hold_all(g, "temporary", _name(node), "backward")
+            self.hold_all(saved, "recomputed", _name(node), "recompute")
+            if not self.walking:
+                self.ledger.event("start", "backward")
+            self.walking = True
+            self.node, self.pending = node, pending
+
+    def finish_rule(self, g: Any = None) -> None:
+        """Write the row of the rules that have run."""
+        node, ledger = self.node, self.ledger
+        if node is None:
+            return
+        name, path = _name(node), self.paths.get(node, "")
+        with ledger.paused():
+            for edge in node.edges:
+                if edge is not None and edge in self.pending:
+                    role = "temporary" if edge.order else "gradient"
+                    self.hold_all(self.pending[edge], role, name, "backward", path)
+            self.hold_all(g, "temporary", name, "backward", path)
+            ledger.event(name, "backward", path)
+            if node.saved is None:
+                ledger.frees(node)
+        self.node = None
+
+    def walk_ended(self, g: Any, saved: Any, pending: Any) -> None:
+        """Take note of the gradients that have arrived."""
+        with self.ledger.paused():
+            name, path = "gradient", ""
+            if self.node is not None:
+                name, path = _name(self.node), self.paths.get(self.node, "")
+            for leaf, arrived in pending.items():
+                self.hold_all(arrived, "temporary", name, "backward", path)
+                if isinstance(leaf, Leaf):
+                    self.leaves[leaf] = None
+            for values in (g, saved):
+                self.hold_all(values, "temporary", name, "backward", path)
+            self.look_at_gradients(name)
+            self.finish_rule()
+        self.walking, self.pending = False, {}
+
+    def look_at_gradients(self, name: str = "gradient") -> None:
+        """Take note of what the leaves have for a gradient now."""
+        for leaf in self.leaves:
+            self.hold_all(leaf.grad, "gradient", name, "backward")
+
+    def cleared(self, parameters: Any) -> None:
+        """Take note that gradients are gone."""
+        with self.ledger.paused():
+            self.ledger.event("clear_grad", "step")
+
+    def hold_all(
+        self, values: Any, role: str, name: str, phase: str, path: str = ""
+    ) -> list[Entry | None]:
+        """Take note of every array among values."""
+        return [self.ledger.hold(array, role, name, phase, path) for array in arrays_of(values)]
+
+
+def _name(node: Any) -> str:
+    """Give the name of a node's operation; that of a private function without its mark."""
+    return str(node.operation.name).lstrip("_")
+
+
+def arrays_of(value: Any) -> Iterator[Any]:
+    """Go through the arrays in a value: itself, or what it holds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [array.shape for array in arrays_of((np.ones(2), 3, RowSparse([0], np.ones((1, 4)), (9, 4))))]
+    [(2,), (1, 4)]
+    """
+    if isinstance(value, (tuple, list)):
+        for part in value:
+            yield from arrays_of(part)
+    elif isinstance(value, Parts):
+        yield from arrays_of(tuple(value.arrived.values()))
+    elif isinstance(value, RowSparse):
+        yield from arrays_of((value.rows, value.values))
+    elif isinstance(value, Tensor):
+        yield from arrays_of(value.data)
+    elif hasattr(value, "nbytes") and hasattr(value, "dtype"):
+        yield value
