@@ -15,8 +15,8 @@ temporary      everything else: results on their way to the next operation, grad
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from optlab.autograd.extras import extras
@@ -75,6 +75,7 @@ class Watch:
             (events.gradients_cleared, self.cleared),
         ):
             self.undo.enter_context(event.subscribed(listener))
+        self.undo.enter_context(_told_of_tensors(self.tensor_made))
         extras.on += 1
         extras.watching += 1
         return self
@@ -93,10 +94,15 @@ class Watch:
 
     def starts(self, name: str, inputs: Iterable[Any]) -> None:
         """Take note of what an operation is given."""
-        ledger = self.ledger
-        with ledger.paused():
+        with self.ledger.paused():
             if self.walking:
                 self.finish_rule()
+            self.given(inputs)
+
+    def given(self, inputs: Iterable[Any]) -> None:
+        """Take note of what comes from outside, a parameter among it perhaps."""
+        ledger = self.ledger
+        with ledger.paused():
             for x in inputs:
                 if not isinstance(x, Tensor):
                     for array in arrays_of(x):
@@ -117,6 +123,13 @@ class Watch:
         self.ledger.hold(values, "parameter", leaf.name or "parameter")
         for array in arrays_of(leaf.grad):
             self.ledger.hold(array, "gradient", leaf.name or "parameter")
+
+    def tensor_made(self, values: Any) -> None:
+        """Take note of a Tensor that no operation gave: made by the user, drawn, of zeros."""
+        phase = self.phase
+        with self.ledger.paused():
+            role = "data" if phase == "forward" else "temporary"
+            self.hold_all(values, role, "Tensor", phase, self.path())
 
     def ran(self, name: str, inputs: Iterable[Any], outputs: Any) -> None:
         """Take note of what an operation gave."""
@@ -214,6 +227,22 @@ class Watch:
     ) -> list[Entry | None]:
         """Take note of every array among values."""
         return [self.ledger.hold(array, role, name, phase, path) for array in arrays_of(values)]
+
+
+@contextmanager
+def _told_of_tensors(listener: Callable[[Any], None]) -> Iterator[None]:
+    """Tell `listener` of the array of every new Tensor, at no cost outside of the block."""
+    before = Tensor.__init__
+
+    def made(self: Tensor, data: Any, node: Any = None) -> None:
+        listener(data)
+        before(self, data, node)
+
+    Tensor.__init__ = made  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Tensor.__init__ = before  # type: ignore[method-assign]
 
 
 def _name(node: Any) -> str:

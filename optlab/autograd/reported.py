@@ -18,7 +18,7 @@ def reported(name: str, forward: Forward, inputs: Sequence[Any]) -> Forward:
 
 
 def _run(name: str, forward: Forward, /, *values: Any, **static: Any) -> Any:
-    events.operation_starts.publish(name, values)
+    events.operation_starts.publish(name, (*values, *static.values()))
     y = forward(*values, **static)
     events.operation_ran.publish(name, values, y)
     return y

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -47,13 +47,15 @@ class Running(threading.local):
 
 
 @contextmanager
-def following(running: Running) -> Iterator[None]:
-    """Keep `running` told of every layer that is called inside of the block."""
+def following(running: Running, given: Callable[[Any], None] | None = None) -> Iterator[None]:
+    """Keep `running` told of every layer that is called inside, and `given` of its inputs."""
     before = Layer.__call__
 
     @functools.wraps(before)
     def call(self: Layer, *inputs: Any, **options: Any) -> Any:
         running.layers.append(self)
+        if given is not None:
+            given((*inputs, *options.values()))
         try:
             return before(self, *inputs, **options)
         finally:

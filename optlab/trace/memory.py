@@ -75,7 +75,7 @@ def ledger(verify: bool = False) -> Iterator[MemoryTrace]:
         book, running = Ledger(verify), Running()
         trace = MemoryTrace(book)
         watch = Watch(book, running.path)
-        with watch, following(running), events.step_finished.subscribed(_Steps(watch)):
+        with watch, following(running, watch.given), events.step_finished.subscribed(_Steps(watch)):
             yield trace
     finally:
         _one_at_a_time.release()
