@@ -73,6 +73,7 @@ class Watch:
             (events.walk_ended, self.walk_ended),
             (events.recomputation, self.recomputation),
             (events.gradients_cleared, self.cleared),
+            (events.array_kept, self.kept),
         ):
             self.undo.enter_context(event.subscribed(listener))
         self.undo.enter_context(_told_of_tensors(self.tensor_made))
@@ -222,6 +223,11 @@ class Watch:
         with self.ledger.paused():
             self.ledger.event("clear_grad", "step")
 
+    def kept(self, array: Any, what: str) -> None:
+        """Take note of an array that stays for the next time."""
+        with self.ledger.paused():
+            self.ledger.hold(array, "data", what, self.phase, self.path())
+
     def hold_all(
         self, values: Any, role: str, name: str, phase: str, path: str = ""
     ) -> list[Entry | None]:
@@ -256,7 +262,7 @@ def arrays_of(value: Any) -> Iterator[Any]:
     Examples
     --------
     >>> import numpy as np
-    >>> [array.shape for array in arrays_of((np.ones(2), 3, RowSparse([0], np.ones((1, 4)), (9, 4))))]
+    >>> [array.shape for array in arrays_of((np.ones(2), 3, Tensor(np.ones((1, 4)))))]
     [(2,), (1, 4)]
     """
     if isinstance(value, (tuple, list)):

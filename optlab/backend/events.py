@@ -108,3 +108,6 @@ step_finished = Event("an optimizer finished a step")
 
 #: Gradients were cleared: ``publish(parameters)``.
 gradients_cleared = Event("gradients were cleared")
+
+#: An array was made that is kept for the next time: ``publish(array, what)``, scratch or a table.
+array_kept = Event("an array is kept for the next time")

@@ -65,10 +65,9 @@ class HighWater:
     def of_arrays(self) -> int:
         """Give the bytes of all arrays that the allocators know of, exactly; it takes its time."""
         domain = np.lib.tracemalloc_domain
-        traces = tracemalloc.take_snapshot().traces._traces
-        return sum(trace[1] for trace in traces if trace[0] == domain) + (
-            self._pool.used if self._pool is not None else 0
-        )
+        traces = tracemalloc.take_snapshot().traces
+        on_host = sum(trace.size for trace in traces if trace.domain == domain)
+        return on_host + (int(self._pool.used) if self._pool is not None else 0)
 
     def stop(self) -> None:
         """Stop measuring, and leave `tracemalloc` as it was."""

@@ -240,7 +240,8 @@ class Ledger:
         if was_there:
             phase = ""
         dtype = str(array.dtype)
-        shape, key = array.shape, id(owner)
+        shape = array.shape if array.nbytes == size else owner.shape
+        key = id(owner)
         entry = Entry(name, phase, path, shape, dtype, size, role, born, was_there, key)
         entry.history.append((born, role))
         entry.reference = reference

@@ -16,16 +16,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from optlab.autograd.memory_roles import Watch, arrays_of
+from optlab.autograd.tensor import Tensor
 from optlab.backend import events
 from optlab.backend.ledger import Ledger
 from optlab.nn.following import Running, following
+from optlab.optimizer import Optimizer
 from optlab.trace.memory_trace import Holding, MemoryTrace
 
 __all__ = ["Holding", "MemoryTrace", "ledger", "report"]
@@ -108,8 +109,25 @@ def report(step: Callable[[], Any], verify: bool = False) -> MemoryTrace:
     >>> import optlab as ol
     >>> w = ol.to_tensor(np.ones((256, 1024)), requires_grad=True)
     >>> print(ol.memory.report(lambda: np.sum(np.tanh(w)).backward()))
-    Memory of a step: peak 6.0 MiB, 4.0 MiB above the start, in tanh (backward)
-    ...
+    Memory of a step: peak 8.0 MiB, 6.0 MiB above the start, in tanh (backward)
+    <BLANKLINE>
+                       |   start |    peak |     end
+    -------------------+---------+---------+--------
+    parameters         | 2.0 MiB | 2.0 MiB | 2.0 MiB
+    gradients          |         | 2.0 MiB | 2.0 MiB
+    saved for backward |         | 2.0 MiB |
+    temporary          |         | 2.0 MiB |
+    -------------------+---------+---------+--------
+    total              | 2.0 MiB | 8.0 MiB | 4.0 MiB
+    <BLANKLINE>
+    At the peak
+    made by         | kept as   | layer | arrays | largest             |   bytes | share
+    ----------------+-----------+-------+--------+---------------------+---------+------
+    parameter       | parameter |       |      1 | (256, 1024) float64 | 2.0 MiB |   25%
+    tanh (forward)  | saved     |       |      1 | (256, 1024) float64 | 2.0 MiB |   25%
+    tanh (backward) | gradient  |       |      1 | (256, 1024) float64 | 2.0 MiB |   25%
+    tanh (backward) | temporary |       |        | while it runs       | 2.0 MiB |   25%
+    sum (backward)  | temporary |       |      1 | () float64          |     8 B |    0%
     """
     if not callable(step):
         raise TypeError(
@@ -150,23 +168,19 @@ class _Steps:
 def _held_by(thing: Any, depth: int = 6, seen: set[int] | None = None) -> Iterator[Any]:
     """Go through the arrays that an optimizer holds, wherever it has put them."""
     seen = set() if seen is None else seen
-    if id(thing) in seen or isinstance(thing, (str, bytes, int, float, type)) or callable(thing):
+    if id(thing) in seen or isinstance(thing, Tensor):  # parameters are known
         return
     seen.add(id(thing))
-    found = list(arrays_of(thing)) if not isinstance(thing, (list, tuple, dict)) else []
-    if found:
-        yield from found
-        return
-    if depth == 0:
-        return
-    if isinstance(thing, dict):
+    if isinstance(thing, Mapping):
         parts = list(thing.values())
-    elif isinstance(thing, (list, tuple, set)):
+    elif isinstance(thing, (list, tuple, set, deque)):
         parts = list(thing)
-    elif type(thing).__module__.startswith("optlab") or hasattr(thing, "update"):
-        names = {n for kind in type(thing).__mro__ for n in getattr(kind, "__slots__", ())}
-        parts = [getattr(thing, n, None) for n in names] + list(vars(thing).values() if hasattr(thing, "__dict__") else ())
+    elif isinstance(thing, Optimizer) or type(thing).__module__.startswith("optlab.optimizer."):
+        names = {name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())}
+        parts = [getattr(thing, name, None) for name in names]
+        parts += list(getattr(thing, "__dict__", {}).values())
     else:
+        yield from arrays_of(thing)
         return
-    for part in parts:
+    for part in parts if depth else ():
         yield from _held_by(part, depth - 1, seen)

@@ -65,10 +65,10 @@ def headline(trace: MemoryTrace) -> str:
     )
 
 
-def role_rows(trace: MemoryTrace) -> list[tuple[str, str, str, str]]:
+def role_rows(trace: MemoryTrace) -> list[tuple[str, ...]]:
     """Give the rows of the first table: each role at the start, at the peak and at the end."""
     columns = (trace.bytes[0], trace.during[trace.peak_event], trace.bytes[-1])
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (LABELS[role], *(bytes_in_words(int(column[i])) if column[i] else "" for column in columns))
         for i, role in enumerate(ROLES)
         if any(column[i] for column in columns)
@@ -162,7 +162,7 @@ def page(trace: MemoryTrace) -> str:
         f'<div class="optlab-memory" style="{FONT} max-width: 900px;">'
         f"<div><b>{escape(headline(trace))}</b></div>"
         + _table([ROLE_HEADS, *role_rows(trace)], "lrrr", total=True)
-        + f'<div style="margin-top: 8px;">At the peak</div>'
+        + '<div style="margin-top: 8px;">At the peak</div>'
         + _table([HOLDING_HEADS, *holding_rows(trace)], "lllrlrr")
         + (f'<div style="{QUIET}">{escape(note)}</div>' if note else "")
         + "</div>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -48,7 +49,7 @@ def classified(model: Any, optimizer: Any, x: np.ndarray, k: int = 10) -> Callab
 
 def perceptron(*widths: int, activation: Any = nn.Tanh, dtype: str = "float32") -> Any:
     layers: list[Any] = []
-    for a, b in zip(widths, widths[1:], strict=False):
+    for a, b in itertools.pairwise(widths):
         layers += [nn.Linear(a, b), activation()]
     return nn.Sequential(*layers[:-1]).to(dtype=dtype)
 
@@ -188,9 +189,7 @@ def gpt():
     model = GPT(50, length=32, width=32, depth=2)
     adam = ol.optimizer.Adam(0.001, parameters=model.parameters())
     words, y = classes(8 * 32, 50).reshape(8, 32), classes(8 * 32, 50)
-    return trained(
-        model, adam, lambda: F.cross_entropy(model(words).reshape([8 * 32, 50]), y)
-    )
+    return trained(model, adam, lambda: F.cross_entropy(model(words).reshape([8 * 32, 50]), y))
 
 
 @network
@@ -207,9 +206,7 @@ def lstm():
     model, head = nn.LSTM(32, 48), nn.Linear(48, 10)
     rmsprop = ol.optimizer.RMSProp(0.001, parameters=[*model.parameters(), *head.parameters()])
     x, y = ol.to_tensor(images(16, 20, 32)), classes(16)
-    return trained(
-        model, rmsprop, lambda: F.cross_entropy(head(model(x)[0][:, -1]), y)
-    )
+    return trained(model, rmsprop, lambda: F.cross_entropy(head(model(x)[0][:, -1]), y))
 
 
 @network
