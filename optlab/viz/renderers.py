@@ -7,8 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from optlab.viz import figures, pictures, schedules, words
-from optlab.viz import memory as memory_pictures
+from optlab.viz import figures, memories, pictures, schedules, words
 from optlab.viz.results import ComparisonLike
 
 _SIZE = {"width": 850, "height": 440}
@@ -98,14 +97,14 @@ class MemoryRenderer:
 
     def figure(self, result: Any, /, **options: Any) -> Any:
         """Return `optlab.viz.memory` of a trace; the options are its `width` and `height`."""
-        return memory_pictures.memory(result, **options)
+        return memories.memory(result, **options)
 
     def save(self, result: Any, path: Path, /) -> None:
         """Write a memory trace to a file: ``.png``, or ``.html`` with the live figure."""
         if path.suffix == ".png":
-            path.write_bytes(memory_pictures.memory_png(result, scale=2))
+            path.write_bytes(memories.memory_png(result, scale=2))
         elif path.suffix == ".html":
-            memory_pictures.memory(result).write_html(path, config=figures.CONFIG)
+            memories.memory(result).write_html(path, config=figures.CONFIG)
         else:
             raise ValueError(f"the name must end in .png or .html; got {path.name!r}.")
 
@@ -120,8 +119,8 @@ class MemoryRenderer:
         >>> sorted(memory.mimebundle(ol.memory.report(lambda: np.sum(np.exp(w)).backward())))
         ['application/vnd.plotly.v1+json', 'image/png', 'text/html', 'text/plain']
         """
-        drawn = json.loads(memory_pictures.memory(result, **_SIZE).to_json())
-        picture = memory_pictures.memory_png(result, **_SIZE)
+        drawn = json.loads(memories.memory(result, **_SIZE).to_json())
+        picture = memories.memory_png(result, **_SIZE)
         return {
             "application/vnd.plotly.v1+json": {**drawn, "config": figures.CONFIG},
             "image/png": base64.b64encode(picture).decode("ascii"),

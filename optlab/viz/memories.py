@@ -23,7 +23,7 @@ from optlab.viz.matplotlib_parts import (
     write_page,
 )
 from optlab.viz.matplotlib_parts import add_heading as add_static_heading
-from optlab.viz.memory_view import MemoryView, memory_view
+from optlab.viz.memory_views import MemoryView, memory_view
 from optlab.viz.pictures import as_png
 from optlab.viz.plotly_parts import (
     add_heading,
