@@ -89,6 +89,7 @@ _NAMES = {
     "check_grad": "optlab.autograd:check_grad",
     # less memory, more time
     "recompute": "optlab.autograd.recompute:recompute",
+    "rematerialize": "optlab.autograd.rematerialize:rematerialize",
     # files
     "load": "optlab.io:load",
     "save": "optlab.io:save",

@@ -15,21 +15,11 @@ from optlab.autograd import saving, several, trees, writes
 from optlab.autograd.backpropagation import gradients_of_ends
 from optlab.autograd.fingerprints import Fingerprint, fingerprint
 from optlab.autograd.halves import halves
-from optlab.autograd.mode import grad_mode, recomputing, recording
+from optlab.autograd.mode import RecomputationError, grad_mode, recomputing, recording
 from optlab.autograd.operation import Operation, Recipe
 from optlab.autograd.tape import Leaf, Node
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events, random
-
-
-class RecomputationError(RuntimeError):
-    """What was run again is not what was run the first time.
-
-    Examples
-    --------
-    >>> issubclass(RecomputationError, RuntimeError)
-    True
-    """
 
 
 def recompute(

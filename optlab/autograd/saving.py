@@ -56,12 +56,15 @@ class Keeping:
 
     def __init__(self, keeper: Keeper) -> None:
         self.keeper = keeper
+        self.inside = 0
 
     def __enter__(self) -> None:
+        self.inside += 1
         _here.keepers = (*_here.keepers, self.keeper)
         extras.on += 1
 
     def __exit__(self, *error: object) -> None:
+        self.inside -= 1
         _here.keepers = _here.keepers[:-1]
         extras.on -= 1
 
