@@ -1,9 +1,9 @@
-"""A byte budget for what waits for backward: above it, the cheapest to bring back goes first.
+r"""A byte budget for what waits for backward: above it, the cheapest to bring back goes first.
 
 Dynamic tensor rematerialisation (Kirisame et al. 2021, arXiv 2006.09616) watches an eager program
 and drops, whenever there is no room, the array with the least
 
-.. math:: \\frac{c}{m \\cdot s}
+.. math:: \frac{c}{m \cdot s}
 
 of m bytes, last used s operations ago, that takes c to make again: its own operation, and those of
 dropped neighbours that would have to run with it. (Their h_DTR^eq: classes of dropped neighbours
@@ -287,22 +287,17 @@ def _bytes(value: Any) -> int:
 
 
 def _cost(inputs: Sequence[Any], y: Any) -> float:
-    """Count what an operation costs, from the sizes of what it reads and gives."""
+    """Count what an operation costs, from the shapes of what it reads and gives."""
     outputs = y if isinstance(y, tuple) else (y,)
-    size = sum(part.size for part in outputs)
-    sizes = [int(getattr(x, "size", 1)) for x in inputs]
+    size = float(sum(part.size for part in outputs))
+    sizes = [float(getattr(x, "size", 1)) for x in inputs]
     steps = A_STEP * (size + sum(sizes))
-    large = sorted(sizes)[-2:]
-    if len(large) == 2 and large[0] > 1:
-        # (m, k) times (k, n): the sizes of all three multiplied are the square of m k n. For what
-        # is element by element this is size ** 1.5, and steps are less.
-        product = math.sqrt(float(large[0]) * large[1] * size)
-        return min(product, steps * 64) if _contracts(inputs, outputs) else steps
-    return steps
-
-
-def _contracts(inputs: Sequence[Any], outputs: Sequence[Any]) -> bool:
-    """Say whether an operation multiplies and adds up along an axis: by the shapes."""
-    shapes = [getattr(x, "shape", ()) for x in inputs]
-    matrices = [shape for shape in shapes if len(shape) >= 2]
-    return len(matrices) >= 2 and any(shape != outputs[0].shape for shape in matrices)
+    matrices = [x.size for x in inputs if len(getattr(x, "shape", ())) >= 2]
+    if len(matrices) < 2 or all(
+        getattr(x, "shape", outputs[0].shape) == outputs[0].shape for x in inputs
+    ):
+        return steps
+    # (m, k) times (k, n): the sizes of all three multiplied are the square of m k n. For what is
+    # element by element after all (one input is stretched) this counts more than it should.
+    first, second = sorted(matrices)[-2:]
+    return steps + math.sqrt(float(first) * second * size)

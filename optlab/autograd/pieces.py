@@ -32,14 +32,14 @@ class Source(NamedTuple):
     ----------
     piece : Piece or None
         What gives it; None where it stays as it is: parameters, data, numbers, shapes.
-    index : int or None
+    output : int or None
         Which of several outputs of the piece.
     value
         Itself, where there is no piece.
     """
 
     piece: Piece | None
-    index: int | None
+    output: int | None
     value: Any
 
 
@@ -202,7 +202,9 @@ class References:
     @property
     def values(self) -> tuple[Any, ...]:
         """The arrays that are held now."""
-        held = [s.value if s.piece is None else _part(s.piece.array, s.index) for s in self.sources]
+        held = [
+            s.value if s.piece is None else _part(s.piece.array, s.output) for s in self.sources
+        ]
         return tuple(value for value in held if value is not None)
 
     def restored(self) -> tuple[Any, ...]:
@@ -267,7 +269,7 @@ class Pieces:
     def _hold_input(source: Piece, piece: Piece, inputs: Sequence[Any]) -> None:
         """Hold the input that an operation has saved, while it is at hand."""
         for own, value in zip(piece.sources, inputs, strict=True):
-            if own.piece is source and own.index is None and not source.closed:
+            if own.piece is source and own.output is None and not source.closed:
                 source.hold(value)
 
     def give(self, sources: Iterable[Source]) -> tuple[Any, ...]:
@@ -275,7 +277,7 @@ class Pieces:
         sources = tuple(sources)
         found = self.bring_back([s.piece for s in sources if s.piece is not None])
         return tuple(
-            s.value if s.piece is None else _part(found[s.piece], s.index) for s in sources
+            s.value if s.piece is None else _part(found[s.piece], s.output) for s in sources
         )
 
     def bring_back(self, wanted: Sequence[Piece]) -> dict[Piece, Any]:
@@ -301,7 +303,7 @@ class Pieces:
                 if before is None:
                     inputs.append(source.value)
                     continue
-                inputs.append(_part(at_hand[before], source.index))
+                inputs.append(_part(at_hand[before], source.output))
                 if before in missing:
                     missing[before] -= 1
                     if not missing[before]:
@@ -374,6 +376,10 @@ class Checkpoints(Pieces):
                 piece.drop()
                 stack += piece.edges
         return dropped
+
+
+#: The segments of the whole program, while a `RecomputeOptimizer` is there.
+segments = Checkpoints()
 
 
 class Nothing(Pieces):

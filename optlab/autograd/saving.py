@@ -78,8 +78,12 @@ def ambient(keeper: Keeper) -> Callable[[], None]:
     _everywhere.append(keeper)
     extras.on += 1
 
+    left = False
+
     def leave() -> None:
-        if keeper in _everywhere:
+        nonlocal left
+        if not left:
+            left = True
             _everywhere.remove(keeper)
             extras.on -= 1
 
