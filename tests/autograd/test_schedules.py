@@ -289,6 +289,16 @@ def test_arrays_that_neighbours_share_count_once(schedule: Schedule) -> None:
     assert plain(schedule.layers).peak(saved=2, inputs=0, shared=1) == schedule.layers + 1
 
 
+def test_arrays_that_neighbours_share_count_once_in_whichever_order_they_were_recorded() -> None:
+    upper_first = Schedule(
+        "the upper one first",
+        2,
+        (Snapshot(0), Advance(0, 1), Record(1, 2), Restore(0), Free(0), Record(0, 1), Back(0, 2)),
+    )
+    kept = [moment.kept for moment in upper_first.course(saved=[10, 20], inputs=0, shared=[0, 3])]
+    assert kept == [0, 0, 20, 20, 20, 27, 27, 10]
+
+
 def test_what_a_layer_works_with_counts_while_it_runs() -> None:
     schedule = in_segments(4, 2)
     assert schedule.peak(saved=5, inputs=1) == 11  # the input of the first, two layers recorded
@@ -341,6 +351,8 @@ def test_the_views_agree_with_the_states(schedule: Schedule) -> None:
         rows = [(layer, what) for at, layer, what in timeline if at == number]
         assert len(set(rows)) == len(rows)
         assert [layer for layer, what in rows if what == action.verb] == list(action.layers)
+        if action.verb in ("snapshot", "restore"):
+            assert (action.layers[0], "stored") not in rows, "its own row says that already"
         said = {layer for layer, what in rows if what in ("stored", "snapshot", "restore")}
         assert said == set(stored)
         said = {layer for layer, what in rows if what in ("recorded", "record")}
