@@ -21,6 +21,7 @@ from typing import Any
 
 from optlab.autograd.extras import extras
 from optlab.autograd.kept_memory import kept_by
+from optlab.autograd.mode import recomputing
 from optlab.autograd.several import Parts
 from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tape import Leaf
@@ -47,7 +48,7 @@ class Watch:
     ...     np.sum(np.exp(w)).backward()
     >>> [(row.name, row.phase) for row in ledger.rows]
     [('start', ''), ('exp', 'forward'), ('sum', 'forward'), ('start', 'backward'),
-    ('sum', 'backward'), ('exp', 'backward'), ('end', '')]
+    ('sum', 'backward'), ('exp', 'backward'), ('gradients', 'backward'), ('end', '')]
     """
 
     def __init__(self, ledger: Ledger, path: Any = None) -> None:
@@ -56,11 +57,9 @@ class Watch:
         self.leaves: dict[Leaf, None] = {}
         #: Which layer ran when a node was recorded.
         self.paths: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
-        #: The node whose rules run, and the gradients on their way.
-        self.node: Any = None
-        self.pending: Any = {}
-        self.walking = False
-        self.again = 0
+        #: The walks that are on their way, one inside the other: the gradients that each carries,
+        #: and the node whose rules run, until its row is written.
+        self.walks: list[tuple[Any, Any]] = []
         self.undo = ExitStack()
 
     def __enter__(self) -> Watch:
@@ -71,7 +70,8 @@ class Watch:
             (events.operation_recorded, self.recorded),
             (events.rule_starts, self.rule_starts),
             (events.walk_ended, self.walk_ended),
-            (events.recomputation, self.recomputation),
+            (events.operation_recomputed, self.ran_again),
+            (events.backward_finished, self.backward_finished),
             (events.gradients_cleared, self.cleared),
             (events.array_kept, self.kept),
         ):
@@ -87,7 +87,7 @@ class Watch:
         self.undo.close()
         with self.ledger.paused():
             self.look_at_gradients()
-        self.node, self.pending = None, {}
+        self.walks.clear()
         self.leaves.clear()
         self.ledger.close()
 
@@ -96,8 +96,7 @@ class Watch:
     def starts(self, name: str, inputs: Iterable[Any]) -> None:
         """Take note of what an operation is given."""
         with self.ledger.paused():
-            if self.walking:
-                self.finish_rule()
+            self.finish_rule()
             self.given(inputs)
 
     def given(self, inputs: Iterable[Any]) -> None:
@@ -138,15 +137,25 @@ class Watch:
         with ledger.paused():
             for array in arrays_of(outputs):
                 ledger.hold(array, "temporary", name, phase, path)
-                if self.again:
+                if phase == "recompute":
                     ledger.recomputed[1] += array.nbytes
-            ledger.recomputed[0] += bool(self.again)
+            ledger.recomputed[0] += phase == "recompute"
             ledger.event(name, phase, path)
+
+    def ran_again(self, piece: Any, outputs: Any) -> None:
+        """Take note of what an operation on the tape gave when it ran again."""
+        ledger, name = self.ledger, str(piece.name).lstrip("_")
+        with ledger.paused():
+            for array in arrays_of(outputs):
+                ledger.hold(array, "recomputed", name, "recompute")
+                ledger.recomputed[1] += array.nbytes
+            ledger.recomputed[0] += 1
+            ledger.event(name, "recompute")
 
     @property
     def phase(self) -> str:
         """Where in a step we are."""
-        return "recompute" if self.again else "backward" if self.walking else "forward"
+        return "recompute" if recomputing.depth else "backward" if self.walks else "forward"
 
     def recorded(self, node: Any) -> None:
         """Take note of what a node keeps for backward."""
@@ -158,60 +167,61 @@ class Watch:
                 self.ledger.hold(array, "temporary", name, self.phase, path)
                 for array in kept_by(node)
             ]
-            self.ledger.keeps(node, held, "recomputed" if self.again else "saved")
-
-    def recomputation(self, what: Any, begins: bool) -> None:
-        """Take note that what runs now has run before."""
-        if self.walking:
-            self.finish_rule()
-        self.again += 1 if begins else -1
+            self.ledger.keeps(node, held, "recomputed" if recomputing.depth else "saved")
 
     # Backward -----------------------------------------------------------------------------------
 
     def rule_starts(self, node: Any, g: Any, saved: Any, pending: Any) -> None:
         """Take note of what the rules before gave, and of what was brought back for the next."""
         with self.ledger.paused():
-            if self.walking:
-                self.finish_rule(g)
+            begins = not self.walks or self.walks[-1][0] is not pending
+            self.finish_rule(None if begins else g)
             self.hold_all(g, "temporary", _name(node), "backward")
             self.hold_all(saved, "recomputed", _name(node), "recompute")
-            if not self.walking:
+            if not begins:
+                self.walks.pop()
+            elif not self.walks:
                 self.ledger.event("start", "backward")
-            self.walking = True
-            self.node, self.pending = node, pending
+            self.walks.append((pending, node))
 
-    def finish_rule(self, g: Any = None) -> None:
-        """Write the row of the rules that have run."""
-        node, ledger = self.node, self.ledger
-        if node is None:
+    def finish_rule(self, *others: Any) -> None:
+        """Write the row of the rules that have run, if it is not written yet.
+
+        `others` are values that they may have made, too.
+        """
+        if not self.walks or self.walks[-1][1] is None:
             return
+        ledger, (pending, node) = self.ledger, self.walks.pop()
+        self.walks.append((pending, None))
         name, path = _name(node), self.paths.get(node, "")
         with ledger.paused():
             for edge in node.edges:
-                if edge is not None and edge in self.pending:
-                    role = "temporary" if edge.order else "gradient"
-                    self.hold_all(self.pending[edge], role, name, "backward", path)
-            self.hold_all(g, "temporary", name, "backward", path)
+                if edge is None:
+                    continue
+                role = "temporary" if edge.order else "gradient"
+                self.hold_all(pending.get(edge), role, name, "backward", path)
+                if isinstance(edge, Leaf):  # it may have collected its gradient already
+                    self.leaves[edge] = None
+                    self.hold_all(edge.grad, role, name, "backward", path)
+            self.hold_all(others, "temporary", name, "backward", path)
             ledger.event(name, "backward", path)
             if node.saved is None:
                 ledger.frees(node)
-        self.node = None
 
     def walk_ended(self, g: Any, saved: Any, pending: Any) -> None:
         """Take note of the gradients that have arrived."""
+        if not self.walks:
+            return
         with self.ledger.paused():
-            name, path = "gradient", ""
-            if self.node is not None:
-                name, path = _name(self.node), self.paths.get(self.node, "")
-            for leaf, arrived in pending.items():
-                self.hold_all(arrived, "temporary", name, "backward", path)
-                if isinstance(leaf, Leaf):
-                    self.leaves[leaf] = None
-            for values in (g, saved):
-                self.hold_all(values, "temporary", name, "backward", path)
-            self.look_at_gradients(name)
-            self.finish_rule()
-        self.walking, self.pending = False, {}
+            self.finish_rule(*pending.values(), g, saved)
+            self.walks.pop()
+
+    def backward_finished(self, value: Any, leaves: Iterable[Leaf]) -> None:
+        """Take note of what the leaves have collected."""
+        with self.ledger.paused():
+            self.leaves.update(dict.fromkeys(leaves))
+            self.look_at_gradients()
+            self.ledger.event("gradients", "backward")
 
     def look_at_gradients(self, name: str = "gradient") -> None:
         """Take note of what the leaves have for a gradient now."""

@@ -12,7 +12,7 @@ Forward = Callable[..., Any]
 
 
 def reported(name: str, forward: Forward, inputs: Sequence[Any]) -> Forward:
-    """Give what computes an operation and tells of it; it may be kept, and holds no array."""
+    """Give what computes an operation and tells of it."""
     events.operation_starts.publish(name, inputs)
     return partial(_run, name, forward)
 
@@ -22,3 +22,10 @@ def _run(name: str, forward: Forward, /, *values: Any, **static: Any) -> Any:
     y = forward(*values, **static)
     events.operation_ran.publish(name, values, y)
     return y
+
+
+def plain(forward: Forward) -> Forward:
+    """Give what computes an operation without telling of it."""
+    if isinstance(forward, partial) and forward.func is _run:
+        return forward.args[1]  # type: ignore[no-any-return]
+    return forward

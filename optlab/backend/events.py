@@ -73,7 +73,7 @@ class Event:
 #: An operation ran and was put on the tape: ``publish(node)``.
 operation_recorded = Event("an operation was recorded")
 
-# The next five are told only while `optlab.autograd.extras` counts somebody who listens, so that an
+# The next four are told only while `optlab.autograd.extras` counts somebody who listens, so that an
 # operation asks no question more for them.
 
 #: An operation is about to run: ``publish(name, inputs)``, Tensors among the inputs.
@@ -91,9 +91,8 @@ rule_starts = Event("the rules of a node start")
 #: A walk back is over: ``publish(g, saved, pending)``, as before; what is pending has arrived.
 walk_ended = Event("a walk back ended")
 
-#: Values are about to be computed once more, or have been: ``publish(what, begins)`` with a node or
-#: a name, and whether it begins.
-recomputation = Event("values are computed again")
+#: An operation ran again for backward: ``publish(piece, array)``, see `optlab.autograd.pieces`.
+operation_recomputed = Event("an operation ran again")
 
 #: Gradients have been propagated: ``publish(value, leaves)`` with the array that backward started
 #: from and the leaves that received a gradient.

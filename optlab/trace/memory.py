@@ -64,11 +64,11 @@ def ledger(verify: bool = False) -> Iterator[MemoryTrace]:
     Examples
     --------
     >>> import optlab as ol
-    >>> x = ol.to_tensor([[1.0, 2.0]], requires_grad=True)
+    >>> x = ol.to_tensor([1.0, 2.0], requires_grad=True)
     >>> with ol.memory.ledger() as trace:
-    ...     (x @ x.T).sum().backward()
+    ...     (x * x).sum().backward()
     >>> trace.operation
-    ['start', 'transpose', 'matmul', 'sum', 'start', 'sum', 'matmul', 'transpose', 'end']
+    ['start', 'multiply', 'sum', 'start', 'sum', 'multiply', 'gradients', 'end']
     """
     if not _one_at_a_time.acquire(blocking=False):
         raise RuntimeError("a memory ledger is open already; close it before another is opened.")

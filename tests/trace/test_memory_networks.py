@@ -275,6 +275,89 @@ def written_with_numpy():
     return trained(None, rprop, loss)
 
 
+def blocks(n: int) -> Any:
+    return [nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Dropout(0.1), nn.Linear(256, 64))
+            for _ in range(n)]  # fmt: skip
+
+
+@network
+def recomputed_blocks():
+    parts = blocks(4)
+    model = nn.Sequential(*parts, nn.Linear(64, 10))
+    adam = ol.optimizer.Adam(0.001, parameters=model.parameters())
+    x, y = ol.to_tensor(images(128, 64)), classes(128)
+
+    def loss():
+        h = x
+        for part in parts:
+            h = h + ol.recompute(part, h)
+        return F.cross_entropy(model[4](h), y)
+
+    return trained(model, adam, loss)
+
+
+@network
+def recomputed_blocks_without_a_walk_of_their_own():
+    parts = blocks(4)
+    sgd = ol.optimizer.SGD(0.1, parameters=[p for part in parts for p in part.parameters()])
+    x = ol.to_tensor(images(128, 64))
+
+    def loss():
+        h = x
+        for part in parts:
+            h = ol.recompute(part, h, use_reentrant=False)
+        return (h * h).mean()
+
+    return trained(None, sgd, loss)
+
+
+@network
+def chain_in_segments():
+    parts = blocks(6)
+    sgd = ol.optimizer.SGD(0.1, parameters=[p for part in parts for p in part.parameters()])
+    x = ol.to_tensor(images(128, 64))
+    return trained(None, sgd, lambda: (ol.recompute_sequential(parts, x, segments=3) ** 2).mean())
+
+
+@network
+def checkpoints():
+    parts = blocks(6)
+    model = nn.Sequential(*parts)
+    inner = ol.optimizer.Adam(0.001, parameters=model.parameters())
+    optimizer = ol.optimizer.RecomputeOptimizer(inner)
+    optimizer.set_checkpoints([parts[1], parts[3]])
+    x = ol.to_tensor(images(128, 64))
+    return trained(model, optimizer, lambda: (model(x) ** 2).mean())
+
+
+@network
+def within_a_budget():
+    model = nn.Sequential(*blocks(6))
+    sgd = ol.optimizer.SGD(0.1, parameters=model.parameters())
+    x = ol.to_tensor(images(128, 64))
+
+    def step():
+        with ol.rematerialize(budget="2 MiB"):
+            (model(x) ** 2).mean().backward()
+        sgd.step()
+        sgd.clear_grad()
+
+    return step
+
+
+@network
+def everything_dropped():
+    model = perceptron(64, *[128] * 8, 10)
+    sgd = ol.optimizer.SGD(0.1, parameters=model.parameters())
+    x, y = images(128, 64), classes(128)
+
+    def loss():
+        with ol.rematerialize():
+            return F.cross_entropy(model(x), y)
+
+    return trained(model, sgd, loss)
+
+
 def test_there_are_twenty():
     assert len(NETWORKS) >= 20
 
