@@ -180,7 +180,7 @@ class MemoryStudy:
 
     @property
     def besides(self) -> int | None:
-        """What the plain run needs beyond what its chain keeps: working memory, other operations."""
+        """What the plain run needs beyond what its chain keeps: temporaries, other operations."""
         if len(self.chains) != 1 or self.plain.peak is None:
             return None
         [chain] = self.chains

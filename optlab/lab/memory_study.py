@@ -62,8 +62,9 @@ def memory_study(
         is given ``run(layers, x)``, by which it has to run its chain of layers. If it takes none,
         every outermost `nn.Sequential` that is called inside is run by the schedule.
     schedules : sequence
-        ``"plain"``, a number of segments (of a shorter chain, as many as it has layers), ``"sqrt"``,
-        ``"revolve"``, ``("revolve", snapshots)``, or a Schedule. Plain always runs, and is first.
+        ``"plain"``, a number of segments (of a shorter chain, as many as it has layers),
+        ``"sqrt"``, ``"revolve"``, ``("revolve", snapshots)``, or a Schedule. Plain always runs,
+        and is first.
     budgets : sequence of int or str
         Bytes, or text such as ``"40 MiB"``, for `optlab.rematerialize`.
     own : dict of str to callable, optional
@@ -100,7 +101,7 @@ def memory_study(
     >>> import optlab as ol
     >>> ol.seed(0)
     >>> blocks = [ol.nn.Sequential(ol.nn.Linear(32, 32), ol.nn.Tanh()) for _ in range(9)]
-    >>> x = ol.randn([64, 32])
+    >>> x = ol.randn([4096, 32])
     >>> def step(run):
     ...     loss = run(blocks, x).mean()
     ...     loss.backward()
