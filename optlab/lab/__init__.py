@@ -3,7 +3,7 @@
 from optlab.lab import data, models
 from optlab.lab.compare import Comparison, RaceWarning, compare
 from optlab.lab.memory_results import MemoryRun, MemoryStudy
-from optlab.lab.memory_study import memory_study
+from optlab.lab.memory_studies import memory_study
 from optlab.lab.rates import RateSearch, best_rate
 from optlab.lab.sweep import LADDER, Sweep, sweep
 
