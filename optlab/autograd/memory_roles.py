@@ -68,6 +68,7 @@ class Watch:
             (events.operation_starts, self.starts),
             (events.operation_ran, self.ran),
             (events.operation_recorded, self.recorded),
+            (events.values_wanted, self.values_wanted),
             (events.rule_starts, self.rule_starts),
             (events.walk_ended, self.walk_ended),
             (events.operation_recomputed, self.ran_again),
@@ -170,6 +171,13 @@ class Watch:
             self.ledger.keeps(node, held, "recomputed" if recomputing.depth else "saved")
 
     # Backward -----------------------------------------------------------------------------------
+
+    def values_wanted(self, node: Any, g: Any, pending: Any) -> None:
+        """Write the row of the rules before, since operations may run again now."""
+        with self.ledger.paused():
+            if self.walks and self.walks[-1][0] is pending:
+                self.finish_rule(g)
+            self.hold_all(g, "temporary", _name(node), "backward")
 
     def rule_starts(self, node: Any, g: Any, saved: Any, pending: Any) -> None:
         """Take note of what the rules before gave, and of what was brought back for the next."""

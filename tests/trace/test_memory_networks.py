@@ -347,9 +347,9 @@ def within_a_budget():
 
 @network
 def everything_dropped():
-    model = perceptron(64, *[128] * 8, 10)
+    model = perceptron(128, *[128] * 8, 10)
     sgd = ol.optimizer.SGD(0.1, parameters=model.parameters())
-    x, y = images(128, 64), classes(128)
+    x, y = images(128, 128), classes(128)
 
     def loss():
         with ol.rematerialize():
