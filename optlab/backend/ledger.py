@@ -76,7 +76,8 @@ class Entry:
     @property
     def present_role(self) -> str:
         """Why it is alive now."""
-        return self.saved_as if self.saved_by and self.role not in _RANK else self.role
+        stays = self.role in _RANK or (self.was_there and self.role == "data")
+        return self.saved_as if self.saved_by and not stays else self.role
 
     def role_at(self, event: int) -> str:
         """Why it was alive at an event."""
