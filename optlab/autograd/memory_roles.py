@@ -14,6 +14,7 @@ temporary      everything else: results on their way to the next operation, grad
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -28,6 +29,11 @@ from optlab.autograd.tape import Leaf
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events
 from optlab.backend.ledger import Entry, Ledger
+
+
+class _Here(threading.local):
+    def __init__(self) -> None:
+        self.walks: list[tuple[Any, Any]] = []
 
 
 class Watch:
@@ -57,10 +63,17 @@ class Watch:
         self.leaves: dict[Leaf, None] = {}
         #: Which layer ran when a node was recorded.
         self.paths: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
-        #: The walks that are on their way, one inside the other: the gradients that each carries,
-        #: and the node whose rules run, until its row is written.
-        self.walks: list[tuple[Any, Any]] = []
+        self._here = _Here()
         self.undo = ExitStack()
+
+    @property
+    def walks(self) -> list[tuple[Any, Any]]:
+        """The walks back that are on their way in this thread, one inside the other.
+
+        Of each, the gradients that it carries, and the node whose rules run, until its row is
+        written.
+        """
+        return self._here.walks
 
     def __enter__(self) -> Watch:
         self.ledger.open()

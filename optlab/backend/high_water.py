@@ -112,7 +112,7 @@ def _watched_pool() -> Any:
 def _pool_hook(cupy: Any) -> Any:
     """Give a class of CuPy's memory hooks that keeps count."""
 
-    class Pool(cupy.cuda.memory_hook.MemoryHook):  # type: ignore[misc]
+    class Pool(cupy.cuda.MemoryHook):  # type: ignore[misc]
         name = "optlab's memory ledger"
 
         def __init__(self) -> None:
