@@ -14,8 +14,10 @@ from optlab.backend import random
 from optlab.lab.budget import walk
 from optlab.lab.problems.find import Problem, find
 from optlab.lab.problems.networks import Network, NetworkRun
+from optlab.lab.problems.surface import Surface
 from optlab.lab.sweep import LADDER
 from optlab.optimizer import Optimizer
+from optlab.optimizer.wrappers import layers_of
 
 
 class RateSearch:
@@ -105,7 +107,7 @@ def best_rate(
     steps: int = 200,
     seeds: Sequence[int] = (0,),
     widen: int = 0,
-    validation: float = 0.2,
+    validation: float | None = None,
 ) -> RateSearch:
     """Choose the learning rate of an optimizer: try all of a ladder with the same budget.
 
@@ -127,12 +129,13 @@ def best_rate(
     steps : int
         Evaluations of the gradient a run.
     seeds : sequence of int
-        A rate is judged by its mean over these. Better others than those of the comparison.
+        A rate is judged by its mean over these. Better others than those of the comparison. Several
+        are for runs that chance has a part in: networks, `optlab.problems.noisy`, rules that draw.
     widen : int
         Up to so many rungs (1, 2 or 5 times a power of ten) are added while the best rate lies on
         an end of the ladder.
-    validation : float
-        The share of a network's training data that judges.
+    validation : float, optional
+        The share of a network's training data that judges, by default 0.2. Surfaces have no data.
 
     Returns
     -------
@@ -157,7 +160,13 @@ def best_rate(
     """
     found = find(problem)
     if isinstance(found, Network):
-        found = found.with_validation(validation)
+        found = found.with_validation(0.2 if validation is None else validation)
+    elif validation is not None:
+        raise TypeError(
+            f"validation={validation!r} is the share of a network's training data that judges, but "
+            f"{found.title} is a surface, which has no data: it is judged by the loss after the "
+            "last step. Leave validation out."
+        )
     make = _maker(optimizer)
     if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
         raise ValueError(f"steps must be a whole number of at least 1; got {steps!r}.")
@@ -171,6 +180,15 @@ def best_rate(
     if not (ladder[0] > 0 and all(map(math.isfinite, ladder))):
         raise ValueError(f"rates must be finite and greater than 0; got {ladder!r}.")
     templates = {rate: make(rate) for rate in ladder}  # what cannot be made fails before any run
+
+    if len(chosen) > 1 and isinstance(found, Surface) and not found.noise:
+        drawing = [one for one in templates.values() if layers_of(one)[0].draws]
+        if not drawing:
+            raise ValueError(
+                f"seeds={list(chosen)} would be the same run {len(chosen)} times: chance has no "
+                f"part on {found.title}. Give one seed, or add noise to the gradients: "
+                "ol.problems.noisy(problem, sigma=0.5)."
+            )
 
     def tried_with(template: Optimizer) -> list[float]:
         return [_left_over(found, template, start, int(steps), seed) for seed in chosen]
