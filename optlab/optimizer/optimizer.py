@@ -16,7 +16,7 @@ from optlab.optimizer.formula import FormulaOfDocstring
 from optlab.optimizer.groups import Group, check_not_empty, make_groups
 from optlab.optimizer.interface import Interface
 from optlab.optimizer.regularizer import as_regularizer
-from optlab.optimizer.settings import COMMON, Signature, is_schedule, read
+from optlab.optimizer.settings import COMMON, Signature, checked_name, is_schedule, read
 from optlab.optimizer.state import Stateful
 from optlab.optimizer.step import take_step
 
@@ -138,7 +138,7 @@ class Optimizer(Interface, Stateful):
         self.settings = read(cls, values, named)
         self.schedule = rate if is_schedule(rate) else None
         parameters = common.pop("parameters")
-        self.name = common.pop("name")
+        self.name = checked_name(common.pop("name"))
         self._common = common
         if common["not_finite"] not in POLICIES:
             raise ValueError(

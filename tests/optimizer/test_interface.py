@@ -91,7 +91,7 @@ class TestBackwardAndApply:
                 TypeError,
                 "a is float32, the parameter float64",
             ),
-            (lambda a, b: [(b, np.ones((2, 2))), (a, "one")], TypeError, "must be an array"),
+            (lambda a, b: [(b, np.ones((2, 2))), (a, "one")], TypeError, "Give an array"),
         ],
     )
     def test_what_does_not_fit_is_named_before_anything_changes(self, pairs, error, words):

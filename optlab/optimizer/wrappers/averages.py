@@ -18,6 +18,7 @@ from optlab.optimizer.arena import Arena
 from optlab.optimizer.formula import FormulaOfDocstring
 from optlab.optimizer.groups import parameter_names
 from optlab.optimizer.interface import cleared
+from optlab.optimizer.settings import checked_name
 from optlab.optimizer.state import raise_faults
 from optlab.optimizer.state_names import renamed
 from optlab.optimizer.wrappers.loans import Loan, last_lender, own_weights
@@ -59,7 +60,7 @@ class Average:
     instead: ClassVar[dict[str, str]] = {}
 
     def __init__(self, parameters: Any, name: str | None) -> None:
-        self.name = name
+        self.name = checked_name(name)
         self.forget()
         if parameters is not None:
             self.watch([Source(p) for p in _checked(type(self).__name__, parameters)])

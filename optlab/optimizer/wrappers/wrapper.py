@@ -12,6 +12,7 @@ from optlab.backend import events
 from optlab.optimizer.arena import Arena
 from optlab.optimizer.groups import parameter_names
 from optlab.optimizer.optimizer import Optimizer
+from optlab.optimizer.settings import checked_name
 from optlab.optimizer.state import raise_faults
 from optlab.optimizer.state_names import renamed
 from optlab.optimizer.step import Update
@@ -44,7 +45,7 @@ class Wrapper(Optimizer):
     def __init__(self, inner_optimizer: Any, name: str | None = None) -> None:
         _check_inner(type(self).__name__, inner_optimizer)
         self.inner_optimizer = inner_optimizer
-        self.name = name
+        self.name = checked_name(name)
         #: The loss before the step that listeners are being told of, if the inner optimizer says.
         self._told_loss: list[Any] = []
 
