@@ -203,7 +203,8 @@ class Interface:
         """Give the parameters that are wanted, and not left out."""
         own = [p for group in self.groups for p in group.parameters]
         wanted = own if parameters is None else self._found(own, parameters, "parameters")
-        left_out = {id(p) for p in self._found(own, no_grad_set or (), "no_grad_set")}
+        given = () if no_grad_set is None else no_grad_set
+        left_out = {id(p) for p in self._found(own, given, "no_grad_set")}
         return [p for p in wanted if id(p) not in left_out]
 
     def _found(self, own: list[Any], given: Any, argument: str) -> list[Any]:
