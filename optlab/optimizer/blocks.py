@@ -85,6 +85,7 @@ def fast_pass(
         arena.bounds[run.last] - arena.bounds[run.first] < SMALL
         or optimizer.kind == "matrix"
         or optimizer.draws
+        or not optimizer.was_watched
         or type(values) is not np.ndarray
         or values.dtype.itemsize < 4
         or not {"warn", "ignore"}.issuperset(np.geterr().values())

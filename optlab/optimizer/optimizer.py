@@ -115,6 +115,8 @@ class Optimizer(Interface, Stateful):
     draws: ClassVar[bool] = False
     ranges: ClassVar[dict[str, tuple[float, float]]] = {}
 
+    #: Whether a rule of a user's was looked at when it was first applied: see `watched`.
+    was_watched = True
     #: The update as mathematics, from the docstring; a notebook renders it.
     formula = FormulaOfDocstring()
 
@@ -125,6 +127,7 @@ class Optimizer(Interface, Stateful):
                 f"{cls.__name__}.kind must be 'elementwise', 'tensor' or 'matrix'; "
                 f"got {cls.kind!r}."
             )
+        cls.was_watched = cls.update.__module__.partition(".")[0] == "optlab"
         cls.__signature__ = Signature(cls)  # type: ignore[attr-defined]
 
     def __init__(self, *values: Any, **named: Any) -> None:
@@ -239,6 +242,7 @@ class Optimizer(Interface, Stateful):
         fresh.schedule = copy.deepcopy(self.schedule)
         fresh.groups = []
         fresh.plans = {}
+        vars(fresh).pop("was_watched", None)
         fresh._bind(parameters)
         return fresh
 
