@@ -117,6 +117,8 @@ class Optimizer(Interface, Stateful):
 
     #: Whether a rule of a user's was looked at when it was first applied: see `watched`.
     was_watched = True
+    #: Whether the optimizer does not take the step of this class, but one of its own.
+    owns_its_loop: ClassVar[bool] = False
     #: The update as mathematics, from the docstring; a notebook renders it.
     formula = FormulaOfDocstring()
 
@@ -127,6 +129,7 @@ class Optimizer(Interface, Stateful):
                 f"{cls.__name__}.kind must be 'elementwise', 'tensor' or 'matrix'; "
                 f"got {cls.kind!r}."
             )
+        cls.owns_its_loop = cls.step is not Optimizer.step
         cls.was_watched = cls.update.__module__.partition(".")[0] == "optlab"
         cls.__signature__ = Signature(cls)  # type: ignore[attr-defined]
 
@@ -152,6 +155,8 @@ class Optimizer(Interface, Stateful):
         self.key: Key | None = None
         #: The captured forms of the rule, by what they were captured for.
         self.plans: dict[Any, Any] = {}
+        #: Why the rule is not captured, by the dtype of the parameters; see `execution`.
+        self.refused: dict[Any, str] = {}
         # A template's settings are checked now, not when it is bound.
         make_groups(self, [{"params": []}])
         if parameters is not None:
@@ -242,12 +247,13 @@ class Optimizer(Interface, Stateful):
         fresh.schedule = copy.deepcopy(self.schedule)
         fresh.groups = []
         fresh.plans = {}
+        fresh.refused = {}
         vars(fresh).pop("was_watched", None)
         fresh._bind(parameters)
         return fresh
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"plans": {}}  # captured again when they are needed
+        return vars(self) | {"plans": {}, "refused": {}}  # captured again when they are needed
 
     def _bind(self, parameters: Any) -> None:
         self.groups = check_not_empty(make_groups(self, parameters))
@@ -274,6 +280,24 @@ class Optimizer(Interface, Stateful):
         """
         self._require_parameters()
         take_step(self)
+
+    @property
+    def execution(self) -> dict[str, str]:
+        """How the rule runs, and why: captured or as it is written, for each array of parameters.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> w = ol.Parameter(ol.zeros([10_000]))
+        >>> optimizer = ol.optimizer.SGD(0.1, parameters=[w])
+        >>> w.sum().backward()
+        >>> optimizer.step()
+        >>> optimizer.execution
+        {'group 0, float32': 'captured, in place and block by block'}
+        """
+        from optlab.optimizer.execution import execution
+
+        return execution(self)
 
     def _repr_html_(self) -> str:
         from optlab.optimizer.pages import optimizer_page

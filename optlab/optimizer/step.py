@@ -164,6 +164,8 @@ def _updated(
     h.learning_rate = rate = rate * multiplier
     shape = None if optimizer.kind == "elementwise" else arena.parameters[first].data.shape
     new, made, terms = apply_rule(optimizer, p, g, slots, h, t, shape, (arena, first), listened)
+    if arena.master is not None:
+        new.astype(arena.flat.dtype)  # an overflow is said, or raised, before anything is written
     return Update(arena, first, last, t, rate, raw_gradient, g, new, made, terms, whole)
 
 

@@ -188,7 +188,11 @@ def first_update(
         return seen
 
     seen = {name: watch(array) for name, array in slots.items()}
-    result = optimizer.update(watch(p), watch(g), Slots(**seen), h, c)
+    try:
+        result = optimizer.update(watch(p), watch(g), Slots(**seen), h, c)
+    except Exception:  # noqa: BLE001  # what it calls may take plain arrays only
+        result = optimizer.update(p, g, Slots(**slots), h, c)
+        log.append("something")
     # Terms are only looked at, so they may be of the whole.
     whole = _whole_of(result[:2]) if isinstance(result, tuple) else ""
     result = plain(result)

@@ -130,6 +130,20 @@ def test_the_rule_is_called_once():
     assert calls == [1]
 
 
+def test_what_takes_plain_arrays_only_is_given_them():
+    def only_plain(x):
+        assert type(x) is np.ndarray
+        return x
+
+    w, optimizer = optimizer_of(lambda p, g, s: (p - only_plain(g), {}), 5)
+    p, g = w.numpy(), w.grad.numpy()
+    optimizer.step()
+    np.testing.assert_array_equal(w.numpy(), p - g)
+    _, mixing = optimizer_of(lambda p, g, s: (p - g / np.linalg.norm(only_plain(g)), {}), 5)
+    with pytest.raises(ValueError, match="computes with something of a whole array"):
+        mixing.step()
+
+
 def test_listeners_get_plain_arrays():
     kept = []
     _, optimizer = optimizer_of(

@@ -40,6 +40,11 @@ class Loan:
         self.parameters = list(parameters)
         #: What each parameter held before.
         self.kept = [copied(p.data) for p in self.parameters]
+        # An overflow of 16 bits is said, or raised, before anything is written.
+        values = [
+            value.astype(p.data.dtype, copy=False)
+            for p, value in zip(self.parameters, values, strict=True)
+        ]
         for p, value in zip(self.parameters, values, strict=True):
             in_place.overwrite(p, value, f"{self.lender}.apply()")
         self._written_at = writes.times.last_write

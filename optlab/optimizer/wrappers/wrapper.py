@@ -79,6 +79,11 @@ class Wrapper(Optimizer):
         fresh._forget()
         return fresh
 
+    @property
+    def execution(self) -> dict[str, str]:
+        """How the rule of the inner optimizer runs, and why."""
+        return self.inner_optimizer.execution
+
     def update(self, *values: Any, **named: Any) -> Any:
         """Refuse: the rule is the inner optimizer's, and `step` does what is added to it."""
         raise TypeError(
@@ -155,7 +160,11 @@ class Wrapper(Optimizer):
         self._before()
         before = [arena.t[i] for arena, i in self.places]
         if not events.step_taken.listeners:
-            result = take()
+            try:
+                result = take()
+            except BaseException:  # a warning made an error, or a closure, after an update
+                self._after(self._updated(before))
+                raise
             self._after(self._updated(before))
             return result
         told: list[tuple[list[Update], list[Any]]] = []
@@ -167,7 +176,11 @@ class Wrapper(Optimizer):
                 told.append((rows, loss))
 
         with events.step_taken.subscribed(listen):
-            result = take()
+            try:
+                result = take()
+            except BaseException:
+                self._after(self._updated(before))
+                raise
         early = [[self._shown(row, None) for row in rows] for rows, _ in told[:-1]]
         acted = self._after(self._updated(before))
         late = [[self._shown(row, acted) for row in rows] for rows, _ in told[-1:]]
