@@ -192,7 +192,7 @@ def first_update(
         result = optimizer.update(watch(p), watch(g), Slots(**seen), h, c)
     except Exception:  # noqa: BLE001  # what it calls may take plain arrays only
         result = optimizer.update(p, g, Slots(**slots), h, c)
-        log.append("something")
+        log[:] = ["a number"]
     # Terms are only looked at, so they may be of the whole.
     whole = _whole_of(result[:2]) if isinstance(result, tuple) else ""
     result = plain(result)

@@ -140,7 +140,7 @@ def test_what_takes_plain_arrays_only_is_given_them():
     optimizer.step()
     np.testing.assert_array_equal(w.numpy(), p - g)
     _, mixing = optimizer_of(lambda p, g, s: (p - g / np.linalg.norm(only_plain(g)), {}), 5)
-    with pytest.raises(ValueError, match="computes with something of a whole array"):
+    with pytest.raises(ValueError, match="computes with a number of a whole array"):
         mixing.step()
 
 
