@@ -17,6 +17,7 @@ import numpy as np
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.arrays import as_float, unwrapped
 from optlab.backend.device import place_of
+from optlab.backend.sums import exact_sum
 from optlab.plan.reductions import Reduction, sum_of_squares
 
 Pairs = Sequence[tuple[Any, Any]]
@@ -231,7 +232,7 @@ class ClipGradByGlobalNorm(_NormClip):
 
     def skips(self, factor: Any) -> bool:
         """Say whether gradients that would be multiplied by this factor are to be left alone."""
-        return self.auto_skip_clip and bool((unwrapped(factor) == 1.0).all())
+        return self.auto_skip_clip and bool(np.all(unwrapped(factor) == 1.0))
 
     def common_factor(self, params_grads: Pairs) -> Any:
         """Give the factor of all, where none is left out."""
@@ -243,6 +244,8 @@ class ClipGradByGlobalNorm(_NormClip):
     @staticmethod
     def _norm(gradients: list[Any]) -> Any:
         squares = [_squared_norm(g) for g in gradients]
+        if all(isinstance(square, float) for square in squares):
+            return math.sqrt(exact_sum(squares))  # the same in whatever order
         if len({place_of(g) for g in gradients}) > 1:  # numbers of several devices meet on the host
             return math.sqrt(sum(map(float, squares)))
         return np.sqrt(sum(squares))
