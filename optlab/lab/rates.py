@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from optlab.backend import random
-from optlab.lab.budget import walk
+from optlab.lab.budget import judged, walk
 from optlab.lab.problems.find import Problem, find
 from optlab.lab.problems.networks import Network, NetworkRun
 from optlab.lab.problems.surface import Surface
@@ -112,8 +112,9 @@ def best_rate(
     """Choose the learning rate of an optimizer: try all of a ladder with the same budget.
 
     A network is trained on a part of its training data and judged by the loss on the rest; what it
-    holds out is never looked at, and stays good for the comparison that follows. A surface is
-    judged by the loss after the last step.
+    holds out is never looked at, and stays good for the comparison that follows. An optimizer with
+    an average (``ExponentialMovingAverage.around``) is judged there by its averages, as in the
+    comparison. A surface is judged by the loss after the last step.
 
     Parameters
     ----------
@@ -257,7 +258,11 @@ def _left_over(problem: Problem, template: Optimizer, start: Any, steps: int, se
                     return math.inf
         except FloatingPointError:  # a policy about gradients that are not finite
             return math.inf
-        left = run.held_out_loss() if isinstance(run, NetworkRun) else run.loss()
+        if isinstance(run, NetworkRun):
+            with judged(optimizer):
+                left = run.held_out_loss()
+        else:
+            left = run.loss()
     return float(left) if math.isfinite(left) else math.inf
 
 

@@ -154,3 +154,14 @@ def test_seeds_count_for_a_rule_that_draws():
 
     found = best_rate("parabola", private, rates=[0.1], steps=5, seeds=[1, 2])
     assert found.loss[0, 0] != found.loss[0, 1]
+
+
+def test_an_average_is_judged_by_its_averages_where_the_comparison_does():
+    ema = optimizer.ExponentialMovingAverage
+    problem = ol.problems.digits_mlp()
+    settings = {"rates": [0.1], "steps": 30, "seeds": [1]}
+    plain = best_rate(problem, optimizer.SGD, **settings)
+    same = best_rate(problem, lambda r: ema.around(optimizer.SGD(r), decay=0.0), **settings)
+    smooth = best_rate(problem, lambda r: ema.around(optimizer.SGD(r), decay=0.9), **settings)
+    assert same.best_loss == pytest.approx(plain.best_loss, rel=1e-6)
+    assert smooth.best_loss != pytest.approx(plain.best_loss, rel=1e-3)
