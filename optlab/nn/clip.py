@@ -7,7 +7,9 @@ that is within the limit is given back as it is, and not as a copy.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 import reprlib
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -17,7 +19,7 @@ import numpy as np
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.arrays import as_float, unwrapped
 from optlab.backend.device import place_of
-from optlab.backend.sums import exact_sum
+from optlab.backend.ensemble import EnsembleArray
 from optlab.plan.reductions import Reduction, sum_of_squares
 
 Pairs = Sequence[tuple[Any, Any]]
@@ -245,7 +247,10 @@ class ClipGradByGlobalNorm(_NormClip):
     def _norm(gradients: list[Any]) -> Any:
         squares = [_squared_norm(g) for g in gradients]
         if all(isinstance(square, float) for square in squares):
-            return math.sqrt(exact_sum(squares))  # the same in whatever order
+            return math.sqrt(sum(sorted(squares)))  # the same in whatever order
+        if all(isinstance(getattr(square, "members", None), np.ndarray) for square in squares):
+            rows = np.sort(np.stack([square.members for square in squares]), axis=0)
+            return np.sqrt(EnsembleArray(functools.reduce(operator.add, rows), squares[0].level))
         if len({place_of(g) for g in gradients}) > 1:  # numbers of several devices meet on the host
             return math.sqrt(sum(map(float, squares)))
         return np.sqrt(sum(squares))
