@@ -310,6 +310,7 @@ def test_the_incubator_has_it_too():
     assert ol.incubate.ModelAverage is ol.optimizer.ModelAverage
     assert ol.incubate.optimizer.LookAhead is LookAhead
     assert ol.incubate.optimizer.ModelAverage is ol.optimizer.ModelAverage
+    assert ol.incubate.optimizer.RecomputeOptimizer is ol.optimizer.RecomputeOptimizer
     assert ol.incubate.optimizer.LBFGS is ol.optimizer.LBFGS
     for place in (ol.incubate, ol.incubate.optimizer):
         with pytest.raises(AttributeError, match=r"has no 'Lookahead'. Did you mean 'LookAhead'"):

@@ -73,6 +73,10 @@ CASES = {
         )
         for dtype in ("float32", "float64")
     },
+    "RecomputeOptimizer": (
+        network_weights,
+        lambda ps: O.RecomputeOptimizer(O.LookAhead(O.Adam(0.1, parameters=ps), k=3)),
+    ),
     "Dpsgd that draws": (network_weights, lambda ps: O.Dpsgd(0.1, sigma=1.0, parameters=ps)),
     **{
         f"{name}, {inner}": (
