@@ -27,7 +27,7 @@ POLICIES = ("pass", "skip", "raise")
 _ALIASES_OF_RATE = ("lr", "learning_rate")
 
 
-def _how_to_set(cls: type, name: str) -> str:
+def how_to_set(cls: type, name: str) -> str:
     """Say how a setting is changed, as an attribute that nobody reads would do nothing."""
     if name in _ALIASES_OF_RATE:
         return f"the rate of {cls.__name__} is set by set_lr(value) or set_lr_scheduler(schedule)."
@@ -57,7 +57,8 @@ class Optimizer(Interface, Stateful):
         changed in place.
     ``kind``
         "elementwise" if every element is updated by itself: all parameters of a group are then
-        updated in one pass, side by side in one flat array, so a norm or a mean would mix them.
+        updated in one pass, side by side in one flat array, so a norm or a mean would mix them:
+        a rule that takes one is refused at its first step.
         "tensor" or "matrix" if the rule needs one parameter at a time, in its own shape.
     ``slots_for(h)``, ``for_parameter(p, h)``, ``check(h)``, optional
         Slots that depend on the settings; settings that depend on the parameter; errors for
@@ -166,7 +167,7 @@ class Optimizer(Interface, Stateful):
         if name in _ALIASES_OF_RATE or (
             name in type(self).hyperparameters or (name in COMMON and name != "name")
         ):
-            raise AttributeError(_how_to_set(type(self), name))
+            raise AttributeError(how_to_set(type(self), name))
         super().__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Any:

@@ -133,3 +133,32 @@ def test_a_class_is_no_schedule(w):
 def test_names_are_text(make):
     with pytest.raises(TypeError, match=r"name must be text.*got 1"):
         make()
+
+
+EMA, ModelAverage = ol.optimizer.ExponentialMovingAverage, ol.optimizer.ModelAverage
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (ol.optimizer.LookAhead, "alpha"),
+        (ol.optimizer.LookAhead, "k"),
+        (ol.optimizer.LookAhead, "beta1"),
+        (ol.optimizer.LookAhead, "lr"),
+        (lambda inner: EMA.around(inner, 0.5), "decay"),
+        (lambda inner: EMA.around(inner, 0.5), "beta2"),
+        (lambda inner: ModelAverage.around(inner, 0.5), "average_window_rate"),
+        (lambda inner: EMA(0.5, parameters=inner.parameters), "decay"),
+        (lambda inner: EMA(0.5, 3, parameters=inner.parameters), "thres_steps"),
+        (lambda inner: ModelAverage(0.5, inner.parameters), "max_average_window"),
+    ],
+)
+def test_settings_of_wrappers_are_no_attributes_that_do_nothing(make, name, w):
+    wrapper = make(ol.optimizer.Adam(0.1, parameters=[w]))
+    before = repr(wrapper)
+    with pytest.raises(AttributeError, match=r"is given when|set by set_lr"):
+        setattr(wrapper, name, 0)
+    assert repr(wrapper) == before
+    wrapper.name = "another"
+    with pytest.raises(AttributeError, match=r"no 'decay'. Write .own_settings\['decay'\]"):
+        EMA(0.5).decay  # noqa: B018

@@ -65,8 +65,18 @@ class Average:
         if parameters is not None:
             self.watch([Source(p) for p in _checked(type(self).__name__, parameters)])
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in vars(self).get("own_settings", {}):
+            raise AttributeError(
+                f"{name} of {type(self).__name__} is given when it is made; make a new one, and "
+                "give it the state of this: new.set_state_dict(old.state_dict())."
+            )
+        super().__setattr__(name, value)
+
     def __getattr__(self, name: str) -> Any:
         hint = self.instead.get(name, "")
+        if name in vars(self).get("own_settings", {}):
+            hint = f" Write .own_settings[{name!r}]."
         message = f"{type(self).__name__} has no {name!r}.{hint}"
         raise AttributeError(message, name=name, obj=self)
 
