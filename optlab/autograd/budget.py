@@ -6,8 +6,9 @@ and drops, whenever there is no room, the array with the least
 .. math:: \frac{c}{m \cdot s}
 
 of m bytes, last used s operations ago, that takes c to make again: its own operation, and those of
-dropped neighbours that would have to run with it. (Their h_DTR^eq: classes of dropped neighbours
-are kept by union and find, and an array that comes back takes its own cost out of its class.)
+what it is made of, where that is not there, and of dropped neighbours. (Their h_DTR^eq: classes of
+dropped neighbours are kept by union and find, and an array that comes back takes its own cost out
+of its class.)
 
 Costs are counted, not timed, so that two runs drop the same arrays: a contraction (a product of
 matrices, a convolution) costs its multiplications, anything else `A_STEP` for each element of its
@@ -28,6 +29,9 @@ from optlab.autograd.tape import Node
 #: What an operation on each element costs, in multiplications of a product of matrices: memory is
 #: slower than arithmetic by about this factor.
 A_STEP = 16.0
+
+#: So many operations are looked back over, to see what it takes to make an array again.
+FAR = 64
 
 
 class MemoryBudgetError(MemoryError):
@@ -66,6 +70,13 @@ class Group:
                 group.parent = group.parent.parent
             group = group.parent
         return group
+
+    def join(self, other: Group) -> None:
+        """Make one class of two."""
+        mine, others = self.root(), other.root()
+        if mine is not others:
+            others.parent = mine
+            mine.cost += others.cost
 
 
 class Store:
@@ -191,28 +202,13 @@ class Budget(Pieces):
             holds = True
             cost += piece.cost
             used = max(used, piece.used)
-            groups |= self._dropped_neighbours(piece)
+            below, beside = _absent_around(piece)
+            cost += sum(one.cost for one in below)
+            groups |= beside
         if not holds:
             return math.inf
         cost += sum(group.cost for group in groups)
         return cost / (store.bytes * (self.clock - used + 1))
-
-    def _dropped_neighbours(self, piece: Piece) -> set[Group]:
-        """Give the classes of dropped neighbours of a piece."""
-        near = [source.piece for source in piece.sources]
-        near += [reference() for reference in piece.consumers]
-        return {
-            self._group(other).root()
-            for other in near
-            if other is not None and other.array is None and other.store is not None
-        }
-
-    def _group(self, piece: Piece) -> Group:
-        """Give the class of a piece that is not held; one that never was gets its own now."""
-        if piece.group is None:
-            piece.group = Group(piece.cost)
-        group: Group = piece.group
-        return group
 
     def _drop(self, store: Store) -> bool:
         """Drop the arrays of a store; say whether that has freed its memory."""
@@ -231,13 +227,14 @@ class Budget(Pieces):
             return False
         for piece, _ in before:
             self.dropped += 1
-            group = Group(piece.cost)
-            for other in self._dropped_neighbours(piece):
-                other = other.root()
-                if other is not group:
-                    other.parent = group
-                    group.cost += other.cost
-            piece.group = group
+            # From now on all that it is made of, as far as it is not there, is to run with it.
+            below, beside = _absent_around(piece)
+            group = piece.group = Group(piece.cost)
+            for one in below:
+                one.group = group
+                group.cost += one.cost
+            for other in beside:
+                group.join(other)
         return True
 
     # Bringing back ------------------------------------------------------------------------------
@@ -265,6 +262,38 @@ class Budget(Pieces):
                 source.piece.used = self.clock
         self.make_room()
         return given
+
+
+def _absent_around(piece: Piece) -> tuple[list[Piece], set[Group]]:
+    """Find what would have to run for a piece, were it dropped.
+
+    Returns
+    -------
+    list of Piece
+        What it is made of, as far as it is not there and nothing dropped needs it yet: results that
+        nobody saved. At most `FAR`; more would not change the choice.
+    set of Group
+        The classes of dropped pieces that these, or the piece, are made of or part of.
+    """
+    below: list[Piece] = []
+    beside: set[Group] = set()
+    for reference in piece.consumers:
+        one = reference()
+        if one is not None and one.group is not None:
+            beside.add(one.group.root())
+    stack, seen = [piece], {piece}
+    while stack and len(below) < FAR:
+        for source in stack.pop().sources:
+            one = source.piece
+            if one is None or one in seen or one.present is not None:
+                continue
+            seen.add(one)
+            if one.group is not None:
+                beside.add(one.group.root())
+            else:
+                below.append(one)
+                stack.append(one)
+    return below, beside
 
 
 def _weak(array: Any) -> Any:
