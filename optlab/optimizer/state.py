@@ -160,7 +160,7 @@ class Stateful:
             else:
                 faults.append(
                     f"{place.label} is {array.dtype} of shape {array.shape} in place of "
-                    f"{there.dtype} of shape {there.shape}"
+                    f"{there.dtype} of shape {stacked(there).shape}"
                 )
         if "LR_Scheduler" in expected and "LR_Scheduler" in given:
             try:

@@ -10,6 +10,7 @@ import numpy as np
 
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.arrays import as_array, copied, placed_beside
+from optlab.backend.ensemble import EnsembleArray
 from optlab.optimizer.state import like, stacked
 
 #: Arrays and numbers (whole, or floats in [0, 1]) by name.
@@ -56,8 +57,12 @@ def _like(present: Any, value: Any) -> tuple[Any, str]:
         if array.shape != present.shape or array.dtype != present.dtype:
             return None, (
                 f"is {array.dtype} of shape {array.shape} in place of {present.dtype} of shape "
-                f"{present.shape}"
+                f"{stacked(present).shape}"
             )
+        if isinstance(present, EnsembleArray) and not isinstance(array, EnsembleArray):
+            every = copied(present)  # the state of one run, for every member
+            every[...] = array
+            return every, ""
         return copied(placed_beside(present, array, "the state")), ""
     kinds = (int, np.integer) if isinstance(present, int) else (int, float, np.number)
     if isinstance(value, bool) or not isinstance(value, kinds):
