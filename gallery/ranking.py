@@ -24,6 +24,7 @@ import numpy as np
 
 import optlab as ol
 from optlab.lab.budget import walk
+from optlab.optimizer.wrappers import Wrapper
 
 SEARCH_STEPS, SEARCH_SEEDS, WIDEN = 200, (100, 101), 6
 STEPS, SEEDS, ROUNDS = 500, (0, 1, 2), 5
@@ -92,7 +93,7 @@ def contestants() -> dict[str, Contestant]:
 
 def wraps(cls: Any) -> bool:
     """Say whether a class goes around another optimizer."""
-    return "inner_optimizer" in inspect.signature(cls).parameters
+    return issubclass(cls, Wrapper)
 
 
 def choose(
