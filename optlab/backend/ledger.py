@@ -213,6 +213,15 @@ class Ledger:
         self._known_before = self._known
         self._grown = self._highest = 0
 
+    def begin_anew(self) -> None:
+        """Forget what is over: what is alive now was there from the start."""
+        with self.paused():
+            self._bury()
+            self.entries = [entry for entry in self.entries if entry.died is None]
+            for entry in self.entries:
+                entry.born, entry.history = 0, [(0, entry.present_role)]
+            self.rows = [Row("start", "", "", 0, self.rows[-1].measured)]
+
     # Arrays -------------------------------------------------------------------------------------
 
     def hold(

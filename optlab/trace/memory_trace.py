@@ -259,6 +259,21 @@ class MemoryTrace:
             if first and (died > i if late else died >= i):
                 yield entry
 
+    def cut(self, name: str) -> np.ndarray:
+        """Give the bytes by role at the highest point so far, and begin anew.
+
+        Parameters
+        ----------
+        name : str
+            What has just happened.
+        """
+        with self._ledger.paused():
+            self._ledger.event(name, "step")
+            highest: np.ndarray = self.during[self.peak_event].copy()
+            self._ledger.begin_anew()
+            self._found = None
+        return highest
+
     # Its faces ----------------------------------------------------------------------------------
 
     def to_xarray(self) -> Any:

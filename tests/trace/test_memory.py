@@ -297,3 +297,50 @@ def test_an_event_that_is_not_there_is_named():
     trace = ol.memory.report(lambda: None)
     with pytest.raises(IndexError, match="events 0 to 1"):
         trace.by_operation(7)
+
+
+def recorded_run(probes):
+    model, optimizer, step, losses = training()
+    with ol.record(optimizer, probes=probes) as trace:
+        for _ in range(4):
+            step()
+    return model, trace, losses
+
+
+def test_a_recording_keeps_the_bytes_of_each_step():
+    model, trace, losses = recorded_run(["norms", "memory"])
+    assert set(trace.memory["parameter"]) == {size(model)}
+    assert trace.memory["slot"][1:].tolist() == [2 * size(model)] * 3
+    assert (trace.memory["saved"] + trace.memory["temporary"] > 0).all()
+    assert list(trace.norms) == list(recorded_run("light")[1].norms)
+    assert losses == recorded_run("light")[2] == trace.loss.tolist()
+    assert recorded_run("light")[1].memory == {}
+
+
+def test_a_recording_of_memory_does_not_grow_with_what_is_over():
+    _, optimizer, step, _ = training()
+    with ol.record(optimizer, probes=["norms", "memory"]) as trace:
+        step()
+        step()
+        before = len(trace_of(trace).entries)
+        for _ in range(10):
+            step()
+        assert len(trace_of(trace).entries) == before
+
+
+def trace_of(trace):
+    """Give the ledger that writes into a recording."""
+    return trace.complete.__self__.bytes
+
+
+def test_the_bytes_of_a_recording_as_xarray():
+    pytest.importorskip("xarray")
+    _, trace, _ = recorded_run(["norms", "memory"])
+    data = trace.to_xarray()
+    assert data["memory"].sel(role="saved").values.tolist() == trace.memory["saved"].tolist()
+
+
+def test_an_unknown_probe_names_those_that_there_are():
+    _, optimizer, _, _ = training()
+    with pytest.raises(ValueError, match="'values', 'norms' and 'memory'"):
+        ol.record(optimizer, probes=["bytes"])
