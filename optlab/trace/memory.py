@@ -42,7 +42,7 @@ def ledger(verify: bool = False) -> Iterator[MemoryTrace]:
     and forgotten when they are freed; the highest point between two events comes from
     `tracemalloc`, which is started for the length of the block. If it runs already it goes on; only
     its peak is set back at every event, and afterwards it is again what it would have been. Time is
-    another matter: a step takes several times as long.
+    another matter: a step takes longer, one of many small operations several times as long.
 
     Parameters
     ----------

@@ -248,6 +248,21 @@ def test_the_table_says_roles_and_operations():
     assert total.count("KiB") == 3
 
 
+def test_the_table_says_what_ran_again_and_what_was_checked():
+    w = ol.to_tensor(np.ones((256, 256)), requires_grad=True)
+
+    def step():
+        with ol.rematerialize():
+            y = np.sum(np.exp(np.tanh(w)))
+        y.backward()
+
+    step()
+    said = str(ol.memory.report(step, verify=True))
+    assert "2 operations ran again in backward, and gave 1.0 MiB." in said
+    assert "Checked against the allocators at every event: off by at most" in said
+    assert "ran again" not in str(ol.memory.report(lambda: np.sum(np.exp(w)).backward()))
+
+
 def test_the_table_in_a_notebook_escapes_names():
     w = ol.Parameter(np.ones(1000), name="<b>w</b>")
     page = ol.memory.report(lambda: np.sum(np.exp(w)).backward())._repr_html_()
