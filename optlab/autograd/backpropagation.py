@@ -205,6 +205,8 @@ def _walk(
             if saved.__class__ is not tuple:
                 if saved is None:
                     raise node.used_up()
+                if events.values_wanted.listeners:
+                    events.values_wanted.publish(node, g, pending)
                 saved = saved.restored()
             if create_graph:
                 saved = node.tied(saved)

@@ -14,6 +14,7 @@ temporary      everything else: results on their way to the next operation, grad
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -28,6 +29,11 @@ from optlab.autograd.tape import Leaf
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events
 from optlab.backend.ledger import Entry, Ledger
+
+
+class _Here(threading.local):
+    def __init__(self) -> None:
+        self.walks: list[tuple[Any, Any]] = []
 
 
 class Watch:
@@ -57,10 +63,17 @@ class Watch:
         self.leaves: dict[Leaf, None] = {}
         #: Which layer ran when a node was recorded.
         self.paths: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
-        #: The walks that are on their way, one inside the other: the gradients that each carries,
-        #: and the node whose rules run, until its row is written.
-        self.walks: list[tuple[Any, Any]] = []
+        self._here = _Here()
         self.undo = ExitStack()
+
+    @property
+    def walks(self) -> list[tuple[Any, Any]]:
+        """The walks back that are on their way in this thread, one inside the other.
+
+        Of each, the gradients that it carries, and the node whose rules run, until its row is
+        written.
+        """
+        return self._here.walks
 
     def __enter__(self) -> Watch:
         self.ledger.open()
@@ -68,6 +81,7 @@ class Watch:
             (events.operation_starts, self.starts),
             (events.operation_ran, self.ran),
             (events.operation_recorded, self.recorded),
+            (events.values_wanted, self.values_wanted),
             (events.rule_starts, self.rule_starts),
             (events.walk_ended, self.walk_ended),
             (events.operation_recomputed, self.ran_again),
@@ -171,6 +185,13 @@ class Watch:
 
     # Backward -----------------------------------------------------------------------------------
 
+    def values_wanted(self, node: Any, g: Any, pending: Any) -> None:
+        """Write the row of the rules before, since operations may run again now."""
+        with self.ledger.paused():
+            if self.walks and self.walks[-1][0] is pending:
+                self.finish_rule(g)
+            self.hold_all(g, "temporary", _name(node), "backward")
+
     def rule_starts(self, node: Any, g: Any, saved: Any, pending: Any) -> None:
         """Take note of what the rules before gave, and of what was brought back for the next."""
         with self.ledger.paused():
@@ -233,10 +254,10 @@ class Watch:
         with self.ledger.paused():
             self.ledger.event("clear_grad", "step")
 
-    def kept(self, array: Any, what: str) -> None:
-        """Take note of an array that stays for the next time."""
+    def kept(self, array: Any, name: str, role: str) -> None:
+        """Take note of an array that stays."""
         with self.ledger.paused():
-            self.ledger.hold(array, "data", what, self.phase, self.path())
+            self.ledger.hold(array, role, name, self.phase, self.path())
 
     def hold_all(
         self, values: Any, role: str, name: str, phase: str, path: str = ""

@@ -73,7 +73,7 @@ class Event:
 #: An operation ran and was put on the tape: ``publish(node)``.
 operation_recorded = Event("an operation was recorded")
 
-# The next four are told only while `optlab.autograd.extras` counts somebody who listens, so that an
+# The next five are told only while `optlab.autograd.extras` counts somebody who listens, so that an
 # operation asks no question more for them.
 
 #: An operation is about to run: ``publish(name, inputs)``, Tensors among the inputs.
@@ -87,6 +87,10 @@ operation_ran = Event("an operation ran")
 #: dropped) and all gradients on their way, by the nodes that they are for. What the rules of the
 #: node before gave is among these.
 rule_starts = Event("the rules of a node start")
+
+#: Backward is about to ask for values that a node does not hold itself, and that may have to be
+#: computed again: ``publish(node, g, pending)``, before its rules start.
+values_wanted = Event("the values of a node are wanted")
 
 #: A walk back is over: ``publish(g, saved, pending)``, as before; what is pending has arrived.
 walk_ended = Event("a walk back ended")
@@ -108,5 +112,6 @@ step_finished = Event("an optimizer finished a step")
 #: Gradients were cleared: ``publish(parameters)``.
 gradients_cleared = Event("gradients were cleared")
 
-#: An array was made that is kept for the next time: ``publish(array, what)``, scratch or a table.
-array_kept = Event("an array is kept for the next time")
+#: An array was made that stays: ``publish(array, name, role)``, such as a table that is used again,
+#: or what an optimizer holds while it calls a closure; `role` as in `optlab.backend.ledger`.
+array_kept = Event("an array stays")

@@ -76,7 +76,8 @@ class Entry:
     @property
     def present_role(self) -> str:
         """Why it is alive now."""
-        return self.saved_as if self.saved_by and self.role not in _RANK else self.role
+        stays = self.role in _RANK or (self.was_there and self.role == "data")
+        return self.saved_as if self.saved_by and not stays else self.role
 
     def role_at(self, event: int) -> str:
         """Why it was alive at an event."""
@@ -211,6 +212,15 @@ class Ledger:
         self._unexplained += self._grown - (self._known - self._known_before)
         self._known_before = self._known
         self._grown = self._highest = 0
+
+    def begin_anew(self) -> None:
+        """Forget what is over: what is alive now was there from the start."""
+        with self.paused():
+            self._bury()
+            self.entries = [entry for entry in self.entries if entry.died is None]
+            for entry in self.entries:
+                entry.born, entry.history = 0, [(0, entry.present_role)]
+            self.rows = [Row("start", "", "", 0, self.rows[-1].measured)]
 
     # Arrays -------------------------------------------------------------------------------------
 

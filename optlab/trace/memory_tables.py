@@ -124,6 +124,25 @@ def recomputed(trace: MemoryTrace) -> str:
     )
 
 
+def checked(trace: MemoryTrace) -> str:
+    """Say how far this is from what the allocators measured; nothing where they were not asked."""
+    measured = trace.measured
+    if measured is None:
+        return ""
+    off = abs(trace.made - measured)
+    most = int(off.max(initial=0))
+    share = float((off / measured.clip(min=1)).max(initial=0)) if most else 0.0
+    return (
+        "Checked against the allocators at every event: off by at most "
+        f"{bytes_in_words(most)} ({share:.1%})."
+    )
+
+
+def notes(trace: MemoryTrace) -> list[str]:
+    """Give what stands under the tables."""
+    return [said for said in (recomputed(trace), checked(trace)) if said]
+
+
 def text(trace: MemoryTrace) -> str:
     """Give the whole report as text."""
     if not len(trace):
@@ -132,8 +151,8 @@ def text(trace: MemoryTrace) -> str:
         headline(trace), "", *_lines([ROLE_HEADS, *role_rows(trace)], "lrrr", total=True),
         "", "At the peak", *_lines([HOLDING_HEADS, *holding_rows(trace)], "lllrlrr"),
     ]  # fmt: skip
-    if recomputed(trace):
-        parts += ["", recomputed(trace)]
+    for said in notes(trace):
+        parts += ["", said]
     return "\n".join(parts)
 
 
@@ -157,15 +176,14 @@ def page(trace: MemoryTrace) -> str:
     """Give the whole report as HTML."""
     if not len(trace):
         return escape(sentence(trace))
-    note = recomputed(trace)
+    under = "".join(f'<div style="{QUIET}">{escape(said)}</div>' for said in notes(trace))
     return (
         f'<div class="optlab-memory" style="{FONT} max-width: 900px;">'
         f"<div><b>{escape(headline(trace))}</b></div>"
         + _table([ROLE_HEADS, *role_rows(trace)], "lrrr", total=True)
         + '<div style="margin-top: 8px;">At the peak</div>'
         + _table([HOLDING_HEADS, *holding_rows(trace)], "lllrlrr")
-        + (f'<div style="{QUIET}">{escape(note)}</div>' if note else "")
-        + "</div>"
+        + f"{under}</div>"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -232,9 +233,10 @@ class MemoryTrace:
         for entry in self._alive_before(i):
             role = entry.role_at(max(i - 1, entry.born))
             left[ROLES.index(role)] -= entry.nbytes
-            groups[entry.name, entry.phase, role].append(entry)
+            named = entry.phase or role not in ("parameter", "gradient")
+            groups[entry.name if named else None, entry.phase, role].append(entry)
         found = [
-            _holding(name, phase, role, entries, total)
+            _holding(name or _together(role, entries), phase, role, entries, total)
             for (name, phase, role), entries in groups.items()
         ]
         extra = int(left[ROLES.index("temporary")])
@@ -256,6 +258,21 @@ class MemoryTrace:
             first = entry.born <= (i if new or late else i - 1)
             if first and (died > i if late else died >= i):
                 yield entry
+
+    def cut(self, name: str) -> np.ndarray:
+        """Give the bytes by role at the highest point so far, and begin anew.
+
+        Parameters
+        ----------
+        name : str
+            What has just happened.
+        """
+        with self._ledger.paused():
+            self._ledger.event(name, "step")
+            highest: np.ndarray = self.during[self.peak_event].copy()
+            self._ledger.begin_anew()
+            self._found = None
+        return highest
 
     # Its faces ----------------------------------------------------------------------------------
 
@@ -351,6 +368,15 @@ def _spans(entry: Entry, died: int) -> Iterator[tuple[int, int, str]]:
             yield since, min(until, died), role
         elif since == died:  # it came and went on the way to one event
             yield since, since, role
+
+
+def _together(role: str, entries: list[Entry]) -> str:
+    """Name the parameters, or their gradients, that were there before: by name if it is one."""
+    if len(entries) == 1:
+        return entries[0].name
+    many = re.compile(r"(\d+) parameters")  # the array in which an optimizer lays them together
+    counts = [found[1] if (found := many.fullmatch(e.name)) else "1" for e in entries]
+    return f"{sum(map(int, counts))} {role}s"
 
 
 def _holding(name: str, phase: str, role: str, entries: Iterable[Entry], total: int) -> Holding:

@@ -176,7 +176,11 @@ def _what(held: Any) -> str:
     """Say what made arrays, and as what they are alive: "gelu (saved)"."""
     if not held.arrays:
         return f"inside {held.name}"
-    return held.name if held.name.endswith("parameters") else f"{held.name} ({held.role})"
+    return (
+        held.name
+        if held.name.endswith(("parameters", "gradients"))
+        else f"{held.name} ({held.role})"
+    )
 
 
 def _shares(trace: Any) -> tuple[Share, ...]:

@@ -248,6 +248,21 @@ def test_the_table_says_roles_and_operations():
     assert total.count("KiB") == 3
 
 
+def test_the_table_says_what_ran_again_and_what_was_checked():
+    w = ol.to_tensor(np.ones((256, 256)), requires_grad=True)
+
+    def step():
+        with ol.rematerialize():
+            y = np.sum(np.exp(np.tanh(w)))
+        y.backward()
+
+    step()
+    said = str(ol.memory.report(step, verify=True))
+    assert "2 operations ran again in backward, and gave 1.0 MiB." in said
+    assert "Checked against the allocators at every event: off by at most" in said
+    assert "ran again" not in str(ol.memory.report(lambda: np.sum(np.exp(w)).backward()))
+
+
 def test_the_table_in_a_notebook_escapes_names():
     w = ol.Parameter(np.ones(1000), name="<b>w</b>")
     page = ol.memory.report(lambda: np.sum(np.exp(w)).backward())._repr_html_()
@@ -297,3 +312,50 @@ def test_an_event_that_is_not_there_is_named():
     trace = ol.memory.report(lambda: None)
     with pytest.raises(IndexError, match="events 0 to 1"):
         trace.by_operation(7)
+
+
+def recorded_run(probes):
+    model, optimizer, step, losses = training()
+    with ol.record(optimizer, probes=probes) as trace:
+        for _ in range(4):
+            step()
+    return model, trace, losses
+
+
+def test_a_recording_keeps_the_bytes_of_each_step():
+    model, trace, losses = recorded_run(["norms", "memory"])
+    assert set(trace.memory["parameter"]) == {size(model)}
+    assert trace.memory["slot"][1:].tolist() == [2 * size(model)] * 3
+    assert (trace.memory["saved"] + trace.memory["temporary"] > 0).all()
+    assert list(trace.norms) == list(recorded_run("light")[1].norms)
+    assert losses == recorded_run("light")[2] == trace.loss.tolist()
+    assert recorded_run("light")[1].memory == {}
+
+
+def test_a_recording_of_memory_does_not_grow_with_what_is_over():
+    _, optimizer, step, _ = training()
+    with ol.record(optimizer, probes=["norms", "memory"]) as trace:
+        step()
+        step()
+        before = len(trace_of(trace).entries)
+        for _ in range(10):
+            step()
+        assert len(trace_of(trace).entries) == before
+
+
+def trace_of(trace):
+    """Give the ledger that writes into a recording."""
+    return trace.complete.__self__.bytes
+
+
+def test_the_bytes_of_a_recording_as_xarray():
+    pytest.importorskip("xarray")
+    _, trace, _ = recorded_run(["norms", "memory"])
+    data = trace.to_xarray()
+    assert data["memory"].sel(role="saved").values.tolist() == trace.memory["saved"].tolist()
+
+
+def test_an_unknown_probe_names_those_that_there_are():
+    _, optimizer, _, _ = training()
+    with pytest.raises(ValueError, match="'values', 'norms' and 'memory'"):
+        ol.record(optimizer, probes=["bytes"])

@@ -140,6 +140,21 @@ def mlp_muon():
 
 
 @network
+def mlp_lbfgs():
+    model = perceptron(64, 128, 10)
+    lbfgs = ol.optimizer.LBFGS(max_iter=3, parameters=model.parameters())
+    x, y = images(128, 64), classes(128)
+
+    def closure():
+        lbfgs.clear_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        return loss
+
+    return lambda: lbfgs.step(closure)
+
+
+@network
 def mlp_look_ahead():
     model = perceptron(64, 128, 10)
     inner = ol.optimizer.Adam(0.01, parameters=model.parameters())
@@ -347,9 +362,9 @@ def within_a_budget():
 
 @network
 def everything_dropped():
-    model = perceptron(64, *[128] * 8, 10)
+    model = perceptron(128, *[128] * 8, 10)
     sgd = ol.optimizer.SGD(0.1, parameters=model.parameters())
-    x, y = images(128, 64), classes(128)
+    x, y = images(128, 128), classes(128)
 
     def loss():
         with ol.rematerialize():
