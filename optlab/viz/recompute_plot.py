@@ -55,10 +55,12 @@ def beyond(study: Any, seconds: float) -> float:
 
 
 def measured(study: Any) -> list[Any]:
+    """Give the runs that were measured."""
     return [row for row in study.rows if row.peak is not None and row.seconds is not None]
 
 
 def box_of(study: Any) -> Box:
+    """Choose what is seen of both scales: zero is on each."""
     rows = measured(study)
     times = [beyond(study, row.seconds) for row in rows]
     theory = [beyond(study, one.seconds) for one in study.bounds() if one.schedule == "segments"]
@@ -68,6 +70,7 @@ def box_of(study: Any) -> Box:
 
 
 def curves_of(study: Any, box: Box, pixels: float) -> tuple[Curve, ...]:
+    """Give the bounds that theory draws; `pixels` of one MiB."""
     found = []
     by_name: dict[str, list[Any]] = {}
     for bound in study.bounds():
@@ -126,6 +129,7 @@ def clipped(curve: Curve, box: Box) -> tuple[Floats, Floats]:
 
 
 def front_of(study: Any) -> tuple[Floats, Floats]:
+    """Give the points of the runs that no other beats, smallest peak first."""
     rows = study.front()
     x = np.array([beyond(study, row.seconds) for row in rows])
     return x, np.array([row.peak / MIB for row in rows])
@@ -134,6 +138,7 @@ def front_of(study: Any) -> tuple[Floats, Floats]:
 def points_of(
     study: Any, styles: dict[str, Style], box: Box, panel: Panel, curves: tuple[Curve, ...]
 ) -> tuple[Point, ...]:
+    """Place every run that was measured, and its name where there is room."""
     across, up = panel.width / box.width, panel.height / box.height
 
     def pixels(x: Any, y: Any) -> Any:
@@ -155,21 +160,21 @@ def points_of(
     for curve in curves:
         if curve.label is not None:
             label = curve.label
-            x, y = pixels(label.x, label.y + label.above / up)
+            end, middle = pixels(label.x, label.y + label.above / up)
             wide = layout.text_width(label.text, theme.FONT_SMALL)
-            x_low = x if label.anchor == "left" else x - wide
-            placer.taken.append(Box(x_low, x_low + wide, y - 8, y + 8))
+            low = end if label.anchor == "left" else end - wide
+            placer.taken.append(Box(low, low + wide, middle - 8, middle + 8))
     rows = measured(study)
     at = {row.name: (beyond(study, row.seconds), row.peak / MIB) for row in rows}
-    for x, y in at.values():
-        placer.mark(pixels(x, y), theme.END_SIZE / 2)
+    for place in at.values():
+        placer.mark(pixels(*place), theme.END_SIZE / 2)
     found = []
     for row in rows:
-        x, y = at[row.name]
+        place = at[row.name]
         tip = (
             f"<b>{row.name}</b><br>peak {amount(row.peak)}, {study.slowdown(row):.2f} x plain"
             f"<br>{row.recomputed_operations:,} operations run again"
         )
-        position = placer.place(pixels(x, y), row.name, theme.FONT_TEXT, theme.END_SIZE / 2 + 2)
-        found.append(Point(row.name, styles[row.name], x, y, tip, position))
+        position = placer.place(pixels(*place), row.name, theme.FONT_TEXT, theme.END_SIZE / 2 + 2)
+        found.append(Point(row.name, styles[row.name], *place, tip, position))
     return tuple(found)

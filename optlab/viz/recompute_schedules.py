@@ -185,9 +185,9 @@ def recompute_schedule_png(
     axes.yaxis.set_major_locator(MaxNLocator(9, integer=True))
     style_ticks(axes, "time", "layer")
     add_static_heading(axes, "What happens to each layer", "backward right of the line")
-    for kind, x, y in view.lines:
+    for kind, across, down in view.lines:
         axes.plot(
-            x, y, color=kind.color, linewidth=max(1.2, kind.share * view.row) * PIXEL,
+            across, down, color=kind.color, linewidth=max(1.2, kind.share * view.row) * PIXEL,
             solid_capstyle="butt",
         )  # fmt: skip
     axes.axvline(view.turn, color=theme.INK, linewidth=PIXEL, dashes=(4, 3))
