@@ -8,8 +8,7 @@ CODE = """import optlab as ol
 ol.seed(0)
 blocks = [ol.nn.Sequential(ol.nn.Linear(32, 32), ol.nn.GELU()) for _ in range(9)]
 x = ol.randn([256, 32])
-def step(run):
-    run(blocks, x).mean().backward()
+step = lambda run: run(blocks, x).mean().backward()
 study = ol.lab.memory_study(step, [3, "revolve"], ["600 KiB", 2000], repeats=1)
 explorer = ol.viz.recompute_explorer(study)
 explorer"""
@@ -23,7 +22,7 @@ def put(notebook, code, number=0):
 
 
 def shown(notebook):
-    put(notebook, CODE.replace("    run(", "run("))  # the editor indents by itself
+    put(notebook, CODE)
     notebook.run(0)
     root = notebook.cell(0).locator(".optlab-recompute")
     root.wait_for(timeout=120_000)
@@ -89,7 +88,7 @@ def test_stray_keys_reach_no_command_of_the_notebook(notebook):
 @pytest.mark.parametrize("width", [1200, 420])
 def test_the_saved_page_lives_without_a_kernel(chromium, tmp_path, width):
     names = {}
-    exec(CODE, names)  # noqa: S102 - the cell itself
+    exec(CODE, names)
     path = names["explorer"].to_html(tmp_path / "study.html")
     page = chromium.new_page(viewport={"width": width, "height": 900})
     requests, complaints = [], []
