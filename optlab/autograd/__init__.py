@@ -60,6 +60,7 @@ file                       what it holds
 """
 
 from optlab.autograd.anomaly import AnomalyError, detect_anomaly
+from optlab.autograd.budget import MemoryBudgetError
 from optlab.autograd.check import check_grad
 from optlab.autograd.creation import arange, full, ones, to_tensor, zeros
 from optlab.autograd.derivative_matrices import hessian, jacobian
@@ -95,7 +96,7 @@ from optlab.backend.memory import keep_freed_memory as _keep_freed_memory
 _keep_freed_memory()
 
 __all__ = [
-    "AnomalyError", "Function", "RecomputationError", "RowSparse", "Tensor", "arange",
+    "AnomalyError", "Function", "MemoryBudgetError", "RecomputationError", "RowSparse", "Tensor", "arange",
     "bernoulli", "check_grad", "detect_anomaly", "enable_grad", "ensemble", "full", "grad",
     "hessian", "hvp", "is_grad_enabled", "is_recomputing", "jacobian", "jvp", "members",
     "multinomial", "no_grad", "normal", "ones", "poisson", "rand", "randint", "randn",

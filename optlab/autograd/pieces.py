@@ -52,6 +52,8 @@ class Piece:
         The array, a tuple of several, or None while it is dropped.
     kept : bool
         Whether it is never dropped.
+    fragile : bool
+        Whether it lies in memory that is written to in place, so that it cannot be made again.
     readers : int
         How many saved values refer to it.
     bytes : int
@@ -62,7 +64,7 @@ class Piece:
 
     __slots__ = (
         "__weakref__", "_weak", "array", "bytes", "closed", "consumers", "cost", "edges",
-        "fingerprint", "forward", "group", "kept", "name", "order", "pool", "readers", "sources",
+        "fingerprint", "forward", "fragile", "group", "kept", "name", "order", "pool", "readers", "sources",
         "static", "store", "used",
     )  # fmt: skip
 
@@ -76,7 +78,7 @@ class Piece:
         self.order = node.order
         self.sources = tuple(map(_source, node.edges, values[:arity]))
         self.readers = 0
-        self.kept = self.closed = False
+        self.kept = self.closed = self.fragile = False
         self.fingerprint: Fingerprint | None = None
         y = values[arity]
         self.bytes = sum(part.nbytes for part in y) if isinstance(y, tuple) else y.nbytes
@@ -252,6 +254,8 @@ class Pieces:
         if self.selected is not None and self.selected(node, y):
             piece.hold(y)
             piece.kept = True
+        if writes.times.last_write:
+            self._keep_from_fragile(piece, y, values)
         references = References(piece, tuple(sources), _watched(node, values))
         self.made(piece, y, references, values)
         return references
@@ -264,6 +268,20 @@ class Pieces:
                 piece.hold(y)
             elif source.piece is not None and source.piece.array is None:
                 self._hold_input(source.piece, piece, values[:arity])
+
+    @staticmethod
+    def _keep_from_fragile(piece: Piece, y: Any, values: Sequence[Any]) -> None:
+        """Keep what is made of memory that was written to in place: that will happen again."""
+        for source, value in zip(piece.sources, values, strict=False):
+            if source.piece is not None and not source.piece.fragile:
+                continue
+            if writes.record_of(value) is None:
+                continue
+            if not isinstance(y, tuple) and writes.owner_of(y) is writes.owner_of(value):
+                piece.fragile = True
+            else:
+                piece.hold(y)
+                piece.kept = True
 
     @staticmethod
     def _hold_input(source: Piece, piece: Piece, inputs: Sequence[Any]) -> None:
@@ -335,7 +353,10 @@ def _watched(node: Node, values: Sequence[Any]) -> Any:
         for i in node.recipe.constants
         if type(values[i]) is np.ndarray and values[i].nbytes > constants.COPIED
     }
-    return constants.Watched(node.operation.name, tuple(values), samples) if samples else None
+    if not samples:
+        return None
+    alone = tuple(value if i in samples else None for i, value in enumerate(values))
+    return constants.Watched(node.operation.name, alone, samples)
 
 
 class Checkpoints(Pieces):

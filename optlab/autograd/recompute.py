@@ -134,6 +134,8 @@ class Twice:
         One for each operation of the first run.
     """
 
+    takes_gradients_as_they_are = True  # the walk through the second run widens where that is due
+
     def __init__(
         self, function: Callable[..., Any], args: Any, kwargs: Any, preserve_rng_state: bool
     ) -> None:
@@ -150,6 +152,7 @@ class Twice:
         self.arrays: Any = tuple(arrays)
         self.bookmark = random.bookmark() if preserve_rng_state else None
         self.policy = halves.policy
+        self.made_at = next(writes.clock)
         self.log: list[Fingerprint] = []
 
     @property
@@ -191,6 +194,13 @@ class Twice:
 
     def again(self, arrays: Any, keeper: Comparing) -> Any:
         """Make the call a second time."""
+        writer = writes.writer_since(self.made_at, arrays)
+        if writer is not None:
+            raise RuntimeError(
+                f"backward has to run {self.name} again, but {writer} has written over an argument "
+                "of it since. Make a new value in place of writing (x = x + 1, not x += 1), or run "
+                "backward before that."
+            )
         parts = list(self.parts)
         for (i, node), array in zip(self.places.items(), arrays, strict=True):
             parts[i] = Tensor(array, node)
@@ -256,6 +266,10 @@ class Comparing:
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
         """Compare, and keep."""
+        for edge in node.edges:
+            leaf = None if edge is None else edge.source
+            if leaf is not None and leaf.made_at < self.twice.made_at < leaf.overwritten_at:
+                raise node.overwritten(leaf.writer, leaf.name or "a Tensor", leaf.shape)
         self.twice.check(self.count, node, values)
         self.count += 1
         return saved if self.outer is None else self.outer.keep(node, saved, forward, values)

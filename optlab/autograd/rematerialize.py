@@ -166,9 +166,13 @@ class rematerialize:
                 )
         if not names and not asked:
             return None
-        return lambda node, y: (
-            node.operation.name in names or any(f(node.operation.name, y) for f in asked)
-        )
+
+        def selected(node: Node, y: Any) -> bool:
+            name = node.operation.name
+            outputs = y if isinstance(y, tuple) else (y,)
+            return name in names or any(f(name, one) for f in asked for one in outputs)
+
+        return selected
 
     def __enter__(self) -> rematerialize:
         if self._removers or self._keeping.inside:

@@ -174,6 +174,28 @@ class _Part:
         self.recorded: tuple[int, list[Any]] | None = None
 
 
+class _Saves:
+    """What the node of a part saves: the chain, and what forward recorded of the part.
+
+    That leads to the nodes before, which have the chain: so the chain itself must not have it.
+    """
+
+    takes_gradients_as_they_are = True
+
+    def __init__(self, chain: Chain, recorded: tuple[int, list[Any]] | None) -> None:
+        self.chain = chain
+        self.recorded = recorded
+
+    def restored(self) -> _Saves:
+        """Give itself: what is stored is not the node's to bring back."""
+        return self
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The arrays that are stored now; `kept_memory` asks for them."""
+        return tuple(array for stored in self.chain.stored.values() for array in stored.arrays)
+
+
 class Chain:
     """One run of a chain of layers, and what its schedule still has to do.
 
@@ -200,17 +222,6 @@ class Chain:
         #: The input of all, and where in the schedule it has arrived.
         self.begin: _Stored | None = None
         self.next = 0
-
-    # It is what the nodes save; `kept_memory` asks for its arrays.
-
-    def restored(self) -> Chain:
-        """Give itself: what is stored is not the nodes' to bring back."""
-        return self
-
-    @property
-    def values(self) -> tuple[Any, ...]:
-        """The arrays that are stored now."""
-        return tuple(array for stored in self.stored.values() for array in stored.arrays)
 
     # Forward ------------------------------------------------------------------------------------
 
@@ -253,13 +264,14 @@ class Chain:
         places = {edge: i for i, edge in enumerate(edges)}
         part.entries = [places.get(node) for node in nodes]
         part.edges = [weakref.ref(edge) for edge in edges]
-        if recorded:
-            part.recorded = since, outputs
+        saves = _Saves(self, (since, outputs) if recorded else None)
 
         def gradients(g: Any, saved: Any, static: Any) -> list[Any]:
+            if saved[0].recorded is not None:
+                part.recorded, saved[0].recorded = saved[0].recorded, None
             return self._back(part, g, edges)
 
-        return as_one_operation("recompute_sequential", self, (), value, since, gradients)
+        return as_one_operation("recompute_sequential", saves, (), value, since, gradients)
 
     # Backward -----------------------------------------------------------------------------------
 
