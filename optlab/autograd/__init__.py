@@ -96,10 +96,10 @@ from optlab.backend.memory import keep_freed_memory as _keep_freed_memory
 _keep_freed_memory()
 
 __all__ = [
-    "AnomalyError", "Function", "MemoryBudgetError", "RecomputationError", "RowSparse", "Tensor", "arange",
-    "bernoulli", "check_grad", "detect_anomaly", "enable_grad", "ensemble", "full", "grad",
-    "hessian", "hvp", "is_grad_enabled", "is_recomputing", "jacobian", "jvp", "members",
-    "multinomial", "no_grad", "normal", "ones", "poisson", "rand", "randint", "randn",
-    "randperm", "rule", "rule_of", "saved_tensors_hooks", "standard_normal", "to_tensor",
-    "uniform", "value_and_grad", "vjp", "vmap", "zeros",
+    "AnomalyError", "Function", "MemoryBudgetError", "RecomputationError", "RowSparse", "Tensor",
+    "arange", "bernoulli", "check_grad", "detect_anomaly", "enable_grad", "ensemble", "full",
+    "grad", "hessian", "hvp", "is_grad_enabled", "is_recomputing", "jacobian", "jvp", "members",
+    "multinomial", "no_grad", "normal", "ones", "poisson", "rand", "randint", "randn", "randperm",
+    "rule", "rule_of", "saved_tensors_hooks", "standard_normal", "to_tensor", "uniform",
+    "value_and_grad", "vjp", "vmap", "zeros",
 ]  # fmt: skip

@@ -64,8 +64,8 @@ class Piece:
 
     __slots__ = (
         "__weakref__", "_weak", "array", "bytes", "closed", "consumers", "cost", "edges",
-        "fingerprint", "forward", "fragile", "group", "kept", "name", "order", "pool", "readers", "sources",
-        "static", "store", "used",
+        "fingerprint", "forward", "fragile", "group", "kept", "name", "order", "pool", "readers",
+        "sources", "static", "store", "used",
     )  # fmt: skip
 
     def __init__(self, pool: Pieces, node: Node, forward: Any, values: Sequence[Any]) -> None:

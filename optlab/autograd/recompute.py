@@ -7,6 +7,7 @@ time when backward comes to it (Chen et al. 2016). That costs one more forward o
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -71,7 +72,8 @@ def recompute(
     graph runs it once more.
 
     Random numbers that do not come from optlab (``np.random``, ``random``) are not drawn again: the
-    numbers differ, and that is an error. What a layer counts in forward it counts once if it asks
+    numbers differ, and that is an error. A transform inside the function, such as `ol.grad`, keeps
+    what it records as always. What a layer counts in forward it counts once if it asks
     `optlab.autograd.is_recomputing`, as batch normalisation does.
 
     Source: Chen, Xu, Zhang and Guestrin 2016, arXiv 1604.06174; the interface is that of
@@ -249,6 +251,7 @@ class Forgetting:
 
     def __init__(self, twice: Twice) -> None:
         self.twice = twice
+        self.outer = saving.innermost()
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
         """Keep nothing."""
@@ -392,26 +395,33 @@ def _gradients(twice: Twice, arrays: Any, g: Any, edges: tuple[Any, ...]) -> lis
 class _Promise:
     """What an operation saved, once its function has run again."""
 
-    __slots__ = ("number", "second")
+    __slots__ = ("node", "number", "second")
 
     values = ()
 
-    def __init__(self, second: _Second, number: int) -> None:
+    def __init__(self, second: _Second, number: int, node: Node) -> None:
         self.second = second
         self.number = number
+        self.node = weakref.ref(node)
 
     def restored(self) -> Any:
-        return self.second.saved(self.number)
+        node = self.node()
+        assert node is not None  # it is the one that asks
+        saved, node.static = self.second.given(self.number)
+        return saved
 
 
 class _Promising:
+    """The keeper of a first run whose operations stay on the tape: they get promises."""
+
     def __init__(self, twice: Twice) -> None:
         self.twice = twice
+        self.outer = saving.innermost()
         self.second = _Second(twice)
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
         self.twice.note(node, values)
-        return _Promise(self.second, len(self.twice.log) - 1)
+        return _Promise(self.second, len(self.twice.log) - 1, node)
 
 
 class _Second(Comparing):
@@ -426,8 +436,11 @@ class _Second(Comparing):
         self.nodes[self.count - 1] = node, kept
         return kept
 
-    def saved(self, number: int) -> Any:
-        """Give what an operation saved; each is given once, and then made again."""
+    def given(self, number: int) -> tuple[Any, dict[str, Any]]:
+        """Give what an operation saved, and its static arguments (a random key may be another).
+
+        Each is given once, and then made again.
+        """
         if number not in self.nodes:
             self.count, self.outer = 0, saving.innermost()
             self.nodes.clear()
@@ -435,4 +448,4 @@ class _Second(Comparing):
         node, kept = self.nodes.pop(number)
         node.check_unchanged()
         node.saved = None  # the walk frees what it is done with
-        return kept if kept.__class__ is tuple else kept.restored()
+        return kept if kept.__class__ is tuple else kept.restored(), node.static

@@ -350,10 +350,6 @@ class Chain:
 class _Noting(Forgetting):
     """Remembers the first run of a layer that stays recorded: nothing of it is forgotten."""
 
-    def __init__(self, twice: Twice) -> None:
-        super().__init__(twice)
-        self.outer = saving.innermost()
-
     def keep(self, node: Any, saved: Any, forward: Any, values: Any) -> Any:
         """Keep what is saved, as it would be without."""
         self.twice.note(node, values)

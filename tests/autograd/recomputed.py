@@ -49,8 +49,7 @@ def mlp() -> tuple[list[Any], Any]:
 
 def cnn() -> tuple[list[Any], Any]:
     layers = [
-        nn.Sequential(nn.Conv2D(3, 3, 3, padding=1), nn.BatchNorm2D(3), nn.ReLU())
-        for _ in range(3)
+        nn.Sequential(nn.Conv2D(3, 3, 3, padding=1), nn.BatchNorm2D(3), nn.ReLU()) for _ in range(3)
     ]
     return [*layers, nn.Flatten(), nn.Linear(3 * 36, 4)], ol.to_tensor(given(4, 3, 6, 6))
 

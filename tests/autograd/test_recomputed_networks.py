@@ -24,7 +24,8 @@ WAYS = {
     "2 segments": sequential(2), "3 segments": sequential(3), "sqrt": sequential("sqrt"),
     "revolve": sequential("revolve"), "revolve 1": sequential("revolve", 1),
     "revolve 3": sequential("revolve", 3), "rematerialize": rematerialized(),
-    "keep names": rematerialized(keep=["linear", "add"]), "keep layer": rematerialized(keep="layer"),
+    "keep names": rematerialized(keep=["linear", "add"]),
+    "keep layer": rematerialized(keep="layer"),
     "keep callable": rematerialized(keep=lambda name, y: y.ndim > 2),
     "ample budget": rematerialized(budget="1 GiB"),
 }  # fmt: skip
