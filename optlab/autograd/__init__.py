@@ -32,6 +32,7 @@ file                       what it holds
 ``hooks.py``               the user's hooks on gradients
 ``saving.py``              who keeps what is saved for backward; `saved_tensors_hooks` packs it
 ``recompute.py``           `recompute`: a function runs again in backward
+``second_runs.py``         the two runs of one call, and how they are compared
 ``rematerialize.py``       `rematerialize`: operations drop what they saved, and run again
 ``pieces.py``              results that know how they were made; ``budget.py``: which go first
 ``sequential.py``          `recompute_sequential`: a chain of layers, by segments or a schedule

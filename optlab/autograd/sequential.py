@@ -14,18 +14,13 @@ from typing import Any
 
 from optlab.autograd import saving, several, trees, writes
 from optlab.autograd.backpropagation import gradients_of_ends
+from optlab.autograd.fingerprints import Fingerprint, fingerprint
 from optlab.autograd.mode import grad_mode, recording
-from optlab.autograd.recompute import (
-    Comparing,
-    Forgetting,
-    Twice,
-    as_one_operation,
-    ends_behind,
-    made_since,
-)
+from optlab.autograd.recompute import as_one_operation, ends_behind, made_since
 from optlab.autograd.reversal import Schedule
 from optlab.autograd.reversal_actions import Advance, Back, Free, Record, Restore, Snapshot
 from optlab.autograd.schedules import chosen
+from optlab.autograd.second_runs import Comparing, Forgetting, Twice
 from optlab.autograd.tensor import Tensor
 
 
@@ -128,6 +123,14 @@ def _called(layer: Callable[..., Any], value: Any) -> Any:
     return layer(*value) if isinstance(value, tuple) else layer(value)
 
 
+def _looks(value: Any) -> list[Fingerprint]:
+    return [
+        fingerprint("output", one.data)
+        for one in trees.flatten(value)[0]
+        if isinstance(one, Tensor)
+    ]
+
+
 class _Stored:
     """The input of a layer, as a schedule stores it: arrays, and what else was among them."""
 
@@ -214,6 +217,8 @@ class Chain:
         self.schedule = schedule
         self.preserve = preserve_rng_state
         self.twice: list[Twice] = []
+        #: What each layer returned, by which a run that is not recorded is compared.
+        self.looks: list[list[Fingerprint]] = []
         self.runs = [0] * len(layers)
         self.stored: dict[int, _Stored] = {}
         ranges = [a for a in schedule.actions if isinstance(a, (Record, Back))]
@@ -243,6 +248,7 @@ class Chain:
                 keeper = _Noting(twice) if i in recorded else Forgetting(twice)
                 with saving.Keeping(keeper):
                     value = self._run(i, value)
+                self.looks.append(_looks(value) if self.preserve else [])
             value = self._on_the_tape(part, value, nodes, since, part.start in recorded)
         self.next = len(forward)
         return value
@@ -277,6 +283,15 @@ class Chain:
 
     def _back(self, part: _Part, g: Any, edges: tuple[Any, ...]) -> list[Any]:
         """Do the actions up to the walk through a part; give its gradients."""
+        try:
+            return self._done(part, g, edges)
+        except BaseException:
+            self.next = len(self.schedule.actions)  # another try begins with the first
+            for one in self.parts.values():
+                one.recorded = None
+            raise
+
+    def _done(self, part: _Part, g: Any, edges: tuple[Any, ...]) -> list[Any]:
         actions = self.schedule.actions
         value: Any = None
         if not any(isinstance(a, Back) and part.start in a.layers for a in actions[self.next :]):
@@ -315,6 +330,8 @@ class Chain:
             for layer in action.layers:
                 with self.twice[layer].as_before():
                     value = self._run(layer, value)
+                if self.preserve and _looks(value) != self.looks[layer]:
+                    raise self.twice[layer].differs("it returned something else")
         return value
 
     def _record(self, part: _Part, value: Any) -> Any:
