@@ -159,7 +159,6 @@ class Budget(Pieces):
                 store = self._new_store(owner)
             if piece not in store.pieces:
                 store.pieces.append(piece)
-            piece.store = store
 
     def _new_store(self, owner: Any) -> Store:
         key, size = id(owner), int(owner.nbytes)

@@ -65,7 +65,7 @@ class Piece:
     __slots__ = (
         "__weakref__", "_weak", "array", "bytes", "closed", "consumers", "cost", "edges",
         "fingerprint", "forward", "fragile", "group", "kept", "name", "order", "pool", "readers",
-        "sources", "static", "store", "used",
+        "sources", "static", "used",
     )  # fmt: skip
 
     def __init__(self, pool: Pieces, node: Node, forward: Any, values: Sequence[Any]) -> None:
@@ -86,7 +86,6 @@ class Piece:
         self._weak: Any = None
         #: What a budget notes: see `budget`.
         self.consumers: list[weakref.ref[Piece]] = []
-        self.store: Any = None
         self.group: Any = None
         self.cost, self.used = 0.0, 0
         if self.bytes < SMALL:

@@ -51,7 +51,7 @@ def bytes_of(budget: Any) -> int:
         size = budget
     else:
         size = budget.__index__()
-    if size <= 0:
+    if not 0 < size < float("inf"):
         raise ValueError(wrong)
     return int(size)
 

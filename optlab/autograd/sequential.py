@@ -21,6 +21,7 @@ from optlab.autograd.reversal import Schedule
 from optlab.autograd.reversal_actions import Advance, Back, Free, Record, Restore, Snapshot
 from optlab.autograd.schedules import chosen
 from optlab.autograd.second_runs import Comparing, Forgetting, Twice
+from optlab.autograd.tape import Entry
 from optlab.autograd.tensor import Tensor
 
 
@@ -155,6 +156,9 @@ class _Stored:
         return tuple(part.data for part in self.parts if isinstance(part, Tensor))
 
 
+_NOWHERE = -1
+
+
 class _Part:
     """Layers that are recorded, and walked back, at once: one node of the tape.
 
@@ -165,7 +169,8 @@ class _Part:
     edges : list of weakref
         The edges of its node; weak, as the nodes before it hold the chain.
     entries : list
-        For each part of the input: which edge it comes from, or None.
+        For each part of the input: which edge it comes from, or None. `_NOWHERE`: it is recorded
+        what is done with it, but nothing of that comes to the output.
     recorded : tuple or None
         The number on the clock and the outputs of a run that is recorded and not yet walked back.
     """
@@ -268,7 +273,7 @@ class Chain:
         outputs = [parts[i] for i in made]
         edges = ends_behind({t.node for t in outputs}, since)
         places = {edge: i for i, edge in enumerate(edges)}
-        part.entries = [places.get(node) for node in nodes]
+        part.entries = [None if node is None else places.get(node, _NOWHERE) for node in nodes]
         part.edges = [weakref.ref(edge) for edge in edges]
         saves = _Saves(self, (since, outputs) if recorded else None)
 
@@ -337,8 +342,17 @@ class Chain:
     def _record(self, part: _Part, value: Any) -> Any:
         """Run the layers of a part recorded; give what they return."""
         since = next(writes.clock)
-        nodes = [None if place is None else part.edges[place]() for place in part.entries]
-        value = _Stored(value).value(nodes)
+        stored = _Stored(value)
+        value = stored.value(
+            [
+                Entry(one.shape, one.dtype)
+                if place == _NOWHERE
+                else None
+                if place is None
+                else part.edges[place]()
+                for one, place in zip(stored.parts, part.entries, strict=True)
+            ]
+        )
         for layer in range(part.start, part.stop):
             twice = self.twice[layer]
             keeper = Comparing(twice)
