@@ -191,6 +191,7 @@ def _walk(
     if create_graph:  # else the rules see arrays, of which nothing can be recorded
         was_on, recording.on = recording.on, True
         policy, halves.policy = halves.policy, None
+    early: list[tuple[Any, Any]] = []  # what collected on the way: it is undone if the walk fails
     quiet: Any = None  # set from where 16 bits are met: there infinities are no news
     try:
         while True:
@@ -262,11 +263,15 @@ def _walk(
                 node.saved = None
             if missing:
                 part = None
-                _collect_complete(edges, missing, pending, reached, create_graph)
+                _collect_complete(edges, missing, pending, reached, early, create_graph)
             if not heap:
                 return pending
             node = heappop(heap)[1]
             g = pending.pop(node)
+    except BaseException:
+        for leaf, before in early:
+            leaf.grad = before
+        raise
     finally:
         if create_graph:
             recording.on, halves.policy = was_on, policy
@@ -302,15 +307,21 @@ def _collect_complete(
     missing: dict[Any, int],
     pending: dict[Any, Any],
     reached: Any,
+    early: list[tuple[Any, Any]],
     create_graph: bool,
 ) -> None:
-    """Let leaves among `edges` collect their gradient, where no more will come."""
+    """Let leaves among `edges` collect their gradient, where no more will come.
+
+    `early` notes those that had none: a sum that was added to in place cannot be undone.
+    """
     for leaf in edges:
         if leaf is None or leaf.order:
             continue
         missing[leaf] -= 1
         if missing[leaf] == 0 and getattr(pending.get(leaf), "nbytes", 0) >= LARGE:
             reached.append(leaf)
+            if leaf.grad is None or leaf.grad is ZERO:
+                early.append((leaf, leaf.grad))
             _collect(leaf, pending.pop(leaf), create_graph)
 
 

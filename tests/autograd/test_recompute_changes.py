@@ -13,7 +13,6 @@ import pytest
 
 import optlab as ol
 from optlab.autograd import saving
-from optlab.autograd.extras import extras
 from optlab.autograd.mode import recomputing
 
 nn = ol.nn
@@ -34,7 +33,7 @@ def leaf(data: Any = X) -> ol.Tensor:
 
 def state() -> tuple[Any, ...]:
     return (
-        ol.get_rng_state(), saving.innermost(), extras.on, recomputing.depth,
+        ol.get_rng_state(), saving.innermost(), recomputing.depth,
         ol.is_grad_enabled(),
     )  # fmt: skip
 
@@ -210,6 +209,17 @@ def test_backward_inside_a_first_run_is_refused_in_both_modes() -> None:
         with pytest.raises(RuntimeError, match="inside a function that recompute"):
             ol.recompute(f, leaf(), use_reentrant=reentrant)
     assert saving.innermost() is None
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_large_gradients_that_were_complete_before_the_error_are_taken_back(
+    reentrant: bool,
+) -> None:
+    x, w = leaf(np.full((200, 200), 0.01)), leaf(np.ones((200, 200)))
+    buffer = np.ones((200, 200))
+    y = ol.recompute(lambda x: np.sin(x) * buffer, x, use_reentrant=reentrant) @ w
+    buffer += 1.0
+    refused(y, "'multiply' gave other numbers", x, w)
 
 
 # Nothing is left --------------------------------------------------------------------------------
