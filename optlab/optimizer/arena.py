@@ -6,8 +6,8 @@ pass, and the parameters see it at once.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +40,11 @@ class Run(NamedTuple):
     h: HyperParameters
 
 
+#: As `Run._make`, in half the time.
+_as_run: Any = partial(tuple.__new__, Run)
+_array = np.ndarray
+
+
 class Arena:
     """Parameters that lie side by side, with their slots and step counts.
 
@@ -63,8 +68,8 @@ class Arena:
     """
 
     __slots__ = (
-        "bounds", "flat", "master", "parameters", "read_only", "rules", "slots", "slots_are_open",
-        "t", "views", "written_at",
+        "alike", "bounds", "flat", "master", "parameters", "read_only", "rules", "slots",
+        "slots_are_open", "t", "views", "written_at",
     )  # fmt: skip
 
     def __init__(
@@ -76,6 +81,10 @@ class Arena:
     ) -> None:
         self.parameters = list(parameters)
         self.rules = rules
+        #: Whether only what they say themselves may tell parameters apart: all have one rule.
+        self.alike = all(isinstance(p, Parameter) for p in self.parameters) and all(
+            rule is rules[0] for rule in rules
+        )
         self.bounds = np.cumsum([0, *(p.size for p in self.parameters)]).tolist()
         self.t = [0] * len(self.parameters)
         self.flat: Any = None
@@ -157,8 +166,11 @@ class Arena:
         ValueError
             As `adopt`.
         """
-        if not self.holds_all():
-            self.adopt()
+        for p, view in zip(self.parameters, self.views, strict=True):
+            # Another optimizer has adopted it, or a new array was put in its place.
+            if p.data is not view:
+                self.adopt()
+                break
         if self.master is not None:
             self._follow()
 
@@ -199,13 +211,6 @@ class Arena:
             if node is not None:
                 node.overwritten_at, node.writer = now, writer
 
-    def holds_all(self) -> bool:
-        """Say whether every parameter is still the view that this arena gave it.
-
-        Another optimizer that adopted one, or a new array put in its place, takes it away.
-        """
-        return all(map(operator.is_, [p.data for p in self.parameters], self.views))
-
     def gradients(self, given: dict[int, Any] | None = None) -> list[Any]:
         """Give the gradient of each parameter as an array, None where there is none.
 
@@ -224,7 +229,12 @@ class Arena:
             if given is None:
                 node = p.node
                 g = None if node is None else node.grad
-                if g is ZERO:
+                if g.__class__ is _array:
+                    here = p.data
+                    if g.shape == here.shape and g.dtype is here.dtype:  # as it mostly is
+                        found.append(g)
+                        continue
+                elif g is ZERO:
                     g = node.gradient(p.data)
                 elif isinstance(g, Tensor):
                     g = g.data
@@ -249,6 +259,17 @@ class Arena:
         together : bool
             False puts every parameter in a run of its own.
         """
+        if together and self.alike:  # what nearly every step is, found out in a sixth of the time
+            p = self.parameters[0]
+            rate, own, t = p.learning_rate, p.regularizer, self.t[0]
+            for p, g in zip(self.parameters, gradients, strict=True):
+                if g is None or p.regularizer is not own or p._learning_rate != rate:
+                    break
+            else:
+                if self.t.count(t) == len(self.t):
+                    h, ratio = self.rules[0]
+                    key = (t + 1, ratio * rate, own or regularizer, h)
+                    return [_as_run((0, len(gradients), *key))]
         keys: list[Any] = []
         for p, t, g, (h, ratio) in zip(self.parameters, self.t, gradients, self.rules, strict=True):
             if g is None:

@@ -7,6 +7,7 @@ and slots as they were.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -47,6 +48,10 @@ class Update(NamedTuple):
     whole: bool
 
 
+#: As `Update._make`, in half the time.
+_as_update: Any = partial(tuple.__new__, Update)
+
+
 def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None:
     """Update every parameter that has a gradient, and tell those who listen.
 
@@ -63,7 +68,7 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
     listened = bool(events.step_taken.listeners)
     base_rate = optimizer.get_lr()
     raws_by_group = [[arena.gradients(given) for arena in g.arenas] for g in optimizer.groups]
-    if not _go_on(optimizer, raws_by_group):
+    if optimizer.not_finite != "pass" and not _go_on(optimizer, raws_by_group):
         return
     for group, raws in zip(optimizer.groups, raws_by_group, strict=True):
         gradients, factor = raws, None
@@ -115,16 +120,13 @@ def _go_on(optimizer: Optimizer, gradients: list[list[list[Any]]]) -> bool:
     FloatingPointError
         If the policy says so. Nothing has changed then.
     """
-    policy = optimizer.not_finite
-    if policy == "pass":
-        return True
     for group, of_group in zip(optimizer.groups, gradients, strict=True):
         for arena, of_arena in zip(group.arenas, of_group, strict=True):
             for p, g in zip(arena.parameters, of_arena, strict=True):
                 values = g.values if isinstance(g, RowSparse) else g
                 if values is None or bool(np.isfinite(values).all()):
                     continue
-                if policy == "skip":
+                if optimizer.not_finite == "skip":
                     return False
                 count = int((~np.isfinite(values)).sum())
                 raise FloatingPointError(
@@ -160,7 +162,7 @@ def _updated(
     h.learning_rate = rate = rate * multiplier
     shape = None if optimizer.kind == "elementwise" else arena.parameters[first].data.shape
     new, made, terms = apply_rule(optimizer, p, g, slots, h, t, shape, (arena, first), listened)
-    return Update(arena, first, last, t, rate, raw_gradient, g, new, made, terms, whole)
+    return _as_update((arena, first, last, t, rate, raw_gradient, g, new, made, terms, whole))  # type: ignore[no-any-return]
 
 
 def _whole(few: RowUpdate, raw_gradient: Any, g: Any) -> Update:
