@@ -88,6 +88,7 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
                     else:
                         few_rows.append(few)
                     ready[few.place] = None
+            values = arena.values
             for run in arena.runs(ready, group.regularizer, together):
                 span = slice(run.first, run.last)
                 if not listened:
@@ -95,9 +96,8 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
                     if fast is not None:
                         passes.append(fast)
                         continue
-                raw_gradient = _flat(unclipped[span], arena.values)
-                same = ready is unclipped
-                g = raw_gradient if same else _flat(ready[span], arena.values)
+                raw_gradient = _flat(unclipped[span], values)
+                g = raw_gradient if ready is unclipped else _flat(ready[span], values)
                 if factor is not None:
                     g = frozen(scaled(g, factor))
                 updates.append(_updated(optimizer, arena, run, rate, raw_gradient, g, listened))
