@@ -113,9 +113,13 @@ def apply_rule(
     if (new.base if new.__class__ is _array else _base(new)) is not None:
         new = new.copy()
     for name, array in made.items():
-        if (array.base if array.__class__ is _array else _base(array)) is not None or array is g:
+        plain = array.__class__ is _array
+        if (array.base if plain else _base(array)) is not None or array is g:
             made[name] = array = array.copy()
-        frozen(array)
+        if plain:
+            array.setflags(False)  # as `frozen` does
+        else:
+            frozen(array)
     if listened:
         for name, term in terms.items():
             if (term.base if term.__class__ is _array else _base(term)) is not None:
@@ -133,15 +137,15 @@ def checked_result(
 ) -> tuple[Any, ...]:
     """Give what a rule returned, or say what is wrong with it before it is written anywhere."""
     try:
-        new, made, *rest = result
-        terms = rest[0] if rest else {}
-        if len(rest) < 2 and made.keys() == slots.keys() and isinstance(terms, dict):
+        new, made, terms = result if len(result) == 3 else (*result, {})
+        if made.keys() == slots.keys() and isinstance(terms, dict):
             shape, dtype = p.shape, p.dtype
-            for array in (new, *made.values()):
-                if array.shape != shape or (array.dtype is not dtype and array.dtype != dtype):
-                    break
-            else:
-                return new, made, terms
+            if new.shape == shape and new.dtype == dtype:
+                for array in made.values():
+                    if array.shape != shape or array.dtype != dtype:
+                        break
+                else:
+                    return new, made, terms
     except (TypeError, ValueError, AttributeError):
         pass
     raise _misfit(f"{type(optimizer).__name__}.update", p, slots, result)

@@ -67,17 +67,18 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
     together = optimizer.kind == "elementwise"
     listened = bool(events.step_taken.listeners)
     base_rate = optimizer.get_lr()
-    raws_by_group = [[arena.gradients(given) for arena in g.arenas] for g in optimizer.groups]
-    if optimizer.not_finite != "pass" and not _go_on(optimizer, raws_by_group):
+    of_groups = [(g, [arena.gradients(given) for arena in g.arenas]) for g in optimizer.groups]
+    if optimizer.not_finite != "pass" and not _go_on(optimizer, of_groups):
         return
-    for group, raws in zip(optimizer.groups, raws_by_group, strict=True):
+    for group, raws in of_groups:
         gradients, factor = raws, None
         if group.grad_clip is not None:
             factor = None if listened else _common_factor(group, raws)
             if factor is None:
                 gradients = _clipped(group, raws)
         rate = base_rate * group.multiplier
-        for arena, unclipped, ready in zip(group.arenas, raws, gradients, strict=True):
+        for place, arena in enumerate(group.arenas):
+            unclipped, ready = raws[place], gradients[place]
             arena.make_ready()
             if RowSparse in map(type, ready):
                 done = rows_updated(optimizer, group, arena, ready, rate)
@@ -112,7 +113,7 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
         events.step_taken.publish(optimizer, updates)
 
 
-def _go_on(optimizer: Optimizer, gradients: list[list[list[Any]]]) -> bool:
+def _go_on(optimizer: Optimizer, of_groups: list[tuple[Group, list[list[Any]]]]) -> bool:
     """Say whether the step is to be taken, by the policy for gradients that are not finite.
 
     Raises
@@ -120,7 +121,7 @@ def _go_on(optimizer: Optimizer, gradients: list[list[list[Any]]]) -> bool:
     FloatingPointError
         If the policy says so. Nothing has changed then.
     """
-    for group, of_group in zip(optimizer.groups, gradients, strict=True):
+    for group, of_group in of_groups:
         for arena, of_arena in zip(group.arenas, of_group, strict=True):
             for p, g in zip(arena.parameters, of_arena, strict=True):
                 values = g.values if isinstance(g, RowSparse) else g
