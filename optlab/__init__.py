@@ -87,6 +87,8 @@ _NAMES = {
     "jacobian": "optlab.autograd:jacobian",
     "hessian": "optlab.autograd:hessian",
     "check_grad": "optlab.autograd:check_grad",
+    # less memory, more time
+    "recompute": "optlab.autograd.recompute:recompute",
     # files
     "load": "optlab.io:load",
     "save": "optlab.io:save",

@@ -70,8 +70,9 @@ from optlab.autograd.drawing import (
 from optlab.autograd.function import Function
 from optlab.autograd.functional import grad, hvp, jvp, value_and_grad, vjp
 from optlab.autograd.lookup import rule_of
-from optlab.autograd.mode import enable_grad, is_grad_enabled, no_grad
+from optlab.autograd.mode import enable_grad, is_grad_enabled, is_recomputing, no_grad
 from optlab.autograd.operation import rule
+from optlab.autograd.recompute import RecomputationError
 from optlab.autograd.saving import saved_tensors_hooks
 from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tensor import Tensor
@@ -81,9 +82,9 @@ from optlab.backend.memory import keep_freed_memory as _keep_freed_memory
 _keep_freed_memory()
 
 __all__ = [
-    "AnomalyError", "Function", "RowSparse", "Tensor", "arange", "bernoulli", "check_grad",
+    "AnomalyError", "Function", "RecomputationError", "RowSparse", "Tensor", "arange", "bernoulli", "check_grad",
     "detect_anomaly", "enable_grad", "ensemble", "full", "grad", "hessian", "hvp",
-    "is_grad_enabled", "jacobian", "jvp", "members", "multinomial", "no_grad", "normal", "ones",
+    "is_grad_enabled", "is_recomputing", "jacobian", "jvp", "members", "multinomial", "no_grad", "normal", "ones",
     "poisson", "rand", "randint", "randn", "randperm", "rule", "rule_of", "saved_tensors_hooks",
     "standard_normal", "to_tensor", "uniform", "value_and_grad", "vjp", "vmap", "zeros",
 ]  # fmt: skip

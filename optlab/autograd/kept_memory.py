@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from optlab.autograd.constants import Watched
-from optlab.autograd.saving import Packed
 from optlab.autograd.tensor import raw
 
 
@@ -42,10 +40,10 @@ def arrays_in(kept: Any) -> Iterator[Any]:
     if hasattr(array, "nbytes") and hasattr(array, "dtype"):
         yield array
         return
-    if isinstance(kept, (Watched, Packed)):
-        kept = kept.values
-    elif hasattr(kept, "_saved"):  # the context of a Function
+    if hasattr(kept, "_saved"):  # the context of a Function
         yield from arrays_in(kept._saved)
+    elif hasattr(kept, "restored"):  # kept by a keeper, or watched
+        kept = kept.values
     if isinstance(kept, tuple):
         for value in kept:
             yield from arrays_in(value)

@@ -19,9 +19,7 @@ EAGER = sorted(p.stem for p in FOLDER.glob("*.txt") if not p.stem.startswith("st
 STATIC = sorted(p.stem for p in FOLDER.glob("static_graph*.txt"))
 
 #: What is not there yet. Each of these has to be taken out when its example begins to run.
-WAITS_FOR = {
-    "recompute": "recompute",
-}
+WAITS_FOR: dict[str, str] = {}
 #: What an example prints depends on random numbers, which are not Paddle's: not compared.
 RANDOM = {"lookahead", "recompute"}
 
