@@ -358,8 +358,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
                     nodes.append(None)
                 bit += bit
             y = forward(*values, **static) if static else forward(*values)
-            values.append(y)
-            edges = tuple(nodes)
+            values, edges = (*values, y), tuple(nodes)
     except TypeError:
         refuse_mixture(operation.name, [raw(x) for x in inputs])
         raise
@@ -374,7 +373,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
         values, large = constants.protected(values, inputs, recipe.constants)
     if recipe.needs_shapes:
         shapes = [x.shape if type(x) is _array else np.shape(x) for x in values[:-1]]
-        values = [*values, *shapes, *y] if operation.several else [*values, *shapes]
+        values = (*values, *shapes, *y) if operation.several else (*values, *shapes)
     shape, dtype = ((), y[0].dtype) if operation.several else (y.shape, y.dtype)
     if dtype.char not in "fd":
         if not is_floating(dtype):
