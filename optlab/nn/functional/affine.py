@@ -20,7 +20,7 @@ from optlab.backend.ensemble import members_of
 from optlab.nn.functional.shared import given_with, no_name
 
 
-# The calls that `_linear` and `_rows` would be are spared the matrices that a small step is made of.
+# Matrices, which small steps are made of, are spared the calls of `_linear` and `_rows`.
 
 
 def _affine(x: Any, weight: Any, bias: Any) -> Any:

@@ -144,7 +144,7 @@ def cross_entropy(
     input = scores(input)
     if reduction not in ("mean", "sum", "none"):
         check_reduction(reduction)
-    if not input.ndim:
+    if not input.data.ndim:
         raise ValueError("cross_entropy takes scores with an axis of classes; got one number.")
     if name is not None:
         no_name(name)
@@ -164,7 +164,7 @@ def cross_entropy(
             input, labels, shape, weight, ignore_index, reduction, at, label_smoothing
         )
     rows = _in_rows(input, at)
-    if rows.size <= BLOCK and weight is None and not skips and not label_smoothing:
+    if rows.data.size <= BLOCK and weight is None and not skips and not label_smoothing:
         # As quick on few numbers, and a graph of it reads as the formula does.
         return _plain(apply(LOG_SOFTMAX, (rows,), {"axis": -1}), labels, shape, reduction)
     factors: Any = 1.0 / len(labels) if reduction == "mean" and len(labels) else 1.0
@@ -338,13 +338,15 @@ def _soft(
 
 
 def _class_axis(axis: int, input: Any, function: str) -> int:
-    if not -input.ndim <= axis < input.ndim:
+    ndim: int = input.data.ndim
+    if not -ndim <= axis < ndim:
         raise ValueError(f"{function} got axis={axis!r} for scores of shape {input.shape}.")
-    return axis % input.ndim  # type: ignore[no-any-return]
+    return axis % ndim
 
 
 def _in_rows(x: Any, at: int) -> Any:
     """Give the array with the classes last and all other axes as one."""
-    if at != x.ndim - 1:
+    ndim = x.data.ndim
+    if at != ndim - 1:
         x = np.moveaxis(x, at, -1)
-    return x if x.ndim == 2 else x.reshape((-1, x.shape[-1]))
+    return x if ndim == 2 else x.reshape((-1, x.shape[-1]))
