@@ -56,11 +56,10 @@ def checked_labels(
     plain = type(given) is type(x) is np.ndarray
     labels = np.array(given) if plain else copied(given_with(x, labels, "label"))
     shape = x.shape
-    rest = (*shape[:at], *shape[at + 1 :])
-    rows = math.prod(rest)
-    if not shape[at]:
+    classes = shape[at]
+    if not classes:
         raise ValueError(f"{function} got no classes: the scores are of shape {shape}.")
-    if not rows and reduction == "mean":
+    if not x.size and reduction == "mean":
         raise ValueError(
             f"{function} got no rows: the batch is empty, and has no mean loss. "
             "reduction='sum' gives 0."
@@ -73,17 +72,17 @@ def checked_labels(
         )
         raise TypeError(f"{function} takes integer labels; got dtype {labels.dtype}. {hint}")
     own = labels.shape
-    if own not in (rest, (*shape[:at], 1, *shape[at + 1 :])):
+    before, after = shape[:at], shape[at + 1 :]
+    if own != before + after and own != (*before, 1, *after):
         raise ValueError(
             f"{function} got scores of shape {shape} and labels of shape {own}: "
-            f"there must be one label for each of the {rows} rows."
+            f"there must be one label for each of the {math.prod(before + after)} rows."
             + (_meant(own, shape) if function == "cross_entropy" else "")
         )
     if labels.ndim != 1:
         labels = labels.reshape(-1)
-    if not rows:
+    if not x.size:
         return labels, own, False
-    classes = shape[at]
     unsigned = _UNSIGNED.get(labels.dtype) if plain else None
     if unsigned is not None and not 0 <= ignore_index < classes:
         # The usual case, seen in one look: read as unsigned, negative numbers are the largest.

@@ -144,13 +144,14 @@ def cross_entropy(
     input = scores(input)
     if reduction not in ("mean", "sum", "none"):
         check_reduction(reduction)
-    if not input.data.ndim:
+    ndim = input.data.ndim
+    if not ndim:
         raise ValueError("cross_entropy takes scores with an axis of classes; got one number.")
     if name is not None:
         no_name(name)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"label_smoothing lies from 0 to 1; got {label_smoothing!r}.")
-    at = _class_axis(axis, input, "cross_entropy")
+    at = ndim - 1 if axis == -1 else _class_axis(axis, input, "cross_entropy")
     # As Paddle has it: smoothed labels that have a probability for every class are soft ones.
     if soft_label or (label_smoothing and np.shape(raw(label)) == input.shape):
         return _soft(
@@ -163,7 +164,7 @@ def cross_entropy(
         return _of_probabilities(
             input, labels, shape, weight, ignore_index, reduction, at, label_smoothing
         )
-    rows = _in_rows(input, at)
+    rows = input if ndim == 2 and at == 1 else _in_rows(input, at)
     if rows.data.size <= BLOCK and weight is None and not skips and not label_smoothing:
         # As quick on few numbers, and a graph of it reads as the formula does.
         return _plain(apply(LOG_SOFTMAX, (rows,), {"axis": -1}), labels, shape, reduction)
