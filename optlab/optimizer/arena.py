@@ -261,8 +261,11 @@ class Arena:
             False puts every parameter in a run of its own.
         """
         n, t = len(gradients), self.t[0]
-        if together and self.alike and self.t.count(t) == n and NoneType not in map(
-            type, gradients
+        if (
+            together
+            and self.alike
+            and self.t.count(t) == n
+            and NoneType not in map(type, gradients)
         ):  # what nearly every step is, found out in a sixth of the time
             first = self.parameters[0]
             rate, own = first._learning_rate, first.regularizer

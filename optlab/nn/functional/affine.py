@@ -19,7 +19,6 @@ from optlab.backend.dtypes import is_floating
 from optlab.backend.ensemble import members_of
 from optlab.nn.functional.shared import given_with, no_name
 
-
 # Matrices, which small steps are made of, are spared the calls of `_linear` and `_rows`.
 
 

@@ -6,6 +6,7 @@ classes are on; a row's loss is a factor times a weighted sum of the row.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from optlab.autograd.operation import rule
 from optlab.autograd.rules.guarded import PRODUCT, product
 from optlab.autograd.rules.indexing import getitem
 from optlab.autograd.tensor import Tensor, apply, apply_several, raw
-from optlab.backend.arrays import constants_beside, copied
+from optlab.backend.arrays import constants_beside, copied, frozen
 from optlab.backend.dtypes import widened
 from optlab.nn.functional.activations import LOG_SOFTMAX
 from optlab.nn.functional.class_losses import BLOCK, CROSS_ENTROPY
@@ -34,8 +35,19 @@ def _picked(x: Any, labels: Any, scale: float) -> Any:
     return np.add.reduce(getitem(x, (np.arange(len(labels)), labels))) * scale
 
 
+#: Up to so many classes, vectors of 0 and 1 are kept rather than compared for.
+_FEW = 64
+
+
+@lru_cache(maxsize=8)
+def _unit_vectors(count: int, dtype: Any) -> Any:
+    return frozen(np.eye(count, dtype=dtype))
+
+
 def _one_hot(g: Any, labels: Any, scale: float, shape: Any) -> Any:
     """Give g * scale at (i, labels[i]) and 0 elsewhere."""
+    if isinstance(g, np.floating) and type(labels) is np.ndarray and shape[1] <= _FEW:
+        return _unit_vectors(shape[1], g.dtype).take(labels, 0) * (g * scale)
     mine = labels[:, None] == all_classes(labels, shape[1])
     return constants_beside(g, mine) * (g * scale)
 
