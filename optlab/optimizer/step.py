@@ -67,8 +67,10 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
     together = optimizer.kind == "elementwise"
     listened = bool(events.step_taken.listeners)
     base_rate = optimizer.get_lr()
-    of_groups = [(g, [arena.gradients(given) for arena in g.arenas]) for g in optimizer.groups]
-    if optimizer.not_finite != "pass" and not _go_on(optimizer, of_groups):
+    of_groups: list[tuple[Group, list[list[Any]]]] = []
+    for group in optimizer.groups:
+        of_groups.append((group, [arena.gradients(given) for arena in group.arenas]))
+    if optimizer._common["not_finite"] != "pass" and not _go_on(optimizer, of_groups):
         return
     for group, raws in of_groups:
         gradients, factor = raws, None
