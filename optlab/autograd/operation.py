@@ -168,7 +168,7 @@ def _runner(pullback: Pullback, reads: tuple[int, ...], names: tuple[str, ...]) 
     return run
 
 
-def _selector(sources: tuple[int, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+def _selector(sources: tuple[int, ...]) -> Callable[[Any], tuple[Any, ...]]:
     """Give the function that picks `sources` out of a tuple, as a tuple, as fast as can be."""
     if len(sources) > 1:
         return itemgetter(*sources)

@@ -324,7 +324,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     edges: tuple[Any, ...]
     values = inputs
     try:
-        if len(inputs) == 2:  # written out for one and two: the loop takes twice as long
+        if len(inputs) == 2:  # written out for few inputs: the loop takes twice as long
             a, b = inputs
             one = two = None
             if isinstance(a, Tensor):
@@ -344,6 +344,17 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
             mask = 0 if one is None else 1
             y = forward(a, **static) if static else forward(a)
             values, edges = (a, y), (one,)
+        elif (
+            len(inputs) == 3
+            and isinstance((a := inputs[0]), Tensor)
+            and isinstance((b := inputs[1]), Tensor)
+            and isinstance((c := inputs[2]), Tensor)
+        ):
+            edges = one, two, three = a.node, b.node, c.node
+            a, b, c = a.data, b.data, c.data
+            mask = (one is not None) + 2 * (two is not None) + 4 * (three is not None)
+            y = forward(a, b, c, **static) if static else forward(a, b, c)
+            values = (a, b, c, y)
         else:
             values, nodes, mask, bit = [], [], 0, 1
             for x in inputs:

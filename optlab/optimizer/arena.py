@@ -225,7 +225,7 @@ class Arena:
         ValueError, TypeError
             If one has another shape, dtype or device than its parameter.
         """
-        found = []
+        found: list[Any] = []
         for p in self.parameters:
             if given is None:
                 node = p.node
