@@ -254,9 +254,13 @@ def _walk(
                     pending[edge] = part
                     if edge.order > since:
                         heappush(heap, (-edge.order, edge))
-                    elif missing is None and reached is not None:
-                        if part.__class__ is _array and part.nbytes >= LARGE:
-                            missing = _consumers(node, heap)
+                    elif (
+                        missing is None
+                        and reached is not None
+                        and part.__class__ is _array
+                        and part.nbytes >= LARGE
+                    ):
+                        missing = _consumers(node, heap)
             if not retain_graph:
                 node.saved = None
             if missing:

@@ -19,6 +19,16 @@ class _Recording(threading.local):
 recording = _Recording()
 
 
+class RecomputationError(RuntimeError):
+    """What was run again is not what was run the first time.
+
+    Examples
+    --------
+    >>> issubclass(RecomputationError, RuntimeError)
+    True
+    """
+
+
 class _Recomputing(threading.local):
     depth = 0
 

@@ -15,21 +15,11 @@ from optlab.autograd import saving, several, trees, writes
 from optlab.autograd.backpropagation import gradients_of_ends
 from optlab.autograd.fingerprints import Fingerprint, fingerprint
 from optlab.autograd.halves import halves
-from optlab.autograd.mode import grad_mode, recomputing, recording
+from optlab.autograd.mode import RecomputationError, grad_mode, recomputing, recording
 from optlab.autograd.operation import Operation, Recipe
 from optlab.autograd.tape import Leaf, Node
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events, random
-
-
-class RecomputationError(RuntimeError):
-    """What was run again is not what was run the first time.
-
-    Examples
-    --------
-    >>> issubclass(RecomputationError, RuntimeError)
-    True
-    """
 
 
 def recompute(
@@ -115,9 +105,22 @@ def recompute(
         with saving.Keeping(_Promising(twice)):
             return function(*args, **kwargs)
     since = next(writes.clock)
-    with saving.Keeping(_Forgetting(twice)):
+    with saving.Keeping(Forgetting(twice)):
         returned = function(*args, **kwargs)
-    return _as_one_operation(twice, returned, since)
+    parts, _ = trees.flatten(returned)
+    made = made_since(parts, since)
+    if not made:
+        return returned
+    edges = ends_behind({parts[i].node for i in made}, since)
+    arrays, twice.arrays = twice.arrays, ()  # the node has them
+
+    def gradients(g: Any, saved: Any, static: Any) -> list[Any]:
+        return _gradients(saved[0], saved[1:], g, edges)
+
+    return as_one_operation("recompute", twice, arrays, returned, since, gradients)
+
+
+Run = Callable[[Any, Any, Any], Any]
 
 
 class Twice:
@@ -167,17 +170,18 @@ class Twice:
     def check(self, number: int, node: Node, values: Any) -> None:
         """Compare an operation of the second run with that of the first."""
         if number >= len(self.log):
-            raise self._differs(
+            raise self.differs(
                 f"the first run ended after {len(self.log)} operations, the second went on with "
                 f"{node.operation.name!r}"
             )
         again = self._fingerprint(node, values)
         if again != self.log[number]:
-            raise self._differs(
+            raise self.differs(
                 f"operation {number + 1} of {len(self.log)}: {self.log[number].difference(again)}"
             )
 
-    def _differs(self, how: str) -> RecomputationError:
+    def differs(self, how: str) -> RecomputationError:
+        """Give the error for a second run that is not like the first."""
         return RecomputationError(
             f"recompute ran {self.name} again for backward, and it was not the same: {how}. The "
             "second run has to be like the first: let it read nothing that changes in between "
@@ -185,23 +189,19 @@ class Twice:
             "optlab, with preserve_rng_state=True."
         )
 
-    def again(self, arrays: Any, keeper: _Comparing) -> Any:
+    def again(self, arrays: Any, keeper: Comparing) -> Any:
         """Make the call a second time."""
         parts = list(self.parts)
         for (i, node), array in zip(self.places.items(), arrays, strict=True):
             parts[i] = Tensor(array, node)
         args, kwargs = self.build(parts)
-        with saving.Keeping(keeper), grad_mode(True), self._as_before():
+        with saving.Keeping(keeper), grad_mode(True), self.as_before():
             returned = self.function(*args, **kwargs)
-        if keeper.count < len(self.log):
-            raise self._differs(
-                f"the second run ended after {keeper.count} operations, the first went on with "
-                f"{self.log[keeper.count].operation!r}"
-            )
+        keeper.check_complete()
         return returned
 
     @contextmanager
-    def _as_before(self) -> Iterator[None]:
+    def as_before(self) -> Iterator[None]:
         """Put back what the first run met: the random stream, and what casts."""
         policy, halves.policy = halves.policy, self.policy
         recomputing.depth += 1
@@ -234,16 +234,19 @@ class _Forgotten:
 _FORGOTTEN = _Forgotten()
 
 
-class _Forgetting:
+class Forgetting:
+    """The keeper of a first run: it remembers what ran, and keeps nothing."""
+
     def __init__(self, twice: Twice) -> None:
         self.twice = twice
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
+        """Keep nothing."""
         self.twice.note(node, values)
         return _FORGOTTEN
 
 
-class _Comparing:
+class Comparing:
     """Compares the second run with the first; what is saved is kept as it would be without."""
 
     def __init__(self, twice: Twice) -> None:
@@ -252,56 +255,78 @@ class _Comparing:
         self.outer = saving.innermost()
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
+        """Compare, and keep."""
         self.twice.check(self.count, node, values)
         self.count += 1
         return saved if self.outer is None else self.outer.keep(node, saved, forward, values)
 
+    def check_complete(self) -> None:
+        """Make sure that the second run did not end before the first."""
+        log = self.twice.log
+        if self.count < len(log):
+            raise self.twice.differs(
+                f"the second run ended after {self.count} operations, the first went on with "
+                f"{log[self.count].operation!r}"
+            )
 
-def _as_one_operation(twice: Twice, returned: Any, since: int) -> Any:
-    """Give what the first run returned, as the outputs of one node."""
+
+def as_one_operation(
+    name: str, keeps: Any, arrays: tuple[Any, ...], returned: Any, since: int, gradients: Run
+) -> Any:
+    """Give what a first run returned, as the outputs of one node.
+
+    Parameters
+    ----------
+    name : str
+        What the operation is called.
+    keeps, arrays
+        What the node keeps: anything, and arrays.
+    returned
+        What the run returned; its Tensors that were made `since` a time become outputs.
+    since : int
+        A number on the clock that also numbers nodes.
+    gradients : callable
+        Takes the gradient of the outputs, what the node has kept, and its static arguments; gives
+        the gradient of each of its edges, which are `ends_behind` the outputs.
+    """
     parts, build = trees.flatten(returned)
-    made = _made(parts, since)
-    if not made:
-        return returned
+    made = made_since(parts, since)
     outputs = [parts[i] for i in made]
-    edges = _ends({t.node for t in outputs}, since)
-    arrays = tuple(t.data for t in outputs)
+    edges = ends_behind({t.node for t in outputs}, since)
+    values = tuple(t.data for t in outputs)
+    many = len(outputs) > 1
     operation = Operation(
-        "recompute",
-        twice.function,
+        name,
+        _not_run,
         (),
         [f"input {i}" for i in range(len(edges))],
-        several=len(outputs) > 1,
+        several=many,
         joint=lambda g: None,
     )
     recipe = Recipe(operation, (1 << len(edges)) - 1)
     recipe.saved_inputs = tuple(range(len(edges)))  # all are read again
     # What is saved is neither an input of the node nor its output.
-    recipe.sources = (len(edges) + 1,) * (1 + len(twice.arrays))
-    recipe.joint = lambda g, saved, static: _gradients(saved[0], saved[1:], g, edges)
-    several_outputs = len(outputs) > 1
-    node = Node(
-        operation,
-        edges,
-        (twice, *twice.arrays),
-        recipe,
-        {},
-        () if several_outputs else arrays[0].shape,
-        arrays[0].dtype,
-        None if several_outputs else outputs[0].node.source,
-    )
-    twice.arrays = ()  # the node has them
-    y = arrays if several_outputs else arrays[0]
+    recipe.sources = (len(edges) + 1,) * (1 + len(arrays))
+    recipe.joint = gradients
+    shape, source = ((), None) if many else (values[0].shape, outputs[0].node.source)
+    saved = (keeps, *arrays)
+    node = Node(operation, edges, saved, recipe, {}, shape, values[0].dtype, source)
+    y = values if many else values[0]
     node.saved = saving.kept(node, node.saved, None, (*edges, y))
     if events.operation_recorded.listeners:
         events.operation_recorded.publish(node)
-    tensors = several.outputs_of(node, arrays) if several_outputs else [Tensor(arrays[0], node)]
+    tensors = several.outputs_of(node, values) if many else [Tensor(values[0], node)]
     for i, t in zip(made, tensors, strict=True):
         parts[i] = t
     return build(parts)
 
 
-def _made(parts: list[Any], since: int) -> list[int]:
+def _not_run(*values: Any) -> Any:
+    """Stand in for the forward of an operation that is made of others."""
+    raise NotImplementedError
+
+
+def made_since(parts: list[Any], since: int) -> list[int]:
     """Find the Tensors that were computed since a time, and need a gradient."""
     return [
         i
@@ -310,7 +335,7 @@ def _made(parts: list[Any], since: int) -> list[int]:
     ]
 
 
-def _ends(nodes: set[Any], since: int) -> tuple[Any, ...]:
+def ends_behind(nodes: set[Any], since: int) -> tuple[Any, ...]:
     """Find where the graph behind nodes goes on beyond what was recorded since a time."""
     seen, stack, ends = set(nodes), list(nodes), {}
     while stack:
@@ -330,12 +355,12 @@ def _gradients(twice: Twice, arrays: Any, g: Any, edges: tuple[Any, ...]) -> lis
     arrived = dict(enumerate([g])) if not isinstance(g, several.Parts) else g.arrived
     create_graph = any(isinstance(one, Tensor) for one in arrived.values())
     since = next(writes.clock)
-    parts, _ = trees.flatten(twice.again(arrays, _Comparing(twice)))
-    made = _made(parts, since)
+    parts, _ = trees.flatten(twice.again(arrays, Comparing(twice)))
+    made = made_since(parts, since)
     starts: dict[Any, Any] = {}
     for i, one in arrived.items():
         if i >= len(made):
-            raise twice._differs("it returned fewer Tensors that need a gradient")
+            raise twice.differs("it returned fewer Tensors that need a gradient")
         node = parts[made[i]].node
         starts[node] = starts[node] + one if node in starts else one
     del parts, arrived, g
@@ -343,7 +368,7 @@ def _gradients(twice: Twice, arrays: Any, g: Any, edges: tuple[Any, ...]) -> lis
     known = set(edges)
     others = [end for end in ends if end not in known and (end.order or end.made_at < since)]
     if others:
-        raise twice._differs(f"it read {others[0]!r}, which the first run did not")
+        raise twice.differs(f"it read {others[0]!r}, which the first run did not")
     return [ends.pop(edge, None) for edge in edges]
 
 
@@ -375,7 +400,7 @@ class _Promising:
         return _Promise(self.second, len(self.twice.log) - 1)
 
 
-class _Second(_Comparing):
+class _Second(Comparing):
     """The second run: made for the first operation that asks, it serves all the others."""
 
     def __init__(self, twice: Twice) -> None:

@@ -56,12 +56,15 @@ class Keeping:
 
     def __init__(self, keeper: Keeper) -> None:
         self.keeper = keeper
+        self.inside = 0
 
     def __enter__(self) -> None:
+        self.inside += 1
         _here.keepers = (*_here.keepers, self.keeper)
         extras.on += 1
 
     def __exit__(self, *error: object) -> None:
+        self.inside -= 1
         _here.keepers = _here.keepers[:-1]
         extras.on -= 1
 
@@ -75,8 +78,12 @@ def ambient(keeper: Keeper) -> Callable[[], None]:
     _everywhere.append(keeper)
     extras.on += 1
 
+    left = False
+
     def leave() -> None:
-        if keeper in _everywhere:
+        nonlocal left
+        if not left:
+            left = True
             _everywhere.remove(keeper)
             extras.on -= 1
 

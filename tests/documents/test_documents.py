@@ -148,7 +148,6 @@ def test_what_lookahead_trains_shares_its_bias(tmp_path, monkeypatch):
     np.testing.assert_allclose(layer.bias.grad.numpy(), np.full(10, 3.0), rtol=1e-6)
 
 
-@pytest.mark.xfail(strict=True, raises=ImportError, reason="no recompute yet")
 def test_recompute_gives_the_losses_of_plain_running(tmp_path, monkeypatch):
     space, printed = run("recompute", tmp_path, monkeypatch)
     assert space["loss"] == space["loss_ref"]
