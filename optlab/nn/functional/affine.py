@@ -19,10 +19,9 @@ from optlab.backend.dtypes import is_floating
 from optlab.backend.ensemble import members_of
 from optlab.nn.functional.shared import given_with, no_name
 
-# Matrices, which small steps are made of, are spared the calls of `_linear` and `_rows`.
-
 
 def _affine(x: Any, weight: Any, bias: Any) -> Any:
+    # A small step is made of matrices: these are spared a call.
     y = x @ weight if x.ndim <= 2 else _linear(x, weight)
     if type(y) is not type(bias):  # a bias of each member, while all share the product
         return y + bias
@@ -43,9 +42,9 @@ def _linear(x: Any, matrix: Any) -> Any:
 
 AFFINE = rule(
     _affine,
-    lambda g, weight: g @ weight.T if g.ndim <= 2 else _linear(g, weight.T),
-    lambda g, x: x.T @ g if x.ndim == 2 else _rows(x).T @ _rows(g),
-    lambda g: np.add.reduce(g, axis=0 if g.ndim == 2 else tuple(range(g.ndim - 1))),
+    lambda g, weight: _linear(g, weight.T),
+    lambda g, x: _rows(x).T @ _rows(g),
+    lambda g: np.add.reduce(g, axis=tuple(range(g.ndim - 1))),
     inputs="x weight bias",
 )
 
