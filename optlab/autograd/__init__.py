@@ -35,6 +35,7 @@ file                       what it holds
 ``second_runs.py``         the two runs of one call, and how they are compared
 ``rematerialize.py``       `rematerialize`: operations drop what they saved, and run again
 ``pieces.py``              results that know how they were made; ``budget.py``: which go first
+``checkpoints.py``         those that go before checkpoints, or all at once
 ``sequential.py``          `recompute_sequential`: a chain of layers, by segments or a schedule
 ``schedules.py``           the known schedules; ``reversal.py``, ``reversal_actions.py``,
                            ``reversal_views.py``: what a schedule is, and how it is shown

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from optlab.autograd.budget import Budget, MemoryBudgetError
-from optlab.autograd.pieces import Nothing, Pieces, piece_of
+from optlab.autograd.checkpoints import Nothing
+from optlab.autograd.pieces import Pieces, piece_of
 from optlab.autograd.saving import Keeping
 from optlab.autograd.tape import Node
 from optlab.autograd.tensor import Tensor

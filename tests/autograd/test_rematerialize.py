@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import tracemalloc
 import weakref
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -302,3 +303,56 @@ def test_an_array_that_was_written_to_from_outside_is_found() -> None:
     with pytest.raises(ol.autograd.RecomputationError, match="'add' gave other numbers"):
         loss.backward()
     assert x.grad is None
+
+
+def each_row(x: Any) -> Any:
+    return ol.vmap(lambda row: np.exp(np.sin(row)) * row)(x)
+
+
+def within(x: Any) -> Any:
+    with ol.rematerialize():
+        return np.sin(np.exp(np.sin(x)))
+
+
+INSIDE: dict[str, Any] = {
+    "vmap": each_row, "nested": within,
+    "grad": lambda x: ol.grad(lambda z: np.sum(np.sin(z) * np.exp(x)))(x) * x,
+    "hvp": lambda x: ol.hvp(lambda z: np.sum(z**3), x, x),
+    "eigh": lambda x: np.linalg.eigh(x.T @ x)[1] ** 4,
+    "recompute": lambda x: ol.recompute(within, np.tanh(x)),
+    "its operations": lambda x: ol.recompute(within, np.tanh(x), use_reentrant=False),
+    "chain": lambda x: ol.recompute_sequential([np.sin, np.exp], np.tanh(x), segments="revolve"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("budget", [None, "120 kB", "100 MB"])
+@pytest.mark.parametrize("name", INSIDE)
+def test_transforms_and_other_ways_to_recompute_inside(name: str, budget: Any) -> None:
+    def gradient(block: Any) -> bytes:
+        x = ol.to_tensor(np.random.default_rng(0).standard_normal((40, 30)), requires_grad=True)
+        with block:
+            y = INSIDE[name](x).sum()
+        y.backward()
+        return x.grad.numpy().tobytes()
+
+    assert gradient(ol.rematerialize(budget=budget)) == gradient(nullcontext())
+
+
+@pytest.mark.parametrize("budget", [None, "60 kB", "100 MB"])
+def test_ensembles(budget: Any) -> None:
+    def gradient(block: Any) -> Any:
+        values = np.random.default_rng(0).standard_normal((3, 400))
+        w = ol.to_tensor(ol.ensemble(values), requires_grad=True)
+        with block:
+            y = np.sin(np.tanh(w * 2.0) * w).sum()
+        y.backward()
+        return ol.members(w.grad)
+
+    again = gradient(ol.rematerialize(budget=budget))
+    np.testing.assert_array_equal(again, gradient(nullcontext()))
+
+
+def test_an_exception_inside_the_block_comes_through() -> None:
+    x = ol.to_tensor(np.ones(1000), requires_grad=True)
+    with pytest.raises(KeyError, match="mine"), ol.rematerialize(budget=1):
+        raise KeyError("mine", np.sin(x))
