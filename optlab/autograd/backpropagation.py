@@ -135,7 +135,10 @@ def backpropagate(
     reached: list[Any] = []
     ends = _walk({root: seed}, create_graph, retain_graph, reached=reached)
     for leaf, g in ends.items():
-        _collect(leaf, g, create_graph)
+        if g.__class__ is _array and not leaf.hooks and (leaf.grad is ZERO or leaf.grad is None):
+            leaf.grad = g  # as `_collect` does
+        else:
+            _collect(leaf, g, create_graph)
     if events.backward_finished.listeners:
         events.backward_finished.publish(value, [*reached, *ends])
     return []
