@@ -21,7 +21,8 @@ from optlab.optimizer.application import scalars_of
 from optlab.optimizer.arena import Arena, Run
 from optlab.optimizer.values import HyperParameters, Scalars, Slots
 from optlab.plan import BlockPlan, CaptureRefusedError, capture_blocks, sizes
-from optlab.plan.threads import on_all_cores, run_pieces
+from optlab.plan.executors import Executor, executor_of
+from optlab.plan.threads import on_all_cores, over_all_cores, run_pieces
 
 if TYPE_CHECKING:
     from optlab.optimizer.optimizer import Optimizer
@@ -32,13 +33,6 @@ _MOST_FORMS = 64
 _PIECES_A_JOB = 4
 #: Below so many elements a rule runs as it is written: its operations cost less than the way here.
 SMALL = 8192
-#: What `np.errstate` calls what its callback is told.
-_FAULTS = {
-    "divide by zero": "divide",
-    "overflow": "over",
-    "underflow": "under",
-    "invalid value": "invalid",
-}
 #: What every optimizer has; what else its rule reads of itself may change from step to step.
 _PARTS = {"settings", "schedule", "name", "_common", "groups", "key", "plans"}
 
@@ -53,19 +47,29 @@ class Pass(NamedTuple):
     gradients: Sequence[Any]
 
     @property
+    def is_alone(self) -> bool:
+        """Whether all cores share it: several passes over it, and many blocks."""
+        return bool(self.plan.afters) and self.size >= sizes.LARGE
+
+    @property
     def size(self) -> int:
         """How many elements it updates."""
         bounds: list[int] = self.arena.bounds
         return bounds[self.run.last] - bounds[self.run.first]
 
-    def jobs(self) -> Iterator[Callable[[], None]]:
+    def jobs(self, executor: Executor) -> Iterator[Callable[[], None]]:
         """Give its work in parts that may be done in any order."""
         pieces = _pieces(self.arena, self.run, self.gradients)
-        if len(self.plan.runs) > 1:  # a norm is added up in order
-            yield partial(run_pieces, self.plan, self.numbers, pieces)
+        if self.plan.afters:  # a norm is added up in order
+            yield partial(run_pieces, executor, self.numbers, pieces)
         else:
             while some := list(islice(pieces, _PIECES_A_JOB)):
-                yield partial(run_pieces, self.plan, self.numbers, some)
+                yield partial(run_pieces, executor, self.numbers, some)
+
+    def take_alone(self, executor: Executor) -> None:
+        """Do its work, every core a share of each phase."""
+        pieces = _pieces(self.arena, self.run, self.gradients)
+        run_pieces(executor, self.numbers, pieces, over_all_cores)
 
 
 def fast_pass(
@@ -122,17 +126,24 @@ def take_passes(optimizer: Optimizer, passes: list[Pass]) -> None:
     name = type(optimizer).__name__
     faults: set[str] = set()
     wanted: dict[str, Any] = dict(np.geterr())
-    said = {kind for kind, name in _FAULTS.items() if wanted[name] == "warn"}
-    jobs = (job for one in passes for job in one.jobs())
-    with np.errstate(all="call", call=lambda kind, _: faults.add(kind)):
-        on_all_cores(jobs, sum(one.size for one in passes))
+    told = {name for name, how in wanted.items() if how == "warn"}
+    heard: Any = {name: "call" if name in told else "ignore" for name in wanted}
+    with np.errstate(**heard, call=lambda kind, _: faults.add(kind)):
+        # Threads of their own know nothing of these settings until they run a job.
+        run_by = [(one, executor_of(one.plan, one.size)) for one in passes]
+        together = [(one, executor) for one, executor in run_by if not one.is_alone]
+        jobs = (job for one, executor in together for job in one.jobs(executor))
+        on_all_cores(jobs, sum(one.size for one, _ in together))
+        for one, executor in run_by:
+            if one.is_alone:
+                one.take_alone(executor)
     for arena, run, *_ in passes:
         if arena.master is not None:
             span = slice(arena.bounds[run.first], arena.bounds[run.last])
             arena.flat[span] = arena.master[span]
         arena.t[run.first : run.last] = [run.t] * (run.last - run.first)
         arena.was_written(run.first, run.last, f"{name}.step()")
-    for fault in sorted(faults & said):
+    for fault in sorted(faults):
         message = f"{fault} encountered in {name}.update"
         warnings.warn(message, RuntimeWarning, stacklevel=4)
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import optlab as ol
 from optlab.backend import events
 from optlab.optimizer import blocks
-from optlab.plan import sizes, threads
+from optlab.plan import sizes, threads, use_executor
+from optlab.plan.executors import has_numba
 from tests.optimizer.helpers import EACH, random
 
 
@@ -23,6 +24,16 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(sizes, "BLOCK", 16)
     monkeypatch.setattr(sizes, "LARGE", 64)
     monkeypatch.setattr(sizes, "cores", lambda: 2)
+
+
+NEEDS_NUMBA = pytest.mark.skipif(not has_numba(), reason="needs the extra `fast` (numba)")
+
+
+@pytest.fixture(params=["numpy", pytest.param("numba", marks=NEEDS_NUMBA)], autouse=True)
+def executor(request):
+    """Run the step by NumPy and by machine loops."""
+    with use_executor(request.param):
+        yield request.param
 
 
 @pytest.fixture(scope="module", autouse=True)

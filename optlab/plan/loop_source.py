@@ -1,0 +1,283 @@
+"""The source of a machine loop: a phase of a block plan, written for one element after another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from optlab.plan.blocks import UFUNCS, BlockPlan
+from optlab.plan.plan import Instruction, Place
+
+#: So many elements are computed to the side before they are written: they stay in the first cache.
+CHUNK = 512
+#: From one result to the side to the next; not a power of two, which caches do not like.
+STRIDE = CHUNK + 16
+
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+_BOOL = np.dtype(bool)
+
+#: Functions of floats, as Python writes them, and which operands show in the result if they are
+#: not finite (inf / x is not finite, x / inf is).
+_ARITHMETIC: dict[Any, tuple[str, tuple[int, ...]]] = {
+    np.add: ("{0} + {1}", (0, 1)),
+    np.subtract: ("{0} - {1}", (0, 1)),
+    np.multiply: ("{0} * {1}", (0, 1)),
+    np.divide: ("{0} / {1}", (0,)),
+    np.reciprocal: ("{one} / {0}", ()),
+    np.square: ("{0} * {0}", (0,)),
+    np.sqrt: ("np.sqrt({0})", (0,)),
+    np.negative: ("-{0}", (0,)),
+    np.absolute: ("abs({0})", (0,)),
+    np.positive: ("{0}", (0,)),
+}
+#: Functions of floats that fault for nothing, and may hide an operand that is not finite. Of two
+#: zeros the second is the maximum; a NaN is.
+_CHOICES: dict[Any, str] = {
+    np.maximum: "({0} if ({0} > {1}) | ({0} != {0}) else {1})",
+    np.minimum: "({0} if ({0} < {1}) | ({0} != {0}) else {1})",
+    np.sign: "({one} if {0} > {zero} else -{one} if {0} < {zero} else "
+    "{zero} if {0} == {zero} else {0})",
+    np.less: "{0} < {1}",
+    np.less_equal: "{0} <= {1}",
+    np.greater: "{0} > {1}",
+    np.greater_equal: "{0} >= {1}",
+    np.equal: "{0} == {1}",
+    np.not_equal: "{0} != {1}",
+    np.isnan: "{0} != {0}",
+    np.isfinite: "abs({0}) < {inf}",
+    np.isinf: "abs({0}) == {inf}",
+}
+_LOGIC: dict[Any, str] = {
+    np.bitwise_and: "{0} & {1}",
+    np.bitwise_or: "{0} | {1}",
+    np.bitwise_xor: "{0} ^ {1}",
+    np.logical_and: "{0} & {1}",
+    np.logical_or: "{0} | {1}",
+    np.logical_xor: "{0} ^ {1}",
+    np.logical_not: "not {0}",
+    np.invert: "not {0}",
+}
+
+
+class NoLoopError(Exception):
+    """A phase has something that a machine loop would not do to NumPy's bits."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A phase written as a loop.
+
+    Attributes
+    ----------
+    source, body : str
+        The whole function, and what it does to one element.
+    read, written : list of int
+        Which arrays (of a block, then kept ones) it takes.
+    read_dtypes, written_dtypes : list of dtype
+    aside : list of dtype
+        Of arrays that results are computed in, each of `STRIDE` elements for every array written.
+    numbers : list of (int, dtype)
+        Which of the prepared numbers it takes, and as what.
+    """
+
+    source: str
+    body: str
+    read: list[int]
+    written: list[int]
+    read_dtypes: list[Any]
+    written_dtypes: list[Any]
+    aside: list[Any]
+    numbers: list[tuple[int, Any]]
+
+    def cast(self, prepared: Sequence[Any]) -> list[Any] | None:
+        """Give the numbers as they meet the arrays; None if one is not finite there."""
+        with np.errstate(all="ignore"):
+            numbers = [dtype.type(prepared[place]) for place, dtype in self.numbers]
+        return numbers if all(map(math.isfinite, numbers)) else None
+
+
+def loop_of(plan: BlockPlan, number: int) -> Loop | None:
+    """Write a phase of a plan as a loop; None where NumPy has to do it."""
+    try:
+        return _Writer(plan, number).written()
+    except NoLoopError:
+        return None
+
+
+class _Writer:
+    def __init__(self, plan: BlockPlan, number: int) -> None:
+        self.plan = plan
+        self.phase = plan.phases[number]
+        self.prepared = {place: i for i, place in enumerate(plan.prepared[number])}
+        self.numbers: dict[tuple[int, Any], str] = {}
+        self.lines: list[str] = []
+        #: What shows in a later result if it is not finite, and what has to be looked at itself.
+        self.shown: set[Place] = set()
+        self.floats: list[Place] = []
+
+    def written(self) -> Loop:
+        for step in self.phase.instructions:
+            self._write(step)
+        if not self.phase.outputs or not self.lines:
+            raise NoLoopError
+        looked_at = [place for place in self.floats if place not in self.shown]
+        body = list(self.lines)
+        for place in looked_at:
+            kind = self.plan.dtypes[place]
+            self.lines.append(f"fault |= not (abs(v{place.number}) < {kind}(np.inf))")
+        used = {place for step in self.phase.instructions for place in step.reads()}
+        used |= set(self.phase.outputs.values())
+        names = {place: name for place, name in self.phase.inputs.items() if place in used}
+        kinds = {name: self._float(self.plan.dtypes[place]) for place, name in names.items()}
+        outputs = {
+            name: (place, self._float(self.plan.dtypes[place]))
+            for name, place in self.phase.outputs.items()
+        }
+        held = self.plan.held
+        aside = list(dict.fromkeys(kind for _, kind in outputs.values()))
+        return Loop(
+            self._function(names, outputs, aside),
+            "\n".join(body),
+            [held.index(name) for name in kinds],
+            [held.index(name) for name in outputs],
+            list(kinds.values()),
+            [kind for _, kind in outputs.values()],
+            aside,
+            list(self.numbers),
+        )
+
+    def _function(
+        self, names: dict[Place, str], outputs: dict[str, tuple[Place, Any]], aside: list[Any]
+    ) -> str:
+        # Slices, because an index that starts at 0 is known not to be negative: without that,
+        # elements are gathered one by one. All results to the side lie in one array for every
+        # dtype: few pointers to tell apart, so that the loop is made of vector instructions.
+        given = [f"r_{name}" for name in names.values()] + [f"w_{name}" for name in outputs]
+        given += [f"aside_{kind}" for kind in aside] + ["faulty", *self.numbers.values()]
+        lines = [
+            f"def loop({', '.join(given)}):",
+            "    count = 0",
+            f"    for start in range(0, len({given[0]}), {CHUNK}):",
+            f"        stop = min(start + {CHUNK}, len({given[0]}))",
+            *(f"        x{p.number} = r_{name}[start:stop]" for p, name in names.items()),
+            *(f"        y{i} = w_{name}[start:stop]" for i, name in enumerate(outputs)),
+            *(
+                f"        z{i} = aside_{kind}[{i * STRIDE} : {i * STRIDE + CHUNK}]"
+                for i, (_, kind) in enumerate(outputs.values())
+            ),
+            "        fault = False",
+            "        for i in range(stop - start):",
+            *(f"            v{p.number} = x{p.number}[i]" for p in names),
+            *(f"            {line}" for line in self.lines),
+            *(
+                f"            z{i}[i] = v{place.number}"
+                for i, (place, _) in enumerate(outputs.values())
+            ),
+            "        if fault:",
+            "            faulty[count] = start",
+            "            count += 1",
+            "        else:",
+        ]
+        for i in range(len(outputs)):
+            lines += ["            for i in range(stop - start):"]
+            lines += [f"                y{i}[i] = z{i}[i]"]
+        return "\n".join([*lines, "    return count"]) + "\n"
+
+    def _write(self, step: Instruction) -> None:
+        function = step.function or UFUNCS.get(step.name)
+        result = step.result
+        if function is np.where:
+            condition, *others = step.arguments
+            kind = self._float(step.dtype)
+            if self._dtype(condition) != _BOOL:
+                raise NoLoopError
+            chosen, other = (self._operand(x, kind) for x in others)
+            text = f"{chosen} if {self._operand(condition, _BOOL)} else {other}"
+        elif function is np.clip:
+            text = self._clipped(step)
+        elif function is np.astype:
+            if step.keywords or len(step.arguments) != 2:
+                raise NoLoopError
+            text = self._operand(step.arguments[0], self._float(step.dtype))
+            self._shows(result, [step.arguments[0]])
+        elif function in _ARITHMETIC:
+            kinds = self._resolved(function, step)
+            form, shown = _ARITHMETIC[function]
+            text = self._filled(form, step, [self._float(kind) for kind in kinds[:-1]])
+            self._float(kinds[-1])
+            self._shows(result, [step.arguments[i] for i in shown])
+        elif function in _CHOICES:
+            kinds = self._resolved(function, step)
+            text = self._filled(
+                _CHOICES[function], step, [self._float(kind) for kind in kinds[:-1]]
+            )
+        elif function in _LOGIC:
+            kinds = self._resolved(function, step)
+            if any(kind != _BOOL for kind in kinds):
+                raise NoLoopError
+            text = self._filled(_LOGIC[function], step, kinds[:-1])
+        else:
+            raise NoLoopError
+        self.lines.append(f"v{result.number} = {text}")
+
+    def _shows(self, result: Place, operands: list[Any]) -> None:
+        """Note that a result can be not finite, and is so if one of these operands is."""
+        self.floats.append(result)
+        self.shown |= {place for place in operands if isinstance(place, Place)}
+
+    def _clipped(self, step: Instruction) -> str:
+        kind = self._float(step.dtype)
+        given = dict(step.keywords)
+        arguments = list(step.arguments)
+        if given or len(arguments) != 3 or self._dtype(arguments[0]) != kind:
+            raise NoLoopError
+        if any(type(x) not in (int, float) and x not in self.prepared for x in arguments[1:]):
+            raise NoLoopError
+        x, low, high = (self._operand(value, kind) for value in arguments)
+        raised = f"({low} if {x} < {low} else {x})"
+        return f"{high} if {raised} > {high} else {raised}"
+
+    @staticmethod
+    def _float(dtype: Any) -> Any:
+        if dtype not in _FLOATS:
+            raise NoLoopError
+        return dtype
+
+    def _dtype(self, value: Any) -> Any:
+        return self.plan.dtypes[value] if isinstance(value, Place) else type(value)
+
+    def _resolved(self, function: Any, step: Instruction) -> tuple[Any, ...]:
+        """Give the dtypes that NumPy casts the operands to, and that of the result."""
+        kinds = [self._dtype(x) for x in step.arguments]
+        if step.keywords or any(kind not in (float, int, *_FLOATS, _BOOL) for kind in kinds):
+            raise NoLoopError
+        resolved: tuple[Any, ...] = function.resolve_dtypes((*kinds, None))
+        return resolved
+
+    def _filled(self, form: str, step: Instruction, kinds: Sequence[Any]) -> str:
+        operands = [self._operand(x, k) for x, k in zip(step.arguments, kinds, strict=True)]
+        kind = kinds[0]
+        return form.format(
+            *operands, one=f"{kind}(1.0)", zero=f"{kind}(0.0)", inf=f"{kind}(np.inf)"
+        )
+
+    def _operand(self, value: Any, kind: Any) -> str:
+        """Write an operand, cast as NumPy casts it."""
+        if isinstance(value, Place) and value in self.prepared:
+            if kind not in _FLOATS or self._dtype(value) == _BOOL:
+                raise NoLoopError
+            key = (self.prepared[value], kind)
+            return self.numbers.setdefault(key, f"n{len(self.numbers)}")
+        if isinstance(value, Place):
+            name, own = f"v{value.number}", self.plan.dtypes[value]
+            return name if own == kind else f"{kind}({name})"
+        if type(value) not in (int, float) or kind not in _FLOATS or abs(value) > 1e300:
+            raise NoLoopError
+        with np.errstate(all="ignore"):
+            if not np.isfinite(kind.type(value)):
+                raise NoLoopError
+        return f"{kind}({float(value)!r})"
