@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: So many forms of one rule are kept; a rule that has more of them runs as it is written.
 _MOST_FORMS = 64
 #: So many blocks are one job of a thread: handing out takes as long as an operation on a block.
-_PIECES_A_JOB = 4
+_BLOCKS_A_JOB = 4
 #: Below so many elements a rule runs as it is written: its operations cost less than the way here.
 SMALL = 8192
 #: What every optimizer has; what else its rule reads of itself may change from step to step.
@@ -59,16 +59,18 @@ class Pass(NamedTuple):
 
     def jobs(self, executor: Executor) -> Iterator[Callable[[], None]]:
         """Give its work in parts that may be done in any order."""
-        pieces = _pieces(self.arena, self.run, self.gradients)
+        pieces = _pieces(self.arena, self.run, self.gradients, executor.block)
         if self.plan.afters:  # a norm is added up in order
             yield partial(run_pieces, executor, self.numbers, pieces)
-        else:
-            while some := list(islice(pieces, _PIECES_A_JOB)):
-                yield partial(run_pieces, executor, self.numbers, some)
+            return
+        update = executor.phase(0, executor.prepare(*self.numbers))
+        count = max(1, _BLOCKS_A_JOB * sizes.BLOCK // executor.block)
+        while some := list(islice(pieces, count)):
+            yield partial(_each, update, some)
 
     def take_alone(self, executor: Executor) -> None:
         """Do its work, every core a share of each phase."""
-        pieces = _pieces(self.arena, self.run, self.gradients)
+        pieces = _pieces(self.arena, self.run, self.gradients, executor.block)
         run_pieces(executor, self.numbers, pieces, over_all_cores)
 
 
@@ -128,11 +130,10 @@ def take_passes(optimizer: Optimizer, passes: list[Pass]) -> None:
     wanted: dict[str, Any] = dict(np.geterr())
     told = {name for name, how in wanted.items() if how == "warn"}
     heard: Any = {name: "call" if name in told else "ignore" for name in wanted}
+    run_by = [(one, executor_of(one.plan, one.size)) for one in passes]
+    together = [(one, executor) for one, executor in run_by if not one.is_alone]
+    jobs = (job for one, executor in together for job in one.jobs(executor))
     with np.errstate(**heard, call=lambda kind, _: faults.add(kind)):
-        # Threads of their own know nothing of these settings until they run a job.
-        run_by = [(one, executor_of(one.plan, one.size)) for one in passes]
-        together = [(one, executor) for one, executor in run_by if not one.is_alone]
-        jobs = (job for one, executor in together for job in one.jobs(executor))
         on_all_cores(jobs, sum(one.size for one, _ in together))
         for one, executor in run_by:
             if one.is_alone:
@@ -264,7 +265,7 @@ def _still_so(
     )
 
 
-def _pieces(arena: Arena, run: Run, gradients: Sequence[Any]) -> Iterator[list[Any]]:
+def _pieces(arena: Arena, run: Run, gradients: Sequence[Any], longest: int) -> Iterator[list[Any]]:
     """Cut a run into blocks; the gradients of small parameters are laid side by side."""
     slots = [arena.slots[name] for name in arena.slots]
     values, bounds, block = arena.values, arena.bounds, sizes.BLOCK
@@ -284,11 +285,16 @@ def _pieces(arena: Arena, run: Run, gradients: Sequence[Any]) -> Iterator[list[A
         if flat.size <= block // 2:
             small, together = [flat], flat.size
             continue
-        for offset in range(0, flat.size, block):
-            yield _piece(values, flat[offset : offset + block], slots, start + offset)
+        for offset in range(0, flat.size, longest):
+            yield _piece(values, flat[offset : offset + longest], slots, start + offset)
         start = bounds[number + 1]
     if small:
         yield _piece(values, _joined(small), slots, start)
+
+
+def _each(update: Callable[[list[Any]], Any], pieces: list[list[Any]]) -> None:
+    for piece in pieces:
+        update(piece)
 
 
 def _joined(parts: list[Any]) -> Any:

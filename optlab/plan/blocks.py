@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from optlab.plan import sizes
 from optlab.plan.capture import CaptureArray, same_writing
 from optlab.plan.numbers import CaptureNumber
 from optlab.plan.phases import Phase, divided
@@ -119,7 +120,9 @@ class BlockPlan:
         self.instructions = [step for step in kept if step.shape is not None]
         self._constants: dict[str, Any] = {}
         #: What `optlab.plan.executors` knows of it: work done so far, and its machine loops.
-        self.worked, self.has_loops, self.loops = 0, False, None
+        self.worked = 0
+        self.loops: Any = None
+        self.has_loops = False
         dtypes = {name: value.dtype for name, value in arrays.items()}
         places = {Place(i): name for i, name in enumerate(self.arrays)}
         self.dtypes = {place: dtypes[name] for place, name in places.items()}
@@ -165,9 +168,15 @@ class BlockPlan:
             [
                 (step.function.partial, self.held.index(phase.holder(*step.reads())))
                 for step in phase.reductions
+                if isinstance(step.function, Reduction)
             ]
             for phase in phases
         ]
+
+    @property
+    def block(self) -> int:
+        """Of how many elements the blocks are."""
+        return sizes.BLOCK
 
     def phase(self, number: int, prepared: Sequence[Any]) -> Callable[[Sequence[Any]], list[Any]]:
         """Give what is done to the arrays of each block in a phase; it gives `parts`."""

@@ -35,6 +35,8 @@ class Executor(Protocol):
         Takes the numbers of a call, gives what is computed from them.
     afters : sequence of callable
         What is done with sums over all blocks between two phases.
+    block : int
+        Of how many elements its blocks are.
     """
 
     @property
@@ -44,6 +46,10 @@ class Executor(Protocol):
     @property
     def afters(self) -> Sequence[Callable[..., Any]]:
         """What is done between two phases."""
+
+    @property
+    def block(self) -> int:
+        """Of how many elements its blocks are."""
 
     def phase(self, number: int, prepared: Sequence[Any]) -> Callable[[Sequence[Any]], list[Any]]:
         """Give what is done to each block in a phase."""

@@ -78,8 +78,6 @@ class Loop:
     read, written : list of int
         Which arrays (of a block, then kept ones) it takes.
     read_dtypes, written_dtypes : list of dtype
-    aside : list of dtype
-        Of arrays that results are computed in, each of `STRIDE` elements for every array written.
     numbers : list of (int, dtype)
         Which of the prepared numbers it takes, and as what.
     """
@@ -90,7 +88,6 @@ class Loop:
     written: list[int]
     read_dtypes: list[Any]
     written_dtypes: list[Any]
-    aside: list[Any]
     numbers: list[tuple[int, Any]]
 
     def cast(self, prepared: Sequence[Any]) -> list[Any] | None:
@@ -146,7 +143,6 @@ class _Writer:
             [held.index(name) for name in outputs],
             list(kinds.values()),
             [kind for _, kind in outputs.values()],
-            aside,
             list(self.numbers),
         )
 
@@ -157,10 +153,11 @@ class _Writer:
         # elements are gathered one by one. All results to the side lie in one array for every
         # dtype: few pointers to tell apart, so that the loop is made of vector instructions.
         given = [f"r_{name}" for name in names.values()] + [f"w_{name}" for name in outputs]
-        given += [f"aside_{kind}" for kind in aside] + ["faulty", *self.numbers.values()]
+        given += ["faulty", *self.numbers.values()]
         lines = [
             f"def loop({', '.join(given)}):",
             "    count = 0",
+            *(f"    aside_{kind} = np.empty({STRIDE * len(outputs)}, np.{kind})" for kind in aside),
             f"    for start in range(0, len({given[0]}), {CHUNK}):",
             f"        stop = min(start + {CHUNK}, len({given[0]}))",
             *(f"        x{p.number} = r_{name}[start:stop]" for p, name in names.items()),

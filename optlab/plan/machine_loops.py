@@ -25,8 +25,12 @@ from typing import Any
 import numpy as np
 
 from optlab.plan.blocks import BlockPlan
-from optlab.plan.loop_source import CHUNK, STRIDE, Loop, loop_of
+from optlab.plan.loop_source import CHUNK, Loop, loop_of
 from optlab.plan.scratch import scratch
+
+#: So many chunks with faults, side by side, are done again at once.
+_TOGETHER = 32
+_COUNTS = (np.dtype(np.int64),)
 
 _lock = threading.Lock()
 #: Compiled functions by their source, which says everything about them.
@@ -68,6 +72,11 @@ class MachineLoops:
         """Say whether there is a loop at all."""
         return any(self.loops)
 
+    @property
+    def block(self) -> int:
+        """Of how many elements the blocks are: of many, but sums are made of the plan's own."""
+        return self.plan.block if self.afters else 4 * self.plan.block
+
     def compile(self) -> None:
         """Compile the loops; this takes about half a second for each."""
         for number, loop in enumerate(self.loops):
@@ -93,23 +102,22 @@ class MachineLoops:
     ) -> Callable[[Sequence[Any]], list[Any]]:
         plan, run, by_numpy = self.plan, self.plan.runs[number], self.plan.phase(number, prepared)
         function = self._compiled[number]
-        memory = [*plan.kept, *plan.scratch]
 
         def block(arrays: Sequence[Any]) -> list[Any]:
             size = len(arrays[0])
-            held = [*arrays, *scratch(memory, size)]
-            if not all(_is_plain(held[place]) for place in loop.written):
+            held = [*arrays, *scratch(plan.kept, size)] if plan.kept else arrays
+            written = [held[place] for place in loop.written]
+            if not all(map(_is_plain, written)):
                 return by_numpy(arrays)
             read = [
-                held[place] if _is_plain(held[place]) else np.require(held[place], None, "CA")
-                for place in loop.read
+                x if _is_plain(x) else np.require(x, None, ["C", "A"])
+                for x in [held[place] for place in loop.read]
             ]
-            written = [held[place] for place in loop.written]
-            aside = scratch(loop.aside, STRIDE * len(loop.written), "aside")
-            (faulty,) = scratch([np.dtype(np.int64)], size // CHUNK + 1, "faulty")
-            count = function(*read, *written, *aside, faulty, *numbers)
+            (faulty,) = scratch(_COUNTS, size // CHUNK + 1, "faulty")
+            count = function(*read, *written, faulty, *numbers)
             for span in _spans(faulty[:count].tolist()):
-                run(*[array[span] for array in held], *prepared)
+                again = [array[span] for array in held]
+                run(*again, *scratch(plan.scratch, len(again[0]), "again"), *prepared)
             return plan.parts(number, held)
 
         return block
@@ -120,17 +128,16 @@ def _is_plain(array: Any) -> bool:
 
 
 def _spans(starts: list[int]) -> Iterator[slice]:
-    """Give chunks as slices, those side by side as one."""
-    first = last = None
-    for start in starts:
-        if first is not None and start == last:
-            last += CHUNK
-            continue
-        if first is not None:
-            yield slice(first, last)
-        first, last = start, start + CHUNK
-    if first is not None:
-        yield slice(first, last)
+    """Give chunks as slices; some that lie side by side are one."""
+    place = 0
+    while place < len(starts):
+        first, count = starts[place], 1
+        while count < _TOGETHER and starts[place + count : place + count + 1] == [
+            first + count * CHUNK
+        ]:
+            count += 1
+        yield slice(first, first + count * CHUNK)
+        place += count
 
 
 def _compiled(loop: Loop) -> Callable[..., int]:
@@ -149,7 +156,6 @@ def _compiled(loop: Loop) -> Callable[..., int]:
             signature = numba.int64(
                 *(array(dtype, True) for dtype in loop.read_dtypes),
                 *(array(dtype, False) for dtype in loop.written_dtypes),
-                *(array(dtype, False) for dtype in loop.aside),
                 array(np.dtype(np.int64), False),
                 *(numba.from_dtype(dtype) for _, dtype in loop.numbers),
             )

@@ -6,7 +6,7 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from itertools import repeat
 from typing import Any
@@ -76,7 +76,7 @@ def on_all_cores(jobs: Iterable[Callable[[], None]], elements: int) -> None:
         return
     global _pool
     if _pool is None:
-        _pool = ThreadPoolExecutor(sizes.cores(), "optlab blocks")
+        _pool = ThreadPoolExecutor(sizes.cores() - 1, "optlab blocks")
     waiting = iter(jobs)
     lock = threading.Lock()
 
@@ -89,7 +89,13 @@ def on_all_cores(jobs: Iterable[Callable[[], None]], elements: int) -> None:
             context.run(job)
 
     contexts = [contextvars.copy_context() for _ in repeat(None, sizes.cores())]
-    for done in [_pool.submit(work, context) for context in contexts]:
+    # This thread takes a share: it need not be woken up first.
+    others = [_pool.submit(work, context) for context in contexts[1:]]
+    try:
+        work(contexts[0])
+    finally:
+        wait(others)
+    for done in others:
         done.result()
 
 
