@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,6 +67,14 @@ class NoLoopError(Exception):
     """A phase has something that a machine loop would not do to NumPy's bits."""
 
 
+class Number(NamedTuple):
+    """A number that a loop takes: which of the prepared ones, or a constant; and as what."""
+
+    place: int | None
+    constant: str
+    dtype: Any
+
+
 @dataclass(frozen=True)
 class Loop:
     """A phase written as a loop.
@@ -78,8 +86,9 @@ class Loop:
     read, written : list of int
         Which arrays (of a block, then kept ones) it takes.
     read_dtypes, written_dtypes : list of dtype
-    numbers : list of (int, dtype)
-        Which of the prepared numbers it takes, and as what.
+    numbers : list of Number
+        What it takes besides. Constants are among them: rules that differ in these alone share
+        one compiled loop.
     """
 
     source: str
@@ -88,12 +97,17 @@ class Loop:
     written: list[int]
     read_dtypes: list[Any]
     written_dtypes: list[Any]
-    numbers: list[tuple[int, Any]]
+    numbers: list[Number]
 
     def cast(self, prepared: Sequence[Any]) -> list[Any] | None:
         """Give the numbers as they meet the arrays; None if one is not finite there."""
         with np.errstate(all="ignore"):
-            numbers = [dtype.type(prepared[place]) for place, dtype in self.numbers]
+            numbers = [
+                number.dtype.type(
+                    float(number.constant) if number.place is None else prepared[number.place]
+                )
+                for number in self.numbers
+            ]
         return numbers if all(map(math.isfinite, numbers)) else None
 
 
@@ -110,7 +124,7 @@ class _Writer:
         self.plan = plan
         self.phase = plan.phases[number]
         self.prepared = {place: i for i, place in enumerate(plan.prepared[number])}
-        self.numbers: dict[tuple[int, Any], str] = {}
+        self.numbers: dict[Number, str] = {}
         self.lines: list[str] = []
         #: What shows in a later result if it is not finite, and what has to be looked at itself.
         self.shown: set[Place] = set()
@@ -267,14 +281,15 @@ class _Writer:
         if isinstance(value, Place) and value in self.prepared:
             if kind not in _FLOATS or self._dtype(value) == _BOOL:
                 raise NoLoopError
-            key = (self.prepared[value], kind)
-            return self.numbers.setdefault(key, f"n{len(self.numbers)}")
+            return self._number(Number(self.prepared[value], "", kind))
         if isinstance(value, Place):
             name, own = f"v{value.number}", self.plan.dtypes[value]
             return name if own == kind else f"{kind}({name})"
-        if type(value) not in (int, float) or kind not in _FLOATS or abs(value) > 1e300:
+        if type(value) is int and abs(value) > 1 << 53:
             raise NoLoopError
-        with np.errstate(all="ignore"):
-            if not np.isfinite(kind.type(value)):
-                raise NoLoopError
-        return f"{kind}({float(value)!r})"
+        if type(value) not in (int, float) or kind not in _FLOATS:
+            raise NoLoopError
+        return self._number(Number(None, repr(float(value)), kind))
+
+    def _number(self, number: Number) -> str:
+        return self.numbers.setdefault(number, f"n{len(self.numbers)}")

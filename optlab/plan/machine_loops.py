@@ -157,7 +157,7 @@ def _compiled(loop: Loop) -> Callable[..., int]:
                 *(array(dtype, True) for dtype in loop.read_dtypes),
                 *(array(dtype, False) for dtype in loop.written_dtypes),
                 array(np.dtype(np.int64), False),
-                *(numba.from_dtype(dtype) for _, dtype in loop.numbers),
+                *(numba.from_dtype(dtype) for _, _, dtype in loop.numbers),
             )
             # Nothing may be contracted or reordered: the bits are NumPy's.
             make = numba.njit(
