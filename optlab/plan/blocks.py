@@ -122,7 +122,7 @@ class BlockPlan:
         #: What `optlab.plan.executors` knows of it: work done so far, and its machine loops.
         self.worked = 0
         self.loops: Any = None
-        self.has_loops = False
+        self.loops_tried = False
         dtypes = {name: value.dtype for name, value in arrays.items()}
         places = {Place(i): name for i, name in enumerate(self.arrays)}
         self.dtypes = {place: dtypes[name] for place, name in places.items()}

@@ -105,12 +105,12 @@ def executor_of(plan: BlockPlan, elements: int) -> Executor:
     """Give who runs a plan over so many elements now."""
     if _chosen == "numpy" or np.geterr()["under"] != "ignore":
         return plan  # machine loops do not see a number become too small
-    if not plan.has_loops:
+    if not plan.loops_tried:
         plan.worked += elements * len(plan.instructions)
         if _chosen == "auto" and (plan.worked < WORTH or not has_numba()):
             return plan
         from optlab.plan.machine_loops import machine_loops_of
 
         plan.loops = machine_loops_of(plan)
-        plan.has_loops = True
+        plan.loops_tried = True
     return plan.loops or plan
