@@ -94,7 +94,7 @@ HIDING = [
     lambda p, g, n: np.maximum(-1.0, -(p * p)),
     lambda p, g, n: np.minimum(p * p, 1.0),
     lambda p, g, n: np.sign(p - g),
-    lambda p, g, n: np.where(-p < abs(g), -p, abs(g)),
+    lambda p, g, n: np.where(-p < abs(g), -p, abs(g)) / 3.0 + p,
     lambda p, g, n: np.maximum(p, 0.0) + np.minimum(0.0, g) * 0.0,
     lambda p, g, n: (p > g) * g,
     lambda p, g, n: np.clip(p / g, -1.0, 1.0),
@@ -127,6 +127,7 @@ def test_every_operation_on_all_pairs_of_peculiar_numbers(which, dtype):
     # One chunk a pair: a fault of one does not hand the others to NumPy.
     x, y = (np.repeat(one, CHUNK) for one in pairs(dtype))
     arrays = [x, y, *(np.zeros_like(x) for _ in which)]
+    loops.phase(0, [0.25])  # it is compared with NumPy before it is used
     again = []
     original = plan.runs[0]
     plan.runs[0] = lambda *given: again.append(len(given[0])) or original(*given)
