@@ -12,9 +12,9 @@ import numpy as np
 from optlab.plan.blocks import UFUNCS, BlockPlan
 from optlab.plan.plan import Instruction, Place
 
-#: So many elements are computed to the side before they are written: they stay in the first cache.
+#: So many elements are looked at together; their old values stay in the first cache meanwhile.
 CHUNK = 512
-#: From one result to the side to the next; not a power of two, which caches do not like.
+#: From the old values of one array to the next; no power of two, which caches do not like.
 STRIDE = CHUNK + 16
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -84,7 +84,7 @@ class Loop:
     source, body : str
         The whole function, and what it does to one element.
     read, written : list of int
-        Which arrays (of a block, then kept ones) it takes.
+        Which arrays (of a block, then kept ones) it only reads, and which it writes.
     read_dtypes, written_dtypes : list of dtype
     numbers : list of Number
         What it takes besides. Constants are among them: rules that differ in these alone share
@@ -143,59 +143,57 @@ class _Writer:
         used = {place for step in self.phase.instructions for place in step.reads()}
         used |= set(self.phase.outputs.values())
         names = {place: name for place, name in self.phase.inputs.items() if place in used}
+        outputs = self.phase.outputs
         kinds = {name: self._float(self.plan.dtypes[place]) for place, name in names.items()}
-        outputs = {
-            name: (place, self._float(self.plan.dtypes[place]))
-            for name, place in self.phase.outputs.items()
-        }
+        kinds |= {name: self._float(self.plan.dtypes[place]) for name, place in outputs.items()}
+        read = [name for name in names.values() if name not in outputs]
         held = self.plan.held
-        aside = list(dict.fromkeys(kind for _, kind in outputs.values()))
         return Loop(
-            self._function(names, outputs, aside),
+            self._function(names, read, kinds),
             "\n".join(body),
-            [held.index(name) for name in kinds],
+            [held.index(name) for name in read],
             [held.index(name) for name in outputs],
-            list(kinds.values()),
-            [kind for _, kind in outputs.values()],
+            [kinds[name] for name in read],
+            [kinds[name] for name in outputs],
             list(self.numbers),
         )
 
-    def _function(
-        self, names: dict[Place, str], outputs: dict[str, tuple[Place, Any]], aside: list[Any]
-    ) -> str:
+    def _function(self, names: dict[Place, str], read: list[str], kinds: dict[str, Any]) -> str:
         # Slices, because an index that starts at 0 is known not to be negative: without that,
-        # elements are gathered one by one. All results to the side lie in one array for every
-        # dtype: few pointers to tell apart, so that the loop is made of vector instructions.
-        given = [f"r_{name}" for name in names.values()] + [f"w_{name}" for name in outputs]
-        given += ["faulty", *self.numbers.values()]
+        # elements are gathered one by one. All old values of a dtype lie in one array: few
+        # pointers to tell apart, so that the loop is made of vector instructions.
+        outputs = self.phase.outputs
+        old = {name: f"v{place.number}" for place, name in names.items() if name in outputs}
+        places = {name: i * STRIDE for i, name in enumerate(old)}
+        given = [*read, *outputs]
+        parameters = [*(f"a_{name}" for name in given), "faulty", *self.numbers.values()]
         lines = [
-            f"def loop({', '.join(given)}):",
+            f"def loop({', '.join(parameters)}):",
             "    count = 0",
-            *(f"    aside_{kind} = np.empty({STRIDE * len(outputs)}, np.{kind})" for kind in aside),
-            f"    for start in range(0, len({given[0]}), {CHUNK}):",
-            f"        stop = min(start + {CHUNK}, len({given[0]}))",
-            *(f"        x{p.number} = r_{name}[start:stop]" for p, name in names.items()),
-            *(f"        y{i} = w_{name}[start:stop]" for i, name in enumerate(outputs)),
             *(
-                f"        z{i} = aside_{kind}[{i * STRIDE} : {i * STRIDE + CHUNK}]"
-                for i, (_, kind) in enumerate(outputs.values())
+                f"    old_{kind} = np.empty({STRIDE * len(old)}, np.{kind})"
+                for kind in dict.fromkeys(kinds[name] for name in old)
+            ),
+            f"    for start in range(0, len(a_{given[0]}), {CHUNK}):",
+            f"        stop = min(start + {CHUNK}, len(a_{given[0]}))",
+            *(f"        c_{name} = a_{name}[start:stop]" for name in given),
+            *(
+                f"        o_{name} = old_{kinds[name]}[{place}:{place + CHUNK}]"
+                for name, place in places.items()
             ),
             "        fault = False",
             "        for i in range(stop - start):",
-            *(f"            v{p.number} = x{p.number}[i]" for p in names),
+            *(f"            v{place.number} = c_{name}[i]" for place, name in names.items()),
             *(f"            {line}" for line in self.lines),
-            *(
-                f"            z{i}[i] = v{place.number}"
-                for i, (place, _) in enumerate(outputs.values())
-            ),
+            *(f"            o_{name}[i] = {value}" for name, value in old.items()),
+            *(f"            c_{name}[i] = v{place.number}" for name, place in outputs.items()),
             "        if fault:",
             "            faulty[count] = start",
             "            count += 1",
-            "        else:",
         ]
-        for i in range(len(outputs)):
+        for name in old:
             lines += ["            for i in range(stop - start):"]
-            lines += [f"                y{i}[i] = z{i}[i]"]
+            lines += [f"                c_{name}[i] = o_{name}[i]"]
         return "\n".join([*lines, "    return count"]) + "\n"
 
     def _write(self, step: Instruction) -> None:

@@ -7,9 +7,9 @@ roots and choices do; a function such as `exp`, of which every library has its o
 not, and a phase that has one stays with NumPy (`loop_of` in `optlab.plan.loop_source` decides).
 
 **Faults.** NumPy says when a number overflows, is divided by zero or is invalid. A machine loop
-looks whether a result is not finite, which is all that can come of these. It computes some hundred
-elements to the side; if all is well they are written over the old ones, else these elements are
-done by NumPy, which then says what it says. So the warnings are NumPy's own.
+looks whether a result is not finite, which is all that can come of these. It keeps the old values
+of some hundred elements until it has looked; if a result is not finite it puts them back, and NumPy
+does these elements and says what it says. So the warnings are NumPy's own.
 
 **Trust.** Before a loop is used, what it gives for numbers with all peculiarities of floating point
 is compared with what NumPy gives. Should a bit differ on some machine, NumPy goes on there.
