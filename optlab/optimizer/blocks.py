@@ -2,8 +2,9 @@
 
 The plain step makes an array for every operation of the rule. Where nobody listens, the rule is
 elementwise and the arrays are NumPy's, its captured form gives the same bits and needs no memory
-but a few blocks. What cannot be captured (a branch on a value, an own function that is not element
-by element) runs as it is written.
+but a few blocks; who runs it, NumPy or a machine loop, `optlab.plan.executors` decides. What cannot
+be captured (a branch on a value, an own function that is not element by element) runs as it is
+written.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ waits once, for less than it has spent already; from then on a step takes a thir
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, Protocol
 
@@ -96,6 +97,7 @@ class use_executor:
         _chosen = self._before
 
 
+@cache
 def has_numba() -> bool:
     """Say whether numba is installed; it is not imported."""
     return find_spec("numba") is not None

@@ -144,6 +144,8 @@ def _compiled(loop: Loop) -> Callable[..., int]:
     """Compile a loop, or find the one of the same source."""
     import numba
 
+    if getattr(numba.config, "DISABLE_JIT", False):
+        raise RuntimeError("NUMBA_DISABLE_JIT is set")
     with _lock:
         if loop.source not in _functions:
             scope: dict[str, Any] = {"np": np, "float32": np.float32, "float64": np.float64}

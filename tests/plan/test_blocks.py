@@ -104,7 +104,17 @@ def test_many_blocks_go_over_all_cores_and_give_the_same_bits(monkeypatch):
     jobs = (partial(job, start) for start in range(0, 10_000, 100))
     on_threads.on_all_cores(jobs, 10_000)
     np.testing.assert_array_equal(p, expected)
-    assert all(name.startswith("optlab blocks") for name in seen)
+    own = threading.current_thread().name
+    assert all(name == own or name.startswith("optlab blocks") for name in seen)
+
+
+def test_all_cores_take_a_share(monkeypatch):
+    monkeypatch.setattr(sizes, "LARGE", 1)
+    monkeypatch.setattr(sizes, "cores", lambda: 3)
+    monkeypatch.setattr(on_threads, "_pool", None)
+    together = threading.Barrier(3, timeout=10)  # passed only if three threads are there at once
+    found = on_threads.over_all_cores(lambda i: together.wait() >= 0 and 2 * i, range(3))
+    assert found == [0, 2, 4]
 
 
 def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):

@@ -316,6 +316,16 @@ def test_what_numba_cannot_compile_is_said_and_goes_on(monkeypatch):
 
 
 @needs_numba
+def test_loops_that_numba_would_leave_to_python_are_not_run(monkeypatch):
+    import numba
+
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    plan = plan_of(lambda a, n: {"p": a["p"] + a["g"]}, "float32", ("p", "g"))
+    with use_executor("numba"), pytest.warns(RuntimeWarning, match="NUMBA_DISABLE_JIT is set"):
+        assert executor_of(plan, 1) is plan
+
+
+@needs_numba
 def test_the_loops_are_compiled_when_they_pay(monkeypatch):
     monkeypatch.setattr(executors, "WORTH", 1000)
     plan = plan_of(lambda a, n: {"p": a["p"] + a["g"] * 2}, "float32", ("p", "g"))
