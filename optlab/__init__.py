@@ -87,6 +87,10 @@ _NAMES = {
     "jacobian": "optlab.autograd:jacobian",
     "hessian": "optlab.autograd:hessian",
     "check_grad": "optlab.autograd:check_grad",
+    # less memory, more time
+    "recompute": "optlab.autograd.recompute:recompute",
+    "recompute_sequential": "optlab.autograd.sequential:recompute_sequential",
+    "rematerialize": "optlab.autograd.rematerialize:rematerialize",
     # files
     "load": "optlab.io:load",
     "save": "optlab.io:save",

@@ -52,6 +52,9 @@ from optlab.autograd.documented import mean as mean
 from optlab.autograd.documented import min as min
 from optlab.autograd.documented import prod as prod
 from optlab.autograd.documented import sum as sum
+from optlab.autograd.recompute import recompute as recompute
+from optlab.autograd.rematerialize import rematerialize as rematerialize
+from optlab.autograd.sequential import recompute_sequential as recompute_sequential
 from optlab.backend.device import get_device as get_device
 from optlab.backend.device import set_device as set_device
 from optlab.backend.random import get_cuda_rng_state as get_cuda_rng_state

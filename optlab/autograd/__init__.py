@@ -30,7 +30,15 @@ file                       what it holds
 ``tape.py``                nodes and leaves; ``backpropagation.py``: the walk back along them
 ``mode.py``                `no_grad`, `enable_grad`: whether operations are recorded
 ``hooks.py``               the user's hooks on gradients
-``saving.py``              `saved_tensors_hooks`: what is kept for backward, packed
+``saving.py``              who keeps what is saved for backward; `saved_tensors_hooks` packs it
+``recompute.py``           `recompute`: a function runs again in backward
+``rematerialize.py``       `rematerialize`: operations drop what they saved, and run again
+``pieces.py``              results that know how they were made; ``budget.py``: which go first
+``sequential.py``          `recompute_sequential`: a chain of layers, by segments or a schedule
+``schedules.py``           the known schedules; ``reversal.py``, ``reversal_actions.py``,
+                           ``reversal_views.py``: what a schedule is, and how it is shown
+``schedule_costs.py``      what they cost, by formula; ``chain_costs.py``: on layers that are there
+``fingerprints.py``        what the second run of an operation is compared with
 ``constants.py``           plain arrays beside Tensors: copied or watched while backward needs them
 ``sparse.py``              `RowSparse`, the gradient of a large table of which few rows were read
 ``halves.py``              float16 and bfloat16: kept in 16 bits, computed in 32
@@ -70,7 +78,13 @@ from optlab.autograd.drawing import (
 from optlab.autograd.function import Function
 from optlab.autograd.functional import grad, hvp, jvp, value_and_grad, vjp
 from optlab.autograd.lookup import rule_of
-from optlab.autograd.mode import enable_grad, is_grad_enabled, no_grad
+from optlab.autograd.mode import (
+    RecomputationError,
+    enable_grad,
+    is_grad_enabled,
+    is_recomputing,
+    no_grad,
+)
 from optlab.autograd.operation import rule
 from optlab.autograd.saving import saved_tensors_hooks
 from optlab.autograd.sparse import RowSparse
@@ -81,9 +95,10 @@ from optlab.backend.memory import keep_freed_memory as _keep_freed_memory
 _keep_freed_memory()
 
 __all__ = [
-    "AnomalyError", "Function", "RowSparse", "Tensor", "arange", "bernoulli", "check_grad",
-    "detect_anomaly", "enable_grad", "ensemble", "full", "grad", "hessian", "hvp",
-    "is_grad_enabled", "jacobian", "jvp", "members", "multinomial", "no_grad", "normal", "ones",
-    "poisson", "rand", "randint", "randn", "randperm", "rule", "rule_of", "saved_tensors_hooks",
-    "standard_normal", "to_tensor", "uniform", "value_and_grad", "vjp", "vmap", "zeros",
+    "AnomalyError", "Function", "RecomputationError", "RowSparse", "Tensor", "arange",
+    "bernoulli", "check_grad", "detect_anomaly", "enable_grad", "ensemble", "full", "grad",
+    "hessian", "hvp", "is_grad_enabled", "is_recomputing", "jacobian", "jvp", "members",
+    "multinomial", "no_grad", "normal", "ones", "poisson", "rand", "randint", "randn",
+    "randperm", "rule", "rule_of", "saved_tensors_hooks", "standard_normal", "to_tensor",
+    "uniform", "value_and_grad", "vjp", "vmap", "zeros",
 ]  # fmt: skip

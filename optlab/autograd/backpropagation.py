@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from operator import attrgetter
 from sys import getrefcount
 from typing import Any
@@ -15,7 +15,7 @@ from optlab.autograd.extras import extras
 from optlab.autograd.halves import for_rule, halves, rounded
 from optlab.autograd.hooks import run_hooks
 from optlab.autograd.mode import grad_mode, recording
-from optlab.autograd.sharing import REFERENCES_OF_A_LOCAL
+from optlab.autograd.sharing import REFERENCES_OF_A_LOCAL, REFERENCES_WHEN_ALONE
 from optlab.autograd.tape import ZERO, Shape
 from optlab.backend import events
 from optlab.backend.dtypes import is_half
@@ -121,27 +121,83 @@ def backpropagate(
     RuntimeError
         If a node on the way has been walked before and its saved values are gone.
     """
-    useful: set[Any] | None = None
     if targets is not None:
-        found: dict[Any, Any] = {}
         useful = _leading_to(targets, ancestors(root))
-    elif root.order:
+        found: dict[Any, Any] = {}
+        ends = _walk(
+            {root: seed}, create_graph, retain_graph, useful=useful, found=(targets, found)
+        )
+        for leaf, g in ends.items():
+            found[leaf] = run_hooks(leaf, g) if leaf.hooks else g
+        return [found.get(target) for target in targets]
+    if root.order:
         root.walked = True
-    #: Gradients on their way, by what they are for; at the end those of the leaves are left.
-    pending: dict[Any, Any] = {} if root.order else {root: seed}
+    reached: list[Any] = []
+    ends = _walk({root: seed}, create_graph, retain_graph, reached=reached)
+    for leaf, g in ends.items():
+        _collect(leaf, g, create_graph)
+    if events.backward_finished.listeners:
+        events.backward_finished.publish(value, [*reached, *ends])
+    return []
+
+
+def gradients_of_ends(
+    starts: dict[Any, Any], since: int, create_graph: bool, retain_graph: bool
+) -> dict[Any, Any]:
+    """Walk back from several nodes as far as what was recorded since a time on the clock.
+
+    Parameters
+    ----------
+    starts : dict
+        The gradient that arrives at each node to start from.
+    since : int
+        Nodes up to this number are ends, as leaves are: gradients arrive there and go no further,
+        and their hooks do not run.
+    create_graph, retain_graph : bool
+        As of `backpropagate`.
+
+    Returns
+    -------
+    dict
+        The gradient of each end that was reached.
+    """
+    return _walk(dict(starts), create_graph, retain_graph, since=since)
+
+
+def _walk(
+    pending: dict[Any, Any],
+    create_graph: bool,
+    retain_graph: bool,
+    since: int = 0,
+    useful: set[Any] | None = None,
+    found: tuple[Sequence[Any], dict[Any, Any]] | None = None,
+    reached: list[Any] | None = None,
+) -> dict[Any, Any]:
+    """Pass gradients on until none has further to go; give those of the ends.
+
+    `pending` are the gradients on their way, by what they are for. Where `reached` is given, leaves
+    collect what is complete on the way, so that large gradients need no room twice; they are listed
+    there.
+    """
     #: Operations whose gradient is complete come off this heap: the newest first.
-    heap: list[tuple[int, Any]] = []
-    node, g = root, seed
+    heap = [(-node.order, node) for node in pending if node.order > since]
+    if not heap:
+        return pending
+    if len(heap) > 1:
+        heapify(heap)
+    node = heappop(heap)[1]
+    g = pending.pop(node)
+    missing: dict[Any, int] | None = None  # how many operations will yet tell a leaf its gradient
     if create_graph:  # else the rules see arrays, of which nothing can be recorded
         was_on, recording.on = recording.on, True
         policy, halves.policy = halves.policy, None
     quiet: Any = None  # set from where 16 bits are met: there infinities are no news
     try:
-        while node.order:
+        while True:
             if node.hooks:
                 g = run_hooks(node, g)
-            if useful is not None and node in targets:  # type: ignore[operator]
-                found[node] = g
+            if found is not None and node in found[0]:
+                found[1][node] = g
             saved = node.saved
             if node.order < writes.times.last_write:
                 node.check_unchanged()
@@ -193,37 +249,94 @@ def backpropagate(
                     part = None
                 else:
                     pending[edge] = part
-                    if edge.order:
+                    if edge.order > since:
                         heappush(heap, (-edge.order, edge))
+                    elif (
+                        missing is None
+                        and reached is not None
+                        and part.__class__ is _array
+                        and part.nbytes >= LARGE
+                    ):
+                        missing = _consumers(node, heap)
             if not retain_graph:
                 node.saved = None
+            if missing:
+                part = None
+                _collect_complete(edges, missing, pending, reached, create_graph)
             if not heap:
-                break
+                return pending
             node = heappop(heap)[1]
             g = pending.pop(node)
-        # What is left has nowhere further to go: the leaves.
-        for leaf, g in pending.items():
-            if leaf.hooks:
-                g = run_hooks(leaf, g)
-            if useful is not None:
-                found[leaf] = g
-                continue
-            if g.__class__ is EnsembleArray and g.level > leaf.made_at:
-                raise EnsembleError(
-                    "backward() inside vmap would leave a Tensor from outside with a gradient for "
-                    "each example. Return gradients instead: ol.vmap(ol.grad(loss))(...), or call "
-                    "backward() on the sum of what vmap gives."
-                )
-            if leaf.grad is None or leaf.grad is ZERO:
-                leaf.grad = g
-            else:
-                with grad_mode(create_graph):
-                    leaf.grad = leaf.grad + g
     finally:
         if create_graph:
             recording.on, halves.policy = was_on, policy
         if quiet is not None:
             quiet.__exit__(None, None, None)
-    if useful is None and events.backward_finished.listeners:
-        events.backward_finished.publish(value, list(pending))
-    return [found.get(target) for target in targets] if targets is not None else []
+
+
+def _consumers(node: Any, heap: list[tuple[int, Any]]) -> dict[Any, int]:
+    """Count for each leaf by how many inputs the walk will still come to it.
+
+    Nothing, where the walk is going to fail on its way: no leaf has changed then.
+    """
+    counts: dict[Any, int] = {}
+    stack = [node, *(waiting for _, waiting in heap)]
+    seen = set(stack)
+    while stack:
+        one = stack.pop()
+        if one.saved is None:
+            return {}
+        for edge in one.edges:
+            if edge is None:
+                continue
+            if not edge.order:
+                counts[edge] = counts.get(edge, 0) + 1
+            elif edge not in seen:
+                seen.add(edge)
+                stack.append(edge)
+    return counts
+
+
+def _collect_complete(
+    edges: Sequence[Any],
+    missing: dict[Any, int],
+    pending: dict[Any, Any],
+    reached: Any,
+    create_graph: bool,
+) -> None:
+    """Let leaves among `edges` collect their gradient, where no more will come."""
+    for leaf in edges:
+        if leaf is None or leaf.order:
+            continue
+        missing[leaf] -= 1
+        if missing[leaf] == 0 and getattr(pending.get(leaf), "nbytes", 0) >= LARGE:
+            reached.append(leaf)
+            _collect(leaf, pending.pop(leaf), create_graph)
+
+
+def _collect(leaf: Any, g: Any, create_graph: bool) -> None:
+    """Add what arrived at a leaf to its gradient, in place where nobody else holds that."""
+    if leaf.hooks:
+        g = run_hooks(leaf, g)
+    if g.__class__ is EnsembleArray and g.level > leaf.made_at:
+        raise EnsembleError(
+            "backward() inside vmap would leave a Tensor from outside with a gradient for "
+            "each example. Return gradients instead: ol.vmap(ol.grad(loss))(...), or call "
+            "backward() on the sum of what vmap gives."
+        )
+    if leaf.grad is None or leaf.grad is ZERO:
+        leaf.grad = g
+        return
+    total = leaf.grad
+    if (
+        g.__class__ is _array
+        and g.nbytes >= LARGE
+        and total.__class__ is _array
+        and getrefcount(total) == REFERENCES_WHEN_ALONE
+        and total.base is None
+        and total.flags.writeable
+    ):
+        total += g
+        return
+    with grad_mode(create_graph):
+        leaf.grad = total + g

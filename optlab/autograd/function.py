@@ -62,7 +62,7 @@ class Context:
                 "the first backward with retain_graph=True to run it again."
             )
         saved = self._saved
-        if type(saved) is saving.Packed:
+        if type(saved) is not tuple:
             saved = saved.restored()
         elif writes.times.last_write > node.order:
             self._check_unchanged(node)
@@ -104,7 +104,7 @@ class Context:
         self._node = weakref.ref(node)
         self._saved = tuple(arrays)
         if extras.on:
-            self._saved = saving.packed(self._saved)
+            self._saved = saving.kept(node, self._saved)
 
     def _check_unchanged(self, node: Node) -> None:
         for place in self._places:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from optlab.autograd.constants import Watched
-from optlab.autograd.saving import Packed
 from optlab.autograd.tensor import raw
 
 
@@ -42,10 +40,10 @@ def arrays_in(kept: Any) -> Iterator[Any]:
     if hasattr(array, "nbytes") and hasattr(array, "dtype"):
         yield array
         return
-    if isinstance(kept, (Watched, Packed)):
-        kept = kept.values
-    elif hasattr(kept, "_saved"):  # the context of a Function
+    if hasattr(kept, "_saved"):  # the context of a Function
         yield from arrays_in(kept._saved)
+    elif hasattr(kept, "restored"):  # kept by a keeper, or watched
+        kept = kept.values
     if isinstance(kept, tuple):
         for value in kept:
             yield from arrays_in(value)
@@ -67,10 +65,19 @@ class Memory:
 
     def add(self, array: Any) -> int:
         """Give the bytes of the memory that `array` lies in; 0 where that was counted before."""
-        owner = array
-        while isinstance(getattr(owner, "base", None), type(array)):
-            owner = owner.base
+        owner = _owner_of(array)
         if id(owner) in self._owners:
             return 0
         self._owners[id(owner)] = owner
         return int(getattr(owner, "nbytes", 0))
+
+    def knows(self, array: Any) -> bool:
+        """Say whether the memory that `array` lies in was counted before."""
+        return id(_owner_of(array)) in self._owners
+
+
+def _owner_of(array: Any) -> Any:
+    owner = array
+    while isinstance(getattr(owner, "base", None), type(array)):
+        owner = owner.base
+    return owner

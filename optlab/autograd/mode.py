@@ -19,6 +19,24 @@ class _Recording(threading.local):
 recording = _Recording()
 
 
+class RecomputationError(RuntimeError):
+    """What was run again is not what was run the first time.
+
+    Examples
+    --------
+    >>> issubclass(RecomputationError, RuntimeError)
+    True
+    """
+
+
+class _Recomputing(threading.local):
+    depth = 0
+
+
+#: How many runs of what was run before are under way in this thread (see `recompute`).
+recomputing = _Recomputing()
+
+
 class grad_mode:
     """Switch recording on or off for the length of a ``with`` block, or of a decorated function."""
 
@@ -96,3 +114,24 @@ def is_grad_enabled() -> bool:
     False
     """
     return recording.on
+
+
+def is_recomputing() -> bool:
+    """Say whether what runs now is run again, by `optlab.recompute`.
+
+    What a layer counts or learns in forward (running statistics, for instance) it should do the
+    first time alone.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> said = []
+    >>> def square(x):
+    ...     said.append(ol.autograd.is_recomputing())
+    ...     return x * x
+    >>> x = ol.to_tensor(3.0, requires_grad=True)
+    >>> ol.recompute(square, x).backward()
+    >>> said
+    [False, True]
+    """
+    return recomputing.depth > 0

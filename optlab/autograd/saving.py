@@ -1,10 +1,15 @@
-"""Hooks on what the tape saves: pack a value when it is kept, unpack it when backward reads it."""
+"""Who keeps what operations save for backward: the tape itself, unless a keeper was asked to.
+
+A keeper is given the saved values of every operation as it is recorded, and says what the node has
+in their place: the user's hooks pack them; `recompute` forgets them; `rematerialize` remembers how
+they were made. The innermost keeper of the thread decides.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from optlab.autograd.extras import extras
 from optlab.autograd.mode import recording
@@ -14,14 +19,89 @@ Pack = Callable[[Any], Any]
 Unpack = Callable[[Any], Any]
 
 
-class _Hooks(threading.local):
-    stack: tuple[tuple[Pack, Unpack], ...] = ()
+class Keeper(Protocol):
+    """What says how the saved values of operations are kept."""
+
+    def keep(self, node: Any, saved: Any, forward: Any, values: Any) -> Any:
+        """Give what is kept in place of `saved`.
+
+        Parameters
+        ----------
+        node : Node
+        saved : tuple
+            What the rules of its operation read.
+        forward : callable or None
+            What gives the output again from the inputs, with ``node.static``; None where nothing
+            does, as for a `Function` of the user.
+        values : sequence
+            The inputs, the output, and shapes, as the operation met them.
+
+        Returns
+        -------
+        tuple or object
+            Something else than a tuple has ``restored()``, which gives the saved values back, and
+            ``values``, the arrays that it holds meanwhile.
+        """
 
 
-_hooks = _Hooks()
+class _Here(threading.local):
+    keepers: tuple[Keeper, ...] = ()
 
 
-class saved_tensors_hooks:
+_here = _Here()
+
+
+class Keeping:
+    """A ``with`` block inside which a keeper decides; it counts itself among the extras."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self.keeper = keeper
+        self.inside = 0
+
+    def __enter__(self) -> None:
+        self.inside += 1
+        _here.keepers = (*_here.keepers, self.keeper)
+        extras.on += 1
+
+    def __exit__(self, *error: object) -> None:
+        self.inside -= 1
+        _here.keepers = _here.keepers[:-1]
+        extras.on -= 1
+
+
+#: Keepers of the whole program, for all threads, where no other was asked to (see `ambient`).
+_everywhere: list[Keeper] = []
+
+
+def ambient(keeper: Keeper) -> Callable[[], None]:
+    """Let a keeper decide wherever no other does, until the function that is given is called."""
+    _everywhere.append(keeper)
+    extras.on += 1
+
+    left = False
+
+    def leave() -> None:
+        nonlocal left
+        if not left:
+            left = True
+            _everywhere.remove(keeper)
+            extras.on -= 1
+
+    return leave
+
+
+def innermost() -> Keeper | None:
+    """Give the keeper that decides now."""
+    return _here.keepers[-1] if _here.keepers else _everywhere[-1] if _everywhere else None
+
+
+def kept(node: Any, saved: Any, forward: Any = None, values: Any = ()) -> Any:
+    """Give what a node keeps in place of `saved`: itself, where no keeper was asked to."""
+    keeper = innermost()
+    return saved if keeper is None else keeper.keep(node, saved, forward, values)
+
+
+class saved_tensors_hooks(Keeping):
     """Let two functions keep and bring back what operations save for backward.
 
     Parameters
@@ -59,15 +139,7 @@ class saved_tensors_hooks:
         for name, function in {"pack": pack, "unpack": unpack}.items():
             if not callable(function):
                 raise TypeError(f"{name} must be a function; got {function!r}.")
-        self.pair = (pack, unpack)
-
-    def __enter__(self) -> None:
-        _hooks.stack = (*_hooks.stack, self.pair)
-        extras.on += 1
-
-    def __exit__(self, *error: object) -> None:
-        _hooks.stack = _hooks.stack[:-1]
-        extras.on -= 1
+        super().__init__(_Packer(pack, unpack))
 
 
 class Packed:
@@ -125,14 +197,17 @@ class _PackedArray:
         return array
 
 
-def packed(values: tuple[Any, ...]) -> Any:
-    """Give what is to be kept in place of `values`: themselves, where no hooks are set."""
-    if not _hooks.stack:
-        return values
-    pack, unpack = _hooks.stack[-1]
-    was_on, recording.on = recording.on, False
-    try:
-        kept = tuple(_packed(value, pack) for value in values)
-    finally:
-        recording.on = was_on
-    return Packed(kept, unpack)
+class _Packer:
+    """The keeper behind the user's hooks."""
+
+    def __init__(self, pack: Pack, unpack: Unpack) -> None:
+        self.pack = pack
+        self.unpack = unpack
+
+    def keep(self, node: Any, saved: Any, forward: Any, values: Any) -> Packed:
+        """Pack every array among the saved values."""
+        was_on, recording.on = recording.on, False
+        try:
+            return Packed(tuple(_packed(value, self.pack) for value in saved), self.unpack)
+        finally:
+            recording.on = was_on

@@ -383,7 +383,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     source = edges[0].source if operation.view and edges[0] is not None else None
     node = Node(operation, edges, recipe.select(values), recipe, static, shape, dtype, source)
     if extras.on and extras.on > halves.on:
-        node.saved = saving.packed(node.saved)
+        node.saved = saving.kept(node, node.saved, forward, values)
         if anomaly.mode.depth:
             anomaly.check_forward(node, values[: len(inputs)], y)
     if large and node.saved.__class__ is tuple:

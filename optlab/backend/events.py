@@ -73,6 +73,9 @@ class Event:
 #: An operation ran and was put on the tape: ``publish(node)``.
 operation_recorded = Event("an operation was recorded")
 
+#: An operation ran again for backward: ``publish(piece, array)``, see `optlab.autograd.pieces`.
+operation_recomputed = Event("an operation ran again")
+
 #: Gradients have been propagated: ``publish(value, leaves)`` with the array that backward started
 #: from and the leaves that received a gradient.
 backward_finished = Event("backward finished")

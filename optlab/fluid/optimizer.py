@@ -14,7 +14,12 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from optlab import optimizer as modern
-from optlab.fluid.wrappers import ExponentialMovingAverage, LookaheadOptimizer, ModelAverage
+from optlab.fluid.wrappers import (
+    ExponentialMovingAverage,
+    LookaheadOptimizer,
+    ModelAverage,
+    RecomputeOptimizer,
+)
 from optlab.optimizer.interface import Pairs
 from optlab.optimizer.settings import REQUIRED
 
@@ -250,6 +255,7 @@ Dpsgd = DpsgdOptimizer
 LookAhead = LookAheadOptimizer = LookaheadOptimizer
 ModelAverageOptimizer = ModelAverage
 ExponentialMovingAverageOptimizer = ExponentialMovingAverage
+Recompute = RecomputeOptimizer
 
 __all__ = [
     "SGD",
@@ -282,5 +288,7 @@ __all__ = [
     "MomentumOptimizer",
     "RMSProp",
     "RMSPropOptimizer",
+    "Recompute",
+    "RecomputeOptimizer",
     "SGDOptimizer",
 ]

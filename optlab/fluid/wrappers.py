@@ -23,6 +23,23 @@ class LookaheadOptimizer(modern.LookAhead):
     """
 
 
+class RecomputeOptimizer(modern.RecomputeOptimizer):
+    """`optlab.optimizer.RecomputeOptimizer` under its old place.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.Parameter([1.0])
+    >>> sgd = ol.fluid.optimizer.SGD(0.5, parameter_list=[w])
+    >>> optimizer = ol.fluid.optimizer.RecomputeOptimizer(sgd)
+    >>> hidden = 2 * w
+    >>> optimizer._set_checkpoints([hidden])
+    >>> _ = optimizer.minimize((hidden * hidden).sum())
+    >>> w.numpy()
+    array([-3.], dtype=float32)
+    """
+
+
 class ModelAverage(modern.ModelAverage):
     """`optlab.optimizer.ModelAverage` with the arguments of 1.8.5.
 

@@ -25,7 +25,13 @@ from optlab.optimizer.rprop import Rprop
 from optlab.optimizer.settings import REQUIRED
 from optlab.optimizer.sgd import SGD
 from optlab.optimizer.step import Update
-from optlab.optimizer.wrappers import Averaged, ExponentialMovingAverage, LookAhead, ModelAverage
+from optlab.optimizer.wrappers import (
+    Averaged,
+    ExponentialMovingAverage,
+    LookAhead,
+    ModelAverage,
+    RecomputeOptimizer,
+)
 
 __all__ = [
     "ASGD",
@@ -53,6 +59,7 @@ __all__ = [
     "Optimizer",
     "RAdam",
     "RMSProp",
+    "RecomputeOptimizer",
     "Rprop",
     "Update",
     "lr",

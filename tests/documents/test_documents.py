@@ -19,9 +19,7 @@ EAGER = sorted(p.stem for p in FOLDER.glob("*.txt") if not p.stem.startswith("st
 STATIC = sorted(p.stem for p in FOLDER.glob("static_graph*.txt"))
 
 #: What is not there yet. Each of these has to be taken out when its example begins to run.
-WAITS_FOR = {
-    "recompute": "recompute",
-}
+WAITS_FOR: dict[str, str] = {}
 #: What an example prints depends on random numbers, which are not Paddle's: not compared.
 RANDOM = {"lookahead", "recompute"}
 
@@ -150,7 +148,6 @@ def test_what_lookahead_trains_shares_its_bias(tmp_path, monkeypatch):
     np.testing.assert_allclose(layer.bias.grad.numpy(), np.full(10, 3.0), rtol=1e-6)
 
 
-@pytest.mark.xfail(strict=True, raises=ImportError, reason="no recompute yet")
 def test_recompute_gives_the_losses_of_plain_running(tmp_path, monkeypatch):
     space, printed = run("recompute", tmp_path, monkeypatch)
     assert space["loss"] == space["loss_ref"]

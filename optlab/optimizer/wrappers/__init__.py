@@ -4,6 +4,7 @@ from optlab.optimizer.wrappers.averaged import Averaged
 from optlab.optimizer.wrappers.look_ahead import LookAhead
 from optlab.optimizer.wrappers.model_average import ModelAverage
 from optlab.optimizer.wrappers.moving_average import ExponentialMovingAverage
+from optlab.optimizer.wrappers.recompute import RecomputeOptimizer
 from optlab.optimizer.wrappers.wrapper import Wrapper, free_name, layers_of
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "ExponentialMovingAverage",
     "LookAhead",
     "ModelAverage",
+    "RecomputeOptimizer",
     "Wrapper",
     "free_name",
     "layers_of",

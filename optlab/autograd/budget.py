@@ -1,0 +1,332 @@
+r"""A byte budget for what waits for backward: above it, the cheapest to bring back goes first.
+
+Dynamic tensor rematerialisation (Kirisame et al. 2021, arXiv 2006.09616) watches an eager program
+and drops, whenever there is no room, the array with the least
+
+.. math:: \frac{c}{m \cdot s}
+
+of m bytes, last used s operations ago, that takes c to make again: its own operation, and those of
+what it is made of, where that is not there, and of dropped neighbours. (Their h_DTR^eq: classes of
+dropped neighbours are kept by union and find, and an array that comes back takes its own cost out
+of its class.)
+
+Costs are counted, not timed, so that two runs drop the same arrays: a contraction (a product of
+matrices, a convolution) costs its multiplications, anything else `A_STEP` for each element of its
+output and inputs.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from optlab.autograd import writes
+from optlab.autograd.pieces import Piece, Pieces, References
+from optlab.autograd.tape import Node
+
+#: What an operation on each element costs, in multiplications of a product of matrices: memory is
+#: slower than arithmetic by about this factor.
+A_STEP = 16.0
+
+#: So many operations are looked back over, to see what it takes to make an array again.
+FAR = 64
+
+
+class MemoryBudgetError(MemoryError):
+    """A byte budget is too small for any order of dropping; the message says the smallest that can.
+
+    Attributes
+    ----------
+    smallest : int
+        That budget in bytes.
+
+    Examples
+    --------
+    >>> MemoryBudgetError("too small", 1 << 20).smallest
+    1048576
+    """
+
+    def __init__(self, message: str, smallest: int) -> None:
+        super().__init__(message)
+        self.smallest = smallest
+
+
+class Group:
+    """A class of dropped neighbours, and what all of them cost."""
+
+    __slots__ = ("cost", "parent")
+
+    def __init__(self, cost: float) -> None:
+        self.cost = cost
+        self.parent: Group | None = None
+
+    def root(self) -> Group:
+        """Give the one that stands for the class."""
+        group = self
+        while group.parent is not None:
+            if group.parent.parent is not None:
+                group.parent = group.parent.parent
+            group = group.parent
+        return group
+
+    def join(self, other: Group) -> None:
+        """Make one class of two."""
+        mine, others = self.root(), other.root()
+        if mine is not others:
+            others.parent = mine
+            mine.cost += others.cost
+
+
+class Store:
+    """A piece of memory, and the pieces whose arrays lie in it."""
+
+    __slots__ = ("bytes", "owner", "pieces")
+
+    def __init__(self, owner: weakref.ref[Any], size: int) -> None:
+        self.owner = owner
+        self.bytes = size
+        self.pieces: list[Piece] = []
+
+
+class Budget(Pieces):
+    """Holds what backward will read, up to a number of bytes.
+
+    Parameters
+    ----------
+    limit : int
+        Bytes for all that operations give, and what they and their rules need while they run.
+    selected : callable, optional
+        See `Pieces`.
+
+    Attributes
+    ----------
+    live : int
+        Bytes of the outputs of operations that are alive, whoever holds them.
+    reserve : int
+        Room that is kept for a running operation or derivative rule: twice its inputs and outputs,
+        the largest so far, parameters not counted.
+    smallest : int
+        The smallest budget that would have done so far.
+    dropped, recomputed : int
+        How often an array was dropped, and an operation ran again.
+    """
+
+    def __init__(self, limit: int, selected: Callable[[Node, Any], bool] | None = None) -> None:
+        super().__init__(selected)
+        self.limit = limit
+        self.live = self.reserve = self.smallest = self.dropped = 0
+        self.clock = 0
+        self.stores: dict[int, Store] = {}
+
+    # What is alive ------------------------------------------------------------------------------
+
+    def made(self, piece: Piece, y: Any, saved: References, values: Sequence[Any]) -> None:
+        """Count what was made, hold what backward will read, and make room for it."""
+        self.clock += 1
+        piece.used = self.clock
+        arity = len(piece.sources)
+        inputs = values[:arity]
+        piece.cost = _cost(inputs, y)
+        for source in piece.sources:
+            if source.piece is not None:
+                source.piece.used = self.clock
+                source.piece.consumers.append(weakref.ref(piece))
+        self._count(piece, y, inputs)
+        super().made(piece, y, saved, values)
+        between = [v for s, v in zip(piece.sources, inputs, strict=True) if s.piece is not None]
+        working = piece.bytes + sum(_bytes(value) for value in between)
+        self.reserve = max(self.reserve, 2 * working)
+        held = sum(s.piece.bytes for s in saved.sources if s.piece is not None)
+        self.smallest = max(self.smallest, held + 2 * working)
+        self.make_room()
+
+    def _count(self, piece: Piece, y: Any, inputs: Sequence[Any]) -> None:
+        """Take note of the memory of an output, unless it is that of an input from outside."""
+        for array in y if isinstance(y, tuple) else (y,):
+            owner = writes.owner_of(array)
+            store = self.stores.get(id(owner))
+            if store is None:
+                if owner is not array and any(writes.owner_of(x) is owner for x in inputs):
+                    continue
+                if not hasattr(owner, "nbytes") or getattr(owner, "ndim", 0) == 0:
+                    continue
+                store = self._new_store(owner)
+            if piece not in store.pieces:
+                store.pieces.append(piece)
+            piece.store = store
+
+    def _new_store(self, owner: Any) -> Store:
+        key, size = id(owner), int(owner.nbytes)
+
+        def gone(_: Any) -> None:
+            if self.stores.pop(key, None) is not None:
+                self.live -= size
+
+        store = self.stores[key] = Store(weakref.ref(owner, gone), size)
+        self.live += size
+        return store
+
+    # Making room --------------------------------------------------------------------------------
+
+    def make_room(self, more: int = 0) -> None:
+        """Drop arrays until what is alive, and `more`, leave the reserve free."""
+        held_elsewhere: set[int] = set()
+        while self.live + more + self.reserve > self.limit:
+            store = self._cheapest(held_elsewhere)
+            if store is None:
+                self.smallest = max(self.smallest, self.live + more + self.reserve)
+                return
+            if not self._drop(store):
+                held_elsewhere.add(id(store))
+
+    def _cheapest(self, held_elsewhere: set[int]) -> Store | None:
+        best, least = None, math.inf
+        for store in self.stores.values():
+            if id(store) in held_elsewhere:
+                continue
+            score = self._score(store)
+            if score < least:
+                best, least = store, score
+        return best
+
+    def _score(self, store: Store) -> float:
+        """Give cost over bytes and time since the last use; infinity for what cannot be dropped."""
+        cost, used, groups, holds = 0.0, 0, set(), False
+        for piece in store.pieces:
+            if piece.kept:
+                return math.inf
+            if piece.array is None:
+                continue
+            holds = True
+            cost += piece.cost
+            used = max(used, piece.used)
+            below, beside = _absent_around(piece)
+            cost += sum(one.cost for one in below)
+            groups |= beside
+        if not holds:
+            return math.inf
+        cost += sum(group.cost for group in groups)
+        return cost / (store.bytes * (self.clock - used + 1))
+
+    def _drop(self, store: Store) -> bool:
+        """Drop the arrays of a store; say whether that has freed its memory."""
+        before = []
+        for piece in store.pieces:
+            if piece.array is not None:
+                array = piece.array
+                before.append((piece, _weak(array)))
+                del array
+                piece.drop()
+        if store.owner() is not None:  # the user holds it: nothing was gained
+            for piece, weak in before:
+                arrays = _alive(weak)
+                if arrays is not None:
+                    piece.hold(arrays)
+            return False
+        for piece, _ in before:
+            self.dropped += 1
+            # From now on all that it is made of, as far as it is not there, is to run with it.
+            below, beside = _absent_around(piece)
+            group = piece.group = Group(piece.cost)
+            for one in below:
+                one.group = group
+                group.cost += one.cost
+            for other in beside:
+                group.join(other)
+        return True
+
+    # Bringing back ------------------------------------------------------------------------------
+
+    def before_running(self, piece: Piece) -> None:
+        """Make room for what is about to be made again."""
+        self.make_room(piece.bytes)
+
+    def ran(self, piece: Piece, y: Any) -> None:
+        """Count what was made again, and hold it where backward will read it."""
+        self.clock += 1
+        piece.used = self.clock
+        if piece.group is not None:
+            piece.group.root().cost -= piece.cost
+            piece.group = None
+        self._count(piece, y, ())
+        super().ran(piece, y)
+
+    def give(self, sources: Any) -> tuple[Any, ...]:
+        """Give values, running again what has been dropped, within the budget."""
+        given = super().give(sources)
+        self.clock += 1
+        for source in sources:
+            if source.piece is not None:
+                source.piece.used = self.clock
+        self.make_room()
+        return given
+
+
+def _absent_around(piece: Piece) -> tuple[list[Piece], set[Group]]:
+    """Find what would have to run for a piece, were it dropped.
+
+    Returns
+    -------
+    list of Piece
+        What it is made of, as far as it is not there and nothing dropped needs it yet: results that
+        nobody saved. At most `FAR`; more would not change the choice.
+    set of Group
+        The classes of dropped pieces that these, or the piece, are made of or part of.
+    """
+    below: list[Piece] = []
+    beside: set[Group] = set()
+    for reference in piece.consumers:
+        one = reference()
+        if one is not None and one.group is not None:
+            beside.add(one.group.root())
+    stack, seen = [piece], {piece}
+    while stack and len(below) < FAR:
+        for source in stack.pop().sources:
+            one = source.piece
+            if one is None or one in seen or one.present is not None:
+                continue
+            seen.add(one)
+            if one.group is not None:
+                beside.add(one.group.root())
+            else:
+                below.append(one)
+                stack.append(one)
+    return below, beside
+
+
+def _weak(array: Any) -> Any:
+    if isinstance(array, tuple):
+        return [weakref.ref(part) for part in array]
+    return weakref.ref(array)
+
+
+def _alive(weak: Any) -> Any:
+    if isinstance(weak, list):
+        parts = tuple(one() for one in weak)
+        return None if any(part is None for part in parts) else parts
+    return weak()
+
+
+def _bytes(value: Any) -> int:
+    if isinstance(value, tuple):
+        return sum(part.nbytes for part in value)
+    return int(getattr(value, "nbytes", 0))
+
+
+def _cost(inputs: Sequence[Any], y: Any) -> float:
+    """Count what an operation costs, from the shapes of what it reads and gives."""
+    outputs = y if isinstance(y, tuple) else (y,)
+    size = float(sum(part.size for part in outputs))
+    sizes = [float(getattr(x, "size", 1)) for x in inputs]
+    steps = A_STEP * (size + sum(sizes))
+    matrices = [x.size for x in inputs if len(getattr(x, "shape", ())) >= 2]
+    if len(matrices) < 2 or all(
+        getattr(x, "shape", outputs[0].shape) == outputs[0].shape for x in inputs
+    ):
+        return steps
+    # (m, k) times (k, n): the sizes of all three multiplied are the square of m k n. For what is
+    # element by element after all (one input is stretched) this counts more than it should.
+    first, second = sorted(matrices)[-2:]
+    return steps + math.sqrt(float(first) * second * size)

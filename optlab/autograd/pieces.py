@@ -1,0 +1,392 @@
+"""Pieces: results of operations that know how they were made, and may be dropped meanwhile.
+
+While a keeper of this kind decides (`Pieces`), an operation saves no arrays but references to
+pieces. A piece holds its array, or has dropped it; then it runs its operation again when backward
+asks, from the pieces that went into it. Checkpoints and byte budgets differ only in what they drop
+when.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optlab.autograd import constants, writes
+from optlab.autograd.fingerprints import Fingerprint, fingerprint
+from optlab.autograd.mode import RecomputationError
+from optlab.autograd.several import OUTPUT
+from optlab.autograd.tape import Node
+from optlab.backend import events
+
+#: Arrays of fewer bytes are always kept: to drop them would gain nothing.
+SMALL = 1024
+
+
+class Source(NamedTuple):
+    """Where an input, or a saved value, comes from.
+
+    Attributes
+    ----------
+    piece : Piece or None
+        What gives it; None where it stays as it is: parameters, data, numbers, shapes.
+    output : int or None
+        Which of several outputs of the piece.
+    value
+        Itself, where there is no piece.
+    """
+
+    piece: Piece | None
+    output: int | None
+    value: Any
+
+
+class Piece:
+    """The result of one operation: its array, or how to make it again.
+
+    Attributes
+    ----------
+    array
+        The array, a tuple of several, or None while it is dropped.
+    kept : bool
+        Whether it is never dropped.
+    readers : int
+        How many saved values refer to it.
+    bytes : int
+        Of the array.
+    sources : tuple of Source
+        The inputs.
+    """
+
+    __slots__ = (
+        "__weakref__", "_weak", "array", "bytes", "closed", "consumers", "cost", "edges",
+        "fingerprint", "forward", "group", "kept", "name", "order", "pool", "readers", "sources",
+        "static", "store", "used",
+    )  # fmt: skip
+
+    def __init__(self, pool: Pieces, node: Node, forward: Any, values: Sequence[Any]) -> None:
+        arity = len(node.edges)
+        self.pool = pool
+        self.name = node.operation.name
+        self.forward = forward
+        self.static = node.static
+        self.edges = node.edges
+        self.order = node.order
+        self.sources = tuple(map(_source, node.edges, values[:arity]))
+        self.readers = 0
+        self.kept = self.closed = False
+        self.fingerprint: Fingerprint | None = None
+        y = values[arity]
+        self.bytes = sum(part.nbytes for part in y) if isinstance(y, tuple) else y.nbytes
+        self.array: Any = None
+        self._weak: Any = None
+        #: What a budget notes: see `budget`.
+        self.consumers: list[weakref.ref[Piece]] = []
+        self.store: Any = None
+        self.group: Any = None
+        self.cost, self.used = 0.0, 0
+        if self.bytes < SMALL:
+            self.array, self.kept = y, True
+        elif not isinstance(y, tuple):
+            self._weak = weakref.ref(y)
+
+    @property
+    def present(self) -> Any:
+        """The array, if it is held here or alive elsewhere, and still what it was."""
+        array = self.array
+        if array is None and self._weak is not None:
+            array = self._weak()
+        if array is not None and self.order < writes.times.last_write:
+            parts = array if isinstance(array, tuple) else (array,)
+            if writes.writer_since(self.order, parts) is not None:
+                self.array = self._weak = None
+                return None
+        return array
+
+    def hold(self, array: Any) -> None:
+        """Keep the array until it is dropped."""
+        self.array = array
+        if not isinstance(array, tuple) and self.bytes >= SMALL:
+            self._weak = weakref.ref(array)
+
+    def drop(self) -> None:
+        """Let the array go; what it was is remembered by its fingerprint."""
+        if self.kept or self.array is None:
+            return
+        if self.fingerprint is None and (present := self.present) is not None:
+            self.fingerprint = fingerprint(self.name, present)
+        self.array = None
+
+    def run(self, inputs: Sequence[Any]) -> Any:
+        """Make the array again.
+
+        Raises
+        ------
+        RecomputationError
+            If it is not what it was.
+        RuntimeError
+            If a parameter or an array that it is made of has been written to.
+        """
+        for edge, source in zip(self.edges, self.sources, strict=True):
+            leaf = None if edge is None or source.piece is not None else edge.source
+            writer = None
+            if leaf is not None and leaf.overwritten_at > self.order:
+                writer = leaf.writer
+            elif source.piece is None and writes.times.last_write > self.order:
+                writer = writes.writer_since(self.order, (source.value,))
+            if writer is not None:
+                raise RuntimeError(
+                    f"backward has to run {self.name!r} again, but {writer} has written over what "
+                    "it was given. Run backward before that, make a new value in place of writing, "
+                    "or compute the loss again."
+                )
+        with np.errstate(all="ignore"):  # it was said the first time
+            y = self.forward(*inputs, **self.static)
+        if self.fingerprint is not None:
+            again = fingerprint(self.name, y)
+            if again != self.fingerprint:
+                raise RecomputationError(
+                    f"an operation ran again for backward, and it was not the same: "
+                    f"{self.fingerprint.difference(again)}. An array that it read has been written "
+                    "to since, outside of optlab perhaps: run backward before that, or give the "
+                    "operation a copy."
+                )
+        if events.operation_recomputed.listeners:
+            events.operation_recomputed.publish(self, y)
+        return y
+
+    def __repr__(self) -> str:
+        state = "dropped" if self.array is None else "kept" if self.kept else "held"
+        return f"<Piece {self.name}, {self.bytes} bytes, {state}>"
+
+
+def _source(edge: Any, value: Any) -> Source:
+    """Find the piece that an input comes from."""
+    piece, index = piece_of(edge)
+    return Source(piece, index, None if piece is not None else value)
+
+
+def piece_of(node: Any) -> tuple[Piece | None, int | None]:
+    """Give the piece behind a node of the tape, and which of several outputs it is."""
+    index = None
+    if node is not None and node.order and node.operation is OUTPUT:
+        index = node.static["index"]
+        node = node.edges[0]
+    saved = node.saved if node is not None and node.order else None
+    return (saved.piece, index) if type(saved) is References else (None, None)
+
+
+class References:
+    """The saved values of a node: references to pieces, which give them when they are asked."""
+
+    __slots__ = ("__weakref__", "constants", "piece", "sources")
+
+    def __init__(self, piece: Piece, sources: tuple[Source, ...], watched: Any) -> None:
+        self.piece = piece
+        self.sources = sources
+        self.constants = watched
+        for source in sources:
+            if source.piece is not None:
+                source.piece.readers += 1
+
+    def __del__(self) -> None:
+        for source in getattr(self, "sources", ()):
+            piece = source.piece
+            if piece is not None:
+                piece.readers -= 1
+                if not piece.readers and not piece.kept:
+                    piece.array = None
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The arrays that are held now."""
+        held = [
+            s.value if s.piece is None else _part(s.piece.array, s.output) for s in self.sources
+        ]
+        return tuple(value for value in held if value is not None)
+
+    def restored(self) -> tuple[Any, ...]:
+        """Give the saved values, after running again what is needed for that."""
+        if self.constants is not None:
+            self.constants.restored()
+        return self.piece.pool.give(self.sources)
+
+
+def _part(array: Any, index: int | None) -> Any:
+    return array if index is None or array is None else array[index]
+
+
+class Pieces:
+    """A keeper that makes pieces. Subclasses say what is held, and when it is dropped.
+
+    Parameters
+    ----------
+    selected : callable, optional
+        Takes a node and its output, and says whether that is never dropped.
+    """
+
+    def __init__(self, selected: Callable[[Node, Any], bool] | None = None) -> None:
+        self.selected = selected
+        self.recomputed = 0
+
+    def keep(self, node: Node, saved: Any, forward: Any, values: Sequence[Any]) -> Any:
+        """Give references to pieces in place of the saved values."""
+        if forward is None:
+            return saved
+        arity = len(node.edges)
+        piece = Piece(self, node, forward, values)
+        y = values[arity]
+        sources = []
+        for place, value in zip(node.recipe.sources, saved, strict=True):
+            if place < arity:
+                source = piece.sources[place]
+                sources.append(source if source.piece is not None else Source(None, None, value))
+            elif place == arity:
+                sources.append(Source(piece, None, None))
+            elif place > 2 * arity:
+                sources.append(Source(piece, place - 2 * arity - 1, None))
+            else:
+                sources.append(Source(None, None, value))
+        if self.selected is not None and self.selected(node, y):
+            piece.hold(y)
+            piece.kept = True
+        references = References(piece, tuple(sources), _watched(node, values))
+        self.made(piece, y, references, values)
+        return references
+
+    def made(self, piece: Piece, y: Any, saved: References, values: Sequence[Any]) -> None:
+        """Hold what backward will read, as far as there is room."""
+        arity = len(piece.sources)
+        for source in saved.sources:
+            if source.piece is piece:
+                piece.hold(y)
+            elif source.piece is not None and source.piece.array is None:
+                self._hold_input(source.piece, piece, values[:arity])
+
+    @staticmethod
+    def _hold_input(source: Piece, piece: Piece, inputs: Sequence[Any]) -> None:
+        """Hold the input that an operation has saved, while it is at hand."""
+        for own, value in zip(piece.sources, inputs, strict=True):
+            if own.piece is source and own.output is None and not source.closed:
+                source.hold(value)
+
+    def give(self, sources: Iterable[Source]) -> tuple[Any, ...]:
+        """Give values, running again what has been dropped."""
+        sources = tuple(sources)
+        found = self.bring_back([s.piece for s in sources if s.piece is not None])
+        return tuple(
+            s.value if s.piece is None else _part(found[s.piece], s.output) for s in sources
+        )
+
+    def bring_back(self, wanted: Sequence[Piece]) -> dict[Piece, Any]:
+        """Give the arrays of pieces; those that operations have saved are held from now on."""
+        at_hand: dict[Piece, Any] = {}
+        missing: dict[Piece, int] = {}  # how often each will be read
+        stack = list(wanted)
+        while stack:
+            piece = stack.pop()
+            if piece in missing:
+                missing[piece] += 1
+                continue
+            if piece not in at_hand:
+                at_hand[piece] = piece.present
+            if at_hand[piece] is None:
+                del at_hand[piece]
+                missing[piece] = 1
+                stack += [s.piece for s in piece.sources if s.piece is not None]
+        for piece in sorted(missing, key=_order):
+            inputs = []
+            for source in piece.sources:
+                before = source.piece
+                if before is None:
+                    inputs.append(source.value)
+                    continue
+                inputs.append(_part(at_hand[before], source.output))
+                if before in missing:
+                    missing[before] -= 1
+                    if not missing[before]:
+                        del at_hand[before]  # nobody else needs it in this turn
+            self.before_running(piece)
+            at_hand[piece] = y = piece.run(inputs)
+            del inputs
+            self.ran(piece, y)
+        return at_hand
+
+    def before_running(self, piece: Piece) -> None:
+        """Make room for what is about to be made again."""
+
+    def ran(self, piece: Piece, y: Any) -> None:
+        """Hold what was made again, where operations have saved it."""
+        self.recomputed += 1
+        if piece.readers:
+            piece.hold(y)
+
+
+def _order(piece: Piece) -> int:
+    return piece.order
+
+
+def _watched(node: Node, values: Sequence[Any]) -> Any:
+    """Watch large plain arrays of the user's, as the tape does."""
+    samples = {
+        i: constants.sample_of(values[i])
+        for i in node.recipe.constants
+        if type(values[i]) is np.ndarray and values[i].nbytes > constants.COPIED
+    }
+    return constants.Watched(node.operation.name, tuple(values), samples) if samples else None
+
+
+class Checkpoints(Pieces):
+    """Holds what backward will read, until a checkpoint closes the segment before it."""
+
+    def close(self, nodes: Iterable[tuple[Node, Any]]) -> int:
+        """Drop what lies before these nodes, as far as earlier checkpoints; these themselves stay.
+
+        Parameters
+        ----------
+        nodes : iterable of (Node, array)
+
+        Returns
+        -------
+        int
+            How many results were dropped.
+        """
+        stack: list[Any] = []
+        for node, array in nodes:
+            piece, index = piece_of(node)
+            if piece is not None:
+                if index is None:
+                    piece.hold(array)
+                piece.kept = piece.closed = True
+                stack += piece.edges
+        seen, dropped = set(), 0
+        while stack:
+            node = stack.pop()
+            if node is None or not node.order or node in seen:
+                continue
+            seen.add(node)
+            piece, _ = piece_of(node)
+            if piece is None:
+                stack += node.edges
+            elif not piece.closed:
+                piece.closed = True
+                dropped += piece.array is not None and not piece.kept
+                piece.drop()
+                stack += piece.edges
+        return dropped
+
+
+#: The segments of the whole program, while a `RecomputeOptimizer` is there.
+segments = Checkpoints()
+
+
+class Nothing(Pieces):
+    """Holds nothing but what was selected."""
+
+    def made(self, piece: Piece, y: Any, saved: References, values: Sequence[Any]) -> None:
+        """Remember only what it was."""
+        piece.closed = True
+        if not piece.kept:
+            piece.fingerprint = fingerprint(piece.name, y)

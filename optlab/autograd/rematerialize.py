@@ -1,0 +1,219 @@
+"""rematerialize: drop what operations saved around any code, and bring it back when it is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from optlab.autograd.budget import Budget, MemoryBudgetError
+from optlab.autograd.pieces import Nothing, Pieces, piece_of
+from optlab.autograd.saving import Keeping
+from optlab.autograd.tape import Node
+from optlab.autograd.tensor import Tensor
+
+_UNITS = {"": 1, "B": 1} | {
+    f"{prefix}{infix}B": base**power
+    for infix, base in (("", 1000), ("i", 1024))
+    for power, prefix in enumerate("KMGT", start=1)
+}
+
+
+def bytes_of(budget: Any) -> int:
+    """Read a number of bytes: a whole number, or text such as ``"64 MiB"``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is neither.
+
+    Examples
+    --------
+    >>> bytes_of("64 MiB"), bytes_of("1.5 kB"), bytes_of(4096)
+    (67108864, 1500, 4096)
+    """
+    wrong = (
+        "budget is a number of bytes, or text such as '64 MiB' (units B, KB, MB, GB, KiB, MiB, "
+        f"GiB); got {budget!r}."
+    )
+    if isinstance(budget, str):
+        found = re.fullmatch(r"\s*([0-9.]+(?:[eE][0-9]+)?)\s*([A-Za-z]*)\s*", budget)
+        units = {name.lower(): size for name, size in _UNITS.items()}
+        if not found or found[2].lower() not in units:
+            raise ValueError(wrong)
+        try:
+            size = float(found[1]) * units[found[2].lower()]
+        except ValueError:
+            raise ValueError(wrong) from None
+    elif isinstance(budget, bool) or not hasattr(budget, "__index__"):
+        if not isinstance(budget, float) or budget != budget // 1:
+            raise TypeError(wrong)
+        size = budget
+    else:
+        size = budget.__index__()
+    if size <= 0:
+        raise ValueError(wrong)
+    return int(size)
+
+
+def in_words(size: int) -> str:
+    """Give a number of bytes as text that `bytes_of` reads, rounded up.
+
+    Examples
+    --------
+    >>> in_words(67108864), in_words(1500)
+    ('64 MiB', '1.47 KiB')
+    """
+    for unit in ("GiB", "MiB", "KiB"):
+        factor = _UNITS[unit]
+        if size >= factor:
+            hundredths = -(-size * 100 // factor)
+            return f"{hundredths / 100:g} {unit}"
+    return f"{size} B"
+
+
+class rematerialize:
+    """Run any code so that operations drop what they saved, and run again when backward reads it.
+
+    With a budget, arrays are dropped only when there is no room: what is cheapest to bring back for
+    its bytes, and longest unused, goes first. Without one, everything is dropped at once but what
+    `keep` names. Values and gradients are those of plain running to the bit, random numbers
+    included.
+
+    Parameters
+    ----------
+    keep : str, Layer, callable, or a list of these, optional
+        What is never dropped: outputs of operations of this name (``"matmul"``, ``"linear"``), of
+        this Layer, or those for which ``keep(name, array)`` is true.
+    budget : int or str, optional
+        Bytes, or text such as ``"64 MiB"``, for all arrays that operations inside give, as far as
+        they are alive at the same time, in forward and in backward. That includes room for the
+        operation that runs and for its derivative: twice what goes in and out, of the largest so
+        far. Data, parameters and their gradients are not counted.
+
+    Attributes
+    ----------
+    dropped, recomputed : int
+        With a budget: how many arrays were dropped, and how often an operation ran again.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `keep` or `budget` is none of these.
+    MemoryBudgetError
+        When the block is left, if the budget cannot be met; it says the smallest that can.
+    RecomputationError, RuntimeError
+        In backward, if an operation does not give what it gave the first time, or what it reads was
+        written to.
+
+    Notes
+    -----
+    Backward may run inside the block or after it. What a `Function` of the user saves, and what
+    `recompute` keeps, stays as it is. Parameters cost nothing: they are there anyway.
+
+    Source: Kirisame, Lyubomirsky, Haan, Brennan, He, Roesch, Chen and Tatlock 2021, Dynamic Tensor
+    Rematerialization, arXiv 2006.09616.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> x = ol.to_tensor(np.linspace(0, 1, 10000), requires_grad=True)
+    >>> with ol.rematerialize(budget="1 MiB") as memory:
+    ...     y = x
+    ...     for _ in range(20):
+    ...         y = np.sin(y)
+    ...     loss = np.sum(y)
+    >>> loss.backward()
+    >>> memory.recomputed > 0
+    True
+    """
+
+    def __init__(self, keep: Any = None, budget: Any = None) -> None:
+        self._layers: list[Any] = []
+        selected = self._selection(keep)
+        self.budget = None if budget is None else bytes_of(budget)
+        self.pieces: Pieces = (
+            Nothing(selected) if self.budget is None else Budget(self.budget, selected)
+        )
+        self._keeping = Keeping(self.pieces)
+        self._removers: list[Any] = []
+
+    @property
+    def dropped(self) -> int:
+        """How many arrays were dropped for want of room."""
+        return getattr(self.pieces, "dropped", 0)
+
+    @property
+    def recomputed(self) -> int:
+        """How often an operation ran again."""
+        return self.pieces.recomputed
+
+    def _selection(self, keep: Any) -> Callable[[Node, Any], bool] | None:
+        wanted = [] if keep is None else list(keep) if isinstance(keep, (list, tuple)) else [keep]
+        names, asked = set(), []
+        for one in wanted:
+            if isinstance(one, str):
+                names.add(one)
+            elif hasattr(one, "register_forward_post_hook"):
+                self._layers.append(one)
+            elif callable(one):
+                asked.append(one)
+            else:
+                raise TypeError(
+                    "keep takes names of operations, Layers, functions of (name, array), or a list "
+                    f"of these; got {one!r}."
+                )
+        if not names and not asked:
+            return None
+        return lambda node, y: (
+            node.operation.name in names or any(f(node.operation.name, y) for f in asked)
+        )
+
+    def __enter__(self) -> rematerialize:
+        if self._removers or self._keeping.inside:
+            raise RuntimeError("this block is entered already; make another rematerialize().")
+        for layer in self._layers:
+            self._removers.append(layer.register_forward_post_hook(_keep_output))
+        self._keeping.__enter__()
+        return self
+
+    def __exit__(self, kind: Any, *error: object) -> None:
+        self._keeping.__exit__(kind, *error)
+        for remover in self._removers:
+            remover.remove()
+        self._removers.clear()
+        if kind is None and isinstance(self.pieces, Budget):
+            check_met(self.pieces)
+
+
+def check_met(budget: Budget) -> None:
+    """Make sure that a budget was large enough so far."""
+    if budget.smallest > budget.limit:
+        raise MemoryBudgetError(
+            f"a budget of {in_words(budget.limit)} cannot be met, whatever is dropped: the largest "
+            "operation, what its derivative reads, and what the program itself holds need more. "
+            f"The smallest budget that can is {in_words(budget.smallest)} "
+            f"({budget.smallest:,} bytes).",
+            budget.smallest,
+        )
+
+
+def _keep_output(layer: Any, inputs: Any, output: Any) -> None:
+    """Keep what a layer gives."""
+    for t in tensors_in(output):
+        piece, index = piece_of(t.node)
+        if piece is not None and index is None:
+            piece.hold(t.data)
+            piece.kept = True
+
+
+def tensors_in(output: Any) -> Iterable[Tensor]:
+    """Go through the Tensors in what a layer returned."""
+    if isinstance(output, Tensor):
+        yield output
+    elif isinstance(output, (tuple, list)):
+        for part in output:
+            yield from tensors_in(part)
+    elif isinstance(output, dict):
+        yield from tensors_in(list(output.values()))

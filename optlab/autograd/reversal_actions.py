@@ -1,0 +1,131 @@
+"""The actions that reverse a chain of layers, and when each of them may come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from optlab.autograd.reversal_views import in_words
+
+
+@dataclass(frozen=True, slots=True)
+class OfInput:
+    """An action on the input of one layer."""
+
+    layer: int
+    verb: ClassVar[str]
+
+    @property
+    def layers(self) -> range:
+        """The layer, as a range of one."""
+        return range(self.layer, self.layer + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class OfLayers:
+    """An action on layers `start` to `stop` - 1, as a slice counts them."""
+
+    start: int
+    stop: int
+    verb: ClassVar[str]
+
+    @property
+    def layers(self) -> range:
+        """The layers, in forward order."""
+        return range(self.start, self.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot(OfInput):
+    """Store the value at hand, which is the input of `layer`."""
+
+    verb: ClassVar[str] = "snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class Restore(OfInput):
+    """Take the stored input of `layer` as the value at hand; it stays stored."""
+
+    verb: ClassVar[str] = "restore"
+
+
+@dataclass(frozen=True, slots=True)
+class Free(OfInput):
+    """Store the input of `layer` no longer; the value at hand stays."""
+
+    verb: ClassVar[str] = "free"
+
+
+@dataclass(frozen=True, slots=True)
+class Advance(OfLayers):
+    """Run ``layers[start:stop]`` on the value at hand and record nothing."""
+
+    verb: ClassVar[str] = "advance"
+
+
+@dataclass(frozen=True, slots=True)
+class Record(OfLayers):
+    """Run ``layers[start:stop]`` on the value at hand, recorded, to be walked back later."""
+
+    verb: ClassVar[str] = "record"
+
+
+@dataclass(frozen=True, slots=True)
+class Back(OfLayers):
+    """Walk ``layers[start:stop]`` back, the last first; what was recorded of each is dropped."""
+
+    verb: ClassVar[str] = "back"
+
+
+Action = Snapshot | Restore | Free | Advance | Record | Back
+
+
+def fault_of(
+    action: Action,
+    stored: tuple[int, ...],
+    recorded: tuple[int, ...],
+    at: int | None,
+    left: int,
+) -> str:
+    """Say why an action is impossible; nothing if it is possible."""
+    hand = "there is no value at hand" if at is None else f"the value at hand is layer {at}'s input"
+    match action:
+        case Snapshot(layer):
+            if layer in stored:
+                return "that input is stored already."
+            if layer != at:
+                return f"{hand}; Restore and Advance to layer {layer} first."
+            return "" if layer < left else f"no layer {layer} is left to be walked back."
+        case Restore(layer) | Free(layer):
+            if layer in stored:
+                return ""
+            return f"that input is not stored ({whose_inputs(stored)} stored)."
+        case Advance(start, stop) | Record(start, stop):
+            if not start < stop <= left:
+                return f"layers that can run are 0 to {left - 1}, stop at most {left}."
+            if start != at:
+                return (
+                    f"{hand}; Restore an input at or below layer {start} and Advance to it first."
+                )
+            again = [layer for layer in recorded if layer in action.layers]
+            if isinstance(action, Record) and again:
+                return f"layer {again[0]} is recorded already."
+            return ""
+        case Back(start, stop):
+            if stop != left or not start < stop:
+                return f"the layer to be walked back next is {left - 1}, so stop has to be {left}."
+            missing = [layer for layer in action.layers if layer not in recorded]
+            return f"layer {missing[-1]} is not recorded; Record it first." if missing else ""
+    raise TypeError(
+        f"{action!r} is no action; expected Snapshot, Restore, Free, Advance, Record or Back."
+    )
+
+
+def whose_inputs(stored: tuple[int, ...]) -> str:
+    """Say whose inputs are stored."""
+    if not stored:
+        return "no input is"
+    one = len(stored) == 1
+    return f"the {'input of layer' if one else 'inputs of layers'} {in_words(stored)} " + (
+        "is" if one else "are"
+    )

@@ -1,0 +1,176 @@
+"""How a schedule of reversing a chain is shown: as a table, as bars over time, with characters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from optlab.autograd.reversal import Schedule
+
+HEADS = ("action", "does", "inputs stored", "layers recorded")
+_MOST_ROWS = 60
+#: What a picture draws, what is drawn later lies on top.
+_MARKS = {"recorded": "=", "stored": ".", "advance": ">", "record": "#", "back": "<"}
+
+#: What holds of the layers of an action when it is done.
+_IMPLIES = {"snapshot": "stored", "restore": "stored", "record": "recorded"}
+
+
+class Span(NamedTuple):
+    """A bar of a drawing: what happens to a layer, or lies there, from one time to another.
+
+    Attributes
+    ----------
+    layer : int
+    what : str
+        ``"advance"``, ``"record"`` or ``"back"`` while it runs, ``"stored"`` while its input is
+        stored, ``"recorded"`` from the end of its recorded run until it has been walked back.
+    start, stop : int
+        Times: how many layers have run, or been walked back, before.
+    """
+
+    layer: int
+    what: str
+    start: int
+    stop: int
+
+
+def headline(schedule: Schedule) -> str:
+    """Give a schedule in one line."""
+    return (
+        f"{schedule.name}: {_count(schedule.layers, 'layer')}, "
+        f"{_count(schedule.recomputed_layers, 'layer run')} recomputed, "
+        f"at most {_count(schedule.most_stored, 'input')} stored"
+    )
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" + ("" if number == 1 else "s")
+
+
+def in_words(layers: Sequence[int]) -> str:
+    """Give layers, neighbours put together.
+
+    Examples
+    --------
+    >>> in_words([0, 1, 2, 5, 7, 8])
+    '0-2, 5, 7-8'
+    """
+    runs: list[list[int]] = []
+    for layer in layers:
+        if runs and runs[-1][-1] == layer - 1:
+            runs[-1].append(layer)
+        else:
+            runs.append([layer])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def rows(schedule: Schedule) -> list[tuple[str, str, str, str]]:
+    """Give the table of a schedule, without heads."""
+    return [
+        (
+            str(state.number),
+            f"{state.action.verb} {in_words(state.action.layers)}",
+            in_words(state.stored),
+            in_words(state.recorded),
+        )
+        for state in schedule.states()
+    ]
+
+
+def _parts(schedule: Schedule) -> list[tuple[str, list[tuple[str, str, str, str]]]]:
+    """Give the rows of forward and of backward; of a long schedule only the first and last."""
+    every, turn = rows(schedule), len(schedule.forward)
+    parts = []
+    for name, part in (("forward", every[:turn]), ("backward", every[turn:])):
+        most = _MOST_ROWS // 2
+        if len(part) > most:
+            left_out = ("...", f"{len(part) - most:,} more", "...", "...")
+            part = [*part[: most // 2], left_out, *part[-(most - most // 2) :]]
+        parts.append((name, part))
+    return parts
+
+
+def table(schedule: Schedule) -> str:
+    """Give a schedule as a table of text."""
+    parts = _parts(schedule)
+    lines = [HEADS, *(row for _, part in parts for row in part)]
+    widths = [max(len(line[i]) for line in lines) for i in range(4)]
+
+    def said(line: Sequence[str]) -> str:
+        cells = [line[0].rjust(widths[0])]
+        cells += [cell.ljust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
+        return " | ".join(cells).rstrip()
+
+    text = [headline(schedule), "", said(HEADS)]
+    for name, part in parts:
+        text.append(f"{name} ".ljust(sum(widths) + 9, "-"))
+        text += map(said, part)
+    return "\n".join(text)
+
+
+def page(schedule: Schedule) -> str:
+    """Give a schedule as HTML."""
+    cell = "<td style='text-align: left'>{}</td>"
+    body = ["<tr>", *(f"<th style='text-align: left'>{head}</th>" for head in HEADS), "</tr>"]
+    for name, part in _parts(schedule):
+        body.append(f"<tr><th colspan='4' style='text-align: left'>{name}</th></tr>")
+        for row in part:
+            body.append(f"<tr>{''.join(cell.format(escape(one)) for one in row)}</tr>")
+    return f"<p>{escape(headline(schedule))}</p><table>{''.join(body)}</table>"
+
+
+def timeline(schedule: Schedule) -> list[tuple[int, int, str]]:
+    """Give rows of (number of the action, layer, what)."""
+    found = []
+    for number, action, stored, recorded in schedule.states():
+        found += [(number, layer, action.verb) for layer in action.layers]
+        for what, kept in (("stored", stored), ("recorded", recorded)):
+            implied = action.layers if what == _IMPLIES.get(action.verb) else ()
+            found += [(number, layer, what) for layer in kept if layer not in implied]
+    return found
+
+
+def spans(schedule: Schedule) -> list[Span]:
+    """Give the bars of a drawing."""
+    running, lying = [], []
+    since: dict[tuple[str, int], int] = {}
+    time = 0
+    for action in schedule.actions:
+        match action.verb:
+            case "snapshot":
+                since["stored", action.layers[0]] = time
+            case "free":
+                layer = action.layers[0]
+                lying.append(Span(layer, "stored", since.pop(("stored", layer)), time))
+            case "advance" | "record":
+                for layer in action.layers:
+                    running.append(Span(layer, action.verb, time, time + 1))
+                    time += 1
+                    if action.verb == "record":
+                        since["recorded", layer] = time
+            case "back":
+                for layer in reversed(action.layers):
+                    running.append(Span(layer, "back", time, time + 1))
+                    start = since.pop(("recorded", layer))
+                    time += 1
+                    lying.append(Span(layer, "recorded", start, time))
+    return [*running, *lying]
+
+
+def picture(schedule: Schedule) -> str:
+    """Draw a schedule with characters."""
+    every = spans(schedule)
+    cells = [[" "] * max(span.stop for span in every) for _ in range(schedule.layers)]
+    for what, mark in _MARKS.items():
+        for span in every:
+            if span.what == what:
+                cells[span.layer][span.start : span.stop] = mark * (span.stop - span.start)
+    width = len(str(schedule.layers - 1))
+    lines = [
+        f"layer {layer:>{width}} |{''.join(line)}".rstrip() for layer, line in enumerate(cells)
+    ]
+    legend = "> runs  # runs, recorded  = is recorded  < is walked back  . its input is stored"
+    return "\n".join([*lines, legend])

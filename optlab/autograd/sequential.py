@@ -1,0 +1,349 @@
+"""recompute_sequential: a chain of layers, run again in backward as a schedule says.
+
+Each part of the chain that a schedule walks back at once is one node of the tape. When backward
+comes to it, the actions of the schedule that lead there are done: inputs taken from where they are
+stored, layers run to reach others, and the part itself run once more, recorded, and walked back.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from optlab.autograd import saving, several, trees, writes
+from optlab.autograd.backpropagation import gradients_of_ends
+from optlab.autograd.mode import grad_mode, recording
+from optlab.autograd.recompute import (
+    Comparing,
+    Forgetting,
+    Twice,
+    as_one_operation,
+    ends_behind,
+    made_since,
+)
+from optlab.autograd.reversal import Schedule
+from optlab.autograd.reversal_actions import Advance, Back, Free, Record, Restore, Snapshot
+from optlab.autograd.schedules import chosen
+from optlab.autograd.tensor import Tensor
+
+
+def recompute_sequential(
+    layers: Any,
+    *args: Any,
+    segments: Any = None,
+    snapshots: int | None = None,
+    preserve_rng_state: bool = True,
+) -> Any:
+    """Run layers one after the other, and again in backward, by segments or a schedule.
+
+    Values, gradients and parameters are those of ``layers[-1](... layers[0](*args))`` to the bit.
+
+    Parameters
+    ----------
+    layers : Sequential, or list of callables
+        Each takes what the one before returned (a tuple as several arguments).
+    *args
+        What the first is called with.
+    segments : int, {'sqrt', 'revolve'} or Schedule, optional
+        A number: so many segments, as even as can be; their inputs are kept, and each is run again
+        as a whole, the last too. ``"sqrt"``: as many as the square root of the number of layers
+        (Chen et al. 2016). ``"revolve"``: the fewest runs for a number of stored inputs (Griewank
+        and Walther 2000). 4 by default, or as many as there are layers, if these are fewer.
+    snapshots : int, optional
+        For ``"revolve"``: how many inputs are stored at the same time, that of the chain included.
+        By default as many as ``"sqrt"`` stores.
+    preserve_rng_state : bool
+        Draw the same random numbers when a layer runs again; see `recompute`.
+
+    Returns
+    -------
+    What the last layer returns.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no layer, one cannot be called, or `segments` or `snapshots` do not fit.
+    RecomputationError, RuntimeError
+        In backward, as `recompute` does.
+
+    Notes
+    -----
+    What it will cost is known before: `optlab.memory.predict` takes the same arguments.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.seed(0)
+    >>> blocks = [ol.nn.Sequential(ol.nn.Linear(4, 4), ol.nn.Dropout(0.1)) for _ in range(9)]
+    >>> loss = ol.recompute_sequential(blocks, ol.ones([2, 4]), segments="sqrt").sum()
+    >>> loss.backward()
+    >>> blocks[0][0].weight.grad.shape
+    (4, 4)
+    """
+    chain = list_of(layers)
+    schedule = schedule_for(len(chain), segments, snapshots)
+    if preserve_rng_state is not True and preserve_rng_state is not False:
+        raise TypeError(f"preserve_rng_state is True or False; got {preserve_rng_state!r}.")
+    if not recording.on:
+        value: Any = args
+        for layer in chain:
+            value = called(layer, value)
+        return value
+    return Chain(chain, schedule, preserve_rng_state).forward(args)
+
+
+def list_of(layers: Any) -> list[Callable[..., Any]]:
+    """Read the layers of a chain.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are none.
+    """
+    if callable(layers) and hasattr(layers, "children"):  # a Sequential: what it holds, in order
+        inside = list(layers.children())
+        layers = inside if hasattr(layers, "__iter__") or hasattr(layers, "__getitem__") else layers
+    if callable(layers) or not hasattr(layers, "__iter__"):
+        raise TypeError(
+            "recompute_sequential takes a Sequential, or a list of layers that follow each other; "
+            f"got {type(layers).__name__}. (For one function: ol.recompute(f, x).)"
+        )
+    chain = list(layers)
+    for i, layer in enumerate(chain):
+        if not callable(layer):
+            raise TypeError(f"layers[{i}] cannot be called; got {layer!r}.")
+    if not chain:
+        raise ValueError("there are no layers to run.")
+    return chain
+
+
+def schedule_for(n: int, segments: Any, snapshots: int | None) -> Schedule:
+    """Give the schedule that the user asks for."""
+    return chosen(n, min(4, n) if segments is None else segments, snapshots)
+
+
+def called(layer: Callable[..., Any], value: Any) -> Any:
+    """Call a layer with what the one before returned: a tuple as several arguments."""
+    return layer(*value) if isinstance(value, tuple) else layer(value)
+
+
+class _Stored:
+    """The input of a layer, as a schedule stores it: arrays, and what else was among them."""
+
+    def __init__(self, value: Any) -> None:
+        parts, self.build = trees.flatten(value)
+        self.needs = [isinstance(p, Tensor) and p.node is not None for p in parts]
+        self.parts = [p.detach() if n else p for p, n in zip(parts, self.needs, strict=True)]
+
+    def value(self, nodes: Sequence[Any] | None = None) -> Any:
+        """Give it again; with `nodes`, on the tape."""
+        if nodes is None:
+            return self.build(list(self.parts))
+        return self.build(
+            [
+                part if node is None else Tensor(part.data, node)
+                for part, node in zip(self.parts, nodes, strict=True)
+            ]
+        )
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        return tuple(part.data for part in self.parts if isinstance(part, Tensor))
+
+
+class _Part:
+    """Layers that are recorded, and walked back, at once: one node of the tape.
+
+    Attributes
+    ----------
+    start, stop : int
+        As a slice counts layers.
+    edges : list of weakref
+        The edges of its node; weak, as the nodes before it hold the chain.
+    entries : list
+        For each part of the input: which edge it comes from, or None.
+    recorded : tuple or None
+        The number on the clock and the outputs of a run that is recorded and not yet walked back.
+    """
+
+    def __init__(self, start: int, stop: int) -> None:
+        self.start, self.stop = start, stop
+        self.edges: list[weakref.ref[Any]] = []
+        self.entries: list[int | None] = []
+        self.recorded: tuple[int, list[Any]] | None = None
+
+
+class Chain:
+    """One run of a chain of layers, and what its schedule still has to do.
+
+    Attributes
+    ----------
+    stored : dict
+        The stored inputs, by the layer they are of.
+    runs : list of int
+        How often each layer has run.
+    """
+
+    def __init__(
+        self, layers: list[Callable[..., Any]], schedule: Schedule, preserve_rng_state: bool
+    ) -> None:
+        self.layers = layers
+        self.schedule = schedule
+        self.preserve = preserve_rng_state
+        self.twice: list[Twice] = []
+        self.runs = [0] * len(layers)
+        self.stored: dict[int, _Stored] = {}
+        ranges = [a for a in schedule.actions if isinstance(a, (Record, Back))]
+        cuts = sorted({cut for a in ranges for cut in (a.start, a.stop)})
+        self.parts = {start: _Part(start, stop) for start, stop in pairwise(cuts)}
+        #: The input of all, and where in the schedule it has arrived.
+        self.begin: _Stored | None = None
+        self.next = 0
+
+    # It is what the nodes save; `kept_memory` asks for its arrays.
+
+    def restored(self) -> Chain:
+        """Give itself: what is stored is not the nodes' to bring back."""
+        return self
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The arrays that are stored now."""
+        return tuple(array for stored in self.stored.values() for array in stored.arrays)
+
+    # Forward ------------------------------------------------------------------------------------
+
+    def forward(self, args: tuple[Any, ...]) -> Any:
+        """Do the actions of forward; give what the last layer returns, on the tape."""
+        value: Any = args
+        self.begin = _Stored(value)
+        forward = self.schedule.forward
+        recorded = {i for a in forward if isinstance(a, Record) for i in a.layers}
+        snapshots = {a.layer for a in forward if isinstance(a, Snapshot)}
+        for part in self.parts.values():
+            since = next(writes.clock)
+            nodes = [getattr(one, "node", None) for one in trees.flatten(value)[0]]
+            for i in range(part.start, part.stop):
+                if i in snapshots:
+                    self.stored[i] = _Stored(value)
+                twice = Twice(self.layers[i], (), {}, self.preserve)
+                self.twice.append(twice)
+                keeper = _Noting(twice) if i in recorded else Forgetting(twice)
+                with saving.Keeping(keeper):
+                    value = self._run(i, value)
+            value = self._on_the_tape(part, value, nodes, since, part.start in recorded)
+        self.next = len(forward)
+        return value
+
+    def _run(self, layer: int, value: Any) -> Any:
+        self.runs[layer] += 1
+        return called(self.layers[layer], value)
+
+    def _on_the_tape(
+        self, part: _Part, value: Any, nodes: Sequence[Any], since: int, recorded: bool
+    ) -> Any:
+        """Give what a part returned, as the outputs of its node."""
+        parts, _ = trees.flatten(value)
+        made = made_since(parts, since)
+        if not made:
+            return value
+        outputs = [parts[i] for i in made]
+        edges = ends_behind({t.node for t in outputs}, since)
+        places = {edge: i for i, edge in enumerate(edges)}
+        part.entries = [places.get(node) for node in nodes]
+        part.edges = [weakref.ref(edge) for edge in edges]
+        if recorded:
+            part.recorded = since, outputs
+
+        def gradients(g: Any, saved: Any, static: Any) -> list[Any]:
+            return self._back(part, g, edges)
+
+        return as_one_operation("recompute_sequential", self, (), value, since, gradients)
+
+    # Backward -----------------------------------------------------------------------------------
+
+    def _back(self, part: _Part, g: Any, edges: tuple[Any, ...]) -> list[Any]:
+        """Do the actions up to the walk through a part; give its gradients."""
+        actions = self.schedule.actions
+        value: Any = None
+        if not any(isinstance(a, Back) and part.start in a.layers for a in actions[self.next :]):
+            # Another walk through the same graph: all runs again from the beginning.
+            assert self.begin is not None
+            self.next, value = 0, self.begin.value()
+            self.stored.clear()
+        while True:
+            action = actions[self.next]
+            if isinstance(action, Back) and part.start in action.layers:
+                self.next += part.start == action.start
+                return self._walk(part, g, edges)
+            self.next += 1
+            match action:
+                case Snapshot(layer):
+                    self.stored[layer] = _Stored(value)
+                case Restore(layer):
+                    value = self.stored[layer].value()
+                case Free(layer):
+                    del self.stored[layer]
+                case Advance():
+                    value = self._advance(action, value)
+                case Record(start, stop):
+                    for one in self.parts.values():
+                        if start <= one.start < stop:
+                            value = self._record(one, value)
+                    value = None
+                case Back(start, stop):  # nothing is asked of these
+                    for one in self.parts.values():
+                        if start <= one.start < stop:
+                            one.recorded = None
+
+    def _advance(self, action: Advance, value: Any) -> Any:
+        """Run layers unrecorded."""
+        with grad_mode(False):
+            for layer in action.layers:
+                with self.twice[layer].as_before():
+                    value = self._run(layer, value)
+        return value
+
+    def _record(self, part: _Part, value: Any) -> Any:
+        """Run the layers of a part recorded; give what they return."""
+        since = next(writes.clock)
+        nodes = [None if place is None else part.edges[place]() for place in part.entries]
+        value = _Stored(value).value(nodes)
+        for layer in range(part.start, part.stop):
+            twice = self.twice[layer]
+            keeper = Comparing(twice)
+            with saving.Keeping(keeper), grad_mode(True), twice.as_before():
+                value = self._run(layer, value)
+            keeper.check_complete()
+        parts, _ = trees.flatten(value)
+        part.recorded = since, [parts[i] for i in made_since(parts, since)]
+        return value
+
+    def _walk(self, part: _Part, g: Any, edges: tuple[Any, ...]) -> list[Any]:
+        """Walk back through a part that is recorded."""
+        arrived = g.arrived if isinstance(g, several.Parts) else {0: g}
+        create_graph = any(isinstance(one, Tensor) for one in arrived.values())
+        assert part.recorded is not None  # a schedule records before it walks back
+        (since, outputs), part.recorded = part.recorded, None
+        starts: dict[Any, Any] = {}
+        for i, one in arrived.items():
+            node = outputs[i].node
+            starts[node] = starts[node] + one if node in starts else one
+        del outputs, arrived, g
+        ends = gradients_of_ends(starts, since, create_graph, retain_graph=create_graph)
+        return [ends.pop(edge, None) for edge in edges]
+
+
+class _Noting(Forgetting):
+    """Remembers the first run of a layer that stays recorded: nothing of it is forgotten."""
+
+    def __init__(self, twice: Twice) -> None:
+        super().__init__(twice)
+        self.outer = saving.innermost()
+
+    def keep(self, node: Any, saved: Any, forward: Any, values: Any) -> Any:
+        """Keep what is saved, as it would be without."""
+        self.twice.note(node, values)
+        return saved if self.outer is None else self.outer.keep(node, saved, forward, values)

@@ -1,0 +1,193 @@
+"""RecomputeOptimizer: checkpoints in a network, between which nothing is kept for backward."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from optlab.autograd import saving
+from optlab.autograd.pieces import piece_of, segments
+from optlab.autograd.rematerialize import tensors_in
+from optlab.autograd.tape import Leaf
+from optlab.autograd.tensor import Tensor
+from optlab.optimizer.settings import by_names
+from optlab.optimizer.wrappers.memory import Memory
+from optlab.optimizer.wrappers.wrapper import AfterStep, Wrapper
+
+
+class RecomputeOptimizer(Wrapper):
+    """Let backward run parts of the network again, in place of keeping what they computed.
+
+    A checkpoint closes a segment: what operations have saved between it and the checkpoints before
+    is dropped, and backward runs these operations again when it comes to the segment. The numbers
+    are those of the inner optimizer to the bit. What comes after the last checkpoint is kept.
+
+    Layers as checkpoints close their segment as forward passes them, every time, so forward needs
+    less memory too. Tensors close it when they are given, between forward and backward, in every
+    step anew: so only backward needs less.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+        The one that updates the parameters. A template makes this a template, too.
+
+    Raises
+    ------
+    TypeError
+        If `optimizer` is none.
+
+    Notes
+    -----
+    While one of these is there, operations anywhere in the program remember how to run again, which
+    costs some microseconds each; it ends when the last is gone. What was computed before the first
+    was made cannot be dropped: giving such Tensors as checkpoints warns.
+
+    Operations run again, layers do not: batch normalisation counts a batch once, dropout drops the
+    same elements.
+
+    Source: Chen, Xu, Zhang and Guestrin 2016, arXiv 1604.06174; the interface is that of
+    ``paddle.fluid.optimizer.RecomputeOptimizer``.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.seed(0)
+    >>> blocks = [ol.nn.Sequential(ol.nn.Linear(8, 8), ol.nn.Tanh()) for _ in range(6)]
+    >>> model = ol.nn.Sequential(*blocks)
+    >>> adam = ol.optimizer.Adam(0.01, parameters=model.parameters())
+    >>> optimizer = ol.optimizer.RecomputeOptimizer(adam)
+    >>> optimizer.set_checkpoints([blocks[1], blocks[3]])
+    >>> loss = (model(ol.ones([4, 8])) ** 2).mean()
+    >>> _ = optimizer.minimize(loss)
+    """
+
+    @by_names
+    def __init__(self, optimizer: Any, name: str | None = None) -> None:
+        super().__init__(optimizer, name)
+        self._forget()
+
+    @property
+    def own_settings(self) -> dict[str, Any]:
+        """What was set of the wrapper itself."""
+        return {}
+
+    def set_checkpoints(self, checkpoints: Any) -> None:
+        """Say where segments end.
+
+        Parameters
+        ----------
+        checkpoints : list of Layer and Tensor
+            They take the place of those that were given before. An empty list ends recomputation.
+
+        Raises
+        ------
+        TypeError
+            If one is neither; nothing has changed then.
+
+        Warns
+        -----
+        UserWarning
+            If nothing can be dropped before a Tensor: it was computed before this optimizer was
+            made, inside `optlab.recompute`, or backward has been there.
+        """
+        if isinstance(checkpoints, (str, Tensor)) or not hasattr(checkpoints, "__iter__"):
+            raise TypeError(
+                "checkpoints is a list of Layers or Tensors: set_checkpoints([block1, block2]); "
+                f"got {type(checkpoints).__name__}."
+            )
+        checkpoints = list(checkpoints)
+        for one in checkpoints:
+            if not isinstance(one, Tensor) and not hasattr(one, "register_forward_post_hook"):
+                raise TypeError(
+                    "a checkpoint is a Layer or a Tensor (the output of a part of the network); "
+                    f"got {one!r}."
+                )
+        marks = _marks[self]
+        marks.remove_hooks()
+        tensors = [one for one in checkpoints if isinstance(one, Tensor)]
+        marks.layers = [one for one in checkpoints if not isinstance(one, Tensor)]
+        marks.hooks = [layer.register_forward_post_hook(_close) for layer in marks.layers]
+        unknown = [t for t in tensors if not isinstance(t.node, (Leaf, type(None)))]
+        unknown = [t for t in unknown if piece_of(t.node)[0] is None]
+        if unknown:
+            shapes = ", ".join(str(t.shape) for t in unknown)
+            warnings.warn(
+                f"nothing can be dropped before the checkpoints of shape {shapes}: they were "
+                "computed before RecomputeOptimizer was made (or backward has been there). Make "
+                "the optimizer before forward, or give Layers as checkpoints.",
+                stacklevel=2,
+            )
+        segments.close((t.node, t.data) for t in tensors)
+
+    _set_checkpoints = set_checkpoints
+
+    @property
+    def checkpoints(self) -> list[Any]:
+        """The Layers that close segments."""
+        return list(_marks[self].layers)
+
+    def load(self, state_dict: Any) -> None:
+        """Take in what `state_dict` gave, as `set_state_dict` does."""
+        self.set_state_dict(state_dict)
+
+    # What a wrapper says ------------------------------------------------------------------------
+
+    def _forget(self) -> None:
+        _marks[self] = marks = _Marks()
+        weakref.finalize(self, marks.end)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._forget()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RecomputeOptimizer:
+        import copy
+
+        twin: RecomputeOptimizer = object.__new__(type(self))
+        memo[id(self)] = twin
+        twin.__setstate__(copy.deepcopy(vars(self), memo))
+        return twin
+
+    def _after(self, updated: list[bool]) -> None:
+        return None
+
+    def _shown(self, row: Any, acted: Any) -> Any:
+        return row
+
+    def _memories(self) -> list[Memory]:
+        return [{} for _ in self.places]
+
+    def _remember(self, memories: list[Memory]) -> None:
+        """Nothing is remembered."""
+
+    def over_rows(self, start: Any) -> AfterStep:
+        """Give what is done after each step: nothing."""
+        return lambda fast: (fast, {}, {})
+
+
+class _Marks:
+    """The checkpoints of one optimizer, and its part in operations remembering how to run again."""
+
+    def __init__(self) -> None:
+        self.layers: list[Any] = []
+        self.hooks: list[Any] = []
+        self.leave: Callable[[], None] = saving.ambient(segments)
+
+    def remove_hooks(self) -> None:
+        for hook in self.hooks:
+            hook.remove()
+        self.hooks = []
+
+    def end(self) -> None:
+        self.remove_hooks()
+        self.leave()
+
+
+_marks: weakref.WeakKeyDictionary[RecomputeOptimizer, _Marks] = weakref.WeakKeyDictionary()
+
+
+def _close(layer: Any, inputs: Any, output: Any) -> None:
+    """Close the segment that ends with the output of a layer."""
+    segments.close((t.node, t.data) for t in tensors_in(output))
