@@ -114,6 +114,6 @@ def executor_of(plan: BlockPlan, elements: int) -> Executor:
             return plan
         from optlab.plan.machine_loops import machine_loops_of
 
-        plan.loops = machine_loops_of(plan)
         plan.loops_tried = True
+        plan.loops = machine_loops_of(plan)
     return plan.loops or plan

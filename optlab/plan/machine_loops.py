@@ -185,7 +185,7 @@ def _same(plan: BlockPlan, one: Callable[..., Any], other: Callable[..., Any]) -
 
 def _peculiar(draw: np.random.Generator, dtype: Any, size: int) -> Any:
     """Give numbers of all sizes: in a chunk all positive or not, all finite or not, many or few."""
-    limits = np.finfo(dtype)
+    limits = np.finfo(dtype if np.dtype(dtype).kind == "f" else np.float32)
     finite = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, limits.tiny, limits.smallest_subnormal, limits.eps]
     wild = [*finite, limits.max, limits.min, np.inf, -np.inf, np.nan]
     values = draw.standard_normal(size) * 10.0 ** draw.integers(-6, 4, size)

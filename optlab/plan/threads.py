@@ -94,7 +94,7 @@ def on_all_cores(jobs: Iterable[Callable[[], None]], elements: int) -> None:
     try:
         work(contexts[0])
     finally:
-        wait(others)
+        wait(others)  # also when one has failed: the others still write
     for done in others:
         done.result()
 

@@ -250,6 +250,21 @@ def test_two_arrays_that_change_places_are_right():
 
 
 @needs_numba
+def test_an_array_of_integers_that_one_phase_does_not_touch():
+    def f(a, n):
+        ratio = norm(a["g"] * 2)
+        return {"p": a["p"] - ratio * a["g"], "count": a["count"] + 1}
+
+    example = {"p": np.ones(2), "g": np.ones(2), "count": np.ones(2, np.int64)}
+    plan = capture_blocks(f, example, {"n": 0.5})
+    loops = machine_loops_of(plan)
+    assert [loop is None for loop in loops.loops] == [True, False]
+    blocks = [[np.ones(10), np.full(10, 0.5), np.arange(10)]]
+    (one, _), (other, _) = (done(way, blocks) for way in (loops, plan))
+    assert all(map(np.array_equal, one[0], other[0]))
+
+
+@needs_numba
 @pytest.mark.parametrize("kind", ["strided", "reversed", "read-only", "unaligned"])
 def test_gradients_and_parameters_of_any_layout(kind):
     plan = plan_of(lambda a, n: {"p": a["p"] - n["n"] * a["g"]}, "float32", ("p", "g"))
