@@ -112,7 +112,43 @@ class Loop:
 
 
 def loop_of(plan: BlockPlan, number: int) -> Loop | None:
-    """Write a phase of a plan as a loop; None where NumPy has to do it."""
+    """Write a phase of a plan as a loop; None where NumPy has to do it.
+
+    Examples
+    --------
+    >>> from optlab.plan import capture_blocks
+    >>> example = np.ones(2, np.float32)
+    >>> plan = capture_blocks(
+    ...     lambda a, n: {"p": a["p"] - n["rate"] * a["g"]},
+    ...     {"p": example, "g": example},
+    ...     {"rate": 0.1},
+    ... )
+    >>> print(loop_of(plan, 0).source)
+    def loop(a_g, a_p, faulty, n0):
+        count = 0
+        old_float32 = np.empty(528, np.float32)
+        for start in range(0, len(a_g), 512):
+            stop = min(start + 512, len(a_g))
+            c_g = a_g[start:stop]
+            c_p = a_p[start:stop]
+            o_p = old_float32[0:512]
+            fault = False
+            for i in range(stop - start):
+                v0 = c_p[i]
+                v1 = c_g[i]
+                v3 = n0 * v1
+                v4 = v0 - v3
+                fault |= not (abs(v4) < float32(np.inf))
+                o_p[i] = v0
+                c_p[i] = v4
+            if fault:
+                faulty[count] = start
+                count += 1
+                for i in range(stop - start):
+                    c_p[i] = o_p[i]
+        return count
+    <BLANKLINE>
+    """
     try:
         return _Writer(plan, number).written()
     except NoLoopError:
@@ -120,6 +156,8 @@ def loop_of(plan: BlockPlan, number: int) -> Loop | None:
 
 
 class _Writer:
+    """Writes the instructions of a phase, each as one line on scalars."""
+
     def __init__(self, plan: BlockPlan, number: int) -> None:
         self.plan = plan
         self.phase = plan.phases[number]

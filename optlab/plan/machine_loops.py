@@ -33,8 +33,8 @@ _TOGETHER = 32
 _COUNTS = (np.dtype(np.int64),)
 
 _lock = threading.Lock()
-#: Compiled functions by their source, which says everything about them.
-_functions: dict[str, Callable[..., int]] = {}
+#: Compiled functions by their source and what they take.
+_functions: dict[tuple[str, tuple[Any, ...]], Callable[..., int]] = {}
 
 
 class MachineLoops:
@@ -141,13 +141,15 @@ def _spans(starts: list[int]) -> Iterator[slice]:
 
 
 def _compiled(loop: Loop) -> Callable[..., int]:
-    """Compile a loop, or find the one of the same source."""
+    """Compile a loop, or find one that is the same."""
     import numba
 
     if getattr(numba.config, "DISABLE_JIT", False):
         raise RuntimeError("NUMBA_DISABLE_JIT is set")
+    dtypes = (*loop.read_dtypes, *loop.written_dtypes, *(one.dtype for one in loop.numbers))
+    key = (loop.source, dtypes)
     with _lock:
-        if loop.source not in _functions:
+        if key not in _functions:
             scope: dict[str, Any] = {"np": np, "float32": np.float32, "float64": np.float64}
             exec(compile(loop.source, "<optlab machine loop>", "exec"), scope)
 
@@ -165,8 +167,8 @@ def _compiled(loop: Loop) -> Callable[..., int]:
             make = numba.njit(
                 [signature], nogil=True, fastmath=False, error_model="numpy", boundscheck=False
             )
-            _functions[loop.source] = make(scope["loop"])
-        return _functions[loop.source]
+            _functions[key] = make(scope["loop"])
+        return _functions[key]
 
 
 def _same(plan: BlockPlan, one: Callable[..., Any], other: Callable[..., Any]) -> bool:

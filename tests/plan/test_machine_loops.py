@@ -241,6 +241,15 @@ def test_norms_of_what_is_computed_and_of_what_is_written_over(dtype):
 
 
 @needs_numba
+def test_loops_of_one_source_and_two_dtypes():
+    for dtype in DTYPES:
+        plan = plan_of(lambda a, n: {"a": np.maximum(a["p"], a["g"])}, dtype)
+        arrays = [np.array(x, dtype) for x in ([1.0, 2.0], [3.0, 0.5], [0.0, 0.0])]
+        run_pieces(machine_loops_of(plan), [0.1], [arrays])
+        assert arrays[2].tolist() == [3.0, 2.0]
+
+
+@needs_numba
 def test_two_arrays_that_change_places_are_right():
     plan = plan_of(lambda a, n: {"p": a["g"] * 1.0, "g": a["a"], "a": a["g"]}, "float32")
     loops = machine_loops_of(plan)
