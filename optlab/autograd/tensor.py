@@ -38,6 +38,7 @@ from optlab.autograd.operation import COMPOSED, TABLE, Operation
 from optlab.autograd.operators import Operators
 from optlab.autograd.paddle_names import PaddleNames
 from optlab.autograd.places import Places
+from optlab.autograd.reported import plain, reported
 from optlab.autograd.several import collected, outputs_of
 from optlab.autograd.sharing import REFERENCES_WHEN_ALONE
 from optlab.autograd.sparse import RowSparse
@@ -320,11 +321,13 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
             if getattr(x.data if isinstance(x, Tensor) else x, "dtype", None) in HALVES:
                 forward = forward_in_float32(operation)
                 break
+        if events.operation_ran.listeners:
+            forward = reported(operation.name, forward, inputs)
     values: Any
     edges: tuple[Any, ...]
     values = inputs
     try:
-        if len(inputs) == 2:  # written out for one and two: the loop takes twice as long
+        if len(inputs) == 2:  # written out for few inputs: the loop takes twice as long
             a, b = inputs
             one = two = None
             if isinstance(a, Tensor):
@@ -344,6 +347,17 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
             mask = 0 if one is None else 1
             y = forward(a, **static) if static else forward(a)
             values, edges = (a, y), (one,)
+        elif (
+            len(inputs) == 3
+            and isinstance((a := inputs[0]), Tensor)
+            and isinstance((b := inputs[1]), Tensor)
+            and isinstance((c := inputs[2]), Tensor)
+        ):
+            edges = one, two, three = a.node, b.node, c.node
+            a, b, c = a.data, b.data, c.data
+            mask = (one is not None) + 2 * (two is not None) + 4 * (three is not None)
+            y = forward(a, b, c, **static) if static else forward(a, b, c)
+            values = (a, b, c, y)
         else:
             values, nodes, mask, bit = [], [], 0, 1
             for x in inputs:
@@ -358,8 +372,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
                     nodes.append(None)
                 bit += bit
             y = forward(*values, **static) if static else forward(*values)
-            values.append(y)
-            edges = tuple(nodes)
+            values, edges = (*values, y), tuple(nodes)
     except TypeError:
         refuse_mixture(operation.name, [raw(x) for x in inputs])
         raise
@@ -374,7 +387,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
         values, large = constants.protected(values, inputs, recipe.constants)
     if recipe.needs_shapes:
         shapes = [x.shape if type(x) is _array else np.shape(x) for x in values[:-1]]
-        values = [*values, *shapes, *y] if operation.several else [*values, *shapes]
+        values = (*values, *shapes, *y) if operation.several else (*values, *shapes)
     shape, dtype = ((), y[0].dtype) if operation.several else (y.shape, y.dtype)
     if dtype.char not in "fd":
         if not is_floating(dtype):
@@ -383,7 +396,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     source = edges[0].source if operation.view and edges[0] is not None else None
     node = Node(operation, edges, recipe.select(values), recipe, static, shape, dtype, source)
     if extras.on and extras.on > halves.on:
-        node.saved = saving.kept(node, node.saved, forward, values)
+        node.saved = saving.kept(node, node.saved, plain(forward), values)
         if anomaly.mode.depth:
             anomaly.check_forward(node, values[: len(inputs)], y)
     if large and node.saved.__class__ is tuple:

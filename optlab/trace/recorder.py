@@ -15,9 +15,11 @@ from optlab.backend import events
 from optlab.backend.arrays import on_host
 from optlab.backend.ensemble import EnsembleArray
 from optlab.optimizer import Optimizer, Update
+from optlab.optimizer.arena import Arena
 from optlab.optimizer.groups import parameter_names
 from optlab.optimizer.whole import whole_updates
-from optlab.trace.trace import Trace
+from optlab.trace.memory import ledger
+from optlab.trace.trace import Column, Trace
 
 #: Up to so many elements everything is recorded by default; above, norms.
 SMALL = 1000
@@ -26,6 +28,69 @@ PROBES = {"toy": ("values",), "light": ("norms",)}
 
 
 _is_whole = attrgetter("whole")
+
+
+class _Waiting:
+    """Steps that wait to be written into the columns of a trace, and how they are written.
+
+    It knows the columns but not their trace, which knows it. So no cycle keeps a trace alive that
+    nobody holds any more: its memory goes at once, and serves the next run.
+
+    Attributes
+    ----------
+    steps : list of tuple
+        Number, loss, rate, time and updates of each.
+    """
+
+    def __init__(
+        self,
+        columns: dict[tuple[str, int], Column],
+        arenas: dict[Arena, int],
+        values: bool,
+        norms: bool,
+        changes_gradients: bool,
+    ) -> None:
+        self.columns = columns
+        self.arenas = arenas
+        self.values, self.norms = values, norms
+        self.changes_gradients = changes_gradients
+        self.steps: list[Any] = []
+
+    def write(self) -> None:
+        """Write the steps that are waiting into the columns of the trace."""
+        steps, self.steps = self.steps, []
+        column = self.columns
+        for taken, loss, rate, now, rows in steps:
+            column["step", 0].append(taken)
+            column["loss", 0].append(float("nan") if loss is None else loss)
+            column["learning_rate", 0].append(rate)
+            column["seconds", 0].append(now)
+            before = len(column["step", 0]) - 1
+            for row in rows:
+                i = self.arenas[row.arena]
+                for kind, there in self._kinds(row):
+                    array = on_host(there)  # a trace is read, drawn and saved on the host
+                    if self.values:
+                        values = column[kind, i]
+                        values.fill(before, array)
+                        values.append(array)
+                    if self.norms:
+                        norms = column[f"norm {kind}", i]
+                        row_of_norms = _norms(array, row.arena.bounds)
+                        norms.fill(before, row_of_norms)
+                        norms.append(row_of_norms)
+
+    def _kinds(self, row: Update) -> Iterator[tuple[str, Any]]:
+        """Go through what is recorded of one update, each with the kind of its column."""
+        yield "parameter", row.parameter
+        yield "gradient", row.raw_gradient
+        for name, array in row.slots.items():
+            yield f"slot {name}", array
+        if self.changes_gradients:
+            yield "term used_gradient", row.gradient
+        for name, array in row.terms.items():
+            whole = np.shape(array) == row.parameter.shape
+            yield f"term {name}", array if whole else np.broadcast_to(array, row.parameter.shape)
 
 
 class record:
@@ -40,7 +105,9 @@ class record:
     probes : str or list of str, optional
         ``"toy"`` or ``["values"]`` keeps every element of every parameter, gradient, slot and
         term; ``"light"`` or ``["norms"]`` keeps their norms, one number a parameter. By default
-        everything up to 1000 elements, norms above.
+        everything up to 1000 elements, norms above. ``"memory"``, beside these in a list, keeps
+        the bytes by role where memory was highest in each step; it takes time (see
+        `optlab.memory.ledger`), and so does what is recorded take memory.
     every : int
         Record steps 1, 1 + every, 1 + 2 every, ...
 
@@ -85,6 +152,8 @@ class record:
             probes if probes is not None else ("toy" if size <= SMALL else "light")
         )
         self.values, self.norms = "values" in chosen, "norms" in chosen
+        self.memory = ledger() if "memory" in chosen else None
+        self.bytes: Any = None
         name = type(optimizer).__name__
         settings = {"class": name, **optimizer.settings}
         if optimizer.schedule is not None:
@@ -93,7 +162,7 @@ class record:
         arenas = [arena for group in optimizer.groups for arena in group.arenas]
         self.arenas = {arena: i for i, arena in enumerate(arenas)}
         #: Clipping or decay make the gradient that the rule sees another one than the raw one.
-        self.changes_gradients = any(
+        changes_gradients = any(
             group.grad_clip is not None or group.regularizer is not None
             for group in optimizer.groups
         ) or any(getattr(p, "regularizer", None) is not None for p in optimizer.parameters)
@@ -102,7 +171,9 @@ class record:
             optimizer, "inner_optimizer"
         )
         self.taken = 0
-        self.waiting: list[Any] = []
+        self.waiting = _Waiting(
+            self.trace.columns, self.arenas, self.values, self.norms, changes_gradients
+        )
         #: So many steps may wait to be written: few if they keep large arrays alive.
         self.patience = max(1, min(512, 20 * SMALL // max(size, 1))) if self.values else 1
         self.loss: float | None = None
@@ -122,7 +193,9 @@ class record:
             )
             if self.values:
                 trace.columns["parameter", i].append(on_host(arena.flat.copy()))
-        trace.complete = self._write
+        trace.complete = self.waiting.write
+        if self.memory is not None:
+            self.bytes = self.memory.__enter__()
         self.started = time.perf_counter()
         events.backward_finished.subscribe(self._on_backward)
         events.step_taken.subscribe(self._on_step)
@@ -136,6 +209,9 @@ class record:
     ) -> None:
         events.backward_finished.unsubscribe(self._on_backward)
         events.step_taken.unsubscribe(self._on_step)
+        if self.memory is not None:
+            self.memory.__exit__(None, None, None)
+            self.bytes = None
         if error is not None and self.trace.stopped is None:
             self.trace.error = error
             self.trace.stopped = f"{type(error).__name__} in step {self.taken + 1}: {error}"
@@ -158,6 +234,7 @@ class record:
         loss, self.loss = self.loss, None
         if self.asks_for_the_loss:
             loss = getattr(optimizer, "loss_of_step", loss)
+        memory = None if self.bytes is None else self.bytes.cut(type(optimizer).__name__)
         if (self.taken - 1) % self.every:
             return
         now = time.perf_counter() - self.started
@@ -167,45 +244,12 @@ class record:
         if len(updates) != len(self.arenas) or not all(map(_is_whole, updates)):
             rows = whole_updates(list(self.arenas), updates, optimizer.get_lr())
         rate = optimizer.get_lr() * optimizer.groups[0].multiplier
-        self.waiting.append((self.taken, loss, rate, now, rows))
-        if len(self.waiting) >= self.patience:
-            self._write()
-
-    def _write(self) -> None:
-        """Write the steps that are waiting into the columns of the trace."""
-        waiting, self.waiting = self.waiting, []
-        column = self.trace.columns
-        for taken, loss, rate, now, rows in waiting:
-            column["step", 0].append(taken)
-            column["loss", 0].append(float("nan") if loss is None else loss)
-            column["learning_rate", 0].append(rate)
-            column["seconds", 0].append(now)
-            before = len(column["step", 0]) - 1
-            for row in rows:
-                i = self.arenas[row.arena]
-                for kind, there in self._kinds(row):
-                    array = on_host(there)  # a trace is read, drawn and saved on the host
-                    if self.values:
-                        values = column[kind, i]
-                        values.fill(before, array)
-                        values.append(array)
-                    if self.norms:
-                        norms = column[f"norm {kind}", i]
-                        row_of_norms = _norms(array, row.arena.bounds)
-                        norms.fill(before, row_of_norms)
-                        norms.append(row_of_norms)
-
-    def _kinds(self, row: Update) -> Iterator[tuple[str, Any]]:
-        """Go through what is recorded of one update, each with the kind of its column."""
-        yield "parameter", row.parameter
-        yield "gradient", row.raw_gradient
-        for name, array in row.slots.items():
-            yield f"slot {name}", array
-        if self.changes_gradients:
-            yield "term used_gradient", row.gradient
-        for name, array in row.terms.items():
-            whole = np.shape(array) == row.parameter.shape
-            yield f"term {name}", array if whole else np.broadcast_to(array, row.parameter.shape)
+        waiting = self.waiting
+        waiting.steps.append((self.taken, loss, rate, now, rows))
+        if memory is not None:
+            self.trace.columns["memory", 0].append(memory)
+        if len(waiting.steps) >= self.patience:
+            waiting.write()
 
 
 def _read_probes(probes: str | Iterable[str]) -> tuple[str, ...]:
@@ -214,9 +258,10 @@ def _read_probes(probes: str | Iterable[str]) -> tuple[str, ...]:
         chosen = PROBES.get(probes)
     else:
         chosen = tuple(probes) if isinstance(probes, Iterable) else None
-    if not chosen or not set(chosen) <= {"values", "norms"}:
+    if not chosen or not set(chosen) <= {"values", "norms", "memory"}:
         raise ValueError(
-            f"probes must be 'toy', 'light' or a list of 'values' and 'norms'; got {probes!r}."
+            "probes must be 'toy', 'light' or a list of 'values', 'norms' and 'memory'; got "
+            f"{probes!r}."
         )
     return chosen
 
