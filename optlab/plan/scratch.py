@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from optlab.backend import events
+
 _local = threading.local()
 
 
@@ -19,5 +21,7 @@ def scratch(dtypes: Sequence[Any], size: int, purpose: str = "blocks") -> list[A
         array = kept.get((number, dtype))
         if array is None or len(array) < size:
             array = kept[number, dtype] = np.empty(size, dtype)
+            if events.array_kept.listeners:
+                events.array_kept.publish(array, f"scratch of {purpose}", "temporary")
         found.append(array if len(array) == size else array[:size])
     return found
