@@ -20,6 +20,7 @@ from optlab.autograd.mode import RecomputationError
 from optlab.autograd.several import OUTPUT
 from optlab.autograd.tape import Node
 from optlab.backend import events
+from optlab.backend.arrays import owner_of
 
 #: Arrays of fewer bytes are always kept: to drop them would gain nothing.
 SMALL = 1024
@@ -278,7 +279,7 @@ class Pieces:
                 continue
             if writes.record_of(value) is None:
                 continue
-            if not isinstance(y, tuple) and writes.owner_of(y) is writes.owner_of(value):
+            if not isinstance(y, tuple) and owner_of(y) is owner_of(value):
                 piece.fragile = True
             else:
                 piece.hold(y)
