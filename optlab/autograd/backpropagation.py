@@ -135,14 +135,21 @@ def backpropagate(
     reached: list[Any] = []
     ends = _walk({root: seed}, create_graph, retain_graph, reached=reached)
     for leaf, g in ends.items():
-        _collect(leaf, g, create_graph)
+        if g.__class__ is _array and not leaf.hooks and (leaf.grad is ZERO or leaf.grad is None):
+            leaf.grad = g  # as `_collect` does
+        else:
+            _collect(leaf, g, create_graph)
     if events.backward_finished.listeners:
         events.backward_finished.publish(value, [*reached, *ends])
     return []
 
 
 def gradients_of_ends(
-    starts: dict[Any, Any], since: int, create_graph: bool, retain_graph: bool
+    starts: dict[Any, Any],
+    since: int,
+    create_graph: bool,
+    edges: Sequence[Any],
+    arriving: dict[Any, Any],
 ) -> dict[Any, Any]:
     """Walk back from several nodes as far as what was recorded since a time on the clock.
 
@@ -153,15 +160,27 @@ def gradients_of_ends(
     since : int
         Nodes up to this number are ends, as leaves are: gradients arrive there and go no further,
         and their hooks do not run.
-    create_graph, retain_graph : bool
-        As of `backpropagate`.
+    create_graph : bool
+        As of `backpropagate`. The graph is kept then.
+    edges : sequence
+        Where the walk around this one expects gradients.
+    arriving : dict
+        Gradients on their way in that walk. What has arrived there for one of `edges` is added to
+        here, part by part, in the order in which one walk through all of it would.
 
     Returns
     -------
     dict
-        The gradient of each end that was reached.
+        The gradient of each other end that was reached.
     """
-    return _walk(dict(starts), create_graph, retain_graph, since=since)
+    pending = dict(starts)
+    begun = [edge for edge in edges if edge in arriving]
+    for edge in begun:
+        pending[edge] = arriving.pop(edge)
+    ends = _walk(pending, create_graph, create_graph, since=since)
+    for edge in begun:
+        arriving[edge] = ends.pop(edge)
+    return ends
 
 
 def _walk(
@@ -191,6 +210,7 @@ def _walk(
     if create_graph:  # else the rules see arrays, of which nothing can be recorded
         was_on, recording.on = recording.on, True
         policy, halves.policy = halves.policy, None
+    early: list[tuple[Any, Any]] = []  # what collected on the way: it is undone if the walk fails
     saved: Any = ()
     quiet: Any = None  # set from where 16 bits are met: there infinities are no news
     try:
@@ -221,7 +241,9 @@ def _walk(
                     g, saved = for_rule(g, saved)
             if recipe.joint is not None:
                 part = None  # it may be g, and would count as another holder
-                if (
+                if recipe.walks:
+                    g = recipe.joint(g, saved, static, pending)
+                elif (
                     recipe.over is None
                     or g.__class__ is not _array
                     or g.nbytes < LARGE
@@ -268,11 +290,15 @@ def _walk(
                 node.saved = None
             if missing:
                 part = None
-                _collect_complete(edges, missing, pending, reached, create_graph)
+                _collect_complete(edges, missing, pending, reached, early, create_graph)
             if not heap:
                 return pending
             node = heappop(heap)[1]
             g = pending.pop(node)
+    except BaseException:
+        for leaf, before in early:
+            leaf.grad = before
+        raise
     finally:
         if create_graph:
             recording.on, halves.policy = was_on, policy
@@ -310,15 +336,21 @@ def _collect_complete(
     missing: dict[Any, int],
     pending: dict[Any, Any],
     reached: Any,
+    early: list[tuple[Any, Any]],
     create_graph: bool,
 ) -> None:
-    """Let leaves among `edges` collect their gradient, where no more will come."""
+    """Let leaves among `edges` collect their gradient, where no more will come.
+
+    `early` notes those that had none: a sum that was added to in place cannot be undone.
+    """
     for leaf in edges:
         if leaf is None or leaf.order:
             continue
         missing[leaf] -= 1
         if missing[leaf] == 0 and getattr(pending.get(leaf), "nbytes", 0) >= LARGE:
             reached.append(leaf)
+            if leaf.grad is None or leaf.grad is ZERO:
+                early.append((leaf, leaf.grad))
             _collect(leaf, pending.pop(leaf), create_graph)
 
 
