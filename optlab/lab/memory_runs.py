@@ -5,14 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from optlab.autograd import trees
-from optlab.autograd.chain_costs import Prediction, predict
 from optlab.autograd.extras import extras
 from optlab.autograd.mode import is_recomputing, recomputing
 from optlab.autograd.rematerialize import bytes_of, in_words, rematerialize
@@ -269,27 +268,6 @@ def counting(into: Seen) -> Iterator[None]:
         finally:
             extras.on -= 1
             extras.watching -= 1
-
-
-def foreseen(chain: list[Any], args: tuple[Any, ...]) -> Prediction:
-    """Say what each layer of a chain keeps, and how many operations it runs.
-
-    Those that need no gradient, and so are not recorded, run again with the others: they count.
-    """
-    seen, counts = Seen(), []
-
-    def counted(layer: Any) -> Any:
-        def call(*values: Any) -> Any:
-            before = seen.operations
-            value = layer(*values)
-            counts.append(seen.operations - before)
-            return value
-
-        return call
-
-    with counting(seen):
-        found = predict([counted(layer) for layer in chain], *args, segments=1)
-    return replace(found, operations=tuple(counts))
 
 
 def plain_copy(x: Any) -> Any:

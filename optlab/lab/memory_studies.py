@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.budget import MemoryBudgetError
-from optlab.autograd.chain_costs import Prediction
+from optlab.autograd.chain_costs import Prediction, predict
 from optlab.lab.memory_results import MemoryRun, MemoryStudy
 from optlab.lab.memory_runs import (
     PLAIN,
@@ -24,7 +24,6 @@ from optlab.lab.memory_runs import (
     Way,
     budget_of,
     first_difference,
-    foreseen,
     schedule_of,
     takes_run,
     way_of,
@@ -185,7 +184,7 @@ class _Study:
             self.before.meet(layers)
             for i, layer in enumerate(chain):
                 self.before.meet(layer, f"{i}.")
-            self.predictions.append(foreseen(chain, args))
+            self.predictions.append(predict(chain, *args, segments=1))
 
         self.runs.look = look
         with self.before.watching():
