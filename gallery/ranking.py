@@ -24,6 +24,7 @@ import numpy as np
 
 import optlab as ol
 from optlab.lab.budget import walk
+from optlab.optimizer.wrappers import Wrapper
 
 SEARCH_STEPS, SEARCH_SEEDS, WIDEN = 200, (100, 101), 6
 STEPS, SEEDS, ROUNDS = 500, (0, 1, 2), 5
@@ -49,6 +50,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "LBFGS": {"line_search_fn": "strong_wolfe"},
     "LarsMomentum": {"momentum": 0.9},
 }
+#: Settings of averages: the defaults are for runs of many thousand steps.
+AVERAGES: dict[str, dict[str, Any]] = {
+    "ExponentialMovingAverage": {"decay": 0.98},
+    "ModelAverage": {
+        "average_window_rate": 0.15, "min_average_window": 10, "max_average_window": 100,
+    },
+}  # fmt: skip
+SHORT = {"ExponentialMovingAverage": "EMA"}
 #: More than the classes: forms with a name of their own, rules on the batches they are made for.
 #: Wrappers, around rules that race without them, too.
 VARIANTS = {
@@ -56,6 +65,15 @@ VARIANTS = {
     "Nesterov": rule("Momentum", use_nesterov=True),
     "LBFGS, all digits": rule("LBFGS", WHOLE, **SETTINGS["LBFGS"]),
     "Rprop, all digits": rule("Rprop", WHOLE),
+    **{
+        f"{SHORT.get(average, average)}, {inner}": Contestant(
+            lambda r, average=average, inner=inner: getattr(ol.optimizer, average).around(
+                getattr(ol.optimizer, inner)(r), **AVERAGES[average]
+            )
+        )
+        for average in AVERAGES
+        for inner in ("Adam", "SGD")
+    },
     "LookAhead, Adam": Contestant(lambda r: ol.optimizer.LookAhead(ol.optimizer.Adam(r))),
     "LookAhead, SGD": Contestant(lambda r: ol.optimizer.LookAhead(ol.optimizer.SGD(r))),
 }
@@ -75,7 +93,7 @@ def contestants() -> dict[str, Contestant]:
 
 def wraps(cls: Any) -> bool:
     """Say whether a class goes around another optimizer."""
-    return "inner_optimizer" in inspect.signature(cls).parameters
+    return issubclass(cls, Wrapper)
 
 
 def choose(
@@ -227,6 +245,11 @@ def table(rows: list[Row], chosen: Mapping[str, Any]) -> str:
         for name, values in SETTINGS.items()
     )
     seeds = " and ".join(map(str, search.seeds))
+    averages = "; ".join(
+        f"{SHORT.get(name, name)} has "
+        + ", ".join(f"`{key}={value!r}`" for key, value in values.items())
+        for name, values in AVERAGES.items()
+    )
     page = f"""\
 # Every optimizer on the digits network
 
@@ -242,7 +265,9 @@ digits, with the seeds {seeds}, which do not race; the lowest loss on the last f
 the winner stood at an end of the ladder, up to {WIDEN} rungs were added until it did not. The \
 digits held out took no part in it. Settings other than the rate are the defaults, except: \
 {settings}; Nesterov is Momentum with `use_nesterov=True`, AMSGrad is Adam with `amsgrad=True`; \
-LookAhead synchronises every 5 steps, halfway.
+LookAhead synchronises every 5 steps, halfway; \
+{averages}. Averages are judged by the accuracy of the averaged weights, while the training loss \
+is that of the weights that are trained.
 
 LBFGS and Rprop are made for whole batches: what they learn from one gradient about the next is \
 spoiled by the noise of small ones (LBFGS fits each batch and forgets the others; the rates of \

@@ -65,10 +65,19 @@ class Memory:
 
     def add(self, array: Any) -> int:
         """Give the bytes of the memory that `array` lies in; 0 where that was counted before."""
-        owner = array
-        while isinstance(getattr(owner, "base", None), type(array)):
-            owner = owner.base
+        owner = _owner_of(array)
         if id(owner) in self._owners:
             return 0
         self._owners[id(owner)] = owner
         return int(getattr(owner, "nbytes", 0))
+
+    def knows(self, array: Any) -> bool:
+        """Say whether the memory that `array` lies in was counted before."""
+        return id(_owner_of(array)) in self._owners
+
+
+def _owner_of(array: Any) -> Any:
+    owner = array
+    while isinstance(getattr(owner, "base", None), type(array)):
+        owner = owner.base
+    return owner

@@ -89,7 +89,7 @@ def recompute_sequential(
     if not recording.on:
         value: Any = args
         for layer in chain:
-            value = _called(layer, value)
+            value = called(layer, value)
         return value
     return Chain(chain, schedule, preserve_rng_state).forward(args)
 
@@ -124,7 +124,8 @@ def schedule_for(n: int, segments: Any, snapshots: int | None) -> Schedule:
     return chosen(n, min(4, n) if segments is None else segments, snapshots)
 
 
-def _called(layer: Callable[..., Any], value: Any) -> Any:
+def called(layer: Callable[..., Any], value: Any) -> Any:
+    """Call a layer with what the one before returned: a tuple as several arguments."""
     return layer(*value) if isinstance(value, tuple) else layer(value)
 
 
@@ -238,7 +239,7 @@ class Chain:
 
     def _run(self, layer: int, value: Any) -> Any:
         self.runs[layer] += 1
-        return _called(self.layers[layer], value)
+        return called(self.layers[layer], value)
 
     def _on_the_tape(
         self, part: _Part, value: Any, nodes: Sequence[Any], since: int, recorded: bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from optlab.backend import events
@@ -82,3 +82,9 @@ def _advance(optimizer: Any, loss: float) -> None:
         schedule.step(loss)
     elif schedule is not None:
         schedule.step()
+
+
+def judged(optimizer: Any) -> Any:
+    """Lend the model the weights that an optimizer is judged by: of an average the averages."""
+    apply = getattr(optimizer, "apply", None)
+    return nullcontext() if apply is None else apply()

@@ -7,14 +7,13 @@ import operator
 import traceback
 import warnings
 from collections.abc import Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from optlab.backend import display, random
-from optlab.lab.budget import walk
+from optlab.lab.budget import judged, walk
 from optlab.lab.problems.find import Problem, find
 from optlab.optimizer import Optimizer
 from optlab.trace import Trace, record
@@ -321,7 +320,7 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
                     trace.stopped = _diverged(step, last)
                     break
             else:
-                with _judged(optimizer):
+                with judged(optimizer):
                     last = run.loss()
                 if not math.isfinite(last):
                     trace.stopped = _diverged(comparison.steps, last)
@@ -342,17 +341,11 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
         comparison.evaluations[name] = np.array(counts, dtype=int)
         if comparison.problem.kind == "network":
             try:
-                with _judged(optimizer):
+                with judged(optimizer):
                     comparison.accuracy[name] = run.accuracy
             except Exception:  # noqa: BLE001 - a model that raised in the race may raise again
                 comparison.accuracy[name] = math.nan
     return goes_on
-
-
-def _judged(optimizer: Optimizer) -> Any:
-    """Lend the model the weights that an optimizer is judged by: of an average the averages."""
-    apply = getattr(optimizer, "apply", None)
-    return nullcontext() if apply is None else apply()
 
 
 def _line_of(error: BaseException) -> str:

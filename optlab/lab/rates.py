@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from optlab.backend import random
-from optlab.lab.budget import walk
+from optlab.lab.budget import judged, walk
 from optlab.lab.problems.find import Problem, find
 from optlab.lab.problems.networks import Network, NetworkRun
+from optlab.lab.problems.surface import Surface
 from optlab.lab.sweep import LADDER
 from optlab.optimizer import Optimizer
+from optlab.optimizer.wrappers import layers_of
 
 
 class RateSearch:
@@ -105,13 +107,14 @@ def best_rate(
     steps: int = 200,
     seeds: Sequence[int] = (0,),
     widen: int = 0,
-    validation: float = 0.2,
+    validation: float | None = None,
 ) -> RateSearch:
     """Choose the learning rate of an optimizer: try all of a ladder with the same budget.
 
     A network is trained on a part of its training data and judged by the loss on the rest; what it
-    holds out is never looked at, and stays good for the comparison that follows. A surface is
-    judged by the loss after the last step.
+    holds out is never looked at, and stays good for the comparison that follows. An optimizer with
+    an average (``ExponentialMovingAverage.around``) is judged there by its averages, as in the
+    comparison. A surface is judged by the loss after the last step.
 
     Parameters
     ----------
@@ -127,12 +130,13 @@ def best_rate(
     steps : int
         Evaluations of the gradient a run.
     seeds : sequence of int
-        A rate is judged by its mean over these. Better others than those of the comparison.
+        A rate is judged by its mean over these. Better others than those of the comparison. Several
+        are for runs that chance has a part in: networks, `optlab.problems.noisy`, rules that draw.
     widen : int
         Up to so many rungs (1, 2 or 5 times a power of ten) are added while the best rate lies on
         an end of the ladder.
-    validation : float
-        The share of a network's training data that judges.
+    validation : float, optional
+        The share of a network's training data that judges, by default 0.2. Surfaces have no data.
 
     Returns
     -------
@@ -157,7 +161,13 @@ def best_rate(
     """
     found = find(problem)
     if isinstance(found, Network):
-        found = found.with_validation(validation)
+        found = found.with_validation(0.2 if validation is None else validation)
+    elif validation is not None:
+        raise TypeError(
+            f"validation={validation!r} is the share of a network's training data that judges, but "
+            f"{found.title} is a surface, which has no data: it is judged by the loss after the "
+            "last step. Leave validation out."
+        )
     make = _maker(optimizer)
     if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
         raise ValueError(f"steps must be a whole number of at least 1; got {steps!r}.")
@@ -171,6 +181,15 @@ def best_rate(
     if not (ladder[0] > 0 and all(map(math.isfinite, ladder))):
         raise ValueError(f"rates must be finite and greater than 0; got {ladder!r}.")
     templates = {rate: make(rate) for rate in ladder}  # what cannot be made fails before any run
+
+    if len(chosen) > 1 and isinstance(found, Surface) and not found.noise:
+        drawing = [one for one in templates.values() if layers_of(one)[0].draws]
+        if not drawing:
+            raise ValueError(
+                f"seeds={list(chosen)} would be the same run {len(chosen)} times: chance has no "
+                f"part on {found.title}. Give one seed, or add noise to the gradients: "
+                "ol.problems.noisy(problem, sigma=0.5)."
+            )
 
     def tried_with(template: Optimizer) -> list[float]:
         return [_left_over(found, template, start, int(steps), seed) for seed in chosen]
@@ -239,7 +258,11 @@ def _left_over(problem: Problem, template: Optimizer, start: Any, steps: int, se
                     return math.inf
         except FloatingPointError:  # a policy about gradients that are not finite
             return math.inf
-        left = run.held_out_loss() if isinstance(run, NetworkRun) else run.loss()
+        if isinstance(run, NetworkRun):
+            with judged(optimizer):
+                left = run.held_out_loss()
+        else:
+            left = run.loss()
     return float(left) if math.isfinite(left) else math.inf
 
 

@@ -1,23 +1,31 @@
 """Gradient clipping: what an optimizer does to raw gradients before it uses them.
 
 A clip is called with a list of (parameter, gradient) pairs and returns such a list. Parameters with
-``need_clip=False`` pass untouched. The gradients that the parameters hold are never changed.
+``need_clip=False`` pass untouched. The gradients that the parameters hold are never changed; one
+that is within the limit is given back as it is, and not as a copy.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+import operator
+import reprlib
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from optlab.autograd.tensor import Tensor, raw
-from optlab.backend.arrays import as_float
+from optlab.backend.arrays import as_float, unwrapped
 from optlab.backend.device import place_of
+from optlab.backend.ensemble import EnsembleArray
 from optlab.plan.reductions import Reduction, sum_of_squares
 
 Pairs = Sequence[tuple[Any, Any]]
+
+#: From so many elements on a copy takes longer than looking whether one is needed.
+_LARGE = 8192
 
 #: The sum of squares of an array, in float64, where the squares of float32 cannot overflow.
 _squared_norm = Reduction(sum_of_squares, lambda total, dtype: total, "squared_norm")
@@ -30,18 +38,50 @@ def _limit(value: Any, name: str) -> float:
     return limit
 
 
+def checked_pairs(params_grads: Any, who: str) -> list[tuple[Any, Any]]:
+    """Give pairs as a list of tuples, or say what is wrong with them."""
+    what = f"{who} takes a list of (parameter, gradient) pairs, as optimizer.backward(loss) gives"
+    if isinstance(params_grads, (Tensor, str)) or not isinstance(params_grads, Iterable):
+        raise TypeError(f"{what}; got {reprlib.repr(params_grads)}.")
+    pairs = list(params_grads)
+    for number, pair in enumerate(pairs):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            hint = " Write [(p, p.grad) for p in parameters]." * isinstance(pair, Tensor)
+            raise TypeError(f"{what}; entry {number} is {reprlib.repr(pair)}.{hint}")
+        g = pair[1]
+        if g is not None and not hasattr(g, "dtype"):
+            raise TypeError(
+                f"{what}; the gradient of entry {number} is {reprlib.repr(g)}, of type "
+                f"{type(g).__name__}. Give an array or a Tensor."
+            )
+    return [(p, g) for p, g in pairs]
+
+
 class GradientClip:
     """What the three clips have in common: which gradients they touch."""
 
     def __call__(self, params_grads: Pairs) -> list[tuple[Any, Any]]:
-        """Give the same pairs with clipped gradients."""
-        pairs = list(params_grads)
+        """Give the same pairs with clipped gradients.
+
+        Parameters
+        ----------
+        params_grads : sequence of (parameter, gradient)
+            Gradients are arrays or Tensors; None is passed on.
+
+        Raises
+        ------
+        TypeError
+            If something is no such pair.
+        """
+        pairs = checked_pairs(params_grads, type(self).__name__)
         chosen = [
             i for i, (p, g) in enumerate(pairs) if g is not None and getattr(p, "need_clip", True)
         ]
         clipped = self.clip([raw(pairs[i][1]) for i in chosen])
         for i, g in zip(chosen, clipped, strict=True):
-            pairs[i] = (pairs[i][0], Tensor(g) if isinstance(pairs[i][1], Tensor) else g)
+            p, before = pairs[i]
+            if g is not raw(before):
+                pairs[i] = (p, Tensor(g) if isinstance(before, Tensor) else g)
         return pairs
 
     def common_factor(self, params_grads: Pairs) -> Any:
@@ -52,7 +92,7 @@ class GradientClip:
         return None
 
     def clip(self, gradients: list[Any]) -> list[Any]:
-        """Give new arrays for the gradients of one group."""
+        """Give the gradients of one group clipped: new arrays, or the same if nothing is done."""
         raise NotImplementedError(f"{type(self).__name__} has no clip(gradients) method.")
 
 
@@ -85,7 +125,13 @@ class ClipGradByValue(GradientClip):
 
     def clip(self, gradients: list[Any]) -> list[Any]:
         """Limit each element."""
-        return [np.clip(g, self.min, self.max) for g in gradients]
+        return [g if self._holds(g) else np.clip(g, self.min, self.max) for g in gradients]
+
+    def _holds(self, g: Any) -> bool:
+        """Say whether all elements are within the limits, where looking is cheaper than a copy."""
+        if type(g) is not np.ndarray or g.size < _LARGE or not self.min < 0 < self.max:
+            return False  # a limit of zero may turn -0.0 into 0.0
+        return bool(g.min() >= self.min and g.max() <= self.max)
 
 
 class _NormClip(GradientClip):
@@ -105,8 +151,12 @@ class _NormClip(GradientClip):
 
 
 def scaled(g: Any, factor: Any) -> Any:
-    """Give a gradient times a factor, in the gradient's dtype."""
-    return g * (factor if type(factor) is float else factor.astype(g.dtype))
+    """Give a gradient times a factor, in the gradient's dtype; as it is if the factor is 1."""
+    if type(factor) is not float:
+        factor = factor.astype(g.dtype)
+    if isinstance(factor, (float, np.generic)) and factor == 1:
+        return g
+    return g * factor
 
 
 class ClipGradByNorm(_NormClip):
@@ -128,7 +178,22 @@ class ClipGradByNorm(_NormClip):
 class ClipGradByGlobalNorm(_NormClip):
     r"""Scale all gradients of a group together: g c / max(N, c), N the norm of them all.
 
-    Source: Pascanu, Mikolov and Bengio 2013.
+    Parameters
+    ----------
+    clip_norm : float
+        The largest norm c.
+    group_name : str
+        Of the documents' static graphs, where it says which parameters are clipped together. Here
+        that is said by the groups of an optimizer, or by the list that the clip is called with, so
+        only "default_group" is taken.
+    auto_skip_clip : bool
+        Leave gradients alone whose norm is within the limit, in place of multiplying them by 1.
+        The result is the same to the bit. On the CPU a list of gradients is left alone in either
+        case; a GPU is asked for the norm at every step, and waited for.
+
+    Notes
+    -----
+    Source: Pascanu, Mikolov and Bengio 2013, arXiv 1211.5063.
 
     Examples
     --------
@@ -139,10 +204,37 @@ class ClipGradByGlobalNorm(_NormClip):
     [array([0.6]), array([0.8])]
     """
 
+    def __init__(
+        self, clip_norm: float, group_name: str = "default_group", auto_skip_clip: bool = False
+    ) -> None:
+        super().__init__(clip_norm)
+        if group_name != "default_group":
+            raise TypeError(
+                f"group_name={group_name!r} belongs to static graphs, which optlab does not have. "
+                "To clip parameters together put them into one group of the optimizer, "
+                "parameters=[{'params': [...], 'grad_clip': clip}, ...]."
+            )
+        if not isinstance(auto_skip_clip, (bool, np.bool_)):
+            raise TypeError(f"auto_skip_clip must be True or False; got {auto_skip_clip!r}.")
+        self.group_name = group_name
+        self.auto_skip_clip = bool(auto_skip_clip)
+
+    def __repr__(self) -> str:
+        skips = ", auto_skip_clip=True" if self.auto_skip_clip else ""
+        return f"ClipGradByGlobalNorm({self.clip_norm}{skips})"
+
     def clip(self, gradients: list[Any]) -> list[Any]:
         """Scale all gradients by one factor."""
+        if not gradients:
+            return []
         factor = self._factor(self._norm(gradients))
+        if self.skips(factor):
+            return gradients
         return [scaled(g, factor) for g in gradients]
+
+    def skips(self, factor: Any) -> bool:
+        """Say whether gradients that would be multiplied by this factor are to be left alone."""
+        return self.auto_skip_clip and bool(np.all(unwrapped(factor) == 1.0))
 
     def common_factor(self, params_grads: Pairs) -> Any:
         """Give the factor of all, where none is left out."""
@@ -154,6 +246,11 @@ class ClipGradByGlobalNorm(_NormClip):
     @staticmethod
     def _norm(gradients: list[Any]) -> Any:
         squares = [_squared_norm(g) for g in gradients]
+        if all(isinstance(square, float) for square in squares):
+            return math.sqrt(sum(sorted(squares)))  # the same in whatever order
+        if all(isinstance(getattr(square, "members", None), np.ndarray) for square in squares):
+            rows = np.sort(np.stack([square.members for square in squares]), axis=0)
+            return np.sqrt(EnsembleArray(functools.reduce(operator.add, rows), squares[0].level))
         if len({place_of(g) for g in gradients}) > 1:  # numbers of several devices meet on the host
             return math.sqrt(sum(map(float, squares)))
         return np.sqrt(sum(squares))

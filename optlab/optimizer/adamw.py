@@ -6,6 +6,7 @@ import math
 from typing import Any, ClassVar
 
 from optlab.optimizer.adam import Adam
+from optlab.optimizer.groups import checked_rate
 from optlab.optimizer.settings import checked_callable
 
 
@@ -86,7 +87,7 @@ class AdamW(Adam):
         """Give the factor of this parameter's rate, and no decay where it is left out."""
         own: dict[str, Any] = {}
         if h.lr_ratio is not None:
-            own["learning_rate"] = h.lr_ratio(parameter)
+            own["learning_rate"] = _ratio(h.lr_ratio(parameter), parameter)
         chosen = h.apply_decay_param_fun
         if chosen is not None and not chosen(getattr(parameter, "name", None) or ""):
             own["weight_decay"] = 0.0
@@ -101,3 +102,16 @@ class AdamW(Adam):
         shrunk = c.kept * p
         new, slots, terms = super().update(shrunk, g, s, h, c)
         return new, slots, {**terms, "decay": shrunk - p, "update": new - p}
+
+
+def _ratio(value: Any, parameter: Any) -> Any:
+    """Give what lr_ratio gave for a parameter, if it is a factor for a rate."""
+    try:
+        return checked_rate(value)
+    except (TypeError, ValueError):
+        name = getattr(parameter, "name", None) or f"a parameter of shape {parameter.shape}"
+        kind = TypeError if value is None or isinstance(value, str) else ValueError
+        raise kind(
+            f"lr_ratio gave {value!r} for {name}; it gives a finite factor of at least 0 for every "
+            "parameter: return 1.0 where the rate is to stay."
+        ) from None

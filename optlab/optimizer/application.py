@@ -9,6 +9,7 @@ import numpy as np
 from optlab.backend.arrays import as_float, copied, frozen, unwrapped
 from optlab.optimizer.per_member import PerMember, each_member, gathered
 from optlab.optimizer.values import HyperParameters, Scalars, Slots
+from optlab.optimizer.watched import first_update
 
 if TYPE_CHECKING:
     from optlab.optimizer.optimizer import Optimizer
@@ -90,7 +91,10 @@ def apply_rule(
         p, g = p.reshape(shape), g.reshape(shape)
         slots = {name: array.reshape(shape) for name, array in slots.items()}
     try:
-        result = optimizer.update(p, g, Slots(**slots), h, c)
+        if optimizer.was_watched:
+            result = optimizer.update(p, g, Slots(**slots), h, c)
+        else:
+            result = first_update(optimizer, p, g, slots, h, c, checked_result)
     except ValueError as error:
         if "read-only" not in str(error):
             raise

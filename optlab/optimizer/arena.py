@@ -185,9 +185,12 @@ class Arena:
 
     def write(self, place: Any, values: Any) -> None:
         """Write new values to some elements: to the float32 copy, too, if there is one."""
-        self.flat[place] = values
-        if self.master is not None:
-            self.master[place] = values
+        if self.master is None:
+            self.flat[place] = values
+            return
+        self.master[place] = values
+        with np.errstate(over="ignore"):  # said before anything was written
+            self.flat[place] = values
 
     def was_written(self, first: int, last: int, writer: str) -> None:
         """Tell the tape that parameters `first` to `last` - 1 have new values."""

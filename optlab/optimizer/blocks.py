@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,7 +39,9 @@ _FAULTS = {
     "invalid value": "invalid",
 }
 #: What every optimizer has; what else its rule reads of itself may change from step to step.
-_PARTS = {"settings", "schedule", "name", "_common", "groups", "key", "plans"}
+_PARTS = {
+    "settings", "schedule", "name", "_common", "groups", "key", "plans", "refused", "was_watched",
+}  # fmt: skip
 
 
 class Pass(NamedTuple):
@@ -85,10 +86,14 @@ def fast_pass(
         arena.bounds[run.last] - arena.bounds[run.first] < SMALL
         or optimizer.kind == "matrix"
         or optimizer.draws
+        or not optimizer.was_watched
         or type(values) is not np.ndarray
         or values.dtype.itemsize < 4
         or not {"warn", "ignore"}.issuperset(np.geterr().values())
-        or any(type(g) is not np.ndarray or g.dtype != values.dtype for g in gradients)
+        or any(
+            type(g) is not np.ndarray or g.dtype not in (values.dtype, arena.flat.dtype)
+            for g in gradients
+        )
     ):
         return None
     h = run.h
@@ -100,6 +105,7 @@ def fast_pass(
         return None
     own_rule = type(optimizer).__module__.partition(".")[0] != "optlab"
     if own_rule and not _still_so(optimizer, arena, run, plan, gradients, scalars, clip):
+        _refused(optimizer, arena, "it does something else than when it was captured")
         return None
     written = [one.values for group in optimizer.groups for one in group.arenas]
     gradients = [
@@ -116,7 +122,7 @@ def fast_pass(
 
 
 def take_passes(optimizer: Optimizer, passes: list[Pass]) -> None:
-    """Update in place what has been prepared."""
+    """Update in place what has been prepared; warnings come when the whole step is written."""
     for arena in {id(one.arena): one.arena for one in passes}.values():
         arena.own_slots()
     name = type(optimizer).__name__
@@ -126,10 +132,11 @@ def take_passes(optimizer: Optimizer, passes: list[Pass]) -> None:
     jobs = (job for one in passes for job in one.jobs())
     with np.errstate(all="call", call=lambda kind, _: faults.add(kind)):
         on_all_cores(jobs, sum(one.size for one in passes))
+        for arena, run, *_ in passes:
+            if arena.master is not None:
+                span = slice(arena.bounds[run.first], arena.bounds[run.last])
+                arena.flat[span] = arena.master[span]
     for arena, run, *_ in passes:
-        if arena.master is not None:
-            span = slice(arena.bounds[run.first], arena.bounds[run.last])
-            arena.flat[span] = arena.master[span]
         arena.t[run.first : run.last] = [run.t] * (run.last - run.first)
         arena.was_written(run.first, run.last, f"{name}.step()")
     for fault in sorted(faults & said):
@@ -150,15 +157,24 @@ def _plan_for(
     try:
         if key in plans:
             return plans[key]
-    except TypeError:  # a setting that cannot be a key
-        return None
+    except TypeError:
+        return _refused(optimizer, arena, "it has a setting that cannot be a key of a dict")
     if len(plans) >= _MOST_FORMS:
-        return None
-    plan = None
-    with suppress(Exception):  # whatever it is, the plain step will say it in its own words
-        plan = _captured(optimizer, arena, run, scalars, clip)
-    plans[key] = plan
-    return plan
+        return _refused(optimizer, arena, f"it has more than {_MOST_FORMS} forms")
+    plans[key] = None
+    try:
+        plans[key] = _captured(optimizer, arena, run, scalars, clip)
+    except CaptureRefusedError as error:
+        return _refused(optimizer, arena, str(error))
+    except Exception as error:  # noqa: BLE001  # the plain step will say it in its own words
+        return _refused(optimizer, arena, f"when captured, {type(error).__name__}: {error}")
+    return plans[key]
+
+
+def _refused(optimizer: Optimizer, arena: Arena, why: str) -> BlockPlan | None:
+    """Keep why a rule runs as it is written, for `Optimizer.execution`; give None."""
+    optimizer.refused[arena.values.dtype] = why
+    return None
 
 
 def _captured(
@@ -235,7 +251,8 @@ def _still_so(
     It may read a variable of the notebook that has another value now.
     """
     few = slice(arena.bounds[run.first], arena.bounds[run.first] + 2)
-    p, g = arena.values[few].copy(), gradients[0].reshape(-1)[:2].copy()
+    p = arena.values[few].copy()
+    g = gradients[0].reshape(-1)[:2].astype(p.dtype)
     if len(plan.runs) > 1 or len(g) != len(p):
         return True  # norms are of the whole
     before = {name: array[few].copy() for name, array in arena.slots.items()}
@@ -285,6 +302,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _piece(values: Any, g: Any, slots: list[Any], start: int) -> list[Any]:
+    g = g.astype(values.dtype, copy=False)  # of 16 bits, for a float32 copy
     if g.size == values.size:
         return [values, g, *slots]
     span = slice(start, start + g.size)

@@ -113,6 +113,23 @@ def make_groups(optimizer: Any, parameters: Any, known: Iterable[int] = ()) -> l
     return [Group(*settings) for settings in wanted if settings[0]]
 
 
+def _own_settings(optimizer: Any, p: Tensor, h: HyperParameters) -> dict[str, Any]:
+    """Give the settings that a rule has for one parameter, checked."""
+    cls = type(optimizer)
+    own = optimizer.for_parameter(p, h)
+    if not isinstance(own, dict):
+        raise TypeError(
+            f"{cls.__name__}.for_parameter(p, h) must return a dict of settings, empty where "
+            f"nothing differs; it returned {own!r}."
+        )
+    for name, value in own.items():
+        if name not in cls.hyperparameters:
+            where = f"{cls.__name__}.for_parameter"
+            raise TypeError(unknown(where, name, sorted(cls.hyperparameters)))
+        checked(name, value, cls.hyperparameters[name], cls.ranges)
+    return own
+
+
 def parameter_names(groups: list[Group]) -> dict[int, str]:
     """Name every parameter, by identity; two of one name are told apart by their order.
 
@@ -168,6 +185,11 @@ def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
     if "params" not in entry:
         raise TypeError("a group is a dict with the key 'params', a list of Tensors.")
     tensors = entry["params"]
+    if callable(getattr(tensors, "parameters", None)) or not isinstance(tensors, Iterable):
+        raise TypeError(
+            f"the 'params' of a group must be a list of Tensors; got {type(tensors).__name__}. For "
+            "a model, write {'params': model.parameters()}."
+        )
     tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     for position, p in enumerate(tensors):
         if not isinstance(p, Tensor):
@@ -207,7 +229,7 @@ def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
             f"got {grad_clip!r}."
         )
     multiplier = checked_rate(entry.get("learning_rate", 1.0))
-    own = [optimizer.for_parameter(p, h) for p in tensors]
+    own = [_own_settings(optimizer, p, h) for p in tensors]
     multi_precision = common.get("multi_precision", False)
     if not isinstance(multi_precision, bool):
         raise TypeError(f"multi_precision must be True or False; got {multi_precision!r}.")

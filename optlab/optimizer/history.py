@@ -10,6 +10,7 @@ import numpy as np
 
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.arrays import copied, placed_beside
+from optlab.backend.sums import exact_sum
 
 #: A parameter's name, and from where to where it lies in a flat array.
 Span = tuple[str, int, int]
@@ -34,6 +35,8 @@ class History:
         The last steps, and how the gradient changed over each: oldest first.
     scale : float
         The curvature that is assumed where nothing is known, as its inverse.
+    starts : list of int
+        Where the parameters begin that have elements.
     """
 
     iterations: int = 0
@@ -44,27 +47,38 @@ class History:
     scale: float = 1.0
     steps: list[Any] = field(default_factory=list)
     changes: list[Any] = field(default_factory=list)
+    starts: list[int] = field(default_factory=lambda: [0])
+
+    def total(self, x: Any) -> float:
+        """Add up a flat array, in one and the same way whatever the order of the parameters."""
+        if type(x) is not np.ndarray or not x.size:
+            return float(x.sum())
+        return exact_sum(np.add.reduceat(x, self.starts))
+
+    def dot(self, a: Any, b: Any) -> float:
+        """Give the inner product of two flat arrays."""
+        return self.total(a * b)
 
     def learn(self, g: Any, size: int) -> None:
         """Keep the last step and the change of the gradient over it, if they tell of curvature."""
         change, step = g - self.gradient, self.direction * self.alpha
-        curvature = dot(change, step)
+        curvature = self.dot(change, step)
         if curvature > LEAST_CURVATURE:
             self.steps.append(step)
             self.changes.append(change)
             del self.steps[:-size], self.changes[:-size]
-            self.scale = curvature / dot(change, change)
+            self.scale = curvature / self.dot(change, change)
 
     def newton_direction(self, g: Any) -> Any:
         """Give minus the inverse of the learnt curvature times the gradient: two loops."""
         pairs = list(zip(self.steps, self.changes, strict=True))
         q, shares = -g, []
         for step, change in reversed(pairs):
-            shares.append(dot(step, q) / dot(change, step))
+            shares.append(self.dot(step, q) / self.dot(change, step))
             q = q - shares[-1] * change
         q = self.scale * q
         for (step, change), share in zip(pairs, reversed(shares), strict=True):
-            q = q + (share - dot(change, q) / dot(change, step)) * step
+            q = q + (share - self.dot(change, q) / self.dot(change, step)) * step
         return q
 
     def written(self, spans: list[Span]) -> dict[str, Any]:
@@ -98,6 +112,7 @@ class History:
             scale=float(state["scale"]),
             steps=_joined(state["steps"], spans, beside),
             changes=_joined(state["changes"], spans, beside),
+            starts=starts_of(spans),
         )
         last = _joined(state["last"], spans, beside)
         if known.iterations:
@@ -115,9 +130,9 @@ def _joined(parts: Mapping[str, Any], spans: list[Span], beside: Any) -> list[An
     return [placed_beside(beside, row, "the state") for row in rows]
 
 
-def dot(a: Any, b: Any) -> float:
-    """Give the inner product of two flat arrays."""
-    return float((a * b).sum())
+def starts_of(spans: list[Span]) -> list[int]:
+    """Give where the parameters begin that have elements."""
+    return [a for _, a, b in spans if b > a] or [0]
 
 
 def largest(x: Any) -> float:

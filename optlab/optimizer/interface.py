@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from optlab.autograd import tape
 from optlab.autograd.tensor import Tensor, raw
+from optlab.nn.clip import checked_pairs
 from optlab.optimizer.groups import checked_rate, make_groups
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
 from optlab.optimizer.settings import COMMON, is_schedule
@@ -162,8 +163,9 @@ class Interface:
         optimizer's decay by itself: this is for looking at it, or for gradients used elsewhere.
         """
         default = as_regularizer(regularization)
+        who = f"{type(self).__name__}.append_regularization_ops"
         pairs = Pairs()
-        for p, g in parameters_and_grads:
+        for p, g in checked_pairs(parameters_and_grads, who):
             own: Regularizer | None = getattr(p, "regularizer", None) or default
             changed = g if own is None or g is None else Tensor(own.add_to(raw(g), raw(p)))
             pairs.append((p, changed))
@@ -201,10 +203,17 @@ class Interface:
         """Give the parameters that are wanted, and not left out."""
         own = [p for group in self.groups for p in group.parameters]
         wanted = own if parameters is None else self._found(own, parameters, "parameters")
-        left_out = {id(p) for p in self._found(own, no_grad_set or (), "no_grad_set")}
+        given = () if no_grad_set is None else no_grad_set
+        left_out = {id(p) for p in self._found(own, given, "no_grad_set")}
         return [p for p in wanted if id(p) not in left_out]
 
     def _found(self, own: list[Any], given: Any, argument: str) -> list[Any]:
+        if isinstance(given, (str, Tensor)) or not isinstance(given, Iterable):
+            written = f"[{given!r}]" if isinstance(given, str) else "[w]"
+            raise TypeError(
+                f"{argument} must be a list of Tensors or of their names; got "
+                f"{type(given).__name__}. Write {argument}={written}."
+            )
         names = {getattr(p, "name", None): p for p in own}
         known = {id(p) for p in own}
         found = []
@@ -223,12 +232,7 @@ class Interface:
         """Give the gradients by their parameter's identity."""
         own = [p for group in self.groups for p in group.parameters]
         given: dict[int, Any] = {}
-        for pair in params_grads:
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                raise TypeError(
-                    f"gradients are given as (parameter, gradient) pairs; got {pair!r}."
-                )
-            p, g = pair
+        for p, g in checked_pairs(params_grads, f"{type(self).__name__}.apply_gradients"):
             [p] = self._found(own, [p], "params_grads")
             if id(p) in given:
                 raise ValueError(
@@ -265,6 +269,8 @@ class Interface:
             )
         known = {id(p) for group in self.groups for p in group.parameters}
         [*added] = make_groups(self, [param_group], known)
+        if not added:
+            raise ValueError("the group has no parameters: its 'params' is empty.")
         self.groups.extend(added)
 
     def get_lr(self) -> Any:
@@ -300,10 +306,9 @@ class Interface:
         TypeError
             If it is not a schedule of ``optlab.optimizer.lr``.
         """
-        if not is_schedule(scheduler):
+        if isinstance(scheduler, type) or not is_schedule(scheduler):
             raise TypeError(
-                "set_lr_scheduler takes a schedule of optlab.optimizer.lr; got "
-                f"{type(scheduler).__name__}."
+                f"set_lr_scheduler takes a schedule of optlab.optimizer.lr; got {scheduler!r}."
             )
         self.settings["learning_rate"] = checked_rate(scheduler)
         self.schedule = scheduler

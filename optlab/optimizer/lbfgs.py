@@ -13,7 +13,8 @@ from optlab.autograd.tape import ZERO
 from optlab.autograd.tensor import raw
 from optlab.backend import events
 from optlab.backend.arrays import as_float, frozen
-from optlab.optimizer.history import History, dot, largest
+from optlab.backend.sums import exact_sum
+from optlab.optimizer.history import History, largest, starts_of
 from optlab.optimizer.line_search import Trial, strong_wolfe
 from optlab.optimizer.optimizer import Optimizer
 from optlab.optimizer.step import Update
@@ -130,12 +131,12 @@ class LBFGS(Optimizer):
 
     def _bind(self, parameters: Any) -> None:
         super()._bind(parameters)
-        self.history = History()
+        self.history = History(starts=starts_of(list(self._spans())))
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters; what was learnt of the others' curvature is forgotten."""
         super().add_param_group(param_group)
-        self.history = History()
+        self.history = History(starts=starts_of(list(self._spans())))
 
     def minimize(self, *args: Any, **kwargs: Any) -> Any:
         """Refuse: one backward pass is not enough for it."""
@@ -196,13 +197,13 @@ class LBFGS(Optimizer):
                 break
             if known.iterations == 0:
                 direction = -g
-                alpha = min(1.0, 1.0 / float(np.abs(g).sum())) * rate
+                alpha = min(1.0, 1.0 / known.total(np.abs(g))) * rate
             else:
                 known.learn(g, h.history_size)
                 direction, alpha = known.newton_direction(g), rate
             known.iterations += 1
             known.direction, known.gradient, known.alpha = direction, g, alpha
-            slope = dot(g, direction)
+            slope = known.dot(g, direction)
             if slope > -h.tolerance_change:
                 break
             start, before = self._point(), here
@@ -270,7 +271,7 @@ class LBFGS(Optimizer):
         def evaluate(alpha: float) -> Trial:
             self._write(point + alpha * direction)
             there = self._evaluate(closure)
-            return Trial(alpha, there.penalised, dot(there.gradient, direction), there)
+            return Trial(alpha, there.penalised, self.history.dot(there.gradient, direction), there)
 
         start = Trial(0.0, here.penalised, slope, here)
         try:
@@ -284,7 +285,7 @@ class LBFGS(Optimizer):
         with enable_grad():
             returned = closure()
         self.history.evaluations += 1
-        loss = penalised = as_float(raw(returned), "the loss that the closure returns")
+        loss = as_float(raw(returned), "the loss that the closure returns")
         if first and all(
             p.node is None or p.node.grad is None or p.node.grad is ZERO for p in self.parameters
         ):
@@ -293,7 +294,7 @@ class LBFGS(Optimizer):
                 "loss.backward(), and clear_grad() before that, not after it? Is the loss computed "
                 "from these parameters? Nothing was changed."
             )
-        all_raw, all_used = [], []
+        all_raw, all_used, penalties = [], [], [loss]
         for group in self.groups:
             params = [p for arena in group.arenas for p in arena.parameters]
             held = [g for arena in group.arenas for g in arena.gradients()]
@@ -307,14 +308,14 @@ class LBFGS(Optimizer):
                     regularizer = getattr(p, "regularizer", None) or group.regularizer
                     if regularizer is not None:
                         used = regularizer.add_to(used, p.data)
-                        penalised += float(regularizer.penalty(p.data))
+                        penalties.append(float(regularizer.penalty(p.data)))
                 all_raw.append(g.reshape(-1))
                 all_used.append(used.reshape(-1))
         dtype = self.groups[0].arenas[0].values.dtype
         return Evaluation(
             returned,
             loss,
-            penalised,
+            exact_sum(penalties),
             np.concatenate(all_raw).astype(dtype, copy=False),
             np.concatenate(all_used).astype(dtype, copy=False),
         )

@@ -16,7 +16,7 @@ from optlab.optimizer.formula import FormulaOfDocstring
 from optlab.optimizer.groups import Group, check_not_empty, make_groups
 from optlab.optimizer.interface import Interface
 from optlab.optimizer.regularizer import as_regularizer
-from optlab.optimizer.settings import COMMON, Signature, is_schedule, read
+from optlab.optimizer.settings import COMMON, Signature, checked_name, is_schedule, read
 from optlab.optimizer.state import Stateful
 from optlab.optimizer.step import take_step
 
@@ -27,7 +27,7 @@ POLICIES = ("pass", "skip", "raise")
 _ALIASES_OF_RATE = ("lr", "learning_rate")
 
 
-def _how_to_set(cls: type, name: str) -> str:
+def how_to_set(cls: type, name: str) -> str:
     """Say how a setting is changed, as an attribute that nobody reads would do nothing."""
     if name in _ALIASES_OF_RATE:
         return f"the rate of {cls.__name__} is set by set_lr(value) or set_lr_scheduler(schedule)."
@@ -57,7 +57,8 @@ class Optimizer(Interface, Stateful):
         changed in place.
     ``kind``
         "elementwise" if every element is updated by itself: all parameters of a group are then
-        updated in one pass, side by side in one flat array, so a norm or a mean would mix them.
+        updated in one pass, side by side in one flat array, so a norm or a mean would mix them:
+        a rule that takes one is refused at its first step.
         "tensor" or "matrix" if the rule needs one parameter at a time, in its own shape.
     ``slots_for(h)``, ``for_parameter(p, h)``, ``check(h)``, optional
         Slots that depend on the settings; settings that depend on the parameter; errors for
@@ -115,6 +116,10 @@ class Optimizer(Interface, Stateful):
     draws: ClassVar[bool] = False
     ranges: ClassVar[dict[str, tuple[float, float]]] = {}
 
+    #: Whether a rule of a user's was looked at when it was first applied: see `watched`.
+    was_watched = True
+    #: Whether the optimizer does not take the step of this class, but one of its own.
+    owns_its_loop: ClassVar[bool] = False
     #: The update as mathematics, from the docstring; a notebook renders it.
     formula = FormulaOfDocstring()
 
@@ -125,6 +130,8 @@ class Optimizer(Interface, Stateful):
                 f"{cls.__name__}.kind must be 'elementwise', 'tensor' or 'matrix'; "
                 f"got {cls.kind!r}."
             )
+        cls.owns_its_loop = cls.step is not Optimizer.step
+        cls.was_watched = cls.update.__module__.partition(".")[0] == "optlab"
         cls.__signature__ = Signature(cls)  # type: ignore[attr-defined]
 
     def __init__(self, *values: Any, **named: Any) -> None:
@@ -138,7 +145,7 @@ class Optimizer(Interface, Stateful):
         self.settings = read(cls, values, named)
         self.schedule = rate if is_schedule(rate) else None
         parameters = common.pop("parameters")
-        self.name = common.pop("name")
+        self.name = checked_name(common.pop("name"))
         self._common = common
         if common["not_finite"] not in POLICIES:
             raise ValueError(
@@ -149,6 +156,8 @@ class Optimizer(Interface, Stateful):
         self.key: Key | None = None
         #: The captured forms of the rule, by what they were captured for.
         self.plans: dict[Any, Any] = {}
+        #: Why the rule is not captured, by the dtype of the parameters; see `execution`.
+        self.refused: dict[Any, str] = {}
         # A template's settings are checked now, not when it is bound.
         make_groups(self, [{"params": []}])
         if parameters is not None:
@@ -158,7 +167,7 @@ class Optimizer(Interface, Stateful):
         if name in _ALIASES_OF_RATE or (
             name in type(self).hyperparameters or (name in COMMON and name != "name")
         ):
-            raise AttributeError(_how_to_set(type(self), name))
+            raise AttributeError(how_to_set(type(self), name))
         super().__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Any:
@@ -239,11 +248,13 @@ class Optimizer(Interface, Stateful):
         fresh.schedule = copy.deepcopy(self.schedule)
         fresh.groups = []
         fresh.plans = {}
+        fresh.refused = {}
+        vars(fresh).pop("was_watched", None)
         fresh._bind(parameters)
         return fresh
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"plans": {}}  # captured again when they are needed
+        return vars(self) | {"plans": {}, "refused": {}}  # captured again when they are needed
 
     def _bind(self, parameters: Any) -> None:
         self.groups = check_not_empty(make_groups(self, parameters))
@@ -270,6 +281,24 @@ class Optimizer(Interface, Stateful):
         """
         self._require_parameters()
         take_step(self)
+
+    @property
+    def execution(self) -> dict[str, str]:
+        """How the rule runs, and why: captured or as it is written, for each array of parameters.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> w = ol.Parameter(ol.zeros([10_000]))
+        >>> optimizer = ol.optimizer.SGD(0.1, parameters=[w])
+        >>> w.sum().backward()
+        >>> optimizer.step()
+        >>> optimizer.execution
+        {'group 0, float32': 'captured, in place and block by block'}
+        """
+        from optlab.optimizer.execution import execution
+
+        return execution(self)
 
     def _repr_html_(self) -> str:
         from optlab.optimizer.pages import optimizer_page

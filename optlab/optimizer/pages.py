@@ -33,6 +33,7 @@ def optimizer_page(optimizer: Optimizer) -> str:
             f"<thead>{_row(_HEADS, 'th', f'border-bottom: {RULE};')}</thead>"
             f"<tbody>{''.join(_row(cells, 'td', '') for cells in rows)}</tbody></table>"
             f'<div style="{QUIET}">{escape(_total(optimizer))}</div>'
+            f'<div style="{QUIET}">{escape(_ways(optimizer))}</div>'
         )
     name = f' <span style="{QUIET}">{escape(optimizer.name)}</span>' if optimizer.name else ""
     return (
@@ -86,6 +87,14 @@ def _total(optimizer: Optimizer) -> str:
     return (
         f"The optimizer keeps {bytes_in_words(kept)} for {bytes_in_words(weights)} of parameters."
     )
+
+
+def _ways(optimizer: Optimizer) -> str:
+    """Say how the rule runs, in one sentence where that is the same everywhere."""
+    ways = optimizer.execution
+    if len(set(ways.values())) == 1:
+        return f"The rule runs {next(iter(ways.values()))}."
+    return "The rule runs " + "; ".join(f"({place}) {way}" for place, way in ways.items()) + "."
 
 
 def _row(cells: Any, tag: str, border: str) -> str:

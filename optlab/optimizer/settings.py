@@ -137,6 +137,13 @@ def checked_callable(name: str, value: Any, takes: str) -> None:
         raise TypeError(f"{name} must be a function that takes {takes}; got {reprlib.repr(value)}.")
 
 
+def checked_name(name: Any) -> str | None:
+    """Give what an optimizer is called, or say that it is no text."""
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"name must be text, such as name='fine-tuning'; got {reprlib.repr(name)}.")
+    return name
+
+
 def is_schedule(value: Any) -> bool:
     """Say whether something is a schedule of `optlab.optimizer.lr`, by what it can do."""
     return callable(value) and all(hasattr(value, name) for name in ("step", "get_lr"))

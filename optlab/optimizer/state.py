@@ -91,7 +91,7 @@ class Stateful:
         for name, arena, number in self._named():
             state[f"{name}.t"] = arena.t[number]
         for place in self._arrays():
-            value = Tensor(copied(_stacked(place.array)))
+            value = Tensor(copied(stacked(place.array)))
             if place.slot is None:
                 masters[place.name] = value
             else:
@@ -154,13 +154,13 @@ class Stateful:
             value, there = place.found_in(given), place.array
             if value is None:
                 continue
-            array = _like(there, as_array(raw(value)))
+            array = like(there, as_array(raw(value)))
             if array.shape == there.shape and array.dtype == there.dtype:
                 found.append((place, array))
             else:
                 faults.append(
                     f"{place.label} is {array.dtype} of shape {array.shape} in place of "
-                    f"{there.dtype} of shape {there.shape}"
+                    f"{there.dtype} of shape {stacked(there).shape}"
                 )
         if "LR_Scheduler" in expected and "LR_Scheduler" in given:
             try:
@@ -243,13 +243,13 @@ def raise_faults(who: str, faults: list[str]) -> None:
         )
 
 
-def _stacked(array: Any) -> Any:
+def stacked(array: Any) -> Any:
     """Give an ensemble as one array, its first axis counting the members."""
     return array.members if isinstance(array, EnsembleArray) else array
 
 
-def _like(there: Any, array: Any) -> Any:
-    """Give what `_stacked` gave as an ensemble again, if it is to go to one."""
+def like(there: Any, array: Any) -> Any:
+    """Give what `stacked` gave as an ensemble again, if it is to go to one."""
     if isinstance(there, EnsembleArray) and array.shape == there.members.shape:
         return EnsembleArray(array, there.level)
     return array

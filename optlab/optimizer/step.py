@@ -71,6 +71,10 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
             factor = None if listened else _common_factor(group, raws)
             if factor is None:
                 gradients = _clipped(group, raws)
+            elif getattr(group.grad_clip, "auto_skip_clip", False) and group.grad_clip.skips(
+                factor
+            ):
+                factor = None
         rate = base_rate * group.multiplier
         for arena, unclipped, ready in zip(group.arenas, raws, gradients, strict=True):
             arena.make_ready()
@@ -160,6 +164,8 @@ def _updated(
     h.learning_rate = rate = rate * multiplier
     shape = None if optimizer.kind == "elementwise" else arena.parameters[first].data.shape
     new, made, terms = apply_rule(optimizer, p, g, slots, h, t, shape, (arena, first), listened)
+    if arena.master is not None:
+        new.astype(arena.flat.dtype)  # an overflow is said, or raised, before anything is written
     return Update(arena, first, last, t, rate, raw_gradient, g, new, made, terms, whole)
 
 
@@ -234,6 +240,8 @@ def _clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
     for p, g in pairs:
         if g is not None:
             check_gradient(p, found[id(p)], p.data.dtype)
+    if all(found[id(p)] is g for p, g in pairs):
+        return raws
     clipped = iter([found[id(p)] for p, _ in pairs])
     return [[next(clipped) for _ in gradients] for gradients in raws]
 

@@ -6,7 +6,7 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import repeat
 from typing import Any
 
@@ -95,5 +95,7 @@ def on_all_cores(jobs: Iterable[Callable[[], None]], elements: int) -> None:
             context.run(job)
 
     contexts = [contextvars.copy_context() for _ in repeat(None, sizes.cores())]
-    for done in [_pool.submit(work, context) for context in contexts]:
+    every = [_pool.submit(work, context) for context in contexts]
+    wait(every)  # also when one has failed: the others still write
+    for done in every:
         done.result()

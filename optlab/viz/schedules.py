@@ -13,8 +13,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from optlab.optimizer.lr import (
-    CosineAnnealingDecay,
-    LinearWarmup,
     LRScheduler,
     ReduceOnPlateau,
 )
@@ -196,7 +194,7 @@ def _rates(given: dict[str, Any], steps: Any) -> dict[str, Floats]:
     """Give the rates of every schedule, each as far as it goes."""
     if steps is None:
         lengths = [
-            min(_horizon(one), _MOST_STEPS) if isinstance(one, LRScheduler) else len(one)
+            min(one.horizon, _MOST_STEPS) if isinstance(one, LRScheduler) else len(one)
             for one in given.values()
             if isinstance(one, (LRScheduler, Sequence, np.ndarray))
         ]
@@ -204,15 +202,6 @@ def _rates(given: dict[str, Any], steps: Any) -> dict[str, Floats]:
     elif isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
         raise ValueError(f"steps must be a whole number of at least 1; got {steps!r}.")
     return {name: _rates_of(name, one, int(steps)) for name, one in given.items()}
-
-
-def _horizon(one: LRScheduler) -> int:
-    """How many steps show what a schedule does; half a wave of the cosine, not its way back up."""
-    if isinstance(one, LinearWarmup) and isinstance(one.learning_rate, LRScheduler):
-        return one.warmup_steps + _horizon(one.learning_rate)
-    if type(one) is CosineAnnealingDecay:
-        return one.T_max + 1
-    return one.horizon
 
 
 def _rates_of(name: str, one: Any, steps: int) -> Floats:

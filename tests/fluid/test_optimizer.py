@@ -11,7 +11,12 @@ import optlab as ol
 from tests.optimizer.helpers import give, random
 
 F = ol.fluid.optimizer
-WRAPPERS = (ol.optimizer.LookAhead, F.ModelAverage, F.ExponentialMovingAverage)
+WRAPPERS = (
+    ol.optimizer.LookAhead,
+    ol.optimizer.RecomputeOptimizer,
+    F.ModelAverage,
+    F.ExponentialMovingAverage,
+)
 NAMES = [
     name.removesuffix("Optimizer")
     for name in F.__all__

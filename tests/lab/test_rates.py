@@ -123,6 +123,9 @@ def test_a_share_that_leaves_nothing_is_refused(share):
         ({"widen": -1}, ValueError, "widen"),
         ({"rates": []}, ValueError, "at least one rate"),
         ({"seeds": []}, ValueError, "at least one rate and one seed"),
+        ({"validation": 0.3}, TypeError, "validation=0.3 is the share of a network's"),
+        ({"validation": 0.2}, TypeError, "Leave validation out"),
+        ({"seeds": [1, 2]}, ValueError, r"seeds=\[1, 2\] would be the same run 2 times"),
         ({"rates": [0.1, -1.0]}, ValueError, "greater than 0"),
         ({"rates": [0.1, 0.0]}, ValueError, "greater than 0"),
         ({"optimizer": "Adam"}, TypeError, "ol.optimizer.Adam"),
@@ -143,3 +146,22 @@ def test_bad_input_is_refused_by_name(arguments, error, words):
     given = {"optimizer": optimizer.SGD} | arguments
     with pytest.raises(error, match=words):
         best_rate("parabola", **given)
+
+
+def test_seeds_count_for_a_rule_that_draws():
+    def private(rate):
+        return optimizer.LookAhead(optimizer.Dpsgd(rate, sigma=1.0))
+
+    found = best_rate("parabola", private, rates=[0.1], steps=5, seeds=[1, 2])
+    assert found.loss[0, 0] != found.loss[0, 1]
+
+
+def test_an_average_is_judged_by_its_averages_where_the_comparison_does():
+    ema = optimizer.ExponentialMovingAverage
+    problem = ol.problems.digits_mlp()
+    settings = {"rates": [0.1], "steps": 30, "seeds": [1]}
+    plain = best_rate(problem, optimizer.SGD, **settings)
+    same = best_rate(problem, lambda r: ema.around(optimizer.SGD(r), decay=0.0), **settings)
+    smooth = best_rate(problem, lambda r: ema.around(optimizer.SGD(r), decay=0.9), **settings)
+    assert same.best_loss == pytest.approx(plain.best_loss, rel=1e-6)
+    assert smooth.best_loss != pytest.approx(plain.best_loss, rel=1e-3)

@@ -220,11 +220,19 @@ class Normalised(ol.optimizer.Optimizer):
         return p - h.learning_rate * g / (np.sqrt(np.sum(g * g)) + 1e-12), {}
 
 
-def test_a_rule_that_mixes_its_members_runs_one_by_one() -> None:
+def test_a_rule_that_mixes_its_members_is_told_to_say_so() -> None:
+    with pytest.raises(ValueError, match=r"Normalised.update computes with np.sum .*'tensor'"):
+        ol.sweep("booth", Normalised, {"learning_rate": [0.01, 0.1]}, steps=20)
+
+
+def test_a_rule_that_says_so_runs_one_by_one() -> None:
+    class Tensorwise(Normalised):
+        kind = "tensor"
+
     rates = [0.01, 0.1, 0.5]
-    sweep = ol.sweep("booth", Normalised, {"learning_rate": rates}, steps=20)
+    sweep = ol.sweep("booth", Tensorwise, {"learning_rate": rates}, steps=20)
     for i, rate in enumerate(rates):
-        race = ol.compare("booth", {"run": Normalised(rate)}, steps=20)
+        race = ol.compare("booth", {"run": Tensorwise(rate)}, steps=20)
         np.testing.assert_array_equal(sweep.loss[i][:20], race["run"].loss)
 
 

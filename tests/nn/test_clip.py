@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -153,3 +154,96 @@ def test_inside_an_optimizer_the_clipped_gradient_is_used_and_grad_stays(cls):
     }[cls]
     np.testing.assert_allclose(p.numpy(), [3.0 - step[0], 0.0], rtol=1e-6)
     np.testing.assert_allclose(q.numpy(), [[4.0 - step[1]]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("limit", [1e6, 1e-3], ids=["within", "beyond"])
+@pytest.mark.parametrize("cls", CLIPS)
+def test_what_is_within_the_limit_is_not_copied(cls, limit):
+    grads = [np.full(10_000, 2.0, np.float32), ol.to_tensor(np.full(10_000, -3.0, np.float32))]
+    pairs = cls(limit)([(None, g) for g in grads])
+    same = [new is g for g, (_, new) in zip(grads, pairs, strict=True)]
+    assert same == [limit == 1e6] * 2
+
+
+@pytest.mark.parametrize("cls", CLIPS)
+@pytest.mark.parametrize("limit", [1e6, 1e-3], ids=["within", "beyond"])
+def test_a_step_copies_no_gradients_that_are_within_the_limit(cls, limit):
+    free = ol.Parameter(np.zeros(2_000_000, "float32"), need_clip=False)
+    bound = ol.Parameter(np.zeros(2_000_000, "float32"))
+    optimizer = ol.optimizer.SGD(0.1, parameters=[free, bound], grad_clip=cls(limit))
+    (free.sum() + bound.sum()).backward()
+    optimizer.step()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    tracemalloc.reset_peak()
+    optimizer.step()
+    peak = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    copied = 0 if limit == 1e6 else bound.numpy().nbytes  # `free` never
+    assert peak < copied + 4_000_000  # blocks of a norm, in float64
+
+
+def test_auto_skip_clip_gives_the_same_bits():
+    grads = [np.array([0.1, -0.2], np.float32), np.array([0.3, 7.0], np.float32)]
+    for limit in (1.0, 100.0):
+        plain, skips = (
+            clipped(ol.nn.ClipGradByGlobalNorm(limit, auto_skip_clip=skip), grads)
+            for skip in (False, True)
+        )
+        for one, other in zip(plain, skips, strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert repr(ol.nn.ClipGradByGlobalNorm(1.0, auto_skip_clip=True)) == (
+        "ClipGradByGlobalNorm(1.0, auto_skip_clip=True)"
+    )
+
+
+def test_auto_skip_clip_multiplies_nothing():
+    def factor_of_step(skip, limit):
+        p = ol.Parameter([3.0, 4.0])
+        clip = ol.nn.ClipGradByGlobalNorm(limit, auto_skip_clip=skip)
+        sgd = ol.optimizer.SGD(1.0, parameters=[p], grad_clip=clip)
+        (0.5 * p * p).sum().backward()
+        with pytest.MonkeyPatch.context() as patch:
+            used = []
+            patch.setattr(
+                "optlab.optimizer.step.scaled", lambda g, f: used.append(f) or g * float(f)
+            )
+            sgd.step()
+        return [float(one) for one in used], p.tolist()
+
+    assert factor_of_step(False, 10.0) == ([1.0], [0.0, 0.0])
+    assert factor_of_step(True, 10.0) == ([], [0.0, 0.0])
+    assert factor_of_step(True, 2.5)[0] == factor_of_step(False, 2.5)[0] == [0.5]
+
+
+def test_auto_skip_clip_of_an_ensemble():
+    clip = ol.nn.ClipGradByGlobalNorm(1.0, auto_skip_clip=True)
+    small, large = ol.ensemble([[0.3], [0.4]]), ol.ensemble([[0.3], [4.0]])
+    [[_, same]], [[_, new]] = clip([(None, small)]), clip([(None, large)])
+    assert same is small
+    np.testing.assert_allclose(new.members, [[0.3], [1.0]])
+
+
+def test_arguments_of_the_global_norm_that_mean_nothing_here():
+    ol.nn.ClipGradByGlobalNorm(1.0, group_name="default_group")
+    with pytest.raises(TypeError, match="group_name='mine' belongs to static graphs"):
+        ol.nn.ClipGradByGlobalNorm(1.0, "mine")
+    with pytest.raises(TypeError, match="auto_skip_clip must be True or False; got 1"):
+        ol.nn.ClipGradByGlobalNorm(1.0, auto_skip_clip=1)
+
+
+@pytest.mark.parametrize("cls", CLIPS)
+@pytest.mark.parametrize(
+    ("pairs", "words"),
+    [
+        (None, "got None"),
+        ([1, 2], r"entry 0 is 1\.$"),
+        ([(None, [1.0])], r"the gradient of entry 0 is \[1.0\]"),
+        (ol.Parameter([1.0, 2.0]), "got "),
+        ([ol.Parameter([1.0, 2.0])], r"Write \[\(p, p.grad\)"),
+        ([(1, 2, 3)], r"entry 0 is \(1, 2, 3\)"),
+    ],
+)
+def test_what_is_no_list_of_pairs(cls, pairs, words):
+    with pytest.raises(TypeError, match=rf"(?s){cls.__name__} takes a list of .*{words}"):
+        cls(1.0)(pairs)

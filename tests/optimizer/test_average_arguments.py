@@ -30,6 +30,16 @@ W = [ol.Parameter([1.0], name="w")]
         (lambda: ModelAverage(-1.0), ValueError, "average_window_rate must be finite"),
         (lambda: ModelAverage(0.1, W, 0), ValueError, "min_average_window must be a whole"),
         (lambda: ModelAverage(0.1, W, 2, 2.5), ValueError, "max_average_window.*got 2.5"),
+        (
+            lambda: ModelAverage(0.1, W, 5, 4),
+            ValueError,
+            "min_average_window=5 and max_average_window=4",
+        ),
+        (
+            lambda: ModelAverage(0.1, max_average_window=100),
+            ValueError,
+            "min_average_window=10000 and max_average_window=100.*give both",
+        ),
         (lambda: ModelAverage(0.1).step(), RuntimeError, "has no parameters"),
         (lambda: EMA.around(None), TypeError, "wraps an optimizer.*got NoneType"),
         (

@@ -72,6 +72,28 @@ def test_several_settings_at_once():
     )
 
 
+def test_the_norm_of_many_parameters_is_that_of_a_run_of_its_own():
+    """It is added up in the same way, whatever the order of the parameters."""
+    starts = [random(len(RATES), 7, seed=i) for i in range(9)]
+
+    def last(points, rate, order=1):
+        ps = [ol.Parameter(point, name=f"p{i}") for i, point in enumerate(points)]
+        clip = ol.nn.ClipGradByGlobalNorm(0.5)
+        optimizer = ol.optimizer.SGD(rate, parameters=ps[::order], grad_clip=clip)
+        for _ in range(5):
+            sum((p * p * p).sum() for p in ps).backward()
+            optimizer.step()
+            optimizer.clear_grad()
+        return ps
+
+    together = last([ol.ensemble(start) for start in starts], ol.ensemble(RATES))
+    for k, rate in enumerate(RATES):
+        for order in (1, -1):
+            alone = last([start[k] for start in starts], rate, order)
+            for p, q in zip(together, alone, strict=True):
+                np.testing.assert_array_equal(members(p)[k], q.numpy())
+
+
 def test_in_a_group():
     momenta = [0.0, 0.5, 0.9, 0.99]
     assert_each_member_is_a_run_of_its_own(

@@ -308,6 +308,13 @@ def test_an_error_of_the_step_changes_nothing():
 def test_the_incubator_has_it_too():
     assert ol.incubate.LookAhead is LookAhead
     assert ol.incubate.ModelAverage is ol.optimizer.ModelAverage
+    assert ol.incubate.optimizer.LookAhead is LookAhead
+    assert ol.incubate.optimizer.ModelAverage is ol.optimizer.ModelAverage
+    assert ol.incubate.optimizer.RecomputeOptimizer is ol.optimizer.RecomputeOptimizer
+    assert ol.incubate.optimizer.LBFGS is ol.optimizer.LBFGS
+    for place in (ol.incubate, ol.incubate.optimizer):
+        with pytest.raises(AttributeError, match=r"has no 'Lookahead'. Did you mean 'LookAhead'"):
+            place.Lookahead  # noqa: B018
 
 
 def test_words():

@@ -373,3 +373,10 @@ def test_without_get_lr_it_is_said_what_is_missing():
 
     with pytest.raises(NotImplementedError, match=r"Empty has no get_lr\(self\)"):
         Empty(0.1)
+
+
+def test_how_many_steps_show_a_cosine():
+    """Its fall, also after a warm-up: what a figure shows unless it is told a number."""
+    cosine = lr.CosineAnnealingDecay(0.5, T_max=30)
+    assert cosine.horizon == 31
+    assert lr.LinearWarmup(cosine, 10, 0.0, 0.5).horizon == 41

@@ -204,9 +204,69 @@ def test_float16_with_its_float32_copies():
 
 
 @pytest.mark.parametrize("alias", ["set_dict", "load_state_dict"])
-def test_aliases(alias):
-    optimizer = ol.optimizer.SGD(0.1, parameters=model().parameters())
-    getattr(optimizer, alias)(optimizer.state_dict())
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda inner: inner,
+        ol.optimizer.LookAhead,
+        lambda inner: ol.optimizer.ExponentialMovingAverage.around(inner, decay=0.5),
+    ],
+    ids=["alone", "LookAhead", "EMA"],
+)
+def test_aliases_do_what_set_state_dict_does(alias, wrap):
+    def make():
+        network = model()
+        return network, wrap(ol.optimizer.Adam(0.1, parameters=network.parameters()))
+
+    trained, optimizer = make()
+    train(trained, optimizer, 3)
+    optimizer.set_lr(0.05)
+    state = optimizer.state_dict()
+    network, other = make()
+    assert getattr(other, alias)(state) is None
+    assert_same(flat(other.state_dict()), flat(state))
+    network.set_state_dict(trained.state_dict())
+    train(trained, optimizer, 2, start=3)
+    train(network, other, 2, start=3)
+    assert_same(values(network), values(trained))
+    before = flat(other.state_dict())
+    with pytest.raises(ValueError, match="intruder is unexpected"):
+        getattr(other, alias)(state | {"intruder": 1})
+    assert_same(flat(other.state_dict()), before)
+
+
+def test_aliases_of_averages():
+    for name in ("set_dict", "load_state_dict"):
+        ema, other = (
+            ol.optimizer.ExponentialMovingAverage(0.5, parameters=[ol.Parameter([2.0])])
+            for _ in range(2)
+        )
+        ema.update()
+        getattr(other, name)(ema.state_dict())
+        assert other.averages()[0] == 2.0
+        assert other.state_dict()["parameter 0.ema_decays"] == 0.5
+
+
+def test_aliases_of_clearing():
+    for name in ("zero_grad", "clear_gradients", "clear_grad"):
+        w = ol.Parameter([1.0])
+        optimizer = ol.optimizer.SGD(0.1, parameters=[w])
+        w.sum().backward()
+        getattr(optimizer, name)()
+        assert w.grad.tolist() == [0.0]
+        getattr(optimizer, name)(set_to_zero=False)
+        assert w.grad is None
+
+
+def flat(state):
+    """Give a state with its arrays as arrays, and those of inner optimizers beside them."""
+    found = {}
+    for name, value in state.items():
+        if isinstance(value, dict):
+            found |= {f"{name} {k}": v for k, v in flat(value).items()}
+        else:
+            found[name] = np.asarray(value)
+    return found
 
 
 class TestNamesThatCameLater:

@@ -159,3 +159,29 @@ def test_the_state_of_another_kind_is_refused():
             O.LookAhead(sgd).set_state_dict(wrong)
         with pytest.raises(TypeError, match="set_state_dict takes what state_dict gave"):
             O.ModelAverage(0.1, [w]).set_state_dict(wrong)
+
+
+@pytest.mark.parametrize("wrap", WRAP)
+def test_the_state_of_one_run_begins_every_member_of_an_ensemble(wrap):
+    def make(start):
+        p = ol.Parameter(start, name="p")
+        return p, WRAP[wrap](O.Momentum(0.1, parameters=[p]))
+
+    def go_on(p, optimizer):
+        for _ in range(4):
+            (p * p).sum().backward()
+            optimizer.step()
+            optimizer.clear_grad()
+
+    start = np.array([1.0, -2.0])
+    one, optimizer = make(start)
+    go_on(one, optimizer)
+    many, ensemble = make(ol.ensemble(np.stack([one.numpy()] * 3)))
+    ensemble.set_state_dict(optimizer.state_dict())
+    go_on(one, optimizer)
+    go_on(many, ensemble)
+    for member in ol.members(many.detach()).numpy():
+        np.testing.assert_array_equal(member, one.numpy())
+    _, fewer = make(ol.ensemble(np.ones((2, 2))))
+    with pytest.raises(ValueError, match=r"of shape \(3, 2\) in place of .* shape \(2, 2\)"):
+        fewer.set_state_dict(ensemble.state_dict())

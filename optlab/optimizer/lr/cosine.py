@@ -81,8 +81,8 @@ class CosineAnnealingDecay(LRScheduler):
 
     @property
     def horizon(self) -> int:
-        """How many steps show what the schedule does."""
-        return 2 * self.T_max + 1
+        """How many steps show what the schedule does: its fall, and not how it rises again."""
+        return self.T_max + 1
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):

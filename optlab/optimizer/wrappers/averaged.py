@@ -55,6 +55,10 @@ class Averaged(Wrapper):
         """What was set of the average."""
         return {"average": type(self.average).__name__, **self.average.own_settings}
 
+    def _is_own_setting(self, name: str) -> bool:
+        average = vars(self).get("average")
+        return average is not None and name in average.own_settings
+
     def apply(self, executor: bool | None = None, need_restore: bool = True) -> Applied:
         """Give the parameters their averages, until `restore`."""
         self._require_parameters()

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
-from optlab.autograd import in_place, writes
 from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import copied
 from optlab.optimizer.arena import Arena
 from optlab.optimizer.formula import FormulaOfDocstring
 from optlab.optimizer.groups import parameter_names
 from optlab.optimizer.interface import cleared
+from optlab.optimizer.settings import checked_name
 from optlab.optimizer.state import raise_faults
 from optlab.optimizer.state_names import renamed
+from optlab.optimizer.wrappers.loans import Loan, last_lender, own_weights
 from optlab.optimizer.wrappers.memory import Memory, given_out, taken_in
 
 if TYPE_CHECKING:
@@ -51,21 +52,31 @@ class Average:
     own_settings: dict[str, Any]
     sources: list[Source]
     memories: list[Memory]
-    #: The weights before `apply`; None while parameters hold their own.
-    _kept: list[Any] | None
+    #: What `apply` has lent to the parameters; None while they hold their own.
+    _loan: Loan | None
     #: The average as mathematics, from the docstring; a notebook renders it.
     formula = FormulaOfDocstring()
     #: What to write in place of a method that there is not.
     instead: ClassVar[dict[str, str]] = {}
 
     def __init__(self, parameters: Any, name: str | None) -> None:
-        self.name = name
+        self.name = checked_name(name)
         self.forget()
         if parameters is not None:
             self.watch([Source(p) for p in _checked(type(self).__name__, parameters)])
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in vars(self).get("own_settings", {}):
+            raise AttributeError(
+                f"{name} of {type(self).__name__} is given when it is made; make a new one, and "
+                "give it the state of this: new.set_state_dict(old.state_dict())."
+            )
+        super().__setattr__(name, value)
+
     def __getattr__(self, name: str) -> Any:
         hint = self.instead.get(name, "")
+        if name in vars(self).get("own_settings", {}):
+            hint = f" Write .own_settings[{name!r}]."
         message = f"{type(self).__name__} has no {name!r}.{hint}"
         raise AttributeError(message, name=name, obj=self)
 
@@ -124,8 +135,7 @@ class Average:
         """Begin anew, without parameters."""
         self.sources = []
         self.memories = []
-        self._kept = None
-        self._applied_at = 0
+        self._loan = None
         self._depth = 0
 
     def fresh(self) -> Self:
@@ -140,18 +150,23 @@ class Average:
 
     # Averaging ----------------------------------------------------------------------------------
 
-    def require_own_weights(self, what: str) -> None:
-        """Raise if there are no parameters, or if they hold their averages now."""
+    def _require_parameters(self) -> None:
         who = type(self).__name__
         if not self.sources:
             raise RuntimeError(
                 f"this {who} has no parameters; give it parameters=model.parameters(), or write "
                 f"{who}.around(optimizer)."
             )
-        if self._kept is not None:
+
+    def require_own_weights(self, what: str) -> None:
+        """Raise if there are no parameters, or if they hold averages now, of this or another."""
+        self._require_parameters()
+        lender = last_lender(self.parameters)
+        if lender is not None:
             raise RuntimeError(
-                f"{what} while the averages are applied would take them for trained weights. "
-                f"Leave the `with {who.lower()}.apply():` block first, or call restore()."
+                f"{what} while the averages of {lender} are applied would take them for trained "
+                f"weights. Leave the `with {lender.lower()}.apply():` block first, or call "
+                "restore()."
             )
 
     def averages(self) -> list[Any]:
@@ -167,11 +182,11 @@ class Average:
         [array([1.], dtype=float32)]
         """
         found = []
-        for number, (source, memory) in enumerate(zip(self.sources, self.memories, strict=True)):
+        for source, memory in zip(self.sources, self.memories, strict=True):
             average = self._average(memory)
             if average is None:
-                kept = self._kept
-                average = copied(source.values if kept is None else kept[number])
+                own = own_weights(source.parameter)
+                average = copied(source.values if own is None else own)
             found.append(average)
         return found
 
@@ -200,7 +215,8 @@ class Average:
         context manager
             The averages are there already. Leaving the block gives every parameter back the weights
             that it had, to the bit, also after an exception. Blocks may be nested: the outermost
-            decides.
+            decides. Two averages of the same parameters may be applied one over the other: what was
+            applied last is seen, and when both are restored, in any order, so are the weights.
 
         Raises
         ------
@@ -231,16 +247,13 @@ class Average:
 
     def _lend(self) -> None:
         """Write the averages into the parameters, if they are not there already."""
-        if self._kept is not None:
+        if self._loan is not None:
             return
-        self.require_own_weights("apply()")
+        self._require_parameters()
         averages = self.averages()
         for p, memory in zip(self.parameters, self.memories, strict=True):
             _check_shape(p, p.data, memory)
-        self._kept = [copied(p.data) for p in self.parameters]
-        for p, average in zip(self.parameters, averages, strict=True):
-            in_place.overwrite(p, average, f"{type(self).__name__}.apply()")
-        self._applied_at = writes.times.last_write
+        self._loan = Loan(self, self.parameters, averages)
 
     def restore(self, executor: None = None) -> None:
         """Give the parameters back the weights that they had before `apply`, to the bit.
@@ -262,17 +275,11 @@ class Average:
 
     def _give_back(self) -> str:
         """Restore the weights, and say what moved the parameters meanwhile, if something did."""
-        if self._kept is None:
+        loan = self._loan
+        if loan is None:
             return ""
-        kept, lent = self._kept, self.averages()
-        moved = ""
-        for p, own, average in zip(self.parameters, kept, lent, strict=True):
-            node: Any = p.node
-            written = getattr(node, "overwritten_at", 0) > self._applied_at
-            if not moved and written and not _are_equal(p.data, average.astype(own.dtype)):
-                moved = f"{getattr(p, 'name', None) or 'a parameter'} was moved by {node.writer}"
-            in_place.overwrite(p, own, f"{type(self).__name__}.restore()")
-        self._kept = None
+        moved = loan.end(self.averages()[: len(loan.parameters)])  # there may be new ones since
+        self._loan = None
         return moved
 
     # State --------------------------------------------------------------------------------------
@@ -349,10 +356,6 @@ class Applied:
             self.average.restore()
         else:
             self.average._give_back()
-
-
-def _are_equal(a: Any, b: Any) -> bool:
-    return bool(np.array_equal(a, b, equal_nan=True))
 
 
 def _no_executor(executor: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -67,6 +67,8 @@ class LookAhead(Wrapper):
     >>> w.numpy()  # halfway between 1.0 and 0.8
     array([0.9], dtype=float32)
     """
+
+    own_names: ClassVar[tuple[str, ...]] = ("alpha", "k")
 
     @by_names
     def __init__(

@@ -10,6 +10,8 @@ import numpy as np
 
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.arrays import as_array, copied, placed_beside
+from optlab.backend.ensemble import EnsembleArray
+from optlab.optimizer.state import like, stacked
 
 #: Arrays and numbers (whole, or floats in [0, 1]) by name.
 Memory = dict[str, Any]
@@ -18,7 +20,7 @@ Memory = dict[str, Any]
 def given_out(names: list[str], memories: list[Memory]) -> dict[str, Any]:
     """Give memories as a part of a state dict: ``"fc.weight.slow"``, arrays as copies."""
     return {
-        f"{name}.{label}": Tensor(copied(value)) if hasattr(value, "dtype") else value
+        f"{name}.{label}": Tensor(copied(stacked(value))) if hasattr(value, "dtype") else value
         for name, memory in zip(names, memories, strict=True)
         for label, value in memory.items()
     }
@@ -51,12 +53,16 @@ def taken_in(
 def _like(present: Any, value: Any) -> tuple[Any, str]:
     """Give a value in the form of the present one, and what is wrong with it."""
     if hasattr(present, "dtype"):
-        array = as_array(raw(value))
+        array = like(present, as_array(raw(value)))
         if array.shape != present.shape or array.dtype != present.dtype:
             return None, (
                 f"is {array.dtype} of shape {array.shape} in place of {present.dtype} of shape "
-                f"{present.shape}"
+                f"{stacked(present).shape}"
             )
+        if isinstance(present, EnsembleArray) and not isinstance(array, EnsembleArray):
+            every = copied(present)  # the state of one run, for every member
+            every[...] = array
+            return every, ""
         return copied(placed_beside(present, array, "the state")), ""
     kinds = (int, np.integer) if isinstance(present, int) else (int, float, np.number)
     if isinstance(value, bool) or not isinstance(value, kinds):

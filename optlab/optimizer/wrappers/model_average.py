@@ -37,15 +37,15 @@ class ModelAverage(Average):
     parameters : list of Tensor
         What to average; ``ModelAverage.around(optimizer, ...)`` takes the optimizer's.
     min_average_window, max_average_window : int
-        The bounds of the window.
+        The bounds of the window: give both where one is less than 10000.
     name : str, optional
         What tables call it.
 
     Raises
     ------
     TypeError, ValueError
-        If the parameters are no list of Tensors, the rate is negative or not finite, or a window is
-        below 1.
+        If the parameters are no list of Tensors, the rate is negative or not finite, a window is
+        below 1, or the lower bound exceeds the upper one.
 
     Notes
     -----
@@ -98,6 +98,13 @@ class ModelAverage(Average):
             "min_average_window": whole("min_average_window", min_average_window),
             "max_average_window": whole("max_average_window", max_average_window),
         }
+        least, most = list(self.own_settings.values())[1:]
+        if least > most:
+            raise ValueError(
+                f"min_average_window must not exceed max_average_window; got min_average_window="
+                f"{least} and max_average_window={most}. Each is 10000 unless it is given: give "
+                "both for a shorter window."
+            )
         super().__init__(parameters, name)
 
     def step(self) -> None:

@@ -11,7 +11,8 @@ import numpy as np
 from optlab.backend import events
 from optlab.optimizer.arena import Arena
 from optlab.optimizer.groups import parameter_names
-from optlab.optimizer.optimizer import Optimizer
+from optlab.optimizer.optimizer import Optimizer, how_to_set
+from optlab.optimizer.settings import checked_name
 from optlab.optimizer.state import raise_faults
 from optlab.optimizer.state_names import renamed
 from optlab.optimizer.step import Update
@@ -36,6 +37,8 @@ class Wrapper(Optimizer):
 
     kind: ClassVar[str] = "tensor"  # never one pass over many runs
     inner_optimizer: Optimizer
+    #: Its own settings that are attributes.
+    own_names: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -44,9 +47,28 @@ class Wrapper(Optimizer):
     def __init__(self, inner_optimizer: Any, name: str | None = None) -> None:
         _check_inner(type(self).__name__, inner_optimizer)
         self.inner_optimizer = inner_optimizer
-        self.name = name
+        self.name = checked_name(name)
         #: The loss before the step that listeners are being told of, if the inner optimizer says.
         self._told_loss: list[Any] = []
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        inner = vars(self).get("inner_optimizer")
+        while isinstance(inner, Wrapper):
+            inner = inner.inner_optimizer
+        if self._is_own_setting(name):
+            raise AttributeError(
+                f"{name} of {type(self).__name__} is given when it is made; make a new one, and "
+                "give it the state of this: new.set_state_dict(old.state_dict()).",
+                name=name,
+                obj=None,
+            )
+        if inner is not None and name in inner.settings and name not in self.own_names:
+            raise AttributeError(how_to_set(type(inner), name), name=name, obj=None)
+        super().__setattr__(name, value)
+
+    def _is_own_setting(self, name: str) -> bool:
+        """Say whether this is a setting of the wrapper that has been given."""
+        return name in self.own_names and name in vars(self)
 
     def __getattr__(self, name: str) -> Any:
         # Groups, schedule, key, policies: what the inner optimizer has, the wrapper has.
@@ -77,6 +99,11 @@ class Wrapper(Optimizer):
         fresh._told_loss = []
         fresh._forget()
         return fresh
+
+    @property
+    def execution(self) -> dict[str, str]:
+        """How the rule of the inner optimizer runs, and why."""
+        return self.inner_optimizer.execution
 
     def update(self, *values: Any, **named: Any) -> Any:
         """Refuse: the rule is the inner optimizer's, and `step` does what is added to it."""
@@ -154,7 +181,11 @@ class Wrapper(Optimizer):
         self._before()
         before = [arena.t[i] for arena, i in self.places]
         if not events.step_taken.listeners:
-            result = take()
+            try:
+                result = take()
+            except BaseException:  # a warning made an error, or a closure, after an update
+                self._after(self._updated(before))
+                raise
             self._after(self._updated(before))
             return result
         told: list[tuple[list[Update], list[Any]]] = []
@@ -166,7 +197,11 @@ class Wrapper(Optimizer):
                 told.append((rows, loss))
 
         with events.step_taken.subscribed(listen):
-            result = take()
+            try:
+                result = take()
+            except BaseException:
+                self._after(self._updated(before))
+                raise
         early = [[self._shown(row, None) for row in rows] for rows, _ in told[:-1]]
         acted = self._after(self._updated(before))
         late = [[self._shown(row, acted) for row in rows] for rows, _ in told[-1:]]

@@ -1,0 +1,161 @@
+"""What recomputing a chain of layers will cost, known before it runs: bytes and operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from optlab.autograd import saving, trees
+from optlab.autograd.kept_memory import Memory, arrays_in
+from optlab.autograd.mode import grad_mode, recomputing
+from optlab.autograd.reversal import Schedule
+from optlab.autograd.sequential import called, list_of, schedule_for
+from optlab.autograd.tape import Leaf
+from optlab.autograd.tensor import Tensor
+from optlab.backend import random
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a schedule will cost on a chain of layers.
+
+    Attributes
+    ----------
+    schedule : Schedule
+    saved : tuple of int
+        Bytes that each layer keeps for backward when it is recorded, parameters not counted.
+    inputs : tuple of int
+        Bytes of the input of each layer; 0 for the first, whose input is the caller's.
+    shared : tuple of int
+        Bytes that a layer keeps and the layer before it keeps too.
+    operations : tuple of int
+        Operations that each layer records.
+    """
+
+    schedule: Schedule
+    saved: tuple[int, ...]
+    inputs: tuple[int, ...]
+    shared: tuple[int, ...]
+    operations: tuple[int, ...]
+
+    @property
+    def peak(self) -> int:
+        """The most bytes kept at the same time: stored inputs, and what recorded layers saved.
+
+        Gradients, and what the operation needs that runs at that moment, come on top.
+        """
+        return self.schedule.peak(self.saved, self.inputs, shared=self.shared)
+
+    @property
+    def recomputed_layers(self) -> int:
+        """How many runs of layers there are beyond the first of each."""
+        return self.schedule.recomputed_layers
+
+    @property
+    def recomputed_operations(self) -> int:
+        """How many operations run beyond the first time."""
+        return self.schedule.operations(self.operations)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.schedule.name}: {self.peak:,} bytes kept at most, "
+            f"{self.recomputed_layers} layers and {self.recomputed_operations} operations run again"
+        )
+
+
+def predict(
+    layers: Any, *args: Any, segments: Any = None, snapshots: int | None = None
+) -> Prediction:
+    """Say what `recompute_sequential` will keep and run again, without doing it.
+
+    The layers run once, one after the other, and each is forgotten before the next but one, so it
+    takes little more memory than the largest. Nothing remains of it: random numbers are as before,
+    and batch normalisation counts nothing.
+
+    Parameters
+    ----------
+    layers, *args, segments, snapshots
+        As of `optlab.recompute_sequential`. A schedule of your own will do, too.
+
+    Returns
+    -------
+    Prediction
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> layers = [ol.nn.Tanh() for _ in range(16)]
+    >>> x = ol.to_tensor(ol.ones([256, 1024]), requires_grad=True)
+    >>> print(ol.memory.predict(layers, x, segments=4))
+    4 segments: 7,340,032 bytes kept at most, 16 layers and 16 operations run again
+    """
+    chain = list_of(layers)
+    schedule = schedule_for(len(chain), segments, snapshots)
+    given = [p.data for p in trees.flatten(list(args))[0] if isinstance(p, Tensor)]
+    value: Any = args
+    before = Memory()
+    rows = []
+    recomputing.depth += 1
+    try:
+        with random.replayed(random.bookmark()), grad_mode(True):
+            for i, layer in enumerate(chain):
+                parts, build = trees.flatten(value)
+                size = sum(p.data.nbytes for p in parts if isinstance(p, Tensor)) if i else 0
+                entries = [_entry(part) for part in parts]
+                look = _Look({e.node for e in entries if isinstance(e, Tensor)}, given, before)
+                with saving.Keeping(look):
+                    value = called(layer, build(entries))
+                rows.append((look.saved, size, look.shared, look.operations))
+                before = look.own
+    finally:
+        recomputing.depth -= 1
+    saved, inputs, shared, operations = zip(*rows, strict=True)
+    return Prediction(schedule, saved, inputs, shared, operations)
+
+
+def _entry(part: Any) -> Any:
+    """Put the input of a layer at the beginning of the tape."""
+    if not isinstance(part, Tensor) or part.node is None:
+        return part
+    return Tensor(part.data, Leaf(part.shape, part.dtype))
+
+
+class _Look:
+    """Adds up what one layer keeps: a keeper that changes nothing.
+
+    Attributes
+    ----------
+    own : Memory
+        What the layer keeps, each piece of memory once.
+    saved, shared : int
+        Its bytes, and those of them that the layer before keeps too.
+    operations : int
+    """
+
+    def __init__(self, entries: set[Any], given: list[Any], before: Memory) -> None:
+        self.entries, self.before = entries, before
+        self.own, self.ignored = Memory(), Memory()
+        for array in given:
+            self.ignored.add(array)
+        self.saved = self.shared = self.operations = 0
+
+    def keep(self, node: Any, saved: Any, forward: Any, values: Any) -> Any:
+        """Count what an operation saves; parameters, and what was given, cost nothing."""
+        self.operations += 1
+        arity = len(node.edges)
+        for place, value in zip(node.recipe.sources, saved, strict=False):
+            edge = node.edges[place] if place < arity else None
+            if edge is not None and edge.source is not None and edge.source not in self.entries:
+                continue
+            self._count(value)
+        for value in node.static.values():
+            self._count(value)
+        return saved
+
+    def _count(self, value: Any) -> None:
+        for array in arrays_in(value):
+            if self.ignored.knows(array):
+                continue
+            size = self.own.add(array)
+            self.saved += size
+            self.shared += size if self.before.knows(array) else 0

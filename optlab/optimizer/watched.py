@@ -1,0 +1,245 @@
+"""Whether a rule that says it is elementwise is: its first application is watched.
+
+All parameters of an elementwise rule lie side by side in one array, so a norm or a mean would be
+that of all of them, and other numbers would come out with other parameters beside. The first time
+that a rule of one's own is applied it is handed arrays that remember what they were computed from;
+they compute the same bits. The rule is called once, as always.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optlab.optimizer.values import HyperParameters, Scalars, Slots
+
+if TYPE_CHECKING:
+    from optlab.optimizer.optimizer import Optimizer
+
+#: Functions whose result for one element depends on others.
+_OF_ALL = {
+    "all", "amax", "amin", "any", "argmax", "argmin", "argsort", "average", "corrcoef",
+    "count_nonzero", "cov", "cumprod", "cumsum", "diff", "dot", "einsum", "gradient", "inner",
+    "max", "mean", "median", "min", "nanmax", "nanmean", "nanmedian", "nanmin", "nanstd", "nansum",
+    "nanvar", "norm", "partition", "percentile", "prod", "ptp", "quantile", "roll", "sort", "std",
+    "sum", "tensordot", "vdot", "vecdot", "vector_norm", "var",
+}  # fmt: skip
+
+
+class Watched(np.ndarray):
+    """An array that remembers which function of a whole array it was computed with, if any."""
+
+    whole: str
+    log: list[str]
+
+    def __array_finalize__(self, origin: Any) -> None:
+        self.whole = getattr(origin, "whole", "")
+        self.log = getattr(origin, "log", [])
+
+    def _made(self, value: Any, whole: str) -> Any:
+        """Give what was computed as an array that remembers it."""
+        if isinstance(value, (tuple, list)):
+            return type(value)(self._made(one, whole) for one in value)
+        if not isinstance(value, (np.ndarray, np.generic)):
+            return value
+        made = np.asarray(value).view(Watched)
+        made.whole, made.log = whole, self.log
+        return made
+
+    def __array_ufunc__(
+        self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **kwargs: Any
+    ) -> Any:
+        own = method in ("reduce", "accumulate", "reduceat") or ufunc.signature is not None
+        whole = _whole_of((inputs, kwargs)) or (f"np.{_NAMES.get(ufunc, ufunc.__name__)}" * own)
+        if out is not None:
+            kwargs["out"] = plain(out)
+        result = getattr(ufunc, method)(*plain(inputs), **plain(kwargs))
+        if out is None:
+            return self._made(result, whole)
+        for one in out:
+            if isinstance(one, Watched):
+                one.whole = one.whole or whole
+        return out[0] if len(out) == 1 else out
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        whole = _whole_of((args, kwargs))
+        name = getattr(function, "__name__", "")
+        module = getattr(function, "__module__", "")
+        if not whole and (name in _OF_ALL or module == "numpy.linalg"):
+            whole = f"np.linalg.{name}" if module == "numpy.linalg" else f"np.{name}"
+        return self._made(function(*plain(args), **plain(kwargs)), whole)
+
+    def dot(self, other: Any, out: Any = None) -> Any:
+        """Give ``np.dot``, which remembers."""
+        return np.dot(self, other)
+
+    def mean(self, *args: Any, **kwargs: Any) -> Any:
+        """Give ``np.mean``, which has a name."""
+        return np.mean(self, *args, **kwargs)
+
+    def std(self, *args: Any, **kwargs: Any) -> Any:
+        """Give ``np.std``, which has a name."""
+        return np.std(self, *args, **kwargs)
+
+    def var(self, *args: Any, **kwargs: Any) -> Any:
+        """Give ``np.var``, which has a name."""
+        return np.var(self, *args, **kwargs)
+
+    def __len__(self) -> int:
+        self.log.append("len()")
+        return int(np.ndarray.__len__(self))
+
+    @property
+    def size(self) -> int:
+        """The number of elements, which is that of all parameters."""
+        self.log.append(".size")
+        return int(plain(self).size)
+
+    def __getitem__(self, index: Any) -> Any:
+        if getattr(index, "dtype", None) != np.bool_:
+            self.log.append("[...]")
+        return self._made(plain(self)[plain(index)], self.whole or _whole_of(index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.whole = self.whole or _whole_of((index, value))
+        super().__setitem__(plain(index), plain(value))
+
+    def _taken_out(self) -> Any:
+        """Give the plain array, and note that a value leaves for Python."""
+        if self.whole:
+            self.log.append(self.whole)
+        return self.view(np.ndarray)
+
+    def __float__(self) -> float:
+        return float(self._taken_out())
+
+    def __int__(self) -> int:
+        return int(self._taken_out())
+
+    def __bool__(self) -> bool:
+        return bool(self._taken_out())
+
+    def item(self, *place: Any) -> Any:
+        """Give an element as a Python number."""
+        return self._taken_out().item(*place)
+
+    def tolist(self) -> Any:
+        """Give the elements as Python numbers."""
+        return self._taken_out().tolist()
+
+
+_NAMES = {
+    np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min",
+    np.logical_and: "all", np.logical_or: "any",
+}  # fmt: skip
+
+
+def plain(value: Any) -> Any:
+    """Give what arrays, tuples, lists and dicts are without watching."""
+    if isinstance(value, Watched):
+        return value.view(np.ndarray)
+    if isinstance(value, (tuple, list)):
+        return type(value)(plain(one) for one in value)
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    return value
+
+
+def _whole_of(value: Any) -> str:
+    """Give which function of a whole array something was computed with, or nothing."""
+    if isinstance(value, Watched):
+        return value.whole
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (tuple, list)):
+        return next((found for one in value if (found := _whole_of(one))), "")
+    return ""
+
+
+def first_update(
+    optimizer: Optimizer,
+    p: Any,
+    g: Any,
+    slots: dict[str, Any],
+    h: HyperParameters,
+    c: Scalars,
+    check: Callable[..., Any],
+) -> Any:
+    """Apply a rule for the first time, and see to it that it is elementwise if it says so.
+
+    `check` says what else is wrong with what it gives.
+
+    Raises
+    ------
+    ValueError
+        If it is not. Nothing has changed then.
+    """
+    if optimizer.kind != "elementwise" or type(p) is not np.ndarray:
+        optimizer.was_watched = True
+        return optimizer.update(p, g, Slots(**slots), h, c)
+    log: list[str] = []
+
+    def watch(array: Any) -> Any:
+        seen = array.view(Watched)
+        seen.log = log
+        return seen
+
+    seen = {name: watch(array) for name, array in slots.items()}
+    try:
+        result = optimizer.update(watch(p), watch(g), Slots(**seen), h, c)
+    except Exception:  # noqa: BLE001  # what it calls may take plain arrays only
+        result = optimizer.update(p, g, Slots(**slots), h, c)
+        log[:] = ["a number"]
+    # Terms are only looked at, so they may be of the whole.
+    whole = _whole_of(result[:2]) if isinstance(result, tuple) else ""
+    result = plain(result)
+    if not whole and log and _differs(optimizer, p, g, slots, h, c, result):
+        whole = log[0]
+    if whole:
+        check(optimizer, p, slots, result)
+        name = type(optimizer).__name__
+        raise ValueError(
+            f"{name} is of kind 'elementwise' (which is the default), but {name}.update computes "
+            f"with {whole} of a whole array. All parameters of an elementwise rule lie side by "
+            "side in one array, so that would be the one of all parameters together. Write "
+            "kind = 'tensor' in the class: the rule is then given one parameter at a time. "
+            "Nothing was changed."
+        )
+    optimizer.was_watched = True
+    return result
+
+
+def _differs(
+    optimizer: Optimizer,
+    p: Any,
+    g: Any,
+    slots: dict[str, Any],
+    h: HyperParameters,
+    c: Scalars,
+    result: Any,
+) -> bool:
+    """Say whether the two halves of the arrays by themselves give other numbers than together."""
+    twin = copy.copy(optimizer)
+
+    def new(part: slice) -> Any:
+        given = {name: array[part] for name, array in slots.items()}
+        return np.asarray(twin.update(p[part], g[part], Slots(**given), h, c)[0])
+
+    def same(a: Callable[[], Any], b: Any) -> bool:
+        return bool(np.array_equal(a(), b, equal_nan=True))
+
+    half = len(p) // 2
+    try:
+        with np.errstate(all="ignore"):
+            whole = result[0]
+            if not half or not same(lambda: new(slice(None)), whole):
+                return False  # it does something else every time
+            first, second = slice(None, half), slice(half, None)
+            return not (
+                same(lambda: new(first), whole[first]) and same(lambda: new(second), whole[second])
+            )
+    except Exception:  # noqa: BLE001  # what is wrong with it is said of the whole
+        return False

@@ -1,0 +1,103 @@
+"""Which way a rule runs, and why: what `Optimizer.execution` says."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import optlab as ol
+from tests.optimizer.helpers import EACH
+
+LARGE = 10_000
+FAST = "captured, in place and block by block"
+
+
+class Plain(ol.optimizer.Optimizer):
+    hyperparameters = {"learning_rate": 0.1, "extra": None}
+    gain = 1.0
+
+    def update(self, p, g, s, h, c):
+        return p - h.learning_rate * g, {}
+
+
+class Copies(Plain):
+    def update(self, p, g, s, h, c):
+        new = p.copy()
+        new[g > 0] -= h.learning_rate
+        return new, {}
+
+
+class Fails(Plain):
+    def update(self, p, g, s, h, c):
+        if type(p) is not np.ndarray:
+            raise ZeroDivisionError("not for me")
+        return p - g, {}
+
+
+class Reads(Plain):
+    def update(self, p, g, s, h, c):
+        return p - VARIABLE[0] * g, {}
+
+
+VARIABLE = [1.0]
+
+
+def after_steps(make, size=LARGE, dtype="float32", steps=3, **options):
+    w = ol.Parameter(np.zeros(size, dtype))
+    optimizer = make(parameters=[w], **options)
+    for _ in range(steps):
+        VARIABLE[0] += 1.0
+        w.grad = np.ones(size, dtype)
+        optimizer.step()
+    return optimizer
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_no_rule_of_the_package_fails_to_be_captured(name):
+    """What capturing raised, were it a defect, would stand here."""
+    optimizer = after_steps(EACH[name])
+    assert optimizer.refused == {}
+    [way] = optimizer.execution.values()
+    if optimizer.draws or optimizer.kind == "matrix":
+        assert way.startswith("as it is written: ")
+    else:
+        assert way == FAST
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "words"),
+    [
+        (Copies, {}, r"as it is written: the method or attribute .copy .*test_execution.py, line"),
+        (Fails, {}, "as it is written: when captured, ZeroDivisionError: not for me"),
+        (Reads, {}, "at times as it is written: it does something else than when"),
+        (
+            lambda **k: Plain(extra=[1], **k),
+            {},
+            "as it is written: it has a setting that cannot be a key",
+        ),
+        (Plain, {"size": 5}, "as it is written: fewer than 8,192 elements"),
+        (Plain, {"steps": 0}, "not known before a step"),
+        (Plain, {"dtype": "float16"}, "as it is written: float16 .* multi_precision=True"),
+        (Plain, {"dtype": "float16", "multi_precision": True}, FAST),
+        (Plain, {}, FAST),
+        (lambda **k: ol.optimizer.LookAhead(Plain(**k)), {}, FAST),
+        (ol.optimizer.LBFGS, {"steps": 0}, "as it is written: it has a step of its own"),
+    ],
+)
+def test_why_a_rule_runs_as_it_does(make, options, words):
+    optimizer = after_steps(make, **options)
+    [(place, way)] = optimizer.execution.items()
+    assert place.startswith("group 0, float")
+    assert re.search(words, way), way
+    assert way.split(":")[0] in optimizer._repr_html_()
+
+
+def test_copies_and_templates_begin_anew():
+    optimizer = after_steps(Copies)
+    assert optimizer.refused
+    fresh = optimizer.bind([ol.Parameter(np.zeros(LARGE, "float32"))])
+    assert list(fresh.execution.values()) == ["not known before a step"]
+    assert Plain().execution == {}
+    Plain()._repr_html_()
