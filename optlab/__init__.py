@@ -37,6 +37,7 @@ _NAMES = {
     "io": "optlab.io",
     "jit": "optlab.jit",
     "lab": "optlab.lab",
+    "memory": "optlab.trace.memory",
     "nn": "optlab.nn",
     "numpy": "optlab.numpy",
     "optimizer": "optlab.optimizer",

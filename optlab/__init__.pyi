@@ -75,6 +75,7 @@ from optlab.nn import ParamAttr as ParamAttr
 from optlab.nn import Parameter as Parameter
 from optlab.nn import create_parameter as create_parameter
 from optlab.optimizer import regularizer as regularizer
+from optlab.trace import memory as memory
 from optlab.trace import record as record
 from optlab.viz.explorer import explore as explore
 

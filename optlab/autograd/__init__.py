@@ -56,6 +56,8 @@ file                       what it holds
 **the tape as data**
 ``walk.py``                nodes and the walk back, one node at a time; ``read_tape.py`` reads them
 ``kept_memory.py``         what operations keep for backward, and how its bytes are counted
+``memory_roles.py``        what every array is, for the ledger of `optlab.backend`; ``reported.py``:
+                           telling it which operations run
 =========================  =========================================================================
 """
 

@@ -191,6 +191,7 @@ def _walk(
     if create_graph:  # else the rules see arrays, of which nothing can be recorded
         was_on, recording.on = recording.on, True
         policy, halves.policy = halves.policy, None
+    saved: Any = ()
     quiet: Any = None  # set from where 16 bits are met: there infinities are no news
     try:
         while True:
@@ -204,15 +205,20 @@ def _walk(
             if saved.__class__ is not tuple:
                 if saved is None:
                     raise node.used_up()
+                if events.values_wanted.listeners:
+                    events.values_wanted.publish(node, g, pending)
                 saved = saved.restored()
             if create_graph:
                 saved = node.tied(saved)
             edges, recipe, static = node.edges, node.recipe, node.static
-            if extras.on and halves.on:
-                if quiet is None and is_half(node.dtype):
-                    quiet = np.errstate(over="ignore", invalid="ignore")
-                    quiet.__enter__()
-                g, saved = for_rule(g, saved)
+            if extras.on:
+                if events.rule_starts.listeners:
+                    events.rule_starts.publish(node, g, saved, pending)
+                if halves.on:
+                    if quiet is None and is_half(node.dtype):
+                        quiet = np.errstate(over="ignore", invalid="ignore")
+                        quiet.__enter__()
+                    g, saved = for_rule(g, saved)
             if recipe.joint is not None:
                 part = None  # it may be g, and would count as another holder
                 if (
@@ -222,7 +228,7 @@ def _walk(
                     or getrefcount(g) != REFERENCES_OF_A_LOCAL
                     or g.base is not None
                     or not g.flags.writeable
-                    or extras.on > halves.on
+                    or extras.on > halves.on + extras.watching
                     or not all(x.__class__ is _array for x in saved)
                 ):
                     g = recipe.joint(g, saved, static)
@@ -272,6 +278,8 @@ def _walk(
             recording.on, halves.policy = was_on, policy
         if quiet is not None:
             quiet.__exit__(None, None, None)
+        if extras.on and events.walk_ended.listeners:
+            events.walk_ended.publish(g, saved, pending)
 
 
 def _consumers(node: Any, heap: list[tuple[int, Any]]) -> dict[Any, int]:

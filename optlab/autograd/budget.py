@@ -22,9 +22,9 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from optlab.autograd import writes
 from optlab.autograd.pieces import Piece, Pieces, References
 from optlab.autograd.tape import Node
+from optlab.backend.arrays import owner_of
 
 #: What an operation on each element costs, in multiplications of a product of matrices: memory is
 #: slower than arithmetic by about this factor.
@@ -145,10 +145,10 @@ class Budget(Pieces):
     def _count(self, piece: Piece, y: Any, inputs: Sequence[Any]) -> None:
         """Take note of the memory of an output, unless it is that of an input from outside."""
         for array in y if isinstance(y, tuple) else (y,):
-            owner = writes.owner_of(array)
+            owner = owner_of(array)
             store = self.stores.get(id(owner))
             if store is None:
-                if owner is not array and any(writes.owner_of(x) is owner for x in inputs):
+                if owner is not array and any(owner_of(x) is owner for x in inputs):
                     continue
                 if not hasattr(owner, "nbytes") or getattr(owner, "ndim", 0) == 0:
                     continue

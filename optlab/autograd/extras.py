@@ -8,12 +8,13 @@ from __future__ import annotations
 
 
 class _Extras:
-    """How many extras are in use anywhere in the program."""
+    """How many extras are in use anywhere in the program; `watching` of them only look on."""
 
-    __slots__ = ("on",)
+    __slots__ = ("on", "watching")
 
     def __init__(self) -> None:
         self.on = 0
+        self.watching = 0
 
 
 extras = _Extras()

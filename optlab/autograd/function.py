@@ -190,6 +190,8 @@ class Function:
         parts = list(returned) if many else [returned]
         constant = [id(raw(x)) in ctx._constants for x in parts]
         outputs = [_output(cls, x, given) for x in parts]
+        if extras.on and events.operation_ran.listeners:
+            events.operation_ran.publish(cls.__name__, args, tuple(outputs))
         if not any(ctx.needs_input_grad) or not recording.on:
             tensors = [Tensor(x) for x in outputs]
             return tuple(tensors) if many else tensors[0]

@@ -142,6 +142,8 @@ class Piece:
                     "it was given. Run backward before that, make a new value in place of writing, "
                     "or compute the loss again."
                 )
+        if events.operation_starts.listeners:
+            events.operation_starts.publish(self.name, inputs)
         with np.errstate(all="ignore"):  # it was said the first time
             y = self.forward(*inputs, **self.static)
         if self.fingerprint is not None:

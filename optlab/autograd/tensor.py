@@ -38,6 +38,7 @@ from optlab.autograd.operation import COMPOSED, TABLE, Operation
 from optlab.autograd.operators import Operators
 from optlab.autograd.paddle_names import PaddleNames
 from optlab.autograd.places import Places
+from optlab.autograd.reported import plain, reported
 from optlab.autograd.several import collected, outputs_of
 from optlab.autograd.sharing import REFERENCES_WHEN_ALONE
 from optlab.autograd.sparse import RowSparse
@@ -320,6 +321,8 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
             if getattr(x.data if isinstance(x, Tensor) else x, "dtype", None) in HALVES:
                 forward = forward_in_float32(operation)
                 break
+        if events.operation_ran.listeners:
+            forward = reported(operation.name, forward, inputs)
     values: Any
     edges: tuple[Any, ...]
     values = inputs
@@ -383,7 +386,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     source = edges[0].source if operation.view and edges[0] is not None else None
     node = Node(operation, edges, recipe.select(values), recipe, static, shape, dtype, source)
     if extras.on and extras.on > halves.on:
-        node.saved = saving.kept(node, node.saved, forward, values)
+        node.saved = saving.kept(node, node.saved, plain(forward), values)
         if anomaly.mode.depth:
             anomaly.check_forward(node, values[: len(inputs)], y)
     if large and node.saved.__class__ is tuple:

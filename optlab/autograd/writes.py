@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.extras import extras
+from optlab.backend.arrays import owner_of
 
 #: Numbers what happens: operations as they are recorded, and writes to memory that they may have
 #: saved. What was saved before a write is older than it.
@@ -57,16 +58,6 @@ class Record:
 
 
 _RECORDS: dict[int, Record] = {}
-
-
-def owner_of(array: Any) -> Any:
-    """Give the array that owns the memory of `array`: itself, or what it is a view of."""
-    while (name := getattr(type(array), "holds", None)) is not None:  # an ensemble
-        array = getattr(array, name)
-    base = getattr(array, "base", None)
-    while base is not None and hasattr(base, "dtype"):
-        array, base = base, getattr(base, "base", None)
-    return array
 
 
 def record_of(array: Any) -> Record | None:

@@ -39,6 +39,16 @@ def array_module(array: Any) -> ModuleType:
     return np
 
 
+def owner_of(array: Any) -> Any:
+    """Give the array that owns the memory of `array`: itself, or what it is a view of."""
+    while (name := getattr(type(array), "holds", None)) is not None:  # an ensemble
+        array = getattr(array, name)
+    base = getattr(array, "base", None)
+    while base is not None and hasattr(base, "dtype"):
+        array, base = base, getattr(base, "base", None)
+    return array
+
+
 def zeros_beside(array: Any, shape: Shape) -> Any:
     """Give zeros of `shape`, with the dtype and on the device of `array`.
 

@@ -73,6 +73,28 @@ class Event:
 #: An operation ran and was put on the tape: ``publish(node)``.
 operation_recorded = Event("an operation was recorded")
 
+# The next five are told only while `optlab.autograd.extras` counts somebody who listens, so that an
+# operation asks no question more for them.
+
+#: An operation is about to run: ``publish(name, inputs)``, Tensors among the inputs.
+operation_starts = Event("an operation starts")
+
+#: It ran, recorded or not: ``publish(name, inputs, outputs)``; an array, or a tuple of arrays.
+operation_ran = Event("an operation ran")
+
+#: Backward is about to run the derivative rules of a node: ``publish(node, g, saved, pending)``
+#: with the gradient that arrived, the values that the rules read (brought back, if they had been
+#: dropped) and all gradients on their way, by the nodes that they are for. What the rules of the
+#: node before gave is among these.
+rule_starts = Event("the rules of a node start")
+
+#: Backward is about to ask for values that a node does not hold itself, and that may have to be
+#: computed again: ``publish(node, g, pending)``, before its rules start.
+values_wanted = Event("the values of a node are wanted")
+
+#: A walk back is over: ``publish(g, saved, pending)``, as before; what is pending has arrived.
+walk_ended = Event("a walk back ended")
+
 #: An operation ran again for backward: ``publish(piece, array)``, see `optlab.autograd.pieces`.
 operation_recomputed = Event("an operation ran again")
 
@@ -82,3 +104,13 @@ backward_finished = Event("backward finished")
 
 #: An optimizer updated parameters: ``publish(optimizer, updates)``, see `optlab.optimizer.Update`.
 step_taken = Event("an optimizer took a step")
+
+#: The same for those who only want to know that it is done: ``publish(optimizer)``. Who listens to
+#: this does not make an optimizer compute its terms.
+step_finished = Event("an optimizer finished a step")
+
+#: Gradients were cleared: ``publish(parameters)``.
+gradients_cleared = Event("gradients were cleared")
+
+#: An array was made that is kept for the next time: ``publish(array, what)``, scratch or a table.
+array_kept = Event("an array is kept for the next time")

@@ -12,6 +12,7 @@ from optlab.autograd import in_place, tape
 from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tape import leaf_for
 from optlab.autograd.tensor import Tensor, raw
+from optlab.backend import events
 from optlab.backend.device import device_named, moved, place_of
 from optlab.backend.dtypes import dtype_named, is_floating
 from optlab.nn.parameter import Parameter
@@ -202,6 +203,8 @@ class State(Structure):
             node = parameter.node
             if node is not None and (not set_to_zero or node.grad is not None):
                 node.grad = tape.ZERO if set_to_zero else None
+        if events.gradients_cleared.listeners:
+            events.gradients_cleared.publish(self.parameters())
 
     def to(self, device: Any = None, dtype: Any = None) -> Self:
         """Move parameters and buffers to a device, change their floating type, or both.

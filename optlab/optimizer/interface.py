@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from optlab.autograd import tape
 from optlab.autograd.tensor import Tensor, raw
+from optlab.backend import events
 from optlab.nn.clip import checked_pairs
 from optlab.optimizer.groups import checked_rate, make_groups
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
@@ -33,6 +34,8 @@ def cleared(parameters: Iterable[Any], set_to_zero: bool) -> None:
         node = p.node
         if node is not None and (value is None or node.grad is not None):
             node.grad = value
+    if events.gradients_cleared.listeners:
+        events.gradients_cleared.publish(parameters)
 
 
 class Interface:
@@ -145,6 +148,8 @@ class Interface:
         """
         self._require_parameters()
         take_step(cast("Optimizer", self), self._given(params_grads))
+        if events.step_finished.listeners:
+            events.step_finished.publish(self)
         return []
 
     def apply_optimize(

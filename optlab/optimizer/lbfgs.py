@@ -361,6 +361,8 @@ class LBFGS(Optimizer):
                 )
         if events.step_taken.listeners:
             events.step_taken.publish(self, updates)
+        if events.step_finished.listeners:
+            events.step_finished.publish(self)
 
     # Conditions ---------------------------------------------------------------------------------
 

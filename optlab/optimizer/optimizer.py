@@ -11,6 +11,7 @@ import copy
 from typing import Any, ClassVar
 
 from optlab.autograd.tensor import Tensor
+from optlab.backend import events
 from optlab.backend.random import Key, next_key
 from optlab.optimizer.formula import FormulaOfDocstring
 from optlab.optimizer.groups import Group, check_not_empty, make_groups
@@ -281,6 +282,8 @@ class Optimizer(Interface, Stateful):
         """
         self._require_parameters()
         take_step(self)
+        if events.step_finished.listeners:
+            events.step_finished.publish(self)
 
     @property
     def execution(self) -> dict[str, str]:

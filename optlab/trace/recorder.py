@@ -17,6 +17,7 @@ from optlab.backend.ensemble import EnsembleArray
 from optlab.optimizer import Optimizer, Update
 from optlab.optimizer.groups import parameter_names
 from optlab.optimizer.whole import whole_updates
+from optlab.trace.memory import ledger
 from optlab.trace.trace import Trace
 
 #: Up to so many elements everything is recorded by default; above, norms.
@@ -40,7 +41,9 @@ class record:
     probes : str or list of str, optional
         ``"toy"`` or ``["values"]`` keeps every element of every parameter, gradient, slot and
         term; ``"light"`` or ``["norms"]`` keeps their norms, one number a parameter. By default
-        everything up to 1000 elements, norms above.
+        everything up to 1000 elements, norms above. ``"memory"``, beside these in a list, keeps
+        the bytes by role where memory was highest in each step; it takes time (see
+        `optlab.memory.ledger`), and so does what is recorded take memory.
     every : int
         Record steps 1, 1 + every, 1 + 2 every, ...
 
@@ -85,6 +88,8 @@ class record:
             probes if probes is not None else ("toy" if size <= SMALL else "light")
         )
         self.values, self.norms = "values" in chosen, "norms" in chosen
+        self.memory = ledger() if "memory" in chosen else None
+        self.bytes: Any = None
         name = type(optimizer).__name__
         settings = {"class": name, **optimizer.settings}
         if optimizer.schedule is not None:
@@ -123,6 +128,8 @@ class record:
             if self.values:
                 trace.columns["parameter", i].append(on_host(arena.flat.copy()))
         trace.complete = self._write
+        if self.memory is not None:
+            self.bytes = self.memory.__enter__()
         self.started = time.perf_counter()
         events.backward_finished.subscribe(self._on_backward)
         events.step_taken.subscribe(self._on_step)
@@ -136,6 +143,9 @@ class record:
     ) -> None:
         events.backward_finished.unsubscribe(self._on_backward)
         events.step_taken.unsubscribe(self._on_step)
+        if self.memory is not None:
+            self.memory.__exit__(None, None, None)
+            self.bytes = None
         if error is not None and self.trace.stopped is None:
             self.trace.error = error
             self.trace.stopped = f"{type(error).__name__} in step {self.taken + 1}: {error}"
@@ -158,6 +168,7 @@ class record:
         loss, self.loss = self.loss, None
         if self.asks_for_the_loss:
             loss = getattr(optimizer, "loss_of_step", loss)
+        memory = None if self.bytes is None else self.bytes.cut(type(optimizer).__name__)
         if (self.taken - 1) % self.every:
             return
         now = time.perf_counter() - self.started
@@ -168,6 +179,8 @@ class record:
             rows = whole_updates(list(self.arenas), updates, optimizer.get_lr())
         rate = optimizer.get_lr() * optimizer.groups[0].multiplier
         self.waiting.append((self.taken, loss, rate, now, rows))
+        if memory is not None:
+            self.trace.columns["memory", 0].append(memory)
         if len(self.waiting) >= self.patience:
             self._write()
 
@@ -214,9 +227,10 @@ def _read_probes(probes: str | Iterable[str]) -> tuple[str, ...]:
         chosen = PROBES.get(probes)
     else:
         chosen = tuple(probes) if isinstance(probes, Iterable) else None
-    if not chosen or not set(chosen) <= {"values", "norms"}:
+    if not chosen or not set(chosen) <= {"values", "norms", "memory"}:
         raise ValueError(
-            f"probes must be 'toy', 'light' or a list of 'values' and 'norms'; got {probes!r}."
+            "probes must be 'toy', 'light' or a list of 'values', 'norms' and 'memory'; got "
+            f"{probes!r}."
         )
     return chosen
 

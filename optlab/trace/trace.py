@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from optlab.backend.ledger import ROLES
+
 Arrays = Mapping[str, np.ndarray]
 
 
@@ -42,6 +44,9 @@ class Trace:
         "used_gradient" where clipping or decay changed the gradient.
     norms : mapping of str to mapping of str to array, shape (n,)
         Euclidean norms of "parameter" (after the step), "gradient", every slot and every term.
+    memory : mapping of str to array of int, shape (n,)
+        With the probe "memory": the bytes of each role (parameter, gradient, slot, data, saved,
+        recomputed, temporary) where memory was highest in the step. Empty without.
     stopped : str or None
         Why the run ended early, if it did.
     error : exception or None
@@ -136,7 +141,7 @@ class Trace:
     def _groups(self, prefix: str) -> dict[str, Arrays]:
         self.complete()
         kinds = dict.fromkeys(kind for kind, _ in self.columns if kind.startswith(prefix))
-        plain = {"step", "loss", "learning_rate", "seconds"}
+        plain = {"step", "loss", "learning_rate", "seconds", "memory"}
         if not prefix:
             kinds = {k: None for k in kinds if k not in plain and not k.startswith("norm ")}
         return {kind.removeprefix(prefix): self._group(kind) for kind in kinds}
@@ -174,6 +179,15 @@ class Trace:
             }
             for kind, arrays in self._recorded().items()
         }
+
+    @property
+    def memory(self) -> Arrays:
+        """Bytes by role where memory was highest in each step."""
+        self.complete()
+        column = self.columns.get(("memory", 0))
+        if column is None or not len(column):
+            return {}
+        return dict(zip(ROLES, column.array().T, strict=True))
 
     def _recorded(self) -> dict[str, Arrays]:
         """Give all that was recorded element by element, by its label."""
@@ -241,10 +255,16 @@ class Trace:
         for kind, arrays in kinds.items():
             for name, array in arrays.items():
                 put(kind, name, array)
+        if self.memory:
+            variables["memory"] = (("step", "role"), np.stack(list(self.memory.values()), axis=1))
         attributes = {"name": self.name, **{k: str(v) for k, v in self.settings.items()}}
         if self.stopped:
             attributes["stopped"] = self.stopped
-        return xarray.Dataset(variables, coords={"step": self.step}, attrs=attributes)
+        return xarray.Dataset(variables, coords=self._coordinates(), attrs=attributes)
+
+    def _coordinates(self) -> dict[str, Any]:
+        roles = {"role": list(ROLES)} if self.memory else {}
+        return {"step": self.step, **roles}
 
     def __repr__(self) -> str:
         n = len(self)

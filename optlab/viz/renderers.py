@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from optlab.viz import figures, pictures, schedules, words
+from optlab.viz import figures, memories, pictures, schedules, words
 from optlab.viz.results import ComparisonLike
 
 _SIZE = {"width": 850, "height": 440}
@@ -92,7 +92,46 @@ class ScheduleRenderer:
         }
 
 
+class MemoryRenderer:
+    """Draws memory traces: the bytes of a step."""
+
+    def figure(self, result: Any, /, **options: Any) -> Any:
+        """Return `optlab.viz.memory` of a trace; the options are its `width` and `height`."""
+        return memories.memory(result, **options)
+
+    def save(self, result: Any, path: Path, /) -> None:
+        """Write a memory trace to a file: ``.png``, or ``.html`` with the live figure."""
+        if path.suffix == ".png":
+            path.write_bytes(memories.memory_png(result, scale=2))
+        elif path.suffix == ".html":
+            memories.memory(result).write_html(path, config=figures.CONFIG)
+        else:
+            raise ValueError(f"the name must end in .png or .html; got {path.name!r}.")
+
+    def mimebundle(self, result: Any, /) -> dict[str, Any]:
+        """Return a memory trace as a notebook stores it: figure, picture, and the table in words.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import optlab as ol
+        >>> w = ol.to_tensor(np.ones(1000), requires_grad=True)
+        >>> sorted(memory.mimebundle(ol.memory.report(lambda: np.sum(np.exp(w)).backward())))
+        ['application/vnd.plotly.v1+json', 'image/png', 'text/html', 'text/plain']
+        """
+        drawn = json.loads(memories.memory(result, **_SIZE).to_json())
+        picture = memories.memory_png(result, **_SIZE)
+        return {
+            "application/vnd.plotly.v1+json": {**drawn, "config": figures.CONFIG},
+            "image/png": base64.b64encode(picture).decode("ascii"),
+            "text/html": result._repr_html_(),
+            "text/plain": str(result),
+        }
+
+
 comparison = ComparisonRenderer()
 """The renderer of comparisons, as `pyproject.toml` names it."""
 schedule = ScheduleRenderer()
 """The renderer of schedules, as `pyproject.toml` names it."""
+memory = MemoryRenderer()
+"""The renderer of memory traces, as `pyproject.toml` names it."""

@@ -123,6 +123,37 @@ _MARKERS = (
     "x",
 )
 
+
+@dataclass(frozen=True)
+class Area:
+    """How bytes of one role are drawn.
+
+    Attributes
+    ----------
+    color : str
+        One of Okabe and Ito's hues. Neighbours differ in lightness too, so that they are told apart
+        in print.
+    pattern : str
+        What is drawn over it, for those who see no hues: a name that plotly and matplotlib share,
+        or nothing.
+    """
+
+    color: str
+    pattern: str
+
+
+MEMORY: Final = {
+    "parameter": Area("#0072b2", ""),
+    "slot": Area("#56b4e9", ""),
+    "data": Area("#c4cad2", ""),
+    "gradient": Area("#009e73", ""),
+    "saved": Area("#e69f00", "/"),
+    "recomputed": Area("#f0e442", "x"),
+    "temporary": Area("#cc79a7", "."),
+}
+"""Roles of memory, from what stays (at the bottom of a stack) to what comes and goes."""
+
+
 # A place in this row is an optimizer's style for good: add at the end, never in between.
 _CLASSES = (
     "SGD",

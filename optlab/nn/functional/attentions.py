@@ -11,6 +11,7 @@ import numpy as np
 from optlab.autograd.operation import rule
 from optlab.autograd.rules import random, reductions
 from optlab.autograd.tensor import Tensor, apply_several, raw
+from optlab.backend import events
 from optlab.backend.arrays import as_float, constants_beside
 from optlab.backend.dtypes import is_floating
 from optlab.backend.random import next_key
@@ -40,6 +41,8 @@ def _past(length: int, places: int, dtype: Any) -> Any:
     """Give what is added to scores so that query i looks at places 0 ... i only."""
     past = np.where(np.tri(length, places) > 0, 0.0, -np.inf).astype(dtype)
     past.flags.writeable = False
+    if events.array_kept.listeners:
+        events.array_kept.publish(past, "mask of the past")
     return past
 
 

@@ -187,6 +187,8 @@ class Wrapper(Optimizer):
                 self._after(self._updated(before))
                 raise
             self._after(self._updated(before))
+            if events.step_finished.listeners:
+                events.step_finished.publish(self)
             return result
         told: list[tuple[list[Update], list[Any]]] = []
 
@@ -208,6 +210,8 @@ class Wrapper(Optimizer):
         for rows, (_, self._told_loss) in zip(early + late, told, strict=True):
             events.step_taken.publish(self, rows)
         self._told_loss = []
+        if events.step_finished.listeners:
+            events.step_finished.publish(self)
         return result
 
     def _updated(self, before: list[int]) -> list[bool]:

@@ -1,0 +1,186 @@
+"""Memory: which bytes are alive over the course of a step, and why (``ol.memory``).
+
+>>> import optlab as ol
+>>> ol.seed(0)
+>>> model = ol.nn.Sequential(ol.nn.Linear(64, 256), ol.nn.Tanh(), ol.nn.Linear(256, 10))
+>>> optimizer = ol.optimizer.Adam(0.01, parameters=model.parameters())
+>>> def step():
+...     model(ol.ones([512, 64])).mean().backward()
+...     optimizer.step()
+...     optimizer.clear_grad()
+>>> trace = ol.memory.report(step)
+>>> trace.operation[trace.peak_event], trace.phase[trace.peak_event]
+('tanh', 'backward')
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from optlab.autograd.memory_roles import Watch, arrays_of
+from optlab.autograd.tensor import Tensor
+from optlab.backend import events
+from optlab.backend.ledger import Ledger
+from optlab.nn.following import Running, following
+from optlab.optimizer import Optimizer
+from optlab.trace.memory_trace import Holding, MemoryTrace
+
+__all__ = ["Holding", "MemoryTrace", "ledger", "report"]
+
+_one_at_a_time = threading.Lock()
+
+
+@contextmanager
+def ledger(verify: bool = False) -> Iterator[MemoryTrace]:
+    """Keep account of every array inside a ``with`` block: what is alive, why, and who made it.
+
+    Nothing that runs is changed by one bit. Results, gradients and slots are known as they are made
+    and forgotten when they are freed; the highest point between two events comes from
+    `tracemalloc`, which is started for the length of the block. If it runs already it goes on; only
+    its peak is set back at every event, and afterwards it is again what it would have been. Time is
+    another matter: a step takes longer, one of many small operations several times as long.
+
+    Parameters
+    ----------
+    verify : bool
+        Also ask NumPy's allocator (by `tracemalloc`) and CuPy's pool at every event for the bytes
+        of all arrays, into ``trace.measured``. What ``trace.made`` says should be the same. It
+        takes its time.
+
+    Yields
+    ------
+    MemoryTrace
+        Complete when the block is left.
+
+    Raises
+    ------
+    RuntimeError
+        Inside another ledger.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> x = ol.to_tensor([1.0, 2.0], requires_grad=True)
+    >>> with ol.memory.ledger() as trace:
+    ...     (x * x).sum().backward()
+    >>> trace.operation
+    ['start', 'multiply', 'sum', 'start', 'sum', 'multiply', 'gradients', 'end']
+    """
+    if not _one_at_a_time.acquire(blocking=False):
+        raise RuntimeError("a memory ledger is open already; close it before another is opened.")
+    try:
+        book, running = Ledger(verify), Running()
+        trace = MemoryTrace(book)
+        watch = Watch(book, running.path)
+        with watch, following(running, watch.given), events.step_finished.subscribed(_Steps(watch)):
+            yield trace
+    finally:
+        _one_at_a_time.release()
+
+
+def report(step: Callable[[], Any], verify: bool = False) -> MemoryTrace:
+    """Run a training step, and say where its memory went.
+
+    Parameters
+    ----------
+    step : callable
+        Makes one step: forward, backward, the optimizer. It is called once, without arguments.
+    verify : bool
+        As of `ledger`.
+
+    Returns
+    -------
+    MemoryTrace
+        Printed, it is a table: bytes by role at the start, at the peak and at the end, and which
+        operations' arrays make up the peak. ``.figure()`` draws the timeline.
+
+    Raises
+    ------
+    TypeError
+        If `step` cannot be called.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> w = ol.to_tensor(np.ones((256, 1024)), requires_grad=True)
+    >>> print(ol.memory.report(lambda: np.sum(np.tanh(w)).backward()))
+    Memory of a step: peak 8.0 MiB, 6.0 MiB above the start, in tanh (backward)
+    <BLANKLINE>
+                       |   start |    peak |     end
+    -------------------+---------+---------+--------
+    parameters         | 2.0 MiB | 2.0 MiB | 2.0 MiB
+    gradients          |         | 2.0 MiB | 2.0 MiB
+    saved for backward |         | 2.0 MiB |
+    temporary          |         | 2.0 MiB |
+    -------------------+---------+---------+--------
+    total              | 2.0 MiB | 8.0 MiB | 4.0 MiB
+    <BLANKLINE>
+    At the peak
+    made by         | kept as   | layer | arrays | largest             |   bytes | share
+    ----------------+-----------+-------+--------+---------------------+---------+------
+    parameter       | parameter |       |      1 | (256, 1024) float64 | 2.0 MiB |   25%
+    tanh (forward)  | saved     |       |      1 | (256, 1024) float64 | 2.0 MiB |   25%
+    tanh (backward) | gradient  |       |      1 | (256, 1024) float64 | 2.0 MiB |   25%
+    tanh (backward) | temporary |       |        | while it runs       | 2.0 MiB |   25%
+    sum (backward)  | temporary |       |      1 | () float64          |     8 B |    0%
+    """
+    if not callable(step):
+        raise TypeError(
+            f"memory.report takes a function that makes one training step; got "
+            f"{type(step).__name__}. Write report(step), not report(step())."
+        )
+    with ledger(verify) as trace:
+        step()
+    return trace
+
+
+class _Steps:
+    """Takes note of what optimizers remember."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+
+    def __call__(self, optimizer: Any) -> None:
+        book, name = self.watch.ledger, type(optimizer).__name__
+        with book.paused():
+            for group in optimizer.groups:
+                for arena in group.arenas:
+                    count = len(arena.parameters)
+                    flat = book.hold(arena.flat, "parameter", "parameter", "step")
+                    if flat is not None and count > 1:  # met as the first of them, mostly
+                        flat.name, flat.shape = f"{count} parameters", arena.flat.shape
+                    for p in arena.parameters:
+                        if p.node is not None:
+                            self.watch.meet(p.node, p.data)
+                    for slot, array in arena.slots.items():
+                        book.hold(array, "slot", slot, "step")
+            for array in _held_by(optimizer):
+                book.hold(array, "slot", name, "step")
+            self.watch.look_at_gradients()
+            book.event(name, "step")
+
+
+def _held_by(thing: Any, depth: int = 6, seen: set[int] | None = None) -> Iterator[Any]:
+    """Go through the arrays that an optimizer holds, wherever it has put them."""
+    seen = set() if seen is None else seen
+    if id(thing) in seen or isinstance(thing, Tensor):  # parameters are known
+        return
+    seen.add(id(thing))
+    if isinstance(thing, Mapping):
+        parts = list(thing.values())
+    elif isinstance(thing, (list, tuple, set, deque)):
+        parts = list(thing)
+    elif isinstance(thing, Optimizer) or type(thing).__module__.startswith("optlab.optimizer."):
+        names = {name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())}
+        parts = [getattr(thing, name, None) for name in names]
+        parts += list(getattr(thing, "__dict__", {}).values())
+    else:
+        yield from arrays_of(thing)
+        return
+    for part in parts if depth else ():
+        yield from _held_by(part, depth - 1, seen)

@@ -1,0 +1,201 @@
+"""A memory trace as a table, in text and in HTML."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from optlab.backend.ledger import ROLES
+from optlab.nn.pages import FONT, NUMBER, QUIET, RULE
+from optlab.nn.summary import bytes_in_words
+
+if TYPE_CHECKING:
+    from optlab.trace.memory_trace import Holding, MemoryTrace
+
+#: Of what makes up the peak, so many operations are listed.
+MOST = 10
+
+LABELS = {
+    "parameter": "parameters",
+    "gradient": "gradients",
+    "slot": "slots of the optimizer",
+    "data": "data and buffers",
+    "saved": "saved for backward",
+    "recomputed": "recomputed",
+    "temporary": "temporary",
+}
+"""What tables and figures call a role."""
+
+
+def where(trace: MemoryTrace, event: int) -> str:
+    """Say what ran at an event: "gelu (forward) in 1: GELU".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> where(ol.memory.report(lambda: np.exp(ol.ones([3]))), 1)
+    'exp (forward)'
+    """
+    name, phase = trace.operation[event], trace.phase[event]
+    said = f"{name} ({phase})" if phase else name
+    layer = trace.layer[event]
+    return f"{said} in {layer}" if layer else said
+
+
+def sentence(trace: MemoryTrace) -> str:
+    """Say the least."""
+    n, start = len(trace), int(trace.total[0]) if len(trace) else 0
+    if not n:
+        return "<MemoryTrace, empty>"
+    i = trace.peak_event
+    name, phase = trace.operation[i], trace.phase[i]
+    return (
+        f"<MemoryTrace of {n} events: peak {bytes_in_words(trace.peak)} in "
+        f"{f'{phase} of ' if phase else ''}{name}, {bytes_in_words(start)} at the start>"
+    )
+
+
+def headline(trace: MemoryTrace) -> str:
+    """Say how high the peak is, and where."""
+    above = trace.peak - int(trace.total[0])
+    return (
+        f"Memory of a step: peak {bytes_in_words(trace.peak)}, {bytes_in_words(above)} above the "
+        f"start, in {where(trace, trace.peak_event)}"
+    )
+
+
+def role_rows(trace: MemoryTrace) -> list[tuple[str, ...]]:
+    """Give the rows of the first table: each role at the start, at the peak and at the end."""
+    columns = (trace.bytes[0], trace.during[trace.peak_event], trace.bytes[-1])
+    rows: list[tuple[str, ...]] = [
+        (LABELS[role], *(bytes_in_words(int(column[i])) if column[i] else "" for column in columns))
+        for i, role in enumerate(ROLES)
+        if any(column[i] for column in columns)
+    ]
+    rows.append(("total", *(bytes_in_words(int(column.sum())) for column in columns)))
+    return rows
+
+
+ROLE_HEADS = ("", "start", "peak", "end")
+HOLDING_HEADS = ("made by", "kept as", "layer", "arrays", "largest", "bytes", "share")
+
+
+def holding_rows(trace: MemoryTrace) -> list[tuple[str, ...]]:
+    """Give the rows of the second table: what makes up the peak, largest first."""
+    held = trace.by_operation()
+    rows = [holding_row(one) for one in held[:MOST]]
+    rest = held[MOST:]
+    if rest:
+        size, share = sum(one.nbytes for one in rest), sum(one.share for one in rest)
+        arrays = sum(one.arrays for one in rest)
+        others = f"{len(rest)} other{'s' * (len(rest) > 1)}"
+        rows.append((others, "", "", str(arrays), "", bytes_in_words(size), f"{share:.0%}"))
+    return rows
+
+
+def maker(held: Holding) -> str:
+    """Say what made something: "gelu (forward)"."""
+    name = held.name
+    return f"{name} ({held.phase})" if held.phase else name
+
+
+def holding_row(held: Holding) -> tuple[str, ...]:
+    """Give a row of the second table."""
+    layers = held.layers[0] if len(held.layers) == 1 else ""
+    if len(held.layers) > 1:
+        layers = f"{len(held.layers)} layers"
+    largest = f"{held.shape} {held.dtype}" if held.arrays else "while it runs"
+    role = held.role if held.role in LABELS else "temporary"
+    return (
+        maker(held), role, layers, str(held.arrays or ""), largest,
+        bytes_in_words(held.nbytes), f"{held.share:.0%}",
+    )  # fmt: skip
+
+
+def recomputed(trace: MemoryTrace) -> str:
+    """Say how much was computed again; nothing where nothing was."""
+    count = trace.recomputed_operations
+    if not count:
+        return ""
+    return (
+        f"{count} operation{'s' * (count > 1)} ran again in backward, and gave "
+        f"{bytes_in_words(trace.recomputed_bytes)}."
+    )
+
+
+def checked(trace: MemoryTrace) -> str:
+    """Say how far this is from what the allocators measured; nothing where they were not asked."""
+    measured = trace.measured
+    if measured is None:
+        return ""
+    off = abs(trace.made - measured)
+    most = int(off.max(initial=0))
+    share = float((off / measured.clip(min=1)).max(initial=0)) if most else 0.0
+    return (
+        "Checked against the allocators at every event: off by at most "
+        f"{bytes_in_words(most)} ({share:.1%})."
+    )
+
+
+def notes(trace: MemoryTrace) -> list[str]:
+    """Give what stands under the tables."""
+    return [said for said in (recomputed(trace), checked(trace)) if said]
+
+
+def text(trace: MemoryTrace) -> str:
+    """Give the whole report as text."""
+    if not len(trace):
+        return sentence(trace)
+    parts = [
+        headline(trace), "", *_lines([ROLE_HEADS, *role_rows(trace)], "lrrr", total=True),
+        "", "At the peak", *_lines([HOLDING_HEADS, *holding_rows(trace)], "lllrlrr"),
+    ]  # fmt: skip
+    for said in notes(trace):
+        parts += ["", said]
+    return "\n".join(parts)
+
+
+def _lines(rows: list[Any], align: str, total: bool = False) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(align))]
+    lines = []
+    for row in rows:
+        cells = [
+            cell.ljust(width) if side == "l" else cell.rjust(width)
+            for cell, width, side in zip(row, widths, align, strict=True)
+        ]
+        lines.append(" | ".join(cells).rstrip())
+    rule = "-+-".join("-" * width for width in widths)
+    lines.insert(1, rule)
+    if total:
+        lines.insert(len(lines) - 1, rule)
+    return lines
+
+
+def page(trace: MemoryTrace) -> str:
+    """Give the whole report as HTML."""
+    if not len(trace):
+        return escape(sentence(trace))
+    under = "".join(f'<div style="{QUIET}">{escape(said)}</div>' for said in notes(trace))
+    return (
+        f'<div class="optlab-memory" style="{FONT} max-width: 900px;">'
+        f"<div><b>{escape(headline(trace))}</b></div>"
+        + _table([ROLE_HEADS, *role_rows(trace)], "lrrr", total=True)
+        + '<div style="margin-top: 8px;">At the peak</div>'
+        + _table([HOLDING_HEADS, *holding_rows(trace)], "lllrlrr")
+        + f"{under}</div>"
+    )
+
+
+def _table(rows: list[Any], align: str, total: bool = False) -> str:
+    lines = []
+    for at, row in enumerate(rows):
+        tag = "th" if at == 0 else "td"
+        line = f"border-top: {RULE};" if at == 1 or (total and at == len(rows) - 1) else ""
+        cells = "".join(
+            f'<{tag} style="padding: 1px 10px 1px 0; {NUMBER if side == "r" else ""}'
+            f'{"" if side == "r" else "text-align: left;"} {line}">{escape(cell)}</{tag}>'
+            for cell, side in zip(row, align, strict=True)
+        )
+        lines.append(f"<tr>{cells}</tr>")
+    return f'<table style="border-collapse: collapse; margin: 4px 0;">{"".join(lines)}</table>'

@@ -1,0 +1,358 @@
+"""Memory: the bytes of a step over its events, as a figure and as its static twin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
+
+from optlab.viz import layout, theme
+from optlab.viz.matplotlib_parts import (
+    DOTS_PER_INCH,
+    PIXEL,
+    font,
+    halo,
+    panel_axes,
+    style_ticks,
+    write_page,
+)
+from optlab.viz.matplotlib_parts import add_heading as add_static_heading
+from optlab.viz.memory_views import MemoryView, memory_view
+from optlab.viz.pictures import as_png
+from optlab.viz.plotly_parts import (
+    add_heading,
+    axis_names,
+    empty_figure,
+    label_font,
+    named_at_first,
+    put_axes,
+)
+
+_HATCHES = {"/": "////", "x": "xxx", ".": "...", "": None}
+_ROW = 30  # pixels of a row of what makes up the peak
+
+
+def memory(trace: Any, *, width: int = layout.WIDTH, height: int = layout.HEIGHT) -> go.Figure:
+    """Draw the memory of a step: its bytes by role over the events, and what makes up the peak.
+
+    Parameters
+    ----------
+    trace : MemoryTrace
+        What `optlab.memory.report` or `optlab.memory.ledger` gave.
+    width, height : int
+        Size in pixels.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> w = ol.to_tensor(np.ones((256, 1024)), requires_grad=True)
+    >>> figure = memory(ol.memory.report(lambda: np.sum(np.tanh(w)).backward()))
+    >>> figure.layout.title.text
+    '<b>Memory of a step: at most 8.0 MiB</b>'
+    """
+    view = memory_view(trace, width, height)
+    page = view.page
+    figure = empty_figure(page, view.title, view.headline)
+    figure.update_layout(hovermode="x", barmode="overlay")
+    put_axes(
+        figure,
+        page,
+        0,
+        {"range": [0, view.edges[-1]], "nticks": 9, "showgrid": False, **named_at_first("event")},
+        {"range": [0, view.top], "nticks": 7, **named_at_first("MiB")},
+    )
+    add_heading(figure, page, 0, "Bytes alive", "by role, linear scale from zero")
+    across = np.repeat(view.edges, 2)[1:-1]
+    for band in view.bands:
+        figure.add_trace(
+            go.Scatter(
+                x=across,
+                y=np.repeat(band.high - band.low, 2),
+                name=band.name,
+                legendgroup=band.role,
+                showlegend=False,
+                mode="lines",
+                stackgroup="bytes",
+                line={"width": 0.8, "color": theme.PAPER},
+                fillcolor=band.area.color,
+                fillpattern={
+                    "shape": band.area.pattern,
+                    "fgcolor": theme.with_opacity(theme.INK, 0.35),
+                    "bgcolor": band.area.color,
+                    "size": 7,
+                    "solidity": 0.18,
+                },
+                hoverinfo="skip",
+            )
+        )
+        figure.add_trace(_entry(band.name, band.area.color, band.role))
+    figure.add_trace(
+        go.Scatter(
+            x=view.edges[:-1] + 0.5,
+            y=view.total,
+            mode="markers",
+            marker={"opacity": 0, "size": 1},
+            showlegend=False,
+            text=view.tips,
+            hovertemplate="%{text}<extra></extra>",
+        )
+    )
+    for first, _, _ in view.phases:
+        if first > 0:
+            figure.add_vline(first, line={"color": theme.INK, "width": 1, "dash": "4px,3px"})
+    for x, side, phase in view.phase_labels:
+        figure.add_annotation(
+            x=x, y=view.top, xanchor=side, yanchor="top", text=phase, showarrow=False,
+            font=label_font(theme.QUIET),
+        )  # fmt: skip
+    for band in view.bands:
+        if band.label is not None:
+            figure.add_annotation(
+                x=band.label[0], y=band.label[1], text=band.name, showarrow=False,
+                font=label_font(theme.INK),
+            )  # fmt: skip
+    _mark_peak(figure, view)
+    _explain(figure, view)
+    return figure
+
+
+def _entry(name: str, color: str, role: str) -> go.Scatter:
+    """Give an entry of the legend: a square, which switches the band."""
+    return go.Scatter(
+        x=[None],
+        y=[None],
+        name=name,
+        legendgroup=role,
+        mode="markers",
+        marker={"symbol": "square", "size": 13, "color": color},
+        hoverinfo="skip",
+    )
+
+
+def _mark_peak(figure: go.Figure, view: MemoryView) -> None:
+    x, y = view.peak
+    figure.add_trace(
+        go.Scatter(
+            x=[x],
+            y=[y],
+            mode="markers",
+            marker={
+                "symbol": "triangle-down",
+                "size": theme.END_SIZE,
+                "color": theme.INK,
+                "line": {"color": theme.PAPER, "width": 1.2},
+            },
+            cliponaxis=False,
+            showlegend=False,
+            hoverinfo="skip",
+        )
+    )
+    right = x > view.edges[-1] / 2
+    figure.add_annotation(
+        x=x,
+        y=y,
+        text=f"<b>{view.peak_text}</b>",
+        showarrow=False,
+        xanchor="right" if right else "left",
+        xshift=-9 if right else 9,
+        yshift=9,
+        font=label_font(theme.INK),
+    )
+
+
+def _explain(figure: go.Figure, view: MemoryView) -> None:
+    """Draw which operations' arrays make up the peak."""
+    page, panel = view.page, view.page.panels[1]
+    rows = max(len(view.shares), int(panel.height // _ROW))
+    hidden = {"visible": False, "fixedrange": True}
+    put_axes(figure, page, 1, {"range": [0, 1], **hidden}, {"range": [rows, 0], **hidden})
+    add_heading(figure, page, 1, "At the peak", "whose arrays are alive")
+    x_name, y_name = axis_names(1)
+    most = max((share.part for share in view.shares), default=1.0)
+    for i, share in enumerate(view.shares):
+        area = share.area
+        color = theme.FRAME if area is None else area.color
+        figure.add_trace(
+            go.Bar(
+                x=[share.part / most],
+                y=[i + 0.74],
+                width=0.34,
+                orientation="h",
+                xaxis=x_name,
+                yaxis=y_name,
+                marker={
+                    "color": color,
+                    "pattern": {
+                        "shape": "" if area is None else area.pattern,
+                        "fgcolor": theme.with_opacity(theme.INK, 0.35),
+                        "bgcolor": color,
+                        "size": 7,
+                        "solidity": 0.18,
+                    },
+                },
+                showlegend=False,
+                hoverinfo="skip",
+            )
+        )
+        for text, x, anchor, ink in (
+            (share.text, 0, "left", theme.INK),
+            (share.said, 1, "right", theme.QUIET),
+        ):
+            figure.add_annotation(
+                x=x, y=i + 0.3, xref=x_name, yref=y_name, text=text, showarrow=False,
+                xanchor=anchor, borderpad=0, font={"size": theme.FONT_TEXT, "color": ink},
+            )  # fmt: skip
+
+
+def memory_png(
+    trace: Any,
+    *,
+    width: int = layout.WIDTH,
+    height: int = layout.HEIGHT,
+    scale: float = 1.0,
+) -> bytes:
+    r"""Draw the memory of a step as a PNG image.
+
+    Parameters
+    ----------
+    trace : MemoryTrace
+        What `optlab.memory.report` or `optlab.memory.ledger` gave.
+    width, height : int
+        Size in pixels, as of the interactive figure.
+    scale : float
+        Pixels of the image for each of these: 2 for print and for fine screens.
+
+    Returns
+    -------
+    bytes
+        The file's content.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> w = ol.to_tensor(np.ones(1000), requires_grad=True)
+    >>> memory_png(ol.memory.report(lambda: np.sum(np.tanh(w)).backward()))[:4]
+    b'\x89PNG'
+    """
+    view = memory_view(trace, width, height)
+    page = view.page
+    size = (page.width / DOTS_PER_INCH, page.height / DOTS_PER_INCH)
+    figure = Figure(figsize=size, dpi=DOTS_PER_INCH)
+    figure.set_facecolor(theme.PAPER)
+    FigureCanvasAgg(figure)
+    write_page(figure, page, view.title, view.headline, {})
+    for at, band in enumerate(view.bands):
+        x, y = page.legend_place(at)
+        figure.add_artist(
+            Rectangle(
+                ((x + 20) / page.width, 1 - (y + 6.5) / page.height),
+                13 / page.width,
+                13 / page.height,
+                facecolor=band.area.color,
+                edgecolor=(theme.INK, 0.45),
+                linewidth=0,
+                hatch=_HATCHES[band.area.pattern],
+                transform=figure.transFigure,
+            )
+        )
+        figure.text(
+            (x + 54) / page.width, 1 - y / page.height, band.name, color=theme.INK,
+            fontproperties=font(theme.FONT_TEXT), va="center_baseline", parse_math=False,
+        )  # fmt: skip
+    _draw_bands(panel_axes(figure, page, 0), view)
+    _draw_shares(panel_axes(figure, page, 1), view)
+    return as_png(figure, scale)
+
+
+def _draw_bands(axes: Axes, view: MemoryView) -> None:
+    axes.set(xlim=(0, view.edges[-1]), ylim=(0, view.top))
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+    axes.grid(axis="y", color=theme.RULE, linewidth=PIXEL)
+    axes.set_axisbelow(True)
+    style_ticks(axes, "event", "MiB")
+    add_static_heading(axes, "Bytes alive", "by role, linear scale from zero")
+    across = np.repeat(view.edges, 2)[1:-1]
+    for band in view.bands:
+        axes.fill_between(
+            across,
+            np.repeat(band.low, 2),
+            np.repeat(band.high, 2),
+            facecolor=band.area.color,
+            edgecolor=(theme.INK, 0.35),
+            hatch=_HATCHES[band.area.pattern],
+            linewidth=0,
+        )
+        axes.plot(across, np.repeat(band.high, 2), color=theme.PAPER, linewidth=0.8 * PIXEL)
+    write: dict[str, Any] = {"fontproperties": font(theme.FONT_TEXT), "parse_math": False}
+    for first, _, _ in view.phases:
+        if first > 0:
+            axes.axvline(first, color=theme.INK, linewidth=PIXEL, dashes=(4, 3))
+    for x, side, phase in view.phase_labels:
+        axes.text(
+            x, 0.985 * view.top, phase, ha=side, va="top", color=theme.QUIET,
+            path_effects=halo(), **write,
+        )  # fmt: skip
+    for band in view.bands:
+        if band.label is not None:
+            axes.text(
+                *band.label, band.name, ha="center", va="center_baseline", color=theme.INK,
+                path_effects=halo(), **write,
+            )  # fmt: skip
+    x, y = view.peak
+    axes.plot(
+        [x], [y], marker="v", markersize=theme.END_SIZE * PIXEL, color=theme.INK,
+        markeredgecolor=theme.PAPER, clip_on=False, zorder=5,
+    )  # fmt: skip
+    right = x > view.edges[-1] / 2
+    axes.annotate(
+        view.peak_text,
+        (x, y),
+        ((-9 if right else 9) * PIXEL, 9 * PIXEL),
+        textcoords="offset points",
+        ha="right" if right else "left",
+        va="center_baseline",
+        color=theme.INK,
+        path_effects=halo(),
+        zorder=6,
+        fontproperties=font(theme.FONT_TEXT, "bold"),
+        parse_math=False,
+    )
+
+
+def _draw_shares(axes: Axes, view: MemoryView) -> None:
+    panel = view.page.panels[1]
+    rows = max(len(view.shares), int(panel.height // _ROW))
+    axes.set(xlim=(0, 1), ylim=(rows, 0))
+    axes.set_axis_off()
+    add_static_heading(axes, "At the peak", "whose arrays are alive")
+    most = max((share.part for share in view.shares), default=1.0)
+    write: dict[str, Any] = {"va": "center_baseline", "parse_math": False}
+    for i, share in enumerate(view.shares):
+        area = share.area
+        axes.barh(
+            [i + 0.74],
+            [share.part / most],
+            height=0.34,
+            facecolor=theme.FRAME if area is None else area.color,
+            edgecolor=(theme.INK, 0.35),
+            hatch=None if area is None else _HATCHES[area.pattern],
+            linewidth=0,
+        )
+        axes.text(0, i + 0.3, share.text, fontproperties=font(theme.FONT_TEXT), **write)
+        axes.text(
+            1, i + 0.3, share.said, ha="right", color=theme.QUIET,
+            fontproperties=font(theme.FONT_TEXT), **write,
+        )  # fmt: skip

@@ -1,0 +1,158 @@
+"""The figure of a step's memory, and what a notebook stores of it."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import optlab as ol
+from optlab import viz
+from optlab.backend import display
+from optlab.viz import memory_views, renderers, theme
+
+
+@pytest.fixture(autouse=True)
+def _registry(monkeypatch):
+    """Whatever was installed, memory is drawn by this house."""
+    monkeypatch.setattr(display, "_renderers", {"memory": renderers.memory})
+
+
+@pytest.fixture(scope="module")
+def trace():
+    ol.seed(0)
+    model = ol.nn.Sequential(ol.nn.Linear(256, 1024), ol.nn.GELU(), ol.nn.Linear(1024, 256))
+    optimizer = ol.optimizer.Adam(0.01, parameters=model.parameters())
+    x = np.ones((512, 256), np.float32)
+
+    def step():
+        model(x).mean().backward()
+        optimizer.step()
+        optimizer.clear_grad()
+
+    step()
+    return ol.memory.report(step)
+
+
+def bands(figure):
+    return {one.legendgroup: one for one in figure.data if getattr(one, "stackgroup", None)}
+
+
+def written(figure):
+    return " ".join(note.text for note in figure.layout.annotations)
+
+
+def test_the_areas_add_up_to_the_peak(trace):
+    areas = bands(viz.memory(trace))
+    top = sum(np.asarray(area.y, dtype=float) for area in areas.values())
+    assert top.max() * 2**20 == pytest.approx(trace.peak)
+    for role, area in areas.items():
+        highest = trace.during[1:, trace.roles.index(role)].max()
+        assert max(area.y) * 2**20 == pytest.approx(highest)
+
+
+def test_the_axis_starts_at_zero_and_holds_the_peak(trace):
+    figure = viz.memory(trace)
+    low, high = figure.layout.yaxis.range
+    assert low == 0
+    assert high * 2**20 > trace.peak
+    assert figure.layout.yaxis.type in (None, "linear")
+    assert figure.layout.yaxis.tickprefix == "MiB "
+
+
+def test_title_headline_and_mark_say_where_the_peak_is(trace):
+    figure = viz.memory(trace)
+    said = memory_views.amount(trace.peak)
+    assert figure.layout.title.text == f"<b>Memory of a step: at most {said}</b>"
+    i = trace.peak_event
+    assert f"peak {said}, in {trace.phase[i]} of {trace.operation[i]}" in written(figure)
+    assert f"Highest in {trace.phase[i]} of {trace.operation[i]} ({trace.layer[i]})" in written(
+        figure
+    )
+
+
+def test_what_makes_up_the_peak_is_listed_largest_first(trace):
+    figure = viz.memory(trace)
+    bars = [one for one in figure.data if one.type == "bar"]
+    lengths = [bar.x[0] for bar in bars]
+    assert lengths[0] == 1
+    assert lengths[: memory_views.ROWS] == sorted(lengths[: memory_views.ROWS], reverse=True)
+    first = trace.by_operation()[0]
+    assert f"{memory_views.amount(first.nbytes)}, {first.share:.0%}" in written(figure)
+
+
+def test_phases_are_told_apart(trace):
+    figure = viz.memory(trace)
+    for phase in ("forward", "backward", "step"):
+        assert phase in [note.text for note in figure.layout.annotations]
+    assert [line.x0 for line in figure.layout.shapes] == [
+        float(trace.phase.index("backward") - 1),
+        float(trace.phase.index("step") - 1),
+    ]
+
+
+def test_every_event_can_be_read(trace):
+    [tips] = [one.text for one in viz.memory(trace).data if one.hovertemplate]
+    assert len(tips) == len(trace) - 1
+    assert "<b>2: gelu (forward)</b>, 1: GELU" in tips[1]
+    assert "saved for backward" in tips[3]
+
+
+def test_neighbours_differ_without_hue():
+    areas = list(theme.MEMORY.values())
+    assert len({area.color for area in areas}) == len(areas)
+    for one, other in itertools.pairwise(areas):
+        light = [theme.contrast(area.color, theme.INK) for area in (one, other)]
+        assert one.pattern != other.pattern or max(light) / min(light) > 1.3
+
+
+def test_a_long_run_is_drawn_together_with_its_peak(trace, monkeypatch):
+    monkeypatch.setattr(memory_views, "MOST_EVENTS", 5)
+    figure = viz.memory(trace)
+    areas = bands(figure)
+    assert {len(area.x) for area in areas.values()} == {10}
+    top = sum(np.asarray(area.y, dtype=float) for area in areas.values())
+    assert top.max() * 2**20 == pytest.approx(trace.peak)
+    assert "Drawn together to 5" in written(figure)
+
+
+def test_a_trace_without_a_step_and_an_empty_one():
+    assert viz.memory(ol.memory.report(lambda: None)).layout.width == 1000
+    with ol.memory.ledger() as open_one, pytest.raises(ValueError, match="nothing to draw"):
+        viz.memory(open_one)
+
+
+def test_the_static_twin_is_a_picture_of_the_size_asked_for(trace):
+    picture = viz.memory_png(trace, width=800, height=400, scale=2)
+    assert picture[:4] == b"\x89PNG"
+    width, height = (int.from_bytes(picture[at : at + 4], "big") for at in (16, 20))
+    assert (width, height) == (1600, 800)
+
+
+def test_a_trace_draws_and_saves_itself(trace, tmp_path):
+    assert trace.figure(width=700).layout.width == 700
+    assert trace.save(tmp_path / "memory.png").read_bytes()[:4] == b"\x89PNG"
+    assert "plotly" in trace.save(tmp_path / "memory.html").read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match=r"\.png or \.html"):
+        trace.save(tmp_path / "memory.svg")
+
+
+def test_a_notebook_stores_figure_picture_table_and_words(trace):
+    stored = renderers.memory.mimebundle(trace)
+    assert base64.b64decode(stored["image/png"])[:4] == b"\x89PNG"
+    assert "sendChartToCloud" in json.dumps(stored["application/vnd.plotly.v1+json"]["config"])
+    assert "saved for backward" in stored["text/plain"]
+    assert "saved for backward" in stored["text/html"]
+
+
+def test_the_package_declares_the_renderer():
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    declared = tomllib.loads(project.read_text(encoding="utf-8"))["project"]["entry-points"]
+    place, _, name = declared["optlab.renderers"]["memory"].partition(":")
+    assert getattr(import_module(place), name) is renderers.memory
