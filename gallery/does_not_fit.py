@@ -181,22 +181,19 @@ def draw(result: Result, folder: Path) -> Path:
     orange, blue = "#b34700", "#0072b2"
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     memory, losses = figure.subplots(1, 2, width_ratios=(3, 2))
-    for bytes_, color, name in (
-        (result.plain, orange, "plain"),
-        (result.recomputed, blue, 'recompute_sequential(..., segments="sqrt")'),
-    ):
-        line = bytes_ / MIB
-        memory.plot(line, color=color, lw=1.5)
-        top = int(line.argmax())
-        memory.annotate(
-            f"{name}: {line[top]:.0f} MiB", (top, line[top]), (8, 4), textcoords="offset points",
-            color=color, size=9,
-        )  # fmt: skip
+    plain, recomputed = result.plain / MIB, result.recomputed / MIB
+    memory.plot(plain, color=orange, lw=1.5)
+    memory.plot(recomputed, color=blue, lw=1.5)
+    said = f"plain: {plain.max():.0f} MiB"
+    if result.refused:
+        said += f"\n(held to the budget, it ends in a\nMemoryError at layer {result.refused})"
+    at = (plain.argmax(), plain.max())
+    memory.annotate(said, at, (10, 0), textcoords="offset points", va="top", color=orange, size=9)
+    said = f'recompute_sequential(..., segments="sqrt"): {recomputed.max():.0f} MiB'
+    memory.text(len(recomputed), recomputed.max() + 3, said, ha="right", color=blue, size=9)
     memory.axhline(BUDGET / MIB, color="0.3", ls="--", lw=1)
     said = f"budget: {BUDGET / MIB:.0f} MiB"
-    if result.refused:
-        said += f". Held to it, the plain step ends in a MemoryError at layer {result.refused}"
-    memory.text(len(result.recomputed), BUDGET / MIB + 2, said, ha="right", color="0.3", size=9)
+    memory.text(len(recomputed), BUDGET / MIB + 2, said, ha="right", color="0.3", size=9)
     memory.set(
         xlabel="operations of the step, forward and backward",
         ylabel="MiB above the start of the step",
@@ -209,8 +206,10 @@ def draw(result: Result, folder: Path) -> Path:
         np.arange(len(result.plain_losses)), result.plain_losses, "o", mfc="none", color=orange,
         label="plain, without the limit: equal to the bit",
     )  # fmt: skip
-    losses.plot([], [], " ", label=f"{result.accuracy:.0%} of the digits held out are read")
+    said = f"after {len(result.losses)} steps {result.accuracy:.0%} of the digits held out are read"
+    losses.text(0.98, 0.8, said, transform=losses.transAxes, ha="right", size=9)
     losses.set(xlabel="step", ylabel="training loss", title="Learning within the budget")
+    losses.xaxis.get_major_locator().set_params(integer=True)
     losses.set_ylim(0)
     losses.legend(frameon=False, fontsize=9)
     for axes in (memory, losses):
