@@ -23,10 +23,16 @@ def values() -> tuple[list[Any], list[Any]]:
     return list(tensors), list(draw.standard_normal(shape, dtype=np.float32))
 
 
-def ours(name: str) -> Work:
-    """Return one step of an optimizer of optlab; the gradients stay as they are."""
-    import optlab as ol
+def ours(name: str, executor: str | None = None) -> Work:
+    """Return one step of an optimizer of optlab; the gradients stay as they are.
 
+    Without an executor it is the one that a long run has: numba where it is installed, its loops
+    compiled in the first step of the warm-up instead of after some hundred steps.
+    """
+    import optlab as ol
+    from optlab.plan.executors import has_numba, use_executor
+
+    use_executor(executor or ("numba" if has_numba() else "auto"))
     parameters, gradients = values()
     tensors = [ol.Parameter(p) for p in parameters]
     for tensor, g in zip(tensors, gradients, strict=True):
@@ -105,7 +111,17 @@ def peers(name: str) -> list[Peer]:
         for form, target in forms
     ]
     bound = at_most(2.2) if name == "Adam" else unbounded()
-    return [*there, Peer("copy", partial(copy, name), "numpy", bound, in_our_environment=True)]
+    at_home = [
+        Peer("copy", partial(copy, name), "numpy", bound, in_our_environment=True),
+        Peer(
+            "optlab with NumPy blocks",
+            partial(ours, name, "numpy"),
+            "numpy",
+            unbounded(),
+            in_our_environment=True,
+        ),
+    ]
+    return [*there, *at_home]
 
 
 ROWS = [

@@ -11,7 +11,7 @@ PURPOSES = {
     NEEDED: "the engine",
     "lab": "notebooks, figures and tables",
     "store": "traces as Zarr files",
-    "fast": "optimizer steps compiled by numba",
+    "fast": "large optimizer updates as machine loops, compiled by numba",
     "cuda12": "NVIDIA GPUs, CUDA 12",
     "cuda13": "NVIDIA GPUs, CUDA 13",
     "formats": "safetensors and small float types",

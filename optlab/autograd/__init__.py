@@ -32,8 +32,10 @@ file                       what it holds
 ``hooks.py``               the user's hooks on gradients
 ``saving.py``              who keeps what is saved for backward; `saved_tensors_hooks` packs it
 ``recompute.py``           `recompute`: a function runs again in backward
+``second_runs.py``         the two runs of one call, and how they are compared
 ``rematerialize.py``       `rematerialize`: operations drop what they saved, and run again
 ``pieces.py``              results that know how they were made; ``budget.py``: which go first
+``checkpoints.py``         those that go before checkpoints, or all at once
 ``sequential.py``          `recompute_sequential`: a chain of layers, by segments or a schedule
 ``schedules.py``           the known schedules; ``reversal.py``, ``reversal_actions.py``,
                            ``reversal_views.py``: what a schedule is, and how it is shown
@@ -62,6 +64,7 @@ file                       what it holds
 """
 
 from optlab.autograd.anomaly import AnomalyError, detect_anomaly
+from optlab.autograd.budget import MemoryBudgetError
 from optlab.autograd.check import check_grad
 from optlab.autograd.creation import arange, full, ones, to_tensor, zeros
 from optlab.autograd.derivative_matrices import hessian, jacobian
@@ -97,10 +100,10 @@ from optlab.backend.memory import keep_freed_memory as _keep_freed_memory
 _keep_freed_memory()
 
 __all__ = [
-    "AnomalyError", "Function", "RecomputationError", "RowSparse", "Tensor", "arange",
-    "bernoulli", "check_grad", "detect_anomaly", "enable_grad", "ensemble", "full", "grad",
-    "hessian", "hvp", "is_grad_enabled", "is_recomputing", "jacobian", "jvp", "members",
-    "multinomial", "no_grad", "normal", "ones", "poisson", "rand", "randint", "randn",
-    "randperm", "rule", "rule_of", "saved_tensors_hooks", "standard_normal", "to_tensor",
-    "uniform", "value_and_grad", "vjp", "vmap", "zeros",
+    "AnomalyError", "Function", "MemoryBudgetError", "RecomputationError", "RowSparse", "Tensor",
+    "arange", "bernoulli", "check_grad", "detect_anomaly", "enable_grad", "ensemble", "full",
+    "grad", "hessian", "hvp", "is_grad_enabled", "is_recomputing", "jacobian", "jvp", "members",
+    "multinomial", "no_grad", "normal", "ones", "poisson", "rand", "randint", "randn", "randperm",
+    "rule", "rule_of", "saved_tensors_hooks", "standard_normal", "to_tensor", "uniform",
+    "value_and_grad", "vjp", "vmap", "zeros",
 ]  # fmt: skip

@@ -135,7 +135,10 @@ def backpropagate(
     reached: list[Any] = []
     ends = _walk({root: seed}, create_graph, retain_graph, reached=reached)
     for leaf, g in ends.items():
-        _collect(leaf, g, create_graph)
+        if g.__class__ is _array and not leaf.hooks and (leaf.grad is ZERO or leaf.grad is None):
+            leaf.grad = g  # as `_collect` does
+        else:
+            _collect(leaf, g, create_graph)
     if events.backward_finished.listeners:
         events.backward_finished.publish(value, [*reached, *ends])
     return []
@@ -191,6 +194,7 @@ def _walk(
     if create_graph:  # else the rules see arrays, of which nothing can be recorded
         was_on, recording.on = recording.on, True
         policy, halves.policy = halves.policy, None
+    early: list[tuple[Any, Any]] = []  # what collected on the way: it is undone if the walk fails
     saved: Any = ()
     quiet: Any = None  # set from where 16 bits are met: there infinities are no news
     try:
@@ -268,11 +272,15 @@ def _walk(
                 node.saved = None
             if missing:
                 part = None
-                _collect_complete(edges, missing, pending, reached, create_graph)
+                _collect_complete(edges, missing, pending, reached, early, create_graph)
             if not heap:
                 return pending
             node = heappop(heap)[1]
             g = pending.pop(node)
+    except BaseException:
+        for leaf, before in early:
+            leaf.grad = before
+        raise
     finally:
         if create_graph:
             recording.on, halves.policy = was_on, policy
@@ -310,15 +318,21 @@ def _collect_complete(
     missing: dict[Any, int],
     pending: dict[Any, Any],
     reached: Any,
+    early: list[tuple[Any, Any]],
     create_graph: bool,
 ) -> None:
-    """Let leaves among `edges` collect their gradient, where no more will come."""
+    """Let leaves among `edges` collect their gradient, where no more will come.
+
+    `early` notes those that had none: a sum that was added to in place cannot be undone.
+    """
     for leaf in edges:
         if leaf is None or leaf.order:
             continue
         missing[leaf] -= 1
         if missing[leaf] == 0 and getattr(pending.get(leaf), "nbytes", 0) >= LARGE:
             reached.append(leaf)
+            if leaf.grad is None or leaf.grad is ZERO:
+                early.append((leaf, leaf.grad))
             _collect(leaf, pending.pop(leaf), create_graph)
 
 

@@ -30,6 +30,10 @@ from optlab.backend.arrays import owner_of
 #: slower than arithmetic by about this factor.
 A_STEP = 16.0
 
+#: Of so many pieces of memory the cheapest is dropped; to look at all takes long where arrays are
+#: small and many (the authors of the method sample, too).
+LOOKED_AT = 64
+
 #: So many operations are looked back over, to see what it takes to make an array again.
 FAR = 64
 
@@ -155,7 +159,6 @@ class Budget(Pieces):
                 store = self._new_store(owner)
             if piece not in store.pieces:
                 store.pieces.append(piece)
-            piece.store = store
 
     def _new_store(self, owner: Any) -> Store:
         key, size = id(owner), int(owner.nbytes)
@@ -182,14 +185,20 @@ class Budget(Pieces):
                 held_elsewhere.add(id(store))
 
     def _cheapest(self, held_elsewhere: set[int]) -> Store | None:
-        best, least = None, math.inf
-        for store in self.stores.values():
-            if id(store) in held_elsewhere:
-                continue
-            score = self._score(store)
-            if score < least:
-                best, least = store, score
-        return best
+        """Give the store to drop, the best of a sample of about `LOOKED_AT`."""
+        stores = list(self.stores.values())
+        step = 1 + len(stores) // LOOKED_AT
+        for offset in range(step):  # where a sample has none that can be dropped, another is taken
+            best, least = None, math.inf
+            for store in stores[(self.clock + offset) % step :: step]:
+                if id(store) in held_elsewhere:
+                    continue
+                score = self._score(store)
+                if score < least:
+                    best, least = store, score
+            if best is not None:
+                return best
+        return None
 
     def _score(self, store: Store) -> float:
         """Give cost over bytes and time since the last use; infinity for what cannot be dropped."""

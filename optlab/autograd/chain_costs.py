@@ -87,7 +87,7 @@ def predict(
     >>> layers = [ol.nn.Tanh() for _ in range(16)]
     >>> x = ol.to_tensor(ol.ones([256, 1024]), requires_grad=True)
     >>> print(ol.memory.predict(layers, x, segments=4))
-    4 segments: 7,340,032 bytes kept at most, 16 layers and 16 operations run again
+    4 segments: 6,291,456 bytes kept at most, 16 layers and 16 operations run again
     """
     chain = list_of(layers)
     schedule = schedule_for(len(chain), segments, snapshots)

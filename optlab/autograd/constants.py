@@ -70,8 +70,7 @@ def protected(values: Any, inputs: Any, places: tuple[int, ...]) -> tuple[Any, b
         if x.nbytes > COPIED:
             large = True
         elif x.flags.writeable or x.base is not None:  # else frozen for good
-            values = [*values]
-            values[i] = x.copy()
+            values = (*values[:i], x.copy(), *values[i + 1 :])
     return values, large
 
 

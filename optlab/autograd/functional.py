@@ -17,6 +17,7 @@ import numpy as np
 from optlab.autograd import backpropagation, tape, trees
 from optlab.autograd.mode import grad_mode, recording
 from optlab.autograd.run import Argnums, Run, name_of, positions
+from optlab.autograd.saving import as_usual
 from optlab.autograd.tensor import Tensor, _seed
 from optlab.backend.arrays import as_array, spread_beside
 
@@ -70,6 +71,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[...,
     """
 
     @wraps(f)
+    @as_usual
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         places, single = positions(argnums, args)
         run = Run(f, args, places, kwargs)
@@ -123,6 +125,7 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     return gradient
 
 
+@as_usual
 def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """Give the value of `f` and its pullback, which maps u to u'J for every argument.
 
@@ -182,6 +185,7 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
     return value, pullback
 
 
+@as_usual
 def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """Give the value of `f` and its derivative Jv along `tangents`, by two walks back.
 

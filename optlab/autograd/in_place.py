@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optlab.autograd import anomaly, writes
+from optlab.autograd import anomaly, saving, writes
 from optlab.autograd.extras import extras
 from optlab.autograd.mode import recording
 from optlab.autograd.operation import Operation, as_one, rule
@@ -137,8 +137,10 @@ def combine(t: Tensor, symbol: str, other: Any) -> Tensor:
     old = t
     if recording.on and (t.node is not None or node is not None):
         mask = (t.node is not None) + 2 * (node is not None)
-        # A rule that reads the old values needs them where they are not about to be overwritten.
-        if symbol == "**" or 0 in operation.recipe(mask).saved_inputs:
+        # Who reads the old values later, a rule or a keeper that runs this again, needs them where
+        # they are not about to be overwritten.
+        again = extras.on and saving.innermost() is not None
+        if again or symbol == "**" or 0 in operation.recipe(mask).saved_inputs:
             old = Tensor(t.data.copy(), t.node)
     result = power(old, other) if symbol == "**" else apply(operation, (old, other))
     if result.shape != t.shape:

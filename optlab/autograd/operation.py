@@ -143,7 +143,8 @@ def _runner(pullback: Pullback, reads: tuple[int, ...], names: tuple[str, ...]) 
         i, j = reads
         plain = lambda g, saved, static: pullback(g, saved[i], saved[j])
     else:
-        plain = lambda g, saved, static: pullback(g, *[saved[i] for i in reads])
+        several = itemgetter(*reads)
+        plain = lambda g, saved, static: pullback(g, *several(saved))
     if not names:
         return plain
     if len(reads) + len(names) == 2 and _must_be_given(pullback, names):
@@ -153,23 +154,27 @@ def _runner(pullback: Pullback, reads: tuple[int, ...], names: tuple[str, ...]) 
         one, two = names
         return lambda g, saved, static: pullback(g, static[one], static[two])
 
+    known = frozenset(names)
+    pick = _selector(reads)
+
     def run(g: Any, saved: Sequence[Any], static: dict[str, Any]) -> Any:
         if not static:
             return plain(g, saved, static)
+        if static.keys() <= known:  # the rule reads them all
+            return pullback(g, *pick(saved), **static)
         named = {name: static[name] for name in names if name in static}
-        return pullback(g, *[saved[i] for i in reads], **named)
+        return pullback(g, *pick(saved), **named)
 
     return run
 
 
-def _selector(sources: tuple[int, ...]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """Give the function that picks `sources` out of a sequence, as a tuple, as fast as can be."""
-    if not sources:
-        return lambda values: ()
-    if len(sources) == 1:
-        only = sources[0]
-        return lambda values: (values[only],)
-    return itemgetter(*sources)
+def _selector(sources: tuple[int, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """Give the function that picks `sources` out of a tuple, as a tuple, as fast as can be."""
+    if len(sources) > 1:
+        return itemgetter(*sources)
+    # A slice of a tuple is a tuple: of one value, or of none.
+    start = sources[0] if sources else 0
+    return itemgetter(slice(start, start + len(sources)))
 
 
 class Operation:

@@ -20,6 +20,7 @@ from optlab.autograd.mode import RecomputationError
 from optlab.autograd.several import OUTPUT
 from optlab.autograd.tape import Node
 from optlab.backend import events
+from optlab.backend.arrays import owner_of
 
 #: Arrays of fewer bytes are always kept: to drop them would gain nothing.
 SMALL = 1024
@@ -52,6 +53,8 @@ class Piece:
         The array, a tuple of several, or None while it is dropped.
     kept : bool
         Whether it is never dropped.
+    fragile : bool
+        Whether it lies in memory that is written to in place, so that it cannot be made again.
     readers : int
         How many saved values refer to it.
     bytes : int
@@ -62,8 +65,8 @@ class Piece:
 
     __slots__ = (
         "__weakref__", "_weak", "array", "bytes", "closed", "consumers", "cost", "edges",
-        "fingerprint", "forward", "group", "kept", "name", "order", "pool", "readers", "sources",
-        "static", "store", "used",
+        "fingerprint", "forward", "fragile", "group", "kept", "name", "order", "pool", "readers",
+        "sources", "static", "used",
     )  # fmt: skip
 
     def __init__(self, pool: Pieces, node: Node, forward: Any, values: Sequence[Any]) -> None:
@@ -76,7 +79,7 @@ class Piece:
         self.order = node.order
         self.sources = tuple(map(_source, node.edges, values[:arity]))
         self.readers = 0
-        self.kept = self.closed = False
+        self.kept = self.closed = self.fragile = False
         self.fingerprint: Fingerprint | None = None
         y = values[arity]
         self.bytes = sum(part.nbytes for part in y) if isinstance(y, tuple) else y.nbytes
@@ -84,7 +87,6 @@ class Piece:
         self._weak: Any = None
         #: What a budget notes: see `budget`.
         self.consumers: list[weakref.ref[Piece]] = []
-        self.store: Any = None
         self.group: Any = None
         self.cost, self.used = 0.0, 0
         if self.bytes < SMALL:
@@ -254,6 +256,8 @@ class Pieces:
         if self.selected is not None and self.selected(node, y):
             piece.hold(y)
             piece.kept = True
+        if writes.times.last_write:
+            self._keep_from_fragile(piece, y, values)
         references = References(piece, tuple(sources), _watched(node, values))
         self.made(piece, y, references, values)
         return references
@@ -266,6 +270,20 @@ class Pieces:
                 piece.hold(y)
             elif source.piece is not None and source.piece.array is None:
                 self._hold_input(source.piece, piece, values[:arity])
+
+    @staticmethod
+    def _keep_from_fragile(piece: Piece, y: Any, values: Sequence[Any]) -> None:
+        """Keep what is made of memory that was written to in place: that will happen again."""
+        for source, value in zip(piece.sources, values, strict=False):
+            if source.piece is not None and not source.piece.fragile:
+                continue
+            if writes.record_of(value) is None:
+                continue
+            if not isinstance(y, tuple) and owner_of(y) is owner_of(value):
+                piece.fragile = True
+            else:
+                piece.hold(y)
+                piece.kept = True
 
     @staticmethod
     def _hold_input(source: Piece, piece: Piece, inputs: Sequence[Any]) -> None:
@@ -337,58 +355,7 @@ def _watched(node: Node, values: Sequence[Any]) -> Any:
         for i in node.recipe.constants
         if type(values[i]) is np.ndarray and values[i].nbytes > constants.COPIED
     }
-    return constants.Watched(node.operation.name, tuple(values), samples) if samples else None
-
-
-class Checkpoints(Pieces):
-    """Holds what backward will read, until a checkpoint closes the segment before it."""
-
-    def close(self, nodes: Iterable[tuple[Node, Any]]) -> int:
-        """Drop what lies before these nodes, as far as earlier checkpoints; these themselves stay.
-
-        Parameters
-        ----------
-        nodes : iterable of (Node, array)
-
-        Returns
-        -------
-        int
-            How many results were dropped.
-        """
-        stack: list[Any] = []
-        for node, array in nodes:
-            piece, index = piece_of(node)
-            if piece is not None:
-                if index is None:
-                    piece.hold(array)
-                piece.kept = piece.closed = True
-                stack += piece.edges
-        seen, dropped = set(), 0
-        while stack:
-            node = stack.pop()
-            if node is None or not node.order or node in seen:
-                continue
-            seen.add(node)
-            piece, _ = piece_of(node)
-            if piece is None:
-                stack += node.edges
-            elif not piece.closed:
-                piece.closed = True
-                dropped += piece.array is not None and not piece.kept
-                piece.drop()
-                stack += piece.edges
-        return dropped
-
-
-#: The segments of the whole program, while a `RecomputeOptimizer` is there.
-segments = Checkpoints()
-
-
-class Nothing(Pieces):
-    """Holds nothing but what was selected."""
-
-    def made(self, piece: Piece, y: Any, saved: References, values: Sequence[Any]) -> None:
-        """Remember only what it was."""
-        piece.closed = True
-        if not piece.kept:
-            piece.fingerprint = fingerprint(piece.name, y)
+    if not samples:
+        return None
+    alone = tuple(value if i in samples else None for i, value in enumerate(values))
+    return constants.Watched(node.operation.name, alone, samples)

@@ -7,19 +7,18 @@ time when backward comes to it (Chen et al. 2016). That costs one more forward o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 from optlab.autograd import saving, several, trees, writes
 from optlab.autograd.backpropagation import gradients_of_ends
-from optlab.autograd.fingerprints import Fingerprint, fingerprint
-from optlab.autograd.halves import halves
-from optlab.autograd.mode import RecomputationError, grad_mode, recomputing, recording
+from optlab.autograd.mode import recording
 from optlab.autograd.operation import Operation, Recipe
-from optlab.autograd.tape import Leaf, Node
+from optlab.autograd.second_runs import INSIDE, Comparing, Forgetting, Twice
+from optlab.autograd.tape import Node
 from optlab.autograd.tensor import Tensor
-from optlab.backend import events, random
+from optlab.backend import events
 
 
 def recompute(
@@ -71,7 +70,8 @@ def recompute(
     graph runs it once more.
 
     Random numbers that do not come from optlab (``np.random``, ``random``) are not drawn again: the
-    numbers differ, and that is an error. What a layer counts in forward it counts once if it asks
+    numbers differ, and that is an error. A transform inside the function, such as `ol.grad`, keeps
+    what it records as always. What a layer counts in forward it counts once if it asks
     `optlab.autograd.is_recomputing`, as batch normalisation does.
 
     Source: Chen, Xu, Zhang and Guestrin 2016, arXiv 1604.06174; the interface is that of
@@ -103,7 +103,9 @@ def recompute(
     twice = Twice(function, args, kwargs, preserve_rng_state)
     if not use_reentrant:
         with saving.Keeping(_Promising(twice)):
-            return function(*args, **kwargs)
+            returned = function(*args, **kwargs)
+        twice.ended = True
+        return returned
     since = next(writes.clock)
     with saving.Keeping(Forgetting(twice)):
         returned = function(*args, **kwargs)
@@ -123,151 +125,7 @@ def recompute(
 Run = Callable[[Any, Any, Any], Any]
 
 
-class Twice:
-    """A call that will be made a second time, and what is remembered of the first.
-
-    Attributes
-    ----------
-    arrays : tuple
-        The arrays among the arguments, which the call needs again.
-    log : list of Fingerprint
-        One for each operation of the first run.
-    """
-
-    def __init__(
-        self, function: Callable[..., Any], args: Any, kwargs: Any, preserve_rng_state: bool
-    ) -> None:
-        self.function = function
-        self.parts, self.build = trees.flatten((list(args), kwargs))
-        self.places: dict[int, Any] = {}  # of arrays among the parts, with their nodes
-        arrays = []
-        for i, part in enumerate(self.parts):
-            is_tensor = isinstance(part, Tensor)
-            if is_tensor and not isinstance(part.node, Leaf):
-                self.places[i] = part.node
-                arrays.append(part.data)
-                self.parts[i] = None
-        self.arrays: Any = tuple(arrays)
-        self.bookmark = random.bookmark() if preserve_rng_state else None
-        self.policy = halves.policy
-        self.log: list[Fingerprint] = []
-
-    @property
-    def name(self) -> str:
-        """What the function is called."""
-        return getattr(self.function, "__name__", type(self.function).__name__)
-
-    def note(self, node: Node, values: Any) -> None:
-        """Remember an operation of the first run."""
-        self.log.append(self._fingerprint(node, values))
-
-    def _fingerprint(self, node: Node, values: Any) -> Fingerprint:
-        name = node.operation.name
-        if self.bookmark is None or not len(values):  # its numbers are free to differ
-            return Fingerprint(name, node.shape, str(node.dtype), 0)
-        return fingerprint(name, values[len(node.edges)])
-
-    def check(self, number: int, node: Node, values: Any) -> None:
-        """Compare an operation of the second run with that of the first."""
-        if number >= len(self.log):
-            raise self.differs(
-                f"the first run ended after {len(self.log)} operations, the second went on with "
-                f"{node.operation.name!r}"
-            )
-        again = self._fingerprint(node, values)
-        if again != self.log[number]:
-            raise self.differs(
-                f"operation {number + 1} of {len(self.log)}: {self.log[number].difference(again)}"
-            )
-
-    def differs(self, how: str) -> RecomputationError:
-        """Give the error for a second run that is not like the first."""
-        return RecomputationError(
-            f"recompute ran {self.name} again for backward, and it was not the same: {how}. The "
-            "second run has to be like the first: let it read nothing that changes in between "
-            "(buffers, counters, switches such as training), and draw random numbers from "
-            "optlab, with preserve_rng_state=True."
-        )
-
-    def again(self, arrays: Any, keeper: Comparing) -> Any:
-        """Make the call a second time."""
-        parts = list(self.parts)
-        for (i, node), array in zip(self.places.items(), arrays, strict=True):
-            parts[i] = Tensor(array, node)
-        args, kwargs = self.build(parts)
-        with saving.Keeping(keeper), grad_mode(True), self.as_before():
-            returned = self.function(*args, **kwargs)
-        keeper.check_complete()
-        return returned
-
-    @contextmanager
-    def as_before(self) -> Iterator[None]:
-        """Put back what the first run met: the random stream, and what casts."""
-        policy, halves.policy = halves.policy, self.policy
-        recomputing.depth += 1
-        try:
-            if self.bookmark is None:
-                yield
-            else:
-                with random.replayed(self.bookmark):
-                    yield
-        finally:
-            halves.policy = policy
-            recomputing.depth -= 1
-
-
 # One operation whose derivative is another walk back.
-
-
-class _Forgotten:
-    """What an operation inside a recomputed function keeps: nothing."""
-
-    values = ()
-
-    def restored(self) -> tuple[Any, ...]:
-        raise RuntimeError(
-            "this Tensor was computed inside a function that recompute called, which kept nothing "
-            "of it. Return it from that function, or call recompute(..., use_reentrant=False)."
-        )
-
-
-_FORGOTTEN = _Forgotten()
-
-
-class Forgetting:
-    """The keeper of a first run: it remembers what ran, and keeps nothing."""
-
-    def __init__(self, twice: Twice) -> None:
-        self.twice = twice
-
-    def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
-        """Keep nothing."""
-        self.twice.note(node, values)
-        return _FORGOTTEN
-
-
-class Comparing:
-    """Compares the second run with the first; what is saved is kept as it would be without."""
-
-    def __init__(self, twice: Twice) -> None:
-        self.twice = twice
-        self.count = 0
-        self.outer = saving.innermost()
-
-    def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
-        """Compare, and keep."""
-        self.twice.check(self.count, node, values)
-        self.count += 1
-        return saved if self.outer is None else self.outer.keep(node, saved, forward, values)
-
-    def check_complete(self) -> None:
-        """Make sure that the second run did not end before the first."""
-        log = self.twice.log
-        if self.count < len(log):
-            raise self.twice.differs(
-                f"the second run ended after {self.count} operations, the first went on with "
-                f"{log[self.count].operation!r}"
-            )
 
 
 def as_one_operation(
@@ -378,26 +236,33 @@ def _gradients(twice: Twice, arrays: Any, g: Any, edges: tuple[Any, ...]) -> lis
 class _Promise:
     """What an operation saved, once its function has run again."""
 
-    __slots__ = ("number", "second")
+    __slots__ = ("node", "number", "second")
 
     values = ()
 
-    def __init__(self, second: _Second, number: int) -> None:
+    def __init__(self, second: _Second, number: int, node: Node) -> None:
         self.second = second
         self.number = number
+        self.node = weakref.ref(node)
 
     def restored(self) -> Any:
-        return self.second.saved(self.number)
+        node = self.node()
+        assert node is not None  # it is the one that asks
+        saved, node.static = self.second.given(self.number)
+        return saved
 
 
 class _Promising:
+    """The keeper of a first run whose operations stay on the tape: they get promises."""
+
     def __init__(self, twice: Twice) -> None:
         self.twice = twice
+        self.outer = saving.innermost()
         self.second = _Second(twice)
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
         self.twice.note(node, values)
-        return _Promise(self.second, len(self.twice.log) - 1)
+        return _Promise(self.second, len(self.twice.log) - 1, node)
 
 
 class _Second(Comparing):
@@ -412,13 +277,22 @@ class _Second(Comparing):
         self.nodes[self.count - 1] = node, kept
         return kept
 
-    def saved(self, number: int) -> Any:
-        """Give what an operation saved; each is given once, and then made again."""
+    def given(self, number: int) -> tuple[Any, dict[str, Any]]:
+        """Give what an operation saved, and its static arguments (a random key may be another).
+
+        Each is given once, and then made again.
+        """
+        if not self.twice.ended:
+            raise RuntimeError(INSIDE)
         if number not in self.nodes:
             self.count, self.outer = 0, saving.innermost()
             self.nodes.clear()
-            self.twice.again(self.twice.arrays, self)
+            try:
+                self.twice.again(self.twice.arrays, self)
+            except BaseException:
+                self.nodes.clear()  # nobody is to go on with half a run
+                raise
         node, kept = self.nodes.pop(number)
         node.check_unchanged()
         node.saved = None  # the walk frees what it is done with
-        return kept if kept.__class__ is tuple else kept.restored()
+        return kept if kept.__class__ is tuple else kept.restored(), node.static

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from optlab.autograd.budget import Budget, MemoryBudgetError
-from optlab.autograd.pieces import Nothing, Pieces, piece_of
+from optlab.autograd.checkpoints import Nothing
+from optlab.autograd.pieces import Pieces, piece_of
 from optlab.autograd.saving import Keeping
 from optlab.autograd.tape import Node
 from optlab.autograd.tensor import Tensor
@@ -51,7 +52,7 @@ def bytes_of(budget: Any) -> int:
         size = budget
     else:
         size = budget.__index__()
-    if size <= 0:
+    if not 0 < size < float("inf"):
         raise ValueError(wrong)
     return int(size)
 
@@ -166,9 +167,13 @@ class rematerialize:
                 )
         if not names and not asked:
             return None
-        return lambda node, y: (
-            node.operation.name in names or any(f(node.operation.name, y) for f in asked)
-        )
+
+        def selected(node: Node, y: Any) -> bool:
+            name = node.operation.name
+            outputs = y if isinstance(y, tuple) else (y,)
+            return name in names or any(f(name, one) for f in asked for one in outputs)
+
+        return selected
 
     def __enter__(self) -> rematerialize:
         if self._removers or self._keeping.inside:

@@ -9,7 +9,7 @@ import numpy as np
 
 from optlab.autograd import backpropagation, tape, trees, writes
 from optlab.autograd.extras import extras
-from optlab.autograd.mode import grad_mode, recording
+from optlab.autograd.mode import grad_mode, recomputing, recording
 from optlab.autograd.rules.elementwise import POSITIVE
 from optlab.autograd.sparse import whole
 from optlab.autograd.tensor import Tensor, apply, raw
@@ -73,7 +73,9 @@ class Run:
         self.watched = False
         if enabled and self.value.node is not None:
             nodes = backpropagation.ancestors(self.value.node)
-            self.watched = any(not n.order and n.live and n not in own for n in nodes)
+            # What runs again was watched by leaves that have died since.
+            again = recomputing.depth > 0
+            self.watched = any(not n.order and (n.live or again) and n not in own for n in nodes)
 
     def _take(self, f: Callable[..., Any], returned: Any) -> Tensor:
         """Read what the function returned: one array, or a container of several."""

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from functools import wraps
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from optlab.autograd.extras import extras
 from optlab.autograd.mode import recording
 from optlab.autograd.several import collected
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Pack = Callable[[Any], Any]
 Unpack = Callable[[Any], Any]
 
@@ -45,7 +48,7 @@ class Keeper(Protocol):
 
 
 class _Here(threading.local):
-    keepers: tuple[Keeper, ...] = ()
+    keepers: tuple[Keeper | None, ...] = ()
 
 
 _here = _Here()
@@ -54,7 +57,7 @@ _here = _Here()
 class Keeping:
     """A ``with`` block inside which a keeper decides; it counts itself among the extras."""
 
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: Keeper | None) -> None:
         self.keeper = keeper
         self.inside = 0
 
@@ -93,6 +96,25 @@ def ambient(keeper: Keeper) -> Callable[[], None]:
 def innermost() -> Keeper | None:
     """Give the keeper that decides now."""
     return _here.keepers[-1] if _here.keepers else _everywhere[-1] if _everywhere else None
+
+
+def as_usual(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a transform: what it records to walk back at once is kept, also inside `recompute`.
+
+    Keepers that `recompute` puts around a run say by ``outer`` who would decide without them.
+    """
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        keeper: Any = innermost() if extras.on else None
+        if not hasattr(keeper, "outer"):
+            return function(*args, **kwargs)
+        while hasattr(keeper, "outer"):
+            keeper = keeper.outer
+        with Keeping(keeper):
+            return function(*args, **kwargs)
+
+    return run
 
 
 def kept(node: Any, saved: Any, forward: Any = None, values: Any = ()) -> Any:

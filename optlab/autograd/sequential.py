@@ -14,18 +14,14 @@ from typing import Any
 
 from optlab.autograd import saving, several, trees, writes
 from optlab.autograd.backpropagation import gradients_of_ends
+from optlab.autograd.fingerprints import Fingerprint, fingerprint
 from optlab.autograd.mode import grad_mode, recording
-from optlab.autograd.recompute import (
-    Comparing,
-    Forgetting,
-    Twice,
-    as_one_operation,
-    ends_behind,
-    made_since,
-)
+from optlab.autograd.recompute import as_one_operation, ends_behind, made_since
 from optlab.autograd.reversal import Schedule
 from optlab.autograd.reversal_actions import Advance, Back, Free, Record, Restore, Snapshot
 from optlab.autograd.schedules import chosen
+from optlab.autograd.second_runs import Comparing, Forgetting, Twice
+from optlab.autograd.tape import Entry
 from optlab.autograd.tensor import Tensor
 
 
@@ -129,6 +125,14 @@ def called(layer: Callable[..., Any], value: Any) -> Any:
     return layer(*value) if isinstance(value, tuple) else layer(value)
 
 
+def _looks(value: Any) -> list[Fingerprint]:
+    return [
+        fingerprint("output", one.data)
+        for one in trees.flatten(value)[0]
+        if isinstance(one, Tensor)
+    ]
+
+
 class _Stored:
     """The input of a layer, as a schedule stores it: arrays, and what else was among them."""
 
@@ -153,6 +157,9 @@ class _Stored:
         return tuple(part.data for part in self.parts if isinstance(part, Tensor))
 
 
+_NOWHERE = -1
+
+
 class _Part:
     """Layers that are recorded, and walked back, at once: one node of the tape.
 
@@ -163,7 +170,8 @@ class _Part:
     edges : list of weakref
         The edges of its node; weak, as the nodes before it hold the chain.
     entries : list
-        For each part of the input: which edge it comes from, or None.
+        For each part of the input: which edge it comes from, or None. `_NOWHERE`: it is recorded
+        what is done with it, but nothing of that comes to the output.
     recorded : tuple or None
         The number on the clock and the outputs of a run that is recorded and not yet walked back.
     """
@@ -173,6 +181,28 @@ class _Part:
         self.edges: list[weakref.ref[Any]] = []
         self.entries: list[int | None] = []
         self.recorded: tuple[int, list[Any]] | None = None
+
+
+class _Saves:
+    """What the node of a part saves: the chain, and what forward recorded of the part.
+
+    That leads to the nodes before, which have the chain: so the chain itself must not have it.
+    """
+
+    takes_gradients_as_they_are = True
+
+    def __init__(self, chain: Chain, recorded: tuple[int, list[Any]] | None) -> None:
+        self.chain = chain
+        self.recorded = recorded
+
+    def restored(self) -> _Saves:
+        """Give itself: what is stored is not the node's to bring back."""
+        return self
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The arrays that are stored now; `kept_memory` asks for them."""
+        return tuple(array for stored in self.chain.stored.values() for array in stored.arrays)
 
 
 class Chain:
@@ -193,6 +223,8 @@ class Chain:
         self.schedule = schedule
         self.preserve = preserve_rng_state
         self.twice: list[Twice] = []
+        #: What each layer returned, by which a run that is not recorded is compared.
+        self.looks: list[list[Fingerprint]] = []
         self.runs = [0] * len(layers)
         self.stored: dict[int, _Stored] = {}
         ranges = [a for a in schedule.actions if isinstance(a, (Record, Back))]
@@ -201,17 +233,6 @@ class Chain:
         #: The input of all, and where in the schedule it has arrived.
         self.begin: _Stored | None = None
         self.next = 0
-
-    # It is what the nodes save; `kept_memory` asks for its arrays.
-
-    def restored(self) -> Chain:
-        """Give itself: what is stored is not the nodes' to bring back."""
-        return self
-
-    @property
-    def values(self) -> tuple[Any, ...]:
-        """The arrays that are stored now."""
-        return tuple(array for stored in self.stored.values() for array in stored.arrays)
 
     # Forward ------------------------------------------------------------------------------------
 
@@ -233,6 +254,7 @@ class Chain:
                 keeper = _Noting(twice) if i in recorded else Forgetting(twice)
                 with saving.Keeping(keeper):
                     value = self._run(i, value)
+                self.looks.append(_looks(value) if self.preserve else [])
             value = self._on_the_tape(part, value, nodes, since, part.start in recorded)
         self.next = len(forward)
         return value
@@ -252,20 +274,30 @@ class Chain:
         outputs = [parts[i] for i in made]
         edges = ends_behind({t.node for t in outputs}, since)
         places = {edge: i for i, edge in enumerate(edges)}
-        part.entries = [places.get(node) for node in nodes]
+        part.entries = [None if node is None else places.get(node, _NOWHERE) for node in nodes]
         part.edges = [weakref.ref(edge) for edge in edges]
-        if recorded:
-            part.recorded = since, outputs
+        saves = _Saves(self, (since, outputs) if recorded else None)
 
         def gradients(g: Any, saved: Any, static: Any) -> list[Any]:
+            if saved[0].recorded is not None:
+                part.recorded, saved[0].recorded = saved[0].recorded, None
             return self._back(part, g, edges)
 
-        return as_one_operation("recompute_sequential", self, (), value, since, gradients)
+        return as_one_operation("recompute_sequential", saves, (), value, since, gradients)
 
     # Backward -----------------------------------------------------------------------------------
 
     def _back(self, part: _Part, g: Any, edges: tuple[Any, ...]) -> list[Any]:
         """Do the actions up to the walk through a part; give its gradients."""
+        try:
+            return self._done(part, g, edges)
+        except BaseException:
+            self.next = len(self.schedule.actions)  # another try begins with the first
+            for one in self.parts.values():
+                one.recorded = None
+            raise
+
+    def _done(self, part: _Part, g: Any, edges: tuple[Any, ...]) -> list[Any]:
         actions = self.schedule.actions
         value: Any = None
         if not any(isinstance(a, Back) and part.start in a.layers for a in actions[self.next :]):
@@ -304,13 +336,24 @@ class Chain:
             for layer in action.layers:
                 with self.twice[layer].as_before():
                     value = self._run(layer, value)
+                if self.preserve and _looks(value) != self.looks[layer]:
+                    raise self.twice[layer].differs("it returned something else")
         return value
 
     def _record(self, part: _Part, value: Any) -> Any:
         """Run the layers of a part recorded; give what they return."""
         since = next(writes.clock)
-        nodes = [None if place is None else part.edges[place]() for place in part.entries]
-        value = _Stored(value).value(nodes)
+        stored = _Stored(value)
+        value = stored.value(
+            [
+                Entry(one.shape, one.dtype)
+                if place == _NOWHERE
+                else None
+                if place is None
+                else part.edges[place]()
+                for one, place in zip(stored.parts, part.entries, strict=True)
+            ]
+        )
         for layer in range(part.start, part.stop):
             twice = self.twice[layer]
             keeper = Comparing(twice)
@@ -338,10 +381,6 @@ class Chain:
 
 class _Noting(Forgetting):
     """Remembers the first run of a layer that stays recorded: nothing of it is forgotten."""
-
-    def __init__(self, twice: Twice) -> None:
-        super().__init__(twice)
-        self.outer = saving.innermost()
 
     def keep(self, node: Any, saved: Any, forward: Any, values: Any) -> Any:
         """Keep what is saved, as it would be without."""

@@ -327,7 +327,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     edges: tuple[Any, ...]
     values = inputs
     try:
-        if len(inputs) == 2:  # written out for one and two: the loop takes twice as long
+        if len(inputs) == 2:  # written out for few inputs: the loop takes twice as long
             a, b = inputs
             one = two = None
             if isinstance(a, Tensor):
@@ -347,6 +347,17 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
             mask = 0 if one is None else 1
             y = forward(a, **static) if static else forward(a)
             values, edges = (a, y), (one,)
+        elif (
+            len(inputs) == 3
+            and isinstance((a := inputs[0]), Tensor)
+            and isinstance((b := inputs[1]), Tensor)
+            and isinstance((c := inputs[2]), Tensor)
+        ):
+            edges = one, two, three = a.node, b.node, c.node
+            a, b, c = a.data, b.data, c.data
+            mask = (one is not None) + 2 * (two is not None) + 4 * (three is not None)
+            y = forward(a, b, c, **static) if static else forward(a, b, c)
+            values = (a, b, c, y)
         else:
             values, nodes, mask, bit = [], [], 0, 1
             for x in inputs:
@@ -361,8 +372,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
                     nodes.append(None)
                 bit += bit
             y = forward(*values, **static) if static else forward(*values)
-            values.append(y)
-            edges = tuple(nodes)
+            values, edges = (*values, y), tuple(nodes)
     except TypeError:
         refuse_mixture(operation.name, [raw(x) for x in inputs])
         raise
@@ -377,7 +387,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
         values, large = constants.protected(values, inputs, recipe.constants)
     if recipe.needs_shapes:
         shapes = [x.shape if type(x) is _array else np.shape(x) for x in values[:-1]]
-        values = [*values, *shapes, *y] if operation.several else [*values, *shapes]
+        values = (*values, *shapes, *y) if operation.several else (*values, *shapes)
     shape, dtype = ((), y[0].dtype) if operation.several else (y.shape, y.dtype)
     if dtype.char not in "fd":
         if not is_floating(dtype):

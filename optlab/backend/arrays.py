@@ -114,7 +114,7 @@ def constants_beside(array: Any, values: Any) -> Any:
     >>> constants_beside(np.float32(1), [2, 0])
     array([2, 0])
     """
-    if type(array) is np.ndarray and type(values) is np.ndarray:
+    if type(values) is np.ndarray and isinstance(array, (np.ndarray, np.generic)):
         return values
     if hasattr(values, "__array_function__") and not isinstance(values, (np.ndarray, np.generic)):
         return values  # it came from the device
@@ -195,7 +195,7 @@ def frozen(array: Any) -> Any:
     """
     protect = getattr(array, "setflags", None)
     if protect is not None:
-        protect(write=False)
+        protect(False)  # write=False, by position in half the time
     return array
 
 

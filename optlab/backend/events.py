@@ -112,5 +112,6 @@ step_finished = Event("an optimizer finished a step")
 #: Gradients were cleared: ``publish(parameters)``.
 gradients_cleared = Event("gradients were cleared")
 
-#: An array was made that is kept for the next time: ``publish(array, what)``, scratch or a table.
-array_kept = Event("an array is kept for the next time")
+#: An array was made that stays: ``publish(array, name, role)``, such as a table that is used again,
+#: or what an optimizer holds while it calls a closure; `role` as in `optlab.backend.ledger`.
+array_kept = Event("an array stays")

@@ -59,7 +59,8 @@ class HighWater:
     def was_there(self, owner: Any) -> bool:
         """Say whether an array is older than the measurement; no, where nobody can know."""
         if isinstance(owner, np.ndarray):
-            return self.is_mine and tracemalloc.get_object_traceback(owner) is None
+            known = self.is_mine and tracemalloc.is_tracing()
+            return known and tracemalloc.get_object_traceback(owner) is None
         return self._pool is not None and owner.data.mem.ptr not in self._pool.made
 
     def of_arrays(self) -> int:

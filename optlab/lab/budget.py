@@ -41,7 +41,8 @@ def _one_by_one(
         yield step, last
         optimizer.step()
         counts.append(step + 1)
-        _advance(optimizer, last)
+        if optimizer.schedule is not None:
+            _advance(optimizer, last)
 
 
 def _with_closure(
@@ -69,7 +70,8 @@ def _with_closure(
             before = len(counts)
             last = optimizer.step(closure)
             yield len(counts), last
-            _advance(optimizer, last)
+            if optimizer.schedule is not None:
+                _advance(optimizer, last)
             taken += 1
             if len(counts) == before and not getattr(run, "_noise", None):
                 return  # it has arrived
@@ -80,7 +82,7 @@ def _advance(optimizer: Any, loss: float) -> None:
     schedule = optimizer.schedule
     if isinstance(schedule, lr.ReduceOnPlateau):
         schedule.step(loss)
-    elif schedule is not None:
+    else:
         schedule.step()
 
 

@@ -81,5 +81,5 @@ class Adam(Optimizer):
         if h.amsgrad:
             slots["moment2_max"] = size = np.maximum(s.moment2_max, moment2)
         root = np.sqrt(size) * c.root
-        step = c.rate * moment1 / (root + h.epsilon)
-        return p - step, slots, {"root": root, "update": -step}
+        update = -c.rate * moment1 / (root + h.epsilon)
+        return p + update, slots, {"root": root, "update": update}

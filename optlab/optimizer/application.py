@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from optlab.optimizer.optimizer import Optimizer
 
 _PLAIN = (float, int, bool, PerMember)
+_array = np.ndarray
 
 
 def scalars_of(
@@ -113,23 +114,25 @@ def apply_rule(
     if narrow is not None:
         new = new.astype(narrow)
     # What the rule handed back unchanged is still the arena's own memory, which will be written to.
-    if _base(new) is not None:
+    if (new.base if new.__class__ is _array else _base(new)) is not None:
         new = new.copy()
     for name, array in made.items():
-        if _base(array) is not None or array is g:
+        plain = array.__class__ is _array
+        if (array.base if plain else _base(array)) is not None or array is g:
             made[name] = array = array.copy()
-        frozen(array)
+        if plain:
+            array.setflags(False)  # as `frozen` does
+        else:
+            frozen(array)
     if listened:
-        terms = {
-            name: copied(term) if _base(term) is not None else term for name, term in terms.items()
-        }
+        for name, term in terms.items():
+            if (term.base if term.__class__ is _array else _base(term)) is not None:
+                terms = terms | {name: copied(term)}
     return new, made, terms
 
 
 def _base(array: Any) -> Any:
     """Give the array whose memory this one looks into, if it does."""
-    if type(array) is np.ndarray:
-        return array.base
     return getattr(unwrapped(array), "base", None)  # a term may be a number
 
 
@@ -138,15 +141,15 @@ def checked_result(
 ) -> tuple[Any, ...]:
     """Give what a rule returned, or say what is wrong with it before it is written anywhere."""
     try:
-        new, made, *rest = result
-        terms = rest[0] if rest else {}
-        if len(rest) < 2 and made.keys() == slots.keys() and isinstance(terms, dict):
+        new, made, terms = result if len(result) == 3 else (*result, {})
+        if made.keys() == slots.keys() and isinstance(terms, dict):
             shape, dtype = p.shape, p.dtype
-            for array in (new, *made.values()):
-                if array.dtype != dtype or array.shape != shape:
-                    break
-            else:
-                return new, made, terms
+            if new.shape == shape and new.dtype == dtype:
+                for array in made.values():
+                    if array.shape != shape or array.dtype != dtype:
+                        break
+                else:
+                    return new, made, terms
     except (TypeError, ValueError, AttributeError):
         pass
     raise _misfit(f"{type(optimizer).__name__}.update", p, slots, result)

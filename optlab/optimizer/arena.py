@@ -6,8 +6,10 @@ pass, and the parameters see it at once.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
+from functools import partial
+from operator import attrgetter, is_
+from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +42,12 @@ class Run(NamedTuple):
     h: HyperParameters
 
 
+#: As `Run._make`, in half the time.
+_as_run: Any = partial(tuple.__new__, Run)
+_array = np.ndarray
+_data_of = attrgetter("data")
+
+
 class Arena:
     """Parameters that lie side by side, with their slots and step counts.
 
@@ -63,8 +71,8 @@ class Arena:
     """
 
     __slots__ = (
-        "bounds", "flat", "master", "parameters", "read_only", "rules", "slots", "slots_are_open",
-        "t", "views", "written_at",
+        "alike", "bounds", "flat", "master", "parameters", "read_only", "rules", "slots",
+        "slots_are_open", "t", "views", "written_at",
     )  # fmt: skip
 
     def __init__(
@@ -76,6 +84,10 @@ class Arena:
     ) -> None:
         self.parameters = list(parameters)
         self.rules = rules
+        #: Whether only what they say themselves may tell parameters apart: all have one rule.
+        self.alike = all(isinstance(p, Parameter) for p in self.parameters) and all(
+            rule is rules[0] for rule in rules
+        )
         self.bounds = np.cumsum([0, *(p.size for p in self.parameters)]).tolist()
         self.t = [0] * len(self.parameters)
         self.flat: Any = None
@@ -157,7 +169,8 @@ class Arena:
         ValueError
             As `adopt`.
         """
-        if not self.holds_all():
+        # Another optimizer may have adopted one, or a new array may have been put in its place.
+        if not all(map(is_, map(_data_of, self.parameters), self.views)):
             self.adopt()
         if self.master is not None:
             self._follow()
@@ -202,13 +215,6 @@ class Arena:
             if node is not None:
                 node.overwritten_at, node.writer = now, writer
 
-    def holds_all(self) -> bool:
-        """Say whether every parameter is still the view that this arena gave it.
-
-        Another optimizer that adopted one, or a new array put in its place, takes it away.
-        """
-        return all(map(operator.is_, [p.data for p in self.parameters], self.views))
-
     def gradients(self, given: dict[int, Any] | None = None) -> list[Any]:
         """Give the gradient of each parameter as an array, None where there is none.
 
@@ -222,12 +228,17 @@ class Arena:
         ValueError, TypeError
             If one has another shape, dtype or device than its parameter.
         """
-        found = []
+        found: list[Any] = []
         for p in self.parameters:
             if given is None:
                 node = p.node
                 g = None if node is None else node.grad
-                if g is ZERO:
+                if g.__class__ is _array:
+                    here = p.data
+                    if g.shape == here.shape and g.dtype is here.dtype:  # as it mostly is
+                        found.append(g)
+                        continue
+                elif g is ZERO:
                     g = node.gradient(p.data)
                 elif isinstance(g, Tensor):
                     g = g.data
@@ -252,6 +263,21 @@ class Arena:
         together : bool
             False puts every parameter in a run of its own.
         """
+        n, t = len(gradients), self.t[0]
+        if (
+            together
+            and self.alike
+            and self.t.count(t) == n
+            and NoneType not in map(type, gradients)
+        ):  # what nearly every step is, found out in a sixth of the time
+            first = self.parameters[0]
+            rate, own = first._learning_rate, first.regularizer
+            for p in self.parameters:
+                if p.regularizer is not own or p._learning_rate != rate:
+                    break
+            else:
+                h, ratio = self.rules[0]
+                return [_as_run((0, n, t + 1, ratio * rate, own or regularizer, h))]
         keys: list[Any] = []
         for p, t, g, (h, ratio) in zip(self.parameters, self.t, gradients, self.rules, strict=True):
             if g is None:
@@ -260,7 +286,6 @@ class Arena:
                 keys.append((t + 1, ratio * p.learning_rate, p.regularizer or regularizer, h))
             else:
                 keys.append((t + 1, ratio, regularizer, h))
-        n = len(keys)
         if together and keys.count(keys[0]) == n:
             return [] if keys[0] is None else [Run(0, n, *keys[0])]
         found: list[Run] = []

@@ -2,8 +2,9 @@
 
 The plain step makes an array for every operation of the rule. Where nobody listens, the rule is
 elementwise and the arrays are NumPy's, its captured form gives the same bits and needs no memory
-but a few blocks. What cannot be captured (a branch on a value, an own function that is not element
-by element) runs as it is written.
+but a few blocks; who runs it, NumPy or a machine loop, `optlab.plan.executors` decides. What cannot
+be captured (a branch on a value, an own function that is not element by element) runs as it is
+written.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from optlab.optimizer.application import scalars_of
 from optlab.optimizer.arena import Arena, Run
 from optlab.optimizer.values import HyperParameters, Scalars, Slots
 from optlab.plan import BlockPlan, CaptureRefusedError, capture_blocks, sizes
-from optlab.plan.threads import on_all_cores, run_pieces
+from optlab.plan.executors import Executor, executor_of
+from optlab.plan.threads import on_all_cores, over_all_cores, run_pieces
 
 if TYPE_CHECKING:
     from optlab.optimizer.optimizer import Optimizer
@@ -28,16 +30,9 @@ if TYPE_CHECKING:
 #: So many forms of one rule are kept; a rule that has more of them runs as it is written.
 _MOST_FORMS = 64
 #: So many blocks are one job of a thread: handing out takes as long as an operation on a block.
-_PIECES_A_JOB = 4
+_BLOCKS_A_JOB = 4
 #: Below so many elements a rule runs as it is written: its operations cost less than the way here.
 SMALL = 8192
-#: What `np.errstate` calls what its callback is told.
-_FAULTS = {
-    "divide by zero": "divide",
-    "overflow": "over",
-    "underflow": "under",
-    "invalid value": "invalid",
-}
 #: What every optimizer has; what else its rule reads of itself may change from step to step.
 _PARTS = {
     "settings", "schedule", "name", "_common", "groups", "key", "plans", "refused", "was_watched",
@@ -54,19 +49,31 @@ class Pass(NamedTuple):
     gradients: Sequence[Any]
 
     @property
+    def is_alone(self) -> bool:
+        """Whether all cores share it: several passes over it, and many blocks."""
+        return bool(self.plan.afters) and self.size >= sizes.LARGE
+
+    @property
     def size(self) -> int:
         """How many elements it updates."""
         bounds: list[int] = self.arena.bounds
         return bounds[self.run.last] - bounds[self.run.first]
 
-    def jobs(self) -> Iterator[Callable[[], None]]:
+    def jobs(self, executor: Executor) -> Iterator[Callable[[], None]]:
         """Give its work in parts that may be done in any order."""
-        pieces = _pieces(self.arena, self.run, self.gradients)
-        if len(self.plan.runs) > 1:  # a norm is added up in order
-            yield partial(run_pieces, self.plan, self.numbers, pieces)
-        else:
-            while some := list(islice(pieces, _PIECES_A_JOB)):
-                yield partial(run_pieces, self.plan, self.numbers, some)
+        pieces = _pieces(self.arena, self.run, self.gradients, executor.block)
+        if self.plan.afters:  # a norm is added up in order
+            yield partial(run_pieces, executor, self.numbers, pieces)
+            return
+        update = executor.phase(0, executor.prepare(*self.numbers))
+        count = max(1, _BLOCKS_A_JOB * sizes.BLOCK // executor.block)
+        while some := list(islice(pieces, count)):
+            yield partial(_each, update, some)
+
+    def take_alone(self, executor: Executor) -> None:
+        """Do its work, every core a share of each phase."""
+        pieces = _pieces(self.arena, self.run, self.gradients, executor.block)
+        run_pieces(executor, self.numbers, pieces, over_all_cores)
 
 
 def fast_pass(
@@ -128,10 +135,16 @@ def take_passes(optimizer: Optimizer, passes: list[Pass]) -> None:
     name = type(optimizer).__name__
     faults: set[str] = set()
     wanted: dict[str, Any] = dict(np.geterr())
-    said = {kind for kind, name in _FAULTS.items() if wanted[name] == "warn"}
-    jobs = (job for one in passes for job in one.jobs())
-    with np.errstate(all="call", call=lambda kind, _: faults.add(kind)):
-        on_all_cores(jobs, sum(one.size for one in passes))
+    told = {name for name, how in wanted.items() if how == "warn"}
+    heard: Any = {name: "call" if name in told else "ignore" for name in wanted}
+    run_by = [(one, executor_of(one.plan, one.size)) for one in passes]
+    together = [(one, executor) for one, executor in run_by if not one.is_alone]
+    jobs = (job for one, executor in together for job in one.jobs(executor))
+    with np.errstate(**heard, call=lambda kind, _: faults.add(kind)):
+        on_all_cores(jobs, sum(one.size for one, _ in together))
+        for one, executor in run_by:
+            if one.is_alone:
+                one.take_alone(executor)
         for arena, run, *_ in passes:
             if arena.master is not None:
                 span = slice(arena.bounds[run.first], arena.bounds[run.last])
@@ -139,7 +152,7 @@ def take_passes(optimizer: Optimizer, passes: list[Pass]) -> None:
     for arena, run, *_ in passes:
         arena.t[run.first : run.last] = [run.t] * (run.last - run.first)
         arena.was_written(run.first, run.last, f"{name}.step()")
-    for fault in sorted(faults & said):
+    for fault in sorted(faults):
         message = f"{fault} encountered in {name}.update"
         warnings.warn(message, RuntimeWarning, stacklevel=4)
 
@@ -270,7 +283,7 @@ def _still_so(
     )
 
 
-def _pieces(arena: Arena, run: Run, gradients: Sequence[Any]) -> Iterator[list[Any]]:
+def _pieces(arena: Arena, run: Run, gradients: Sequence[Any], longest: int) -> Iterator[list[Any]]:
     """Cut a run into blocks; the gradients of small parameters are laid side by side."""
     slots = [arena.slots[name] for name in arena.slots]
     values, bounds, block = arena.values, arena.bounds, sizes.BLOCK
@@ -290,11 +303,16 @@ def _pieces(arena: Arena, run: Run, gradients: Sequence[Any]) -> Iterator[list[A
         if flat.size <= block // 2:
             small, together = [flat], flat.size
             continue
-        for offset in range(0, flat.size, block):
-            yield _piece(values, flat[offset : offset + block], slots, start + offset)
+        for offset in range(0, flat.size, longest):
+            yield _piece(values, flat[offset : offset + longest], slots, start + offset)
         start = bounds[number + 1]
     if small:
         yield _piece(values, _joined(small), slots, start)
+
+
+def _each(update: Callable[[list[Any]], Any], pieces: list[list[Any]]) -> None:
+    for piece in pieces:
+        update(piece)
 
 
 def _joined(parts: list[Any]) -> Any:

@@ -54,8 +54,10 @@ def _way(optimizer: Optimizer, arena: Arena) -> str:
     if arena.bounds[-1] < SMALL:
         return f"as it is written: fewer than {SMALL:,} elements"
     refused = optimizer.refused.get(values.dtype)
-    captured = any(plan and key[0] == values.dtype for key, plan in optimizer.plans.items())
+    captured = [plan for key, plan in optimizer.plans.items() if plan and key[0] == values.dtype]
+    compiled = bool(captured) and all(plan.loops for plan in captured)
+    fast = f"{FAST}, compiled by numba" if compiled else FAST
     if refused:
-        way = f"{FAST}; at times as it is written" if captured else "as it is written"
+        way = f"{fast}; at times as it is written" if captured else "as it is written"
         return f"{way}: {refused.removesuffix('.').removesuffix(': a plan cannot repeat it')}"
-    return FAST if captured else "not known before a step"
+    return fast if captured else "not known before a step"

@@ -207,6 +207,9 @@ class LBFGS(Optimizer):
             if slope > -h.tolerance_change:
                 break
             start, before = self._point(), here
+            if events.array_kept.listeners:
+                _tell("slot", direction, *known.steps, *known.changes)
+                _tell("temporary", start)
             if h.line_search_fn is not None:
                 found, used = self._searched(closure, start, direction, before, slope, alpha)
                 evaluations += used
@@ -214,6 +217,8 @@ class LBFGS(Optimizer):
                 here = found.known
             self._write(start + alpha * direction)
             self._publish(rate, before, start)
+            if events.step_finished.listeners:
+                events.step_finished.publish(self)
             if h.line_search_fn is None:
                 if not left:
                     break
@@ -312,13 +317,16 @@ class LBFGS(Optimizer):
                 all_raw.append(g.reshape(-1))
                 all_used.append(used.reshape(-1))
         dtype = self.groups[0].arenas[0].values.dtype
-        return Evaluation(
+        there = Evaluation(
             returned,
             loss,
             exact_sum(penalties),
             np.concatenate(all_raw).astype(dtype, copy=False),
             np.concatenate(all_used).astype(dtype, copy=False),
         )
+        if events.array_kept.listeners:
+            _tell("temporary", there.raw_gradient, there.gradient)
+        return there
 
     def _point(self) -> Any:
         """Give a copy of all parameters, flat."""
@@ -361,8 +369,6 @@ class LBFGS(Optimizer):
                 )
         if events.step_taken.listeners:
             events.step_taken.publish(self, updates)
-        if events.step_finished.listeners:
-            events.step_finished.publish(self)
 
     # Conditions ---------------------------------------------------------------------------------
 
@@ -395,3 +401,9 @@ class LBFGS(Optimizer):
                 "operation."
             )
         return False
+
+
+def _tell(role: str, *arrays: Any) -> None:
+    """Tell those who keep account of memory what is held while the closure runs."""
+    for array in arrays:
+        events.array_kept.publish(array, "LBFGS", role)

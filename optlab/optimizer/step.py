@@ -7,6 +7,7 @@ and slots as they were.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -47,6 +48,10 @@ class Update(NamedTuple):
     whole: bool
 
 
+#: As `Update._make`, in half the time.
+_as_update: Any = partial(tuple.__new__, Update)
+
+
 def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None:
     """Update every parameter that has a gradient, and tell those who listen.
 
@@ -62,10 +67,12 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
     together = optimizer.kind == "elementwise"
     listened = bool(events.step_taken.listeners)
     base_rate = optimizer.get_lr()
-    raws_by_group = [[arena.gradients(given) for arena in g.arenas] for g in optimizer.groups]
-    if not _go_on(optimizer, raws_by_group):
+    of_groups: list[tuple[Group, list[list[Any]]]] = []
+    for group in optimizer.groups:
+        of_groups.append((group, [arena.gradients(given) for arena in group.arenas]))
+    if optimizer._common["not_finite"] != "pass" and not _go_on(optimizer, of_groups):
         return
-    for group, raws in zip(optimizer.groups, raws_by_group, strict=True):
+    for group, raws in of_groups:
         gradients, factor = raws, None
         if group.grad_clip is not None:
             factor = None if listened else _common_factor(group, raws)
@@ -76,7 +83,8 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
             ):
                 factor = None
         rate = base_rate * group.multiplier
-        for arena, unclipped, ready in zip(group.arenas, raws, gradients, strict=True):
+        for place, arena in enumerate(group.arenas):
+            unclipped, ready = raws[place], gradients[place]
             arena.make_ready()
             if RowSparse in map(type, ready):
                 done = rows_updated(optimizer, group, arena, ready, rate)
@@ -87,6 +95,7 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
                     else:
                         few_rows.append(few)
                     ready[few.place] = None
+            values = arena.values
             for run in arena.runs(ready, group.regularizer, together):
                 span = slice(run.first, run.last)
                 if not listened:
@@ -94,9 +103,8 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
                     if fast is not None:
                         passes.append(fast)
                         continue
-                raw_gradient = _flat(unclipped[span], arena.values)
-                same = ready is unclipped
-                g = raw_gradient if same else _flat(ready[span], arena.values)
+                raw_gradient = _flat(unclipped[span], values)
+                g = raw_gradient if ready is unclipped else _flat(ready[span], values)
                 if factor is not None:
                     g = frozen(scaled(g, factor))
                 updates.append(_updated(optimizer, arena, run, rate, raw_gradient, g, listened))
@@ -111,7 +119,7 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
         events.step_taken.publish(optimizer, updates)
 
 
-def _go_on(optimizer: Optimizer, gradients: list[list[list[Any]]]) -> bool:
+def _go_on(optimizer: Optimizer, of_groups: list[tuple[Group, list[list[Any]]]]) -> bool:
     """Say whether the step is to be taken, by the policy for gradients that are not finite.
 
     Raises
@@ -119,16 +127,13 @@ def _go_on(optimizer: Optimizer, gradients: list[list[list[Any]]]) -> bool:
     FloatingPointError
         If the policy says so. Nothing has changed then.
     """
-    policy = optimizer.not_finite
-    if policy == "pass":
-        return True
-    for group, of_group in zip(optimizer.groups, gradients, strict=True):
+    for group, of_group in of_groups:
         for arena, of_arena in zip(group.arenas, of_group, strict=True):
             for p, g in zip(arena.parameters, of_arena, strict=True):
                 values = g.values if isinstance(g, RowSparse) else g
                 if values is None or bool(np.isfinite(values).all()):
                     continue
-                if policy == "skip":
+                if optimizer.not_finite == "skip":
                     return False
                 count = int((~np.isfinite(values)).sum())
                 raise FloatingPointError(
@@ -166,7 +171,7 @@ def _updated(
     new, made, terms = apply_rule(optimizer, p, g, slots, h, t, shape, (arena, first), listened)
     if arena.master is not None:
         new.astype(arena.flat.dtype)  # an overflow is said, or raised, before anything is written
-    return Update(arena, first, last, t, rate, raw_gradient, g, new, made, terms, whole)
+    return _as_update((arena, first, last, t, rate, raw_gradient, g, new, made, terms, whole))  # type: ignore[no-any-return]
 
 
 def _whole(few: RowUpdate, raw_gradient: Any, g: Any) -> Update:

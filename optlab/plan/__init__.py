@@ -2,6 +2,7 @@
 
 from optlab.plan.blocks import BlockPlan, capture_blocks
 from optlab.plan.capture import capture, capture_value_and_grad
+from optlab.plan.executors import use_executor
 from optlab.plan.plan import Plan
 from optlab.plan.writer import CaptureRefusedError
 
@@ -12,4 +13,5 @@ __all__ = [
     "capture",
     "capture_blocks",
     "capture_value_and_grad",
+    "use_executor",
 ]

@@ -9,17 +9,20 @@ bit, because every element goes through the same operations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
 
+from optlab.plan import sizes
 from optlab.plan.capture import CaptureArray, same_writing
 from optlab.plan.numbers import CaptureNumber
 from optlab.plan.phases import Phase, divided
 from optlab.plan.places import Layout
 from optlab.plan.plan import Instruction, Place, needed
 from optlab.plan.reductions import Reduction
+from optlab.plan.scratch import scratch
 from optlab.plan.writer import CaptureRefusedError, Writer, refusal, written
 
 #: Operators of a plan, as the functions that they are for arrays.
@@ -89,12 +92,16 @@ class BlockPlan:
         The Python floats that may differ from call to call, in order.
     prepare : callable
         Takes the numbers, gives what is computed from them, once a call.
+    phases : list of Phase
+        What is done to the blocks between two numbers of a whole array.
     runs : list of callable
-        One a phase: takes the arrays of a block, its scratch arrays and what `prepare` and the
-        functions of `afters` gave; writes in place, and gives the parts of its reductions.
+        One a phase: takes the arrays of a block, what is kept, scratch arrays, and what `prepare`
+        and the functions of `afters` gave; writes in place.
     afters : list of callable
-        One a phase but the last: takes the sums of these parts and what was prepared, and gives
-        what the next phase has in place of that.
+        One a phase but the last: takes the sums of what `parts` gave and what was prepared, and
+        gives what the next phase has in place of that.
+    kept : list of dtype
+        Of the arrays, as long as a block, that hold what is reduced after a phase.
     scratch : list of dtype
         Of the scratch arrays.
     source : str
@@ -112,21 +119,42 @@ class BlockPlan:
         kept = needed(instructions, tuple(outputs.values()))
         self.instructions = [step for step in kept if step.shape is not None]
         self._constants: dict[str, Any] = {}
+        #: What `optlab.plan.executors` knows of it: work done so far, and its machine loops.
+        self.worked = 0
+        self.loops: Any = None
+        self.loops_tried = False
         dtypes = {name: value.dtype for name, value in arrays.items()}
         places = {Place(i): name for i, name in enumerate(self.arrays)}
-        phases = divided(places, self.instructions, outputs)
+        self.dtypes = {place: dtypes[name] for place, name in places.items()}
+        self.dtypes |= {step.result: step.dtype for step in kept}
+        self.phases = phases = divided(places, self.instructions, outputs)
+        memory: dict[str, Place] = {}
+        names = (_unused(f"kept{i}", self.arrays) for i in count())
+        for phase in phases:
+            memory |= phase.keep(names)
+        dtypes |= {name: self.dtypes[place] for name, place in memory.items()}
+        self.kept = [dtypes[name] for name in memory]
+        #: The arrays of a block and what is kept, by name, in the order of the functions.
+        self.held = [*self.arrays, *memory]
         first = len(self.arrays)
         self._named = {Place(first + i): f"n{i}" for i in range(len(numbers))}
+        self.dtypes |= dict.fromkeys(self._named, float)
         sums = [step for step in kept if step.shape is None]
         self._named |= {step.result: f"s{i}" for i, step in enumerate(sums)}
         parts = [self._prepare_source(sums)]
+        # Nothing lies in kept memory at first: a place that no instruction reads.
+        empty = {Place(-1 - i): name for i, name in enumerate(memory)}
         layouts = [
-            Layout(phase.inputs, dtypes, phase.instructions, phase.outputs) for phase in phases
+            Layout(phase.inputs | empty, dtypes, phase.instructions, phase.outputs)
+            for phase in phases
         ]
         self.scratch: list[Any] = []
         for layout in layouts:
             self.scratch = _common(self.scratch, layout)
+        #: What each function of a phase is given after the arrays, in order.
+        self.prepared: list[list[Place]] = []
         for number, (phase, layout) in enumerate(zip(phases, layouts, strict=True)):
+            self.prepared.append(list(self._named))
             parts.append(self._run_source(number, phase, layout))
             if number < len(phases) - 1:
                 parts.append(self._after_source(number, phase))
@@ -136,6 +164,34 @@ class BlockPlan:
         self.prepare: Callable[..., Any] = scope["prepare"]
         self.runs: list[Callable[..., Any]] = [scope[f"run{i}"] for i in range(len(phases))]
         self.afters: list[Callable[..., Any]] = [scope[f"after{i}"] for i in range(len(phases) - 1)]
+        self._partials = [
+            [
+                (step.function.partial, self.held.index(phase.holder(*step.reads())))
+                for step in phase.reductions
+                if isinstance(step.function, Reduction)
+            ]
+            for phase in phases
+        ]
+
+    @property
+    def block(self) -> int:
+        """Of how many elements the blocks are."""
+        return sizes.BLOCK
+
+    def phase(self, number: int, prepared: Sequence[Any]) -> Callable[[Sequence[Any]], list[Any]]:
+        """Give what is done to the arrays of each block in a phase; it gives `parts`."""
+        run = self.runs[number]
+
+        def block(arrays: Sequence[Any]) -> list[Any]:
+            memory = scratch([*self.kept, *self.scratch], len(arrays[0]))
+            run(*arrays, *memory, *prepared)
+            return self.parts(number, [*arrays, *memory])
+
+        return block
+
+    def parts(self, number: int, held: Sequence[Any]) -> list[Any]:
+        """Give the part of each reduction of a phase that a block has, when it is through."""
+        return [partial(held[place]) for partial, place in self._partials[number]]
 
     def __repr__(self) -> str:
         return f"<BlockPlan of {len(self.instructions)} operations, {len(self.scratch)} scratch>"
@@ -154,16 +210,13 @@ class BlockPlan:
         return "\n".join(lines) + "\n"
 
     def _run_source(self, number: int, phase: Phase, layout: Layout) -> str:
-        scratch = [f"t{i}" for i in range(len(self.scratch))]
-        arrays = [f"a_{name}" for name in self.arrays]
-        lines = [f"def run{number}({', '.join([*arrays, *scratch, *self._named.values()])}):"]
-        reduced = []
+        memory = [
+            *(f"a_{name}" for name in self.held),
+            *(f"t{i}" for i in range(len(self.scratch))),
+        ]
+        lines = [f"def run{number}({', '.join([*memory, *self._named.values()])}):"]
         for step in phase.instructions:
             args = [self._name(x, layout) for x in step.arguments]
-            if isinstance(step.function, Reduction):
-                reduced.append(f"r{step.result.number}")
-                lines.append(f"    {reduced[-1]} = {self._name(step.function.partial)}({args[0]})")
-                continue
             out = layout.where[step.result]
             if step.function is np.where:
                 condition, chosen, other = args
@@ -176,15 +229,14 @@ class BlockPlan:
                 lines.append(f"    {self._call(step, args, layout)[:-1]}, out={out})")
         for target, source in layout.copies:
             lines.append(f"    {self._name(np.copyto)}({target}, {source})")
-        return "\n".join([*lines, f"    return ({_listed(reduced)})"]) + "\n"
+        return "\n".join(lines if len(lines) > 1 else [*lines, "    pass"]) + "\n"
 
     def _after_source(self, number: int, phase: Phase) -> str:
         """Write what is done between two phases; from here on its numbers have names."""
         before = list(self._named.values())
-        reductions = [step for step in phase.instructions if isinstance(step.function, Reduction)]
-        totals = [f"r{step.result.number}" for step in reductions]
+        totals = [f"r{step.result.number}" for step in phase.reductions]
         lines = [f"def after{number}({', '.join([*totals, *before])}):"]
-        for step, total in zip(reductions, totals, strict=True):
+        for step, total in zip(phase.reductions, totals, strict=True):
             assert isinstance(step.function, Reduction)
             self._named[step.result] = name = f"m{step.result.number}"
             finish = self._name(step.function.finish)
@@ -224,6 +276,10 @@ class BlockPlan:
 
 def _listed(names: Any) -> str:
     return "".join(f"{name}, " for name in names)
+
+
+def _unused(name: str, taken: Sequence[str]) -> str:
+    return name if name not in taken else _unused(f"{name}_", taken)
 
 
 def _common(scratch: list[Any], layout: Layout) -> list[Any]:
@@ -301,11 +357,9 @@ def capture_blocks(
         add(a_v, a_g, out=a_v)
         multiply(n0, a_v, out=t0)
         subtract(a_p, t0, out=a_p)
-        return ()
     <BLANKLINE>
     >>> p, g, v, t = np.ones(3), np.ones(3), np.zeros(3), np.empty(3)
     >>> plan.runs[0](p, g, v, t, *plan.prepare(0.25))
-    ()
     >>> p, v
     (array([0.75, 0.75, 0.75]), array([1., 1., 1.]))
     """

@@ -8,6 +8,7 @@ of the full length.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,9 +25,11 @@ class Phase:
     inputs : dict of Place to str
         What the arrays hold when the phase begins.
     instructions : list of Instruction
-        On arrays, in order; reductions among them.
+        On arrays, in order.
     outputs : dict of str to Place
         What the arrays hold afterwards.
+    reductions : list of Instruction
+        Of what is there when the instructions of a block are through.
     after : list of Instruction
         On single numbers, done once when all blocks are through.
     """
@@ -34,7 +37,27 @@ class Phase:
     inputs: dict[Place, str]
     instructions: list[Instruction] = field(default_factory=list)
     outputs: dict[str, Place] = field(default_factory=dict)
+    reductions: list[Instruction] = field(default_factory=list)
     after: list[Instruction] = field(default_factory=list)
+
+    def keep(self, names: Iterator[str]) -> dict[str, Place]:
+        """Name, as outputs of their own, what is reduced and lies in no array at the end."""
+        kept: dict[str, Place] = {}
+        for step in self.reductions:
+            (place,) = step.reads()
+            there = self.inputs.get(place)
+            if place in self.outputs.values() or (there is not None and there not in self.outputs):
+                continue
+            kept[next(names)] = place
+            self.outputs |= kept
+        return kept
+
+    def holder(self, place: Place) -> str:
+        """Give the name of an array that holds a value when the instructions are through."""
+        for name, output in self.outputs.items():
+            if output == place:
+                return name
+        return self.inputs[place]
 
 
 def is_reduction(step: Instruction) -> bool:
@@ -102,13 +125,13 @@ def _with(
             for name, place in outputs.items()
             if early.get(name, count - 1) == k and holds.get(place) != name
         }
-        reductions = [s for s in steps if is_reduction(s) and level[s.result] == k + 1]
-        wanted = set(phase.outputs.values()).union(*(step.reads() for step in reductions))
+        phase.reductions = [s for s in steps if is_reduction(s) and level[s.result] == k + 1]
+        wanted = set(phase.outputs.values()).union(*(s.reads() for s in phase.reductions))
         needed = _closure(wanted, makes, phase.inputs)
         phase.instructions = [
             step
             for step in steps
-            if (step.result in needed and step.shape != ()) or step in reductions
+            if step.result in needed and step.shape != () and not is_reduction(step)
         ]
         if not last:
             phase.after = [
@@ -142,4 +165,4 @@ def _closure(
 def _needs(phase: Phase, makes: dict[Place, Instruction], there: Any) -> set[Place]:
     """Give all places that the instructions of a phase read, and those it hands on."""
     read = set(phase.outputs.values())
-    return read.union(*(step.reads() for step in phase.instructions))
+    return read.union(*(step.reads() for step in [*phase.instructions, *phase.reductions]))

@@ -7,15 +7,13 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from itertools import repeat
 from typing import Any
 
-import numpy as np
-
 from optlab.plan import sizes
-from optlab.plan.blocks import BlockPlan
+from optlab.plan.executors import Executor
 
-_local = threading.local()
 _pool: ThreadPoolExecutor | None = None
 
 
@@ -29,41 +27,37 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
 
 
-def scratch(dtypes: Sequence[Any], size: int) -> list[Any]:
-    """Give scratch arrays of this thread, of at most a block; they are used again."""
-    kept: dict[Any, Any] = _local.__dict__.setdefault("scratch", {})
-    found = []
-    for number, dtype in enumerate(dtypes):
-        array = kept.get((number, dtype))
-        if array is None or len(array) < size:
-            array = kept[number, dtype] = np.empty(size, dtype)
-        found.append(array if len(array) == size else array[:size])
-    return found
-
-
-def run_pieces(plan: BlockPlan, numbers: Sequence[float], pieces: Iterable[Sequence[Any]]) -> None:
-    """Run a plan over pieces in order, each a list of arrays of at most a block.
+def run_pieces(
+    executor: Executor,
+    numbers: Sequence[float],
+    pieces: Iterable[Sequence[Any]],
+    through: Callable[[Any, Iterable[Any]], Iterable[list[Any]]] = map,
+) -> None:
+    """Run a plan over pieces, each a list of arrays of at most a block.
 
     Parameters
     ----------
-    plan : BlockPlan
+    executor : BlockPlan or MachineLoops
     numbers : sequence of float
     pieces : iterable of sequence of array
-        In the order of ``plan.arrays``.
+        In the order of the arrays of the plan.
+    through : callable
+        Takes a function and the pieces; gives what the function gives for each, in order. The
+        pieces of a phase know nothing of each other, so it may be `over_all_cores`; numbers of the
+        whole array are added up in the order of the pieces whoever made the parts.
     """
-    prepared = plan.prepare(*numbers)
-    if len(plan.runs) > 1:
+    prepared = executor.prepare(*numbers)
+    if executor.afters:
         pieces = list(pieces)  # gone through once a phase
-    for number, run in enumerate(plan.runs):
+    for number, after in enumerate([*executor.afters, None]):
         totals: Any = None
-        for arrays in pieces:
-            parts = run(*arrays, *scratch(plan.scratch, len(arrays[0])), *prepared)
+        for parts in through(executor.phase(number, prepared), pieces):
             if parts:
                 totals = (
                     parts if totals is None else [a + b for a, b in zip(totals, parts, strict=True)]
                 )
-        if number < len(plan.afters):
-            prepared = plan.afters[number](*totals, *prepared)
+        if after is not None:
+            prepared = after(*totals, *prepared)
 
 
 def on_all_cores(jobs: Iterable[Callable[[], None]], elements: int) -> None:
@@ -82,7 +76,7 @@ def on_all_cores(jobs: Iterable[Callable[[], None]], elements: int) -> None:
         return
     global _pool
     if _pool is None:
-        _pool = ThreadPoolExecutor(sizes.cores(), "optlab blocks")
+        _pool = ThreadPoolExecutor(sizes.cores() - 1, "optlab blocks")
     waiting = iter(jobs)
     lock = threading.Lock()
 
@@ -95,7 +89,23 @@ def on_all_cores(jobs: Iterable[Callable[[], None]], elements: int) -> None:
             context.run(job)
 
     contexts = [contextvars.copy_context() for _ in repeat(None, sizes.cores())]
-    every = [_pool.submit(work, context) for context in contexts]
-    wait(every)  # also when one has failed: the others still write
-    for done in every:
+    # This thread takes a share: it need not be woken up first.
+    others = [_pool.submit(work, context) for context in contexts[1:]]
+    try:
+        work(contexts[0])
+    finally:
+        wait(others)  # also when one has failed: the others still write
+    for done in others:
         done.result()
+
+
+def over_all_cores(f: Callable[[Any], Any], given: Iterable[Any]) -> list[Any]:
+    """Give what `f` gives for each of many blocks, in order; every core takes its share."""
+    given = list(given)
+    found: list[Any] = [None] * len(given)
+
+    def job(place: int) -> None:
+        found[place] = f(given[place])
+
+    on_all_cores((partial(job, i) for i in range(len(given))), len(given) * sizes.BLOCK)
+    return found

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from optlab.autograd.chain_costs import Prediction, predict
 from optlab.autograd.memory_roles import Watch, arrays_of
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events
@@ -29,7 +30,7 @@ from optlab.nn.following import Running, following
 from optlab.optimizer import Optimizer
 from optlab.trace.memory_trace import Holding, MemoryTrace
 
-__all__ = ["Holding", "MemoryTrace", "ledger", "report"]
+__all__ = ["Holding", "MemoryTrace", "Prediction", "ledger", "predict", "report"]
 
 _one_at_a_time = threading.Lock()
 

@@ -15,10 +15,11 @@ from optlab.backend import events
 from optlab.backend.arrays import on_host
 from optlab.backend.ensemble import EnsembleArray
 from optlab.optimizer import Optimizer, Update
+from optlab.optimizer.arena import Arena
 from optlab.optimizer.groups import parameter_names
 from optlab.optimizer.whole import whole_updates
 from optlab.trace.memory import ledger
-from optlab.trace.trace import Trace
+from optlab.trace.trace import Column, Trace
 
 #: Up to so many elements everything is recorded by default; above, norms.
 SMALL = 1000
@@ -27,6 +28,69 @@ PROBES = {"toy": ("values",), "light": ("norms",)}
 
 
 _is_whole = attrgetter("whole")
+
+
+class _Waiting:
+    """Steps that wait to be written into the columns of a trace, and how they are written.
+
+    It knows the columns but not their trace, which knows it. So no cycle keeps a trace alive that
+    nobody holds any more: its memory goes at once, and serves the next run.
+
+    Attributes
+    ----------
+    steps : list of tuple
+        Number, loss, rate, time and updates of each.
+    """
+
+    def __init__(
+        self,
+        columns: dict[tuple[str, int], Column],
+        arenas: dict[Arena, int],
+        values: bool,
+        norms: bool,
+        changes_gradients: bool,
+    ) -> None:
+        self.columns = columns
+        self.arenas = arenas
+        self.values, self.norms = values, norms
+        self.changes_gradients = changes_gradients
+        self.steps: list[Any] = []
+
+    def write(self) -> None:
+        """Write the steps that are waiting into the columns of the trace."""
+        steps, self.steps = self.steps, []
+        column = self.columns
+        for taken, loss, rate, now, rows in steps:
+            column["step", 0].append(taken)
+            column["loss", 0].append(float("nan") if loss is None else loss)
+            column["learning_rate", 0].append(rate)
+            column["seconds", 0].append(now)
+            before = len(column["step", 0]) - 1
+            for row in rows:
+                i = self.arenas[row.arena]
+                for kind, there in self._kinds(row):
+                    array = on_host(there)  # a trace is read, drawn and saved on the host
+                    if self.values:
+                        values = column[kind, i]
+                        values.fill(before, array)
+                        values.append(array)
+                    if self.norms:
+                        norms = column[f"norm {kind}", i]
+                        row_of_norms = _norms(array, row.arena.bounds)
+                        norms.fill(before, row_of_norms)
+                        norms.append(row_of_norms)
+
+    def _kinds(self, row: Update) -> Iterator[tuple[str, Any]]:
+        """Go through what is recorded of one update, each with the kind of its column."""
+        yield "parameter", row.parameter
+        yield "gradient", row.raw_gradient
+        for name, array in row.slots.items():
+            yield f"slot {name}", array
+        if self.changes_gradients:
+            yield "term used_gradient", row.gradient
+        for name, array in row.terms.items():
+            whole = np.shape(array) == row.parameter.shape
+            yield f"term {name}", array if whole else np.broadcast_to(array, row.parameter.shape)
 
 
 class record:
@@ -98,7 +162,7 @@ class record:
         arenas = [arena for group in optimizer.groups for arena in group.arenas]
         self.arenas = {arena: i for i, arena in enumerate(arenas)}
         #: Clipping or decay make the gradient that the rule sees another one than the raw one.
-        self.changes_gradients = any(
+        changes_gradients = any(
             group.grad_clip is not None or group.regularizer is not None
             for group in optimizer.groups
         ) or any(getattr(p, "regularizer", None) is not None for p in optimizer.parameters)
@@ -107,7 +171,9 @@ class record:
             optimizer, "inner_optimizer"
         )
         self.taken = 0
-        self.waiting: list[Any] = []
+        self.waiting = _Waiting(
+            self.trace.columns, self.arenas, self.values, self.norms, changes_gradients
+        )
         #: So many steps may wait to be written: few if they keep large arrays alive.
         self.patience = max(1, min(512, 20 * SMALL // max(size, 1))) if self.values else 1
         self.loss: float | None = None
@@ -127,7 +193,7 @@ class record:
             )
             if self.values:
                 trace.columns["parameter", i].append(on_host(arena.flat.copy()))
-        trace.complete = self._write
+        trace.complete = self.waiting.write
         if self.memory is not None:
             self.bytes = self.memory.__enter__()
         self.started = time.perf_counter()
@@ -178,47 +244,12 @@ class record:
         if len(updates) != len(self.arenas) or not all(map(_is_whole, updates)):
             rows = whole_updates(list(self.arenas), updates, optimizer.get_lr())
         rate = optimizer.get_lr() * optimizer.groups[0].multiplier
-        self.waiting.append((self.taken, loss, rate, now, rows))
+        waiting = self.waiting
+        waiting.steps.append((self.taken, loss, rate, now, rows))
         if memory is not None:
             self.trace.columns["memory", 0].append(memory)
-        if len(self.waiting) >= self.patience:
-            self._write()
-
-    def _write(self) -> None:
-        """Write the steps that are waiting into the columns of the trace."""
-        waiting, self.waiting = self.waiting, []
-        column = self.trace.columns
-        for taken, loss, rate, now, rows in waiting:
-            column["step", 0].append(taken)
-            column["loss", 0].append(float("nan") if loss is None else loss)
-            column["learning_rate", 0].append(rate)
-            column["seconds", 0].append(now)
-            before = len(column["step", 0]) - 1
-            for row in rows:
-                i = self.arenas[row.arena]
-                for kind, there in self._kinds(row):
-                    array = on_host(there)  # a trace is read, drawn and saved on the host
-                    if self.values:
-                        values = column[kind, i]
-                        values.fill(before, array)
-                        values.append(array)
-                    if self.norms:
-                        norms = column[f"norm {kind}", i]
-                        row_of_norms = _norms(array, row.arena.bounds)
-                        norms.fill(before, row_of_norms)
-                        norms.append(row_of_norms)
-
-    def _kinds(self, row: Update) -> Iterator[tuple[str, Any]]:
-        """Go through what is recorded of one update, each with the kind of its column."""
-        yield "parameter", row.parameter
-        yield "gradient", row.raw_gradient
-        for name, array in row.slots.items():
-            yield f"slot {name}", array
-        if self.changes_gradients:
-            yield "term used_gradient", row.gradient
-        for name, array in row.terms.items():
-            whole = np.shape(array) == row.parameter.shape
-            yield f"term {name}", array if whole else np.broadcast_to(array, row.parameter.shape)
+        if len(waiting.steps) >= self.patience:
+            waiting.write()
 
 
 def _read_probes(probes: str | Iterable[str]) -> tuple[str, ...]:

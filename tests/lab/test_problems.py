@@ -121,6 +121,19 @@ def test_gradient_descent_on_the_bowl_is_stable_below_two_over_the_condition():
         assert bool(race.final_loss["d"] < race["d"].loss[0]) is stable
 
 
+@pytest.mark.parametrize("name", ["rosenbrock", "beale", "himmelblau", "rastrigin", "ackley"])
+@pytest.mark.parametrize("size", [1.0, 1e-200, 1e80, 1e200])
+def test_a_run_computes_as_numpy_does_on_its_numbers(name, size):
+    surface = getattr(ol.problems, name)
+    point = tuple(size * c for c in surface.start)
+    with np.errstate(all="ignore"):
+        run = surface.run(point)
+        value = run.backward(0)
+        expected = surface.plan.replay(*map(np.float64, point))
+    assert type(value) is np.float64
+    np.testing.assert_array_equal([value, *run.point.grad.numpy()], expected)
+
+
 class TestValues:
     x, y = np.meshgrid(np.linspace(-2, 2, 7), np.linspace(-1, 3, 5))
 

@@ -159,7 +159,7 @@ def by_hand(x: np.ndarray, labels: np.ndarray) -> np.ndarray:
 class TestCrossEntropy:
     x = numbers(4, 3).astype("float32")
 
-    @pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "uint8"])
+    @pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "uint8", ">i4"])
     @pytest.mark.parametrize("column", [False, True])
     @pytest.mark.parametrize("kind", [np.asarray, ol.to_tensor, np.ndarray.tolist])
     def test_labels_in_every_form(self, dtype, column, kind):
@@ -210,9 +210,10 @@ class TestCrossEntropy:
         assert math.isnan(F.cross_entropy(ol.to_tensor([[float("nan"), 1.0]]), [0]).item())
 
     @pytest.mark.parametrize("labels", [[0, 3, 1, 1], [0, -1, 1, 1]])
-    def test_a_label_outside_the_classes(self, labels):
+    @pytest.mark.parametrize("dtype", ["int64", "int8", ">i4"])
+    def test_a_label_outside_the_classes(self, labels, dtype):
         with pytest.raises(ValueError, match=r"labels must lie in 0 \.\.\. 2 for 3 classes"):
-            F.cross_entropy(self.x, labels)
+            F.cross_entropy(self.x, np.array(labels, dtype))
 
     @pytest.mark.parametrize("shape", [(3,), (5,), (4, 2), (4, 1, 1), (1, 4)])
     def test_one_label_a_row(self, shape):

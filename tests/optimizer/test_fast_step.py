@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import optlab as ol
 from optlab.backend import events
 from optlab.optimizer import blocks
-from optlab.plan import sizes, threads
+from optlab.plan import sizes, threads, use_executor
+from optlab.plan.executors import has_numba
 from tests.optimizer.helpers import EACH, random
 
 
@@ -23,6 +25,23 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(sizes, "BLOCK", 16)
     monkeypatch.setattr(sizes, "LARGE", 64)
     monkeypatch.setattr(sizes, "cores", lambda: 2)
+
+
+NEEDS_NUMBA = pytest.mark.skipif(not has_numba(), reason="needs the extra `fast` (numba)")
+
+
+BY_NUMBA = pytest.param("numba", marks=NEEDS_NUMBA)
+
+
+@pytest.fixture(autouse=True)
+def executor(request):
+    """Let NumPy alone run the step, or numba at once where a test asks for it."""
+    name = getattr(request, "param", "numpy")
+    with use_executor(name):
+        yield name
+
+
+by_both = pytest.mark.parametrize("executor", ["numpy", BY_NUMBA], indirect=True)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -99,15 +118,29 @@ ELEMENTWISE = [name for name, make in EACH.items() if make().kind != "matrix" an
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_every_rule(name, dtype, monkeypatch):
+@pytest.mark.parametrize(
+    ("executor", "dtype"),
+    [
+        ("numpy", "float32"),
+        ("numpy", "float64"),
+        pytest.param("numba", "float32", marks=NEEDS_NUMBA),
+        pytest.param("numba", "float64", marks=[NEEDS_NUMBA, pytest.mark.slow]),
+    ],
+    indirect=["executor"],
+)
+def test_every_rule(name, dtype, executor, monkeypatch):
     calls = counted(monkeypatch)
     fast = train(EACH[name], dtype, 4, listen=False)
     assert calls
     assert all(calls), "the rule was not captured"
+    if executor == "numba" and name != "Ftrl of another power":
+        plans = fast[1].plans.values()
+        assert all(plan.loops and all(plan.loops.loops) for plan in plans), "no machine loop"
     assert_same(fast, train(EACH[name], dtype, 4, listen=True))
 
 
+@by_both
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from(ELEMENTWISE),
     st.sets(st.tuples(st.integers(0, 3), st.integers(0, len(SHAPES) - 1))),
@@ -117,6 +150,7 @@ def test_parameters_left_out_for_a_step_or_more(name, skip):
     assert_same(fast, train(EACH[name], "float32", 4, listen=True, skip=skip))
 
 
+@by_both
 @pytest.mark.parametrize("apart", [(), (0, 7)])
 @pytest.mark.parametrize(
     "clip",
@@ -130,6 +164,7 @@ def test_clips(clip, apart, dtype):
     assert_same(fast, train(EACH["Adam"], dtype, 3, listen=True, **kwargs))
 
 
+@by_both
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_float16_through_a_float32_copy(name):
     fast = train(EACH[name], "float16", 3, listen=False, multi_precision=True)
@@ -173,6 +208,16 @@ def test_a_state_dict_stays_as_it_was():
         np.testing.assert_array_equal(np.array(value), before[name])
 
 
+@by_both
+def test_an_optimizer_says_who_runs_it(executor):
+    p = ol.Parameter(random(100))
+    optimizer = ol.optimizer.SGD(0.1, parameters=[p])
+    p.grad = random(100, seed=1)
+    optimizer.step()
+    [way] = optimizer.execution.values()
+    assert way.endswith(", compiled by numba") == (executor == "numba")
+
+
 def test_a_rate_that_changes_needs_no_new_capture():
     p = ol.Parameter(random(100))
     optimizer = ol.optimizer.Adam(0.1, parameters=[p])
@@ -213,6 +258,7 @@ def test_a_rule_that_cannot_be_captured_runs_as_it_is_written(rule):
     assert len(fast[1].plans) <= blocks._MOST_FORMS
 
 
+@by_both
 def test_overflow_is_said_once_and_the_step_is_whole():
     p = ol.Parameter(np.ones(100, np.float32))
     optimizer = ol.optimizer.Adam(0.1, parameters=[p])
@@ -221,6 +267,55 @@ def test_overflow_is_said_once_and_the_step_is_whole():
         optimizer.step()
     assert len(caught) == 1
     assert optimizer.state_dict()["parameter 0.t"] == 1
+
+
+@by_both
+@pytest.mark.parametrize(
+    ("make", "gradient", "words"),
+    [
+        (ol.optimizer.SGD, np.inf, set()),
+        (ol.optimizer.SGD, np.nan, set()),
+        (ol.optimizer.Momentum, 3e38, {"overflow"}),
+        (ol.optimizer.Adam, 1e30, {"overflow"}),
+        (ol.optimizer.Adam, np.inf, {"invalid value"}),
+        (ol.optimizer.Adam, 1e-30, set()),
+        (partial(ol.optimizer.Adagrad, epsilon=0.0), 0.0, {"invalid value"}),
+        (partial(ol.optimizer.Adagrad, epsilon=0.0), 1e-25, {"divide by zero"}),
+        (partial(ol.optimizer.Adamax, epsilon=0.0), 0.0, {"invalid value"}),
+        (ol.optimizer.Rprop, np.inf, set()),
+        (ol.optimizer.Lamb, 1e30, {"overflow"}),
+        (ol.optimizer.Lamb, np.nan, set()),
+    ],
+)
+def test_the_same_is_said_and_done_about_a_few_peculiar_gradients(make, gradient, words):
+    """Among many ordinary ones, in the middle of a block."""
+
+    def run(listen):
+        p = ol.Parameter(np.arange(200, dtype=np.float32))
+        optimizer = make(1.5, parameters=[p])
+        p.grad = random(200, seed=1, dtype="float32")
+        p.grad[[25, 70]] = gradient
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            if listen:
+                events.step_taken.subscribe(print_nothing)
+            optimizer.step()
+            if listen:
+                events.step_taken.unsubscribe(print_nothing)
+        return ([p], optimizer), {str(w.message).partition(" encountered")[0] for w in caught}
+
+    fast, said = run(listen=False)
+    assert said == words
+    assert_same(fast, run(listen=True)[0])
+
+
+@by_both
+@pytest.mark.parametrize("name", ["Lamb", "LarsMomentum"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_all_cores_share_one_large_parameter_and_norms_are_added_in_order(name, dtype):
+    shapes = [(3,), (5, 200), (1000,), *SHAPES[3:]]
+    fast = train(EACH[name], dtype, 3, listen=False, shapes=shapes)
+    assert_same(fast, train(EACH[name], dtype, 3, listen=True, shapes=shapes))
 
 
 def test_errors_asked_of_numpy_come_before_anything_changes():
@@ -233,6 +328,7 @@ def test_errors_asked_of_numpy_come_before_anything_changes():
     assert optimizer.state_dict()["parameter 0.t"] == 0
 
 
+@by_both
 def test_a_gradient_that_is_not_contiguous():
     def run(listen):
         p = ol.Parameter(random(20, 30))

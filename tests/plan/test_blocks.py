@@ -13,47 +13,7 @@ from hypothesis import strategies as st
 
 from optlab.plan import CaptureRefusedError, capture_blocks, sizes
 from optlab.plan import threads as on_threads
-
-NAMES = ("p", "g", "a", "b")
-UNARY = [np.sqrt, np.sign, np.abs, np.negative, np.exp, operator.neg]
-BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, np.maximum, np.minimum]
-
-
-@st.composite
-def programs(draw):
-    """Draw the steps of a function: what is done to which earlier results."""
-    steps = []
-    for i in range(draw(st.integers(1, 12))):
-        known = len(NAMES) + i
-        one, two, three = (draw(st.integers(0, known - 1)) for _ in range(3))
-        kind = draw(st.sampled_from(["unary", "binary", "number", "constant", "where", "clip"]))
-        which = draw(st.integers(0, 5))
-        steps.append((kind, which, one, two, three))
-    last = len(NAMES) + len(steps) - 1
-    outputs = {
-        name: draw(st.integers(0, last)) for name in NAMES if name != "g" and draw(st.booleans())
-    }
-    return steps, outputs
-
-
-def run(program, arrays, numbers):
-    steps, outputs = program
-    values = [arrays[name] for name in NAMES]
-    for kind, which, one, two, three in steps:
-        x, y, z = values[one], values[two], values[three]
-        if kind == "unary":
-            values.append(UNARY[which](x))
-        elif kind == "binary":
-            values.append(BINARY[which](x, y))
-        elif kind == "number":
-            values.append((numbers["rate"] * (1 - numbers["decay"])) * x)
-        elif kind == "constant":
-            values.append(0.3 * x - 2)
-        elif kind == "where":
-            values.append(np.where((x > y) | (x == z), y, z if which % 2 else 0.5))
-        else:
-            values.append(np.clip(x, -1.0, 1.0))
-    return {name: values[number] for name, number in outputs.items()}
+from tests.plan.programs import NAMES, programs, run
 
 
 @given(programs(), st.integers(0, 2**32 - 1), st.sampled_from(["float32", "float64"]))
@@ -144,7 +104,17 @@ def test_many_blocks_go_over_all_cores_and_give_the_same_bits(monkeypatch):
     jobs = (partial(job, start) for start in range(0, 10_000, 100))
     on_threads.on_all_cores(jobs, 10_000)
     np.testing.assert_array_equal(p, expected)
-    assert all(name.startswith("optlab blocks") for name in seen)
+    own = threading.current_thread().name
+    assert all(name == own or name.startswith("optlab blocks") for name in seen)
+
+
+def test_all_cores_take_a_share(monkeypatch):
+    monkeypatch.setattr(sizes, "LARGE", 1)
+    monkeypatch.setattr(sizes, "cores", lambda: 3)
+    monkeypatch.setattr(on_threads, "_pool", None)
+    together = threading.Barrier(3, timeout=10)  # passed only if three threads are there at once
+    found = on_threads.over_all_cores(lambda i: together.wait() >= 0 and 2 * i, range(3))
+    assert found == [0, 2, 4]
 
 
 def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):

@@ -334,18 +334,14 @@ def test_a_recording_keeps_the_bytes_of_each_step():
 
 def test_a_recording_of_memory_does_not_grow_with_what_is_over():
     _, optimizer, step, _ = training()
-    with ol.record(optimizer, probes=["norms", "memory"]) as trace:
+    recorder = ol.record(optimizer, probes=["norms", "memory"])
+    with recorder:
         step()
         step()
-        before = len(trace_of(trace).entries)
+        before = len(recorder.bytes.entries)
         for _ in range(10):
             step()
-        assert len(trace_of(trace).entries) == before
-
-
-def trace_of(trace):
-    """Give the ledger that writes into a recording."""
-    return trace.complete.__self__.bytes
+        assert len(recorder.bytes.entries) == before
 
 
 def test_the_bytes_of_a_recording_as_xarray():

@@ -140,6 +140,21 @@ def mlp_muon():
 
 
 @network
+def mlp_lbfgs():
+    model = perceptron(64, 128, 10)
+    lbfgs = ol.optimizer.LBFGS(max_iter=3, parameters=model.parameters())
+    x, y = images(128, 64), classes(128)
+
+    def closure():
+        lbfgs.clear_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        return loss
+
+    return lambda: lbfgs.step(closure)
+
+
+@network
 def mlp_look_ahead():
     model = perceptron(64, 128, 10)
     inner = ol.optimizer.Adam(0.01, parameters=model.parameters())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -295,6 +297,18 @@ def test_two_optimizers_are_recorded_apart():
     assert first.loss.tolist() == [2.0]
     assert second.loss[0] == 3.0
     assert list(first.parameters) == ["p"]
+
+
+def test_a_trace_that_nobody_holds_is_gone_at_once():
+    gc.disable()
+    try:
+        race = ol.compare("rosenbrock", {"Adam": ol.optimizer.Adam(0.1)}, steps=3)
+        trace = weakref.ref(race["Adam"])
+        assert len(trace()) == 3
+        del race
+        assert trace() is None
+    finally:
+        gc.enable()
 
 
 class TestNothingListens:

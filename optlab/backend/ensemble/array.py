@@ -64,7 +64,7 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
     EnsembleArray(2 members of shape (), float64: [14. 77.])
     """
 
-    __slots__ = ("level", "members")
+    __slots__ = ("__weakref__", "level", "members")
 
     #: Where the array itself is.
     holds = "members"

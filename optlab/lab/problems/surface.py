@@ -319,14 +319,20 @@ class SurfaceRun:
         self.parameters = [self.point]
         plan = surface.plan
         self._evaluate = surface.differentiate if plan is None else plan.replay
+        self._on_floats = plan is not None and _takes_floats(plan)
         self._noise = Noise(surface.noise, surface.dimension, seed) if surface.noise else None
         self._leaf = self.point.node
         self._leaves = [self._leaf]
 
     def backward(self, step: int) -> Any:
         """Compute the loss where the point stands, and leave the gradient on it."""
-        value_and_gradient = self._evaluate(*self.point.data)
-        value, g = value_and_gradient[0], np.array(value_and_gradient[1:])
+        point = self.point.data
+        if self._on_floats:
+            point = point.tolist()
+        value, *gradient = self._evaluate(*point)
+        if self._on_floats:
+            value = np.float64(value)
+        g = np.array(gradient)
         self._leaf.grad = g if self._noise is None else g + self._noise.at(step)
         if events.backward_finished.listeners:
             events.backward_finished.publish(value, self._leaves)
@@ -341,6 +347,19 @@ class SurfaceRun:
     def place(self) -> str:
         """Say where the point stands."""
         return f"at {_text(self.point.data)}"
+
+
+def _takes_floats(plan: Plan) -> bool:
+    """Say whether a plan gives the same bits on Python's floats, which take a third of the time.
+
+    Sums and products are the same. Quotients by 0 are not, nor are powers.
+    """
+    return all(
+        step.name in ("add", "sub", "mul", "neg")
+        if step.function is None
+        else isinstance(step.function, np.ufunc)
+        for step in plan.instructions
+    )
 
 
 def _count_arguments(function: Callable[..., Any]) -> int:

@@ -21,7 +21,8 @@ from optlab.nn.functional.shared import given_with, no_name
 
 
 def _affine(x: Any, weight: Any, bias: Any) -> Any:
-    y = _linear(x, weight)
+    # A small step is made of matrices: these are spared a call.
+    y = x @ weight if x.ndim <= 2 else _linear(x, weight)
     if type(y) is not type(bias):  # a bias of each member, while all share the product
         return y + bias
     y += bias

@@ -17,6 +17,8 @@ from optlab.nn.functional.shared import given_with, no_name, scores
 #: What Paddle and PyTorch take where no label is to be ignored: no class has this number.
 NO_CLASS = -100
 
+_UNSIGNED = {np.dtype(f"i{size}"): np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+
 
 def all_classes(labels: Any, count: int) -> Any:
     """Give 0 ... count - 1, on the device of the labels."""
@@ -50,13 +52,14 @@ def checked_labels(
     The checks speak of the user's own shapes. No labels at all have no mean.
     """
     # A copy: the caller may go on writing to his array.
-    labels = copied(given_with(x, labels, "label"))
+    given = labels.data if isinstance(labels, Tensor) else labels
+    plain = type(given) is type(x) is np.ndarray
+    labels = np.array(given) if plain else copied(given_with(x, labels, "label"))
     shape = x.shape
-    rest = (*shape[:at], *shape[at + 1 :])
-    rows = math.prod(rest)
-    if not shape[at]:
+    classes = shape[at]
+    if not classes:
         raise ValueError(f"{function} got no classes: the scores are of shape {shape}.")
-    if not rows and reduction == "mean":
+    if not x.size and reduction == "mean":
         raise ValueError(
             f"{function} got no rows: the batch is empty, and has no mean loss. "
             "reduction='sum' gives 0."
@@ -69,19 +72,25 @@ def checked_labels(
         )
         raise TypeError(f"{function} takes integer labels; got dtype {labels.dtype}. {hint}")
     own = labels.shape
-    if own not in (rest, (*shape[:at], 1, *shape[at + 1 :])):
+    before, after = shape[:at], shape[at + 1 :]
+    if own != before + after and own != (*before, 1, *after):
         raise ValueError(
             f"{function} got scores of shape {shape} and labels of shape {own}: "
-            f"there must be one label for each of the {rows} rows."
+            f"there must be one label for each of the {math.prod(before + after)} rows."
             + (_meant(own, shape) if function == "cross_entropy" else "")
         )
     if labels.ndim != 1:
         labels = labels.reshape(-1)
-    if not rows:
+    if not x.size:
         return labels, own, False
+    unsigned = _UNSIGNED.get(labels.dtype) if plain else None
+    if unsigned is not None and not 0 <= ignore_index < classes:
+        # The usual case, seen in one look: read as unsigned, negative numbers are the largest.
+        largest = np.maximum.reduce(labels.view(unsigned))
+        if largest < classes:
+            return labels, own, False
     lowest, highest = _limits(members_of(labels))
     skips = lowest <= ignore_index <= highest
-    classes = shape[at]
     if lowest < 0 or highest >= classes:
         if skips:
             lowest, highest = _limits(members_of(np.where(labels == ignore_index, 0, labels)))

@@ -6,6 +6,7 @@ classes are on; a row's loss is a factor times a weighted sum of the row.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from optlab.autograd.operation import rule
 from optlab.autograd.rules.guarded import PRODUCT, product
 from optlab.autograd.rules.indexing import getitem
 from optlab.autograd.tensor import Tensor, apply, apply_several, raw
-from optlab.backend.arrays import constants_beside, copied
+from optlab.backend.arrays import constants_beside, copied, frozen
 from optlab.backend.dtypes import widened
 from optlab.nn.functional.activations import LOG_SOFTMAX
 from optlab.nn.functional.class_losses import BLOCK, CROSS_ENTROPY
@@ -34,8 +35,19 @@ def _picked(x: Any, labels: Any, scale: float) -> Any:
     return np.add.reduce(getitem(x, (np.arange(len(labels)), labels))) * scale
 
 
+#: Up to so many classes, vectors of 0 and 1 are kept rather than compared for.
+_FEW = 64
+
+
+@lru_cache(maxsize=8)
+def _unit_vectors(count: int, dtype: Any) -> Any:
+    return frozen(np.eye(count, dtype=dtype))
+
+
 def _one_hot(g: Any, labels: Any, scale: float, shape: Any) -> Any:
     """Give g * scale at (i, labels[i]) and 0 elsewhere."""
+    if isinstance(g, np.floating) and type(labels) is np.ndarray and shape[1] <= _FEW:
+        return _unit_vectors(shape[1], g.dtype).take(labels, 0) * (g * scale)
     mine = labels[:, None] == all_classes(labels, shape[1])
     return constants_beside(g, mine) * (g * scale)
 
@@ -144,13 +156,14 @@ def cross_entropy(
     input = scores(input)
     if reduction not in ("mean", "sum", "none"):
         check_reduction(reduction)
-    if not input.ndim:
+    ndim = input.data.ndim
+    if not ndim:
         raise ValueError("cross_entropy takes scores with an axis of classes; got one number.")
     if name is not None:
         no_name(name)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"label_smoothing lies from 0 to 1; got {label_smoothing!r}.")
-    at = _class_axis(axis, input, "cross_entropy")
+    at = ndim - 1 if axis == -1 else _class_axis(axis, input, "cross_entropy")
     # As Paddle has it: smoothed labels that have a probability for every class are soft ones.
     if soft_label or (label_smoothing and np.shape(raw(label)) == input.shape):
         return _soft(
@@ -163,8 +176,8 @@ def cross_entropy(
         return _of_probabilities(
             input, labels, shape, weight, ignore_index, reduction, at, label_smoothing
         )
-    rows = _in_rows(input, at)
-    if rows.size <= BLOCK and weight is None and not skips and not label_smoothing:
+    rows = input if ndim == 2 and at == 1 else _in_rows(input, at)
+    if rows.data.size <= BLOCK and weight is None and not skips and not label_smoothing:
         # As quick on few numbers, and a graph of it reads as the formula does.
         return _plain(apply(LOG_SOFTMAX, (rows,), {"axis": -1}), labels, shape, reduction)
     factors: Any = 1.0 / len(labels) if reduction == "mean" and len(labels) else 1.0
@@ -338,13 +351,15 @@ def _soft(
 
 
 def _class_axis(axis: int, input: Any, function: str) -> int:
-    if not -input.ndim <= axis < input.ndim:
+    ndim: int = input.data.ndim
+    if not -ndim <= axis < ndim:
         raise ValueError(f"{function} got axis={axis!r} for scores of shape {input.shape}.")
-    return axis % input.ndim  # type: ignore[no-any-return]
+    return axis % ndim
 
 
 def _in_rows(x: Any, at: int) -> Any:
     """Give the array with the classes last and all other axes as one."""
-    if at != x.ndim - 1:
+    ndim = x.data.ndim
+    if at != ndim - 1:
         x = np.moveaxis(x, at, -1)
-    return x if x.ndim == 2 else x.reshape((-1, x.shape[-1]))
+    return x if ndim == 2 else x.reshape((-1, x.shape[-1]))

@@ -21,6 +21,8 @@ REDUCTIONS = ("mean", "sum", "none")
 
 def scores(x: Any) -> Tensor:
     """Give scores as a Tensor of floating numbers."""
+    if isinstance(x, Tensor) and x.data.dtype.char in "fd":
+        return x
     scores: Tensor = x if isinstance(x, Tensor) else Tensor(as_array(x))
     return scores if is_floating(scores.dtype) else scores.astype(DEFAULT_DTYPE)
 

@@ -127,7 +127,7 @@ class Applied(Configured):
 
     def forward(self, x: Any) -> Any:
         """Apply the function to `x`."""
-        return self._applied(x)
+        return self._applied(x) if self._passed else type(self)._function(x)
 
 
 class Pairwise(Configured):

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from optlab.autograd import saving
-from optlab.autograd.pieces import piece_of, segments
+from optlab.autograd.checkpoints import segments
+from optlab.autograd.pieces import piece_of
 from optlab.autograd.rematerialize import tensors_in
 from optlab.autograd.tape import Leaf
 from optlab.autograd.tensor import Tensor

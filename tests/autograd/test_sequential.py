@@ -1,0 +1,137 @@
+"""recompute_sequential: how often layers run, what a chain may hold, what is said of mistakes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import optlab as ol
+from optlab.autograd.schedules import chosen
+
+X = np.linspace(-1.0, 1.5, 12).reshape(3, 4)
+
+
+def leaf(data: Any = X) -> ol.Tensor:
+    return ol.to_tensor(np.array(data, dtype="float64"), requires_grad=True)
+
+
+def counted(n: int) -> tuple[list[Any], list[int]]:
+    runs = [0] * n
+
+    def layer(i: int) -> Any:
+        def run(x: Any) -> Any:
+            runs[i] += 1
+            return np.sin(x) * (1.0 + i)
+
+        return run
+
+    return [layer(i) for i in range(n)], runs
+
+
+def plain_gradient(n: int) -> np.ndarray:
+    x = leaf()
+    y = x
+    for layer in counted(n)[0]:
+        y = layer(y)
+    y.sum().backward()
+    return x.grad.numpy()
+
+
+HOWS: list[tuple[Any, int | None]] = [
+    (1, None), (2, None), (3, None), ("sqrt", None), ("revolve", None),
+    *[("revolve", s) for s in (1, 2, 3, 5, 20)],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("segments", "snapshots"), HOWS)
+@pytest.mark.parametrize("n", [3, 4, 7, 11])
+def test_layers_run_as_often_as_the_schedule_says(n: int, segments: Any, snapshots: Any) -> None:
+    layers, runs = counted(n)
+    x = leaf()
+    y = ol.recompute_sequential(layers, x, segments=segments, snapshots=snapshots).sum()
+    assert runs == [1] * n
+    y.backward(retain_graph=True)
+    schedule = chosen(n, segments, snapshots)
+    assert sum(runs) - n == schedule.recomputed_layers
+    np.testing.assert_array_equal(x.grad.numpy(), plain_gradient(n))
+    x.grad = None
+    y.backward()  # all again, from the beginning
+    np.testing.assert_array_equal(x.grad.numpy(), plain_gradient(n))
+
+
+@pytest.mark.parametrize(("segments", "snapshots"), HOWS)
+def test_higher_derivatives(segments: Any, snapshots: Any) -> None:
+    layers = [np.sin, lambda x: x * x, np.tanh, lambda x: x + x**3]
+    ol.check_grad(
+        lambda x: ol.recompute_sequential(layers, x, segments=segments, snapshots=snapshots),
+        np.array([0.4, -0.7]),
+        order=2,
+    )
+
+
+@pytest.mark.parametrize(("segments", "snapshots"), HOWS)
+def test_tuples_pass_from_layer_to_layer_and_some_of_it_is_not_asked_back(
+    segments: Any, snapshots: Any
+) -> None:
+    def layer(x: Any, h: Any, mask: Any) -> Any:
+        unused = np.exp(h) * x  # recorded, and nothing comes of it
+        return np.sin(x) * mask + h, h * 0.5, mask, unused.detach() * 0.0
+
+    layers = [lambda *a, f=layer: f(*a)[:3] for _ in range(4)]
+
+    def gradients(call: Any) -> list[Any]:
+        x, h = leaf(), leaf(X * 0.3)
+        out = call(x * 1.0, h, X > 0)
+        out[0].sum().backward()
+        return [x.grad.numpy(), h.grad.numpy()]
+
+    def plainly(*value: Any) -> Any:
+        for f in layers:
+            value = f(*value)
+        return value
+
+    again = gradients(
+        lambda *a: ol.recompute_sequential(layers, *a, segments=segments, snapshots=snapshots)
+    )
+    for one, other in zip(again, gradients(plainly), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_inputs_without_gradients_while_parameters_need_them() -> None:
+    model = ol.nn.Sequential(*[ol.nn.Linear(4, 4) for _ in range(5)])
+    x = X.astype("float32")
+    model(ol.to_tensor(x)).sum().backward()
+    plain = [p.grad.numpy() for p in model.parameters()]
+    for segments in (1, 2, 5, "sqrt", "revolve"):
+        model.clear_gradients()
+        ol.recompute_sequential(model, ol.to_tensor(x), segments=segments).sum().backward()
+        for p, g in zip(model.parameters(), plain, strict=True):
+            np.testing.assert_array_equal(p.grad.numpy(), g)
+
+
+def test_without_recording_layers_run_once() -> None:
+    layers, runs = counted(4)
+    with ol.no_grad():
+        assert not ol.recompute_sequential(layers, leaf()).requires_grad
+    ol.recompute_sequential(layers, X)
+    assert runs == [2] * 4
+
+
+def test_mistakes_are_said() -> None:
+    x = leaf()
+    with pytest.raises(TypeError, match="takes a Sequential, or a list of layers"):
+        ol.recompute_sequential(np.sin, x)
+    with pytest.raises(TypeError, match=r"layers\[1\] cannot be called"):
+        ol.recompute_sequential([np.sin, 3], x)
+    with pytest.raises(ValueError, match="there are no layers"):
+        ol.recompute_sequential([], x)
+    with pytest.raises(ValueError, match="at most one segment a layer"):
+        ol.recompute_sequential([np.sin], x, segments=2)
+    with pytest.raises(ValueError, match="Did you mean 'revolve'"):
+        ol.recompute_sequential([np.sin], x, segments="revolv")
+    with pytest.raises(ValueError, match='belongs to segments="revolve"'):
+        ol.recompute_sequential([np.sin], x, segments=1, snapshots=1)
+    with pytest.raises(TypeError, match="preserve_rng_state is True or False"):
+        ol.recompute_sequential([np.sin], x, preserve_rng_state=None)  # type: ignore[arg-type]
