@@ -188,7 +188,7 @@ def draw(result: Result, folder: Path) -> Path:
     if result.refused:
         said += f"\n(held to the budget, it ends in a\nMemoryError at layer {result.refused})"
     at = (plain.argmax(), plain.max())
-    memory.annotate(said, at, (10, 0), textcoords="offset points", va="top", color=orange, size=9)
+    memory.annotate(said, at, (45, 0), textcoords="offset points", va="top", color=orange, size=9)
     said = f'recompute_sequential(..., segments="sqrt"): {recomputed.max():.0f} MiB'
     memory.text(len(recomputed), recomputed.max() + 3, said, ha="right", color=blue, size=9)
     memory.axhline(BUDGET / MIB, color="0.3", ls="--", lw=1)
@@ -206,8 +206,10 @@ def draw(result: Result, folder: Path) -> Path:
         np.arange(len(result.plain_losses)), result.plain_losses, "o", mfc="none", color=orange,
         label="plain, without the limit: equal to the bit",
     )  # fmt: skip
-    said = f"after {len(result.losses)} steps {result.accuracy:.0%} of the digits held out are read"
-    losses.text(0.98, 0.8, said, transform=losses.transAxes, ha="right", size=9)
+    said = (
+        f"after {len(result.losses)} steps {result.accuracy:.0%}\nof the digits held out are read"
+    )
+    losses.text(0.98, 0.68, said, transform=losses.transAxes, ha="right", size=9)
     losses.set(xlabel="step", ylabel="training loss", title="Learning within the budget")
     losses.xaxis.get_major_locator().set_params(integer=True)
     losses.set_ylim(0)
