@@ -189,7 +189,7 @@ def draw(result: Result, folder: Path) -> Path:
         said += f"\n(held to the budget, it ends in a\nMemoryError at layer {result.refused})"
     at = (plain.argmax(), plain.max())
     memory.annotate(said, at, (45, 0), textcoords="offset points", va="top", color=orange, size=9)
-    said = f'recompute_sequential(..., segments="sqrt"): {recomputed.max():.0f} MiB'
+    said = f'segments="sqrt": {recomputed.max():.0f} MiB'
     memory.text(len(recomputed), recomputed.max() + 3, said, ha="right", color=blue, size=9)
     memory.axhline(BUDGET / MIB, color="0.3", ls="--", lw=1)
     said = f"budget: {BUDGET / MIB:.0f} MiB"
