@@ -145,7 +145,11 @@ def backpropagate(
 
 
 def gradients_of_ends(
-    starts: dict[Any, Any], since: int, create_graph: bool, retain_graph: bool
+    starts: dict[Any, Any],
+    since: int,
+    create_graph: bool,
+    edges: Sequence[Any],
+    arriving: dict[Any, Any],
 ) -> dict[Any, Any]:
     """Walk back from several nodes as far as what was recorded since a time on the clock.
 
@@ -156,15 +160,27 @@ def gradients_of_ends(
     since : int
         Nodes up to this number are ends, as leaves are: gradients arrive there and go no further,
         and their hooks do not run.
-    create_graph, retain_graph : bool
-        As of `backpropagate`.
+    create_graph : bool
+        As of `backpropagate`. The graph is kept then.
+    edges : sequence
+        Where the walk around this one expects gradients.
+    arriving : dict
+        Gradients on their way in that walk. What has arrived there for one of `edges` is added to
+        here, part by part, in the order in which one walk through all of it would.
 
     Returns
     -------
     dict
-        The gradient of each end that was reached.
+        The gradient of each other end that was reached.
     """
-    return _walk(dict(starts), create_graph, retain_graph, since=since)
+    pending = dict(starts)
+    begun = [edge for edge in edges if edge in arriving]
+    for edge in begun:
+        pending[edge] = arriving.pop(edge)
+    ends = _walk(pending, create_graph, create_graph, since=since)
+    for edge in begun:
+        arriving[edge] = ends.pop(edge)
+    return ends
 
 
 def _walk(
@@ -225,7 +241,9 @@ def _walk(
                     g, saved = for_rule(g, saved)
             if recipe.joint is not None:
                 part = None  # it may be g, and would count as another holder
-                if (
+                if recipe.walks:
+                    g = recipe.joint(g, saved, static, pending)
+                elif (
                     recipe.over is None
                     or g.__class__ is not _array
                     or g.nbytes < LARGE

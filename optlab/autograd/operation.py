@@ -57,7 +57,7 @@ class Recipe:
 
     __slots__ = (
         "constants", "joint", "needs_shapes", "over", "pullbacks", "saved_inputs", "select",
-        "sources",
+        "sources", "walks",
     )  # fmt: skip
 
     def __init__(self, operation: Operation, mask: int) -> None:
@@ -86,8 +86,10 @@ class Recipe:
             return _runner(pullback, tuple(reads), tuple(static))
 
         wanted = [position for position in range(arity) if needs[position]]
+        #: Whether `joint` is a walk back itself, which adds to gradients that are on their way.
+        self.walks = False
         #: Runs the rule that gives all gradients at once, if there is one.
-        self.joint: Run | None = None
+        self.joint: Callable[..., Any] | None = None
         #: Does the same, and may write the result over the gradient that arrives.
         self.over: Run | None = None
         if operation.over is not None:

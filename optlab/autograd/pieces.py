@@ -237,9 +237,9 @@ class Pieces:
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Sequence[Any]) -> Any:
         """Give references to pieces in place of the saved values."""
-        if forward is None:
-            return saved
         arity = len(node.edges)
+        if forward is None or getattr(type(values[arity]), "records_calls", False):
+            return saved  # nothing that could run again; or a capture, which has it run by a plan
         piece = Piece(self, node, forward, values)
         y = values[arity]
         sources = []

@@ -116,20 +116,20 @@ def recompute(
     edges = ends_behind({parts[i].node for i in made}, since)
     arrays, twice.arrays = twice.arrays, ()  # the node has them
 
-    def gradients(g: Any, saved: Any, static: Any) -> list[Any]:
-        return _gradients(saved[0], saved[1:], g, edges)
+    def gradients(g: Any, saved: Any, static: Any, arriving: dict[Any, Any]) -> list[Any]:
+        return _gradients(saved[0], saved[1:], g, edges, arriving)
 
     return as_one_operation("recompute", twice, arrays, returned, since, gradients)
 
 
-Run = Callable[[Any, Any, Any], Any]
+Walk = Callable[[Any, Any, Any, dict[Any, Any]], Any]
 
 
 # One operation whose derivative is another walk back.
 
 
 def as_one_operation(
-    name: str, keeps: Any, arrays: tuple[Any, ...], returned: Any, since: int, gradients: Run
+    name: str, keeps: Any, arrays: tuple[Any, ...], returned: Any, since: int, gradients: Walk
 ) -> Any:
     """Give what a first run returned, as the outputs of one node.
 
@@ -144,8 +144,9 @@ def as_one_operation(
     since : int
         A number on the clock that also numbers nodes.
     gradients : callable
-        Takes the gradient of the outputs, what the node has kept, and its static arguments; gives
-        the gradient of each of its edges, which are `ends_behind` the outputs.
+        Takes the gradient of the outputs, what the node has kept, its static arguments, and the
+        gradients on their way in the walk around; gives the gradient of each of its edges, which
+        are `ends_behind` the outputs (None where it was added to one on its way).
     """
     parts, build = trees.flatten(returned)
     made = made_since(parts, since)
@@ -165,7 +166,7 @@ def as_one_operation(
     recipe.saved_inputs = tuple(range(len(edges)))  # all are read again
     # What is saved is neither an input of the node nor its output.
     recipe.sources = (len(edges) + 1,) * (1 + len(arrays))
-    recipe.joint = gradients
+    recipe.joint, recipe.walks = gradients, True
     shape, source = ((), None) if many else (values[0].shape, outputs[0].node.source)
     saved = (keeps, *arrays)
     node = Node(operation, edges, saved, recipe, {}, shape, values[0].dtype, source)
@@ -208,7 +209,9 @@ def ends_behind(nodes: set[Any], since: int) -> tuple[Any, ...]:
     return tuple(sorted(ends, key=ends.__getitem__))
 
 
-def _gradients(twice: Twice, arrays: Any, g: Any, edges: tuple[Any, ...]) -> list[Any]:
+def _gradients(
+    twice: Twice, arrays: Any, g: Any, edges: tuple[Any, ...], arriving: dict[Any, Any]
+) -> list[Any]:
     """Run the function again, and walk back through that run."""
     arrived = dict(enumerate([g])) if not isinstance(g, several.Parts) else g.arrived
     create_graph = any(isinstance(one, Tensor) for one in arrived.values())
@@ -222,7 +225,7 @@ def _gradients(twice: Twice, arrays: Any, g: Any, edges: tuple[Any, ...]) -> lis
         node = parts[made[i]].node
         starts[node] = starts[node] + one if node in starts else one
     del parts, arrived, g
-    ends = gradients_of_ends(starts, since, create_graph, retain_graph=create_graph)
+    ends = gradients_of_ends(starts, since, create_graph, edges, arriving)
     known = set(edges)
     others = [end for end in ends if end not in known and (end.order or end.made_at < since)]
     if others:

@@ -278,26 +278,26 @@ class Chain:
         part.edges = [weakref.ref(edge) for edge in edges]
         saves = _Saves(self, (since, outputs) if recorded else None)
 
-        def gradients(g: Any, saved: Any, static: Any) -> list[Any]:
+        def gradients(g: Any, saved: Any, static: Any, arriving: Any) -> list[Any]:
             if saved[0].recorded is not None:
                 part.recorded, saved[0].recorded = saved[0].recorded, None
-            return self._back(part, g, edges)
+            return self._back(part, g, edges, arriving)
 
         return as_one_operation("recompute_sequential", saves, (), value, since, gradients)
 
     # Backward -----------------------------------------------------------------------------------
 
-    def _back(self, part: _Part, g: Any, edges: tuple[Any, ...]) -> list[Any]:
+    def _back(self, part: _Part, g: Any, edges: tuple[Any, ...], arriving: Any) -> list[Any]:
         """Do the actions up to the walk through a part; give its gradients."""
         try:
-            return self._done(part, g, edges)
+            return self._done(part, g, edges, arriving)
         except BaseException:
             self.next = len(self.schedule.actions)  # another try begins with the first
             for one in self.parts.values():
                 one.recorded = None
             raise
 
-    def _done(self, part: _Part, g: Any, edges: tuple[Any, ...]) -> list[Any]:
+    def _done(self, part: _Part, g: Any, edges: tuple[Any, ...], arriving: Any) -> list[Any]:
         actions = self.schedule.actions
         value: Any = None
         if not any(isinstance(a, Back) and part.start in a.layers for a in actions[self.next :]):
@@ -309,7 +309,7 @@ class Chain:
             action = actions[self.next]
             if isinstance(action, Back) and part.start in action.layers:
                 self.next += part.start == action.start
-                return self._walk(part, g, edges)
+                return self._walk(part, g, edges, arriving)
             self.next += 1
             match action:
                 case Snapshot(layer):
@@ -364,7 +364,7 @@ class Chain:
         part.recorded = since, [parts[i] for i in made_since(parts, since)]
         return value
 
-    def _walk(self, part: _Part, g: Any, edges: tuple[Any, ...]) -> list[Any]:
+    def _walk(self, part: _Part, g: Any, edges: tuple[Any, ...], arriving: Any) -> list[Any]:
         """Walk back through a part that is recorded."""
         arrived = g.arrived if isinstance(g, several.Parts) else {0: g}
         create_graph = any(isinstance(one, Tensor) for one in arrived.values())
@@ -375,7 +375,7 @@ class Chain:
             node = outputs[i].node
             starts[node] = starts[node] + one if node in starts else one
         del outputs, arrived, g
-        ends = gradients_of_ends(starts, since, create_graph, retain_graph=create_graph)
+        ends = gradients_of_ends(starts, since, create_graph, edges, arriving)
         return [ends.pop(edge, None) for edge in edges]
 
 

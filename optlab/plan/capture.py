@@ -51,6 +51,8 @@ class CaptureArray(Captured):
 
     #: Functions of ours, too, become one instruction (see `optlab.autograd.operation.as_one`).
     records_calls = True
+    #: What asks whose memory it lies in is told: its own.
+    base = None
 
     @property
     def shape(self) -> tuple[int, ...]:

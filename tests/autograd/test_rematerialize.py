@@ -144,10 +144,7 @@ def test_random_programs_in_recompute_and_in_chains(plan: Any, segments: int) ->
         again = found(
             lambda x, w, how=how: ol.recompute_sequential([layer] * 4, x, w, **how)[0].sum()
         )
-        for one, other in zip(again, plain, strict=True):  # w is every layer's: sums in segments
-            np.testing.assert_allclose(
-                one, other, rtol=1e-4, atol=1e-3 * np.abs(other).max(initial=0)
-            )
+        assert [g.tobytes() for g in again] == [g.tobytes() for g in plain]  # w is every layer's
 
 
 # Budgets ----------------------------------------------------------------------------------------
