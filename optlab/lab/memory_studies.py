@@ -94,7 +94,8 @@ def memory_study(
     Notes
     -----
     The peak is what `tracemalloc` measures above the start of the step, gradients being there
-    already, as in every step but the first. Time is measured without it.
+    already, as in every step but the first. Time is measured without it, after another step of the
+    same way.
 
     Examples
     --------
@@ -282,11 +283,16 @@ class _Study:
         return trace
 
     def take_times(self, rows: list[MemoryRun], repeats: int) -> None:
-        """Time every way, in turns."""
+        """Time every way, in turns, each time after an untimed step of the same way.
+
+        A training makes one step after the other: memory that the last one freed is warm.
+        """
         was_on = gc.isenabled()
         try:
             for _ in range(repeats):
                 for row in rows:
+                    self.ready()
+                    self.runs.once(row.way)
                     self.ready()
                     gc.collect()
                     gc.disable()

@@ -136,3 +136,37 @@ def test_a_schedule_is_drawn_run_by_run(schedule):
     assert bars == sum(schedule.layer_runs)
     assert viz.recompute_schedule_png(schedule)[:4] == b"\x89PNG"
     assert max(figure.layout.yaxis.range) > schedule.layers - 1
+
+
+def test_the_explorer_shows_one_run_after_the_other(study, tmp_path):
+    explorer = viz.recompute_explorer(study, selected=1)
+    assert explorer.row is study["3 segments"]
+    assert explorer.summary().startswith("3 segments: peak")
+    explorer.selected = 3
+    assert explorer.row.name == "budget 600 KiB"
+    assert explorer.select("revolve").selected == 2
+    with pytest.raises(Exception, match="the runs are 0 to 4; got 5"):
+        explorer.selected = 5
+    assert explorer.selected == 2
+    runs = explorer.view["runs"]
+    assert [run["name"] for run in runs] == [row.name for row in study]
+    assert runs[4]["line"] is None
+    assert "cannot be met" in runs[4]["said"]
+    for run, row in zip(runs[:4], study, strict=False):
+        assert sum(part for _, _, part, _ in run["line"]["shares"]) == pytest.approx(1)
+        assert run["point"][1] == pytest.approx(row.peak / 2**20)
+    data, _ = explorer._repr_mimebundle_()
+    assert {"image/png", "text/plain", "application/vnd.jupyter.widget-view+json"} <= set(data)
+    page = explorer.to_html(tmp_path / "study.html").read_text()
+    assert '"selected": 2' in page
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert explorer.to_png(tmp_path / "study.png")[:4] == b"\x89PNG"
+
+
+def test_a_study_without_timelines_is_not_explored():
+    w = ol.to_tensor(np.ones(1000), requires_grad=True)
+    study = ol.lab.memory_study(
+        lambda: np.sum(np.exp(np.sin(w))).backward(), [], repeats=1, timelines=False
+    )
+    with pytest.raises(ValueError, match="timelines=True"):
+        viz.recompute_explorer(study)
