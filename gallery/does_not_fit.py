@@ -201,10 +201,12 @@ def draw(result: Result, folder: Path) -> Path:
     )
     memory.set_ylim(0, result.plain.max() / MIB * 1.15)
     memory.set_xlim(0)
+    first = result.losses[: len(result.plain_losses)]
+    same = "equal to the bit" if first == result.plain_losses else "NOT the same"
     losses.plot(np.arange(len(result.losses)), result.losses, "-", color=blue)
     losses.plot(
         np.arange(len(result.plain_losses)), result.plain_losses, "o", mfc="none", color=orange,
-        label="plain, without the limit: equal to the bit",
+        label=f"plain, without the limit: {same}",
     )  # fmt: skip
     said = (
         f"after {len(result.losses)} steps {result.accuracy:.0%}\nof the digits held out are read"
