@@ -132,7 +132,7 @@ class MemoryStudy:
     chains : list of Prediction
         The chains of layers that one step runs, with what each layer keeps.
     layer_seconds : float
-        How long a layer takes forward, in the mean.
+        How long a layer takes forward, in the mean of the chain, in the way where that is least.
     leaves : int
         How many gradients were compared.
     """
