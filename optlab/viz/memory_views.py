@@ -167,12 +167,12 @@ def _headline(trace: Any) -> str:
     i, start = trace.peak_event, int(trace.total[0])
     layer = f" ({trace.layer[i]})" if trace.layer[i] else ""
     new = [one for one in trace.by_operation() if one.phase]
-    said = [f"{_what(one)} {amount(one.nbytes)}" for one in new[:3]]
+    said = [f"{made_as(one)} {amount(one.nbytes)}" for one in new[:3]]
     of = f"Of {amount(trace.peak - start)} above the start: " if trace.peak > start else ""
     return f"Highest {_where(trace, i)}{layer}. {of}{', '.join(said)}{'.' * bool(said)}"
 
 
-def _what(held: Any) -> str:
+def made_as(held: Any) -> str:
     """Say what made arrays, and as what they are alive: "gelu (saved)"."""
     if not held.arrays:
         return f"inside {held.name}"
@@ -193,7 +193,7 @@ def _shares(trace: Any) -> tuple[Share, ...]:
         layer = f", {one.layers[0]}" if len(one.layers) == 1 else several
         part = one.nbytes / total
         said = f"{amount(one.nbytes)}, {part:.0%}"
-        rows.append(Share(_what(one) + layer, said, part, theme.MEMORY[one.role]))
+        rows.append(Share(made_as(one) + layer, said, part, theme.MEMORY[one.role]))
     rest = held[ROWS:]
     if rest:
         size = sum(one.nbytes for one in rest)
