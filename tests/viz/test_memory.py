@@ -156,3 +156,30 @@ def test_the_package_declares_the_renderer():
     declared = tomllib.loads(project.read_text(encoding="utf-8"))["project"]["entry-points"]
     place, _, name = declared["optlab.renderers"]["memory"].partition(":")
     assert getattr(import_module(place), name) is renderers.memory
+
+
+def test_a_trace_on_a_line_of_its_own_is_figure_picture_and_table(trace):
+    shown = trace._repr_mimebundle_()
+    drawn = shown["application/vnd.plotly.v1+json"]
+    assert drawn["layout"]["width"] <= 900  # beside the file browser of a small screen
+    picture = base64.b64decode(shown["image/png"])
+    sizes = [int.from_bytes(picture[at : at + 4], "big") for at in (16, 20)]
+    assert sizes == [drawn["layout"]["width"], drawn["layout"]["height"]]
+    assert shown["text/plain"] == str(trace)
+    assert shown["text/html"] == trace._repr_html_()
+
+
+def test_a_trace_that_is_not_complete_shows_words():
+    with ol.memory.ledger() as open_one:
+        shown = open_one._repr_mimebundle_()
+    assert sorted(shown) == ["text/html", "text/plain"]
+
+
+def test_without_pictures_a_trace_shows_words(trace, monkeypatch):
+    def nothing_draws(name):
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(display, "renderer", nothing_draws)
+    assert trace._repr_mimebundle_() == {
+        "text/plain": str(trace), "text/html": trace._repr_html_()
+    }  # fmt: skip
