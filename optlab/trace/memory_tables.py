@@ -157,7 +157,7 @@ def text(trace: MemoryTrace) -> str:
 
 
 def lines_of(rows: list[Any], align: str, total: bool = False) -> list[str]:
-    """Write rows as lines of text, the heads first.
+    r"""Write rows as lines of text, the heads first.
 
     Parameters
     ----------

@@ -273,7 +273,8 @@ def _line(row: Any, line: Timeline) -> dict[str, Any]:
     ]
     rest = sum(held.nbytes for held in new[_SHARES:])
     if rest:
-        shares.append([f"{len(new) - _SHARES} others", amount(rest), rest / total, ""])
+        others = len(new) - _SHARES
+        shares.append([f"{others} other{'s' * (others > 1)}", amount(rest), rest / total, ""])
     phase, layer = trace.phase[at], trace.layer[at]
     where = trace.operation[at] + (f" ({phase})" if phase else "")
     return {
