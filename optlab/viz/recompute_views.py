@@ -281,7 +281,8 @@ def note_of(study: Any) -> str:
     if any(row.timeline is not None for row in study.rows):
         said.append(
             "Timelines: arrays alone, without what Python itself needs, that were not there at the "
-            "start, by role, over the operations as they run, all on the same axes; the triangle is the peak of a run, the dotted line that of the plain one."
+            "start, by role, over the operations as they run, all on the same axes; the triangle "
+            "is the peak of a run, the dotted line that of the plain one."
         )
     if study.bounds():
         said.append(
