@@ -192,8 +192,8 @@ def _explain(figure: go.Figure, view: MemoryView) -> None:
         figure.add_trace(
             go.Bar(
                 x=[view.bar_length * share.part / most],
-                y=[i + 0.68],
-                width=0.36,
+                y=[i + 0.74],
+                width=0.32,
                 orientation="h",
                 xaxis=x_name,
                 yaxis=y_name,
@@ -212,8 +212,8 @@ def _explain(figure: go.Figure, view: MemoryView) -> None:
             )
         )
         for text, x, y, anchor, ink in (
-            (share.text, 0, i + 0.27, "left", theme.INK),
-            (share.said, 1, i + 0.68, "right", theme.QUIET),
+            (share.text, 0, i + 0.26, "left", theme.INK),
+            (share.said, 1, i + 0.74, "right", theme.QUIET),
         ):
             figure.add_annotation(
                 x=x, y=y, xref=x_name, yref=y_name, text=text, showarrow=False,
@@ -347,16 +347,16 @@ def _draw_shares(axes: Axes, view: MemoryView) -> None:
     for i, share in enumerate(view.shares):
         area = share.area
         axes.barh(
-            [i + 0.68],
+            [i + 0.74],
             [view.bar_length * share.part / most],
-            height=0.36,
+            height=0.32,
             facecolor=theme.FRAME if area is None else area.color,
             edgecolor=(theme.INK, 0.35),
             hatch=None if area is None else _HATCHES[area.pattern],
             linewidth=0,
         )
-        axes.text(0, i + 0.27, share.text, fontproperties=font(theme.FONT_TEXT), **write)
+        axes.text(0, i + 0.26, share.text, fontproperties=font(theme.FONT_TEXT), **write)
         axes.text(
-            1, i + 0.68, share.said, ha="right", color=theme.QUIET,
+            1, i + 0.74, share.said, ha="right", color=theme.QUIET,
             fontproperties=font(theme.FONT_TEXT), **write,
         )  # fmt: skip
