@@ -309,7 +309,7 @@ def _draw_bands(axes: Axes, view: MemoryView) -> None:
     for x, side, phase in view.phase_labels:
         axes.text(
             x, 0.985 * view.top, phase, ha=side, va="top", color=theme.QUIET,
-            path_effects=halo(), **write,
+            path_effects=halo(), zorder=6, **write,
         )  # fmt: skip
     for band in view.bands:
         if band.label is not None:
