@@ -25,6 +25,7 @@ from typing import Any
 from optlab.autograd.pieces import Piece, Pieces, References
 from optlab.autograd.tape import Node
 from optlab.backend.arrays import owner_of
+from optlab.backend.sizes import in_words
 
 #: What an operation on each element costs, in multiplications of a product of matrices: memory is
 #: slower than arithmetic by about this factor.
@@ -245,6 +246,18 @@ class Budget(Pieces):
             for other in beside:
                 group.join(other)
         return True
+
+    def check_met(self) -> None:
+        """Make sure that the budget was large enough so far."""
+        if self.smallest > self.limit:
+            raise MemoryBudgetError(
+                f"a budget of {in_words(self.limit)} cannot be kept to: the smallest that can is "
+                f"{in_words(self.smallest)} ({self.smallest:,} bytes). {in_words(self.reserve)} of "
+                "it is room for the operation that runs and for its derivative, twice what goes in "
+                "and out of the largest. (A plain run has no such room set aside, and may need "
+                "less than a budget.)",
+                self.smallest,
+            )
 
     # Bringing back ------------------------------------------------------------------------------
 

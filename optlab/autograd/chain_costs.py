@@ -13,6 +13,7 @@ from optlab.autograd.sequential import called, list_of, schedule_for
 from optlab.autograd.tape import Leaf
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events, random
+from optlab.backend.sizes import in_words
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,11 @@ class Prediction:
         return self.schedule.operations(self.operations)
 
     def __str__(self) -> str:
+        plainly = sum(self.saved) - sum(self.shared)
         return (
-            f"{self.schedule.name}: {self.peak:,} bytes kept at most, "
-            f"{self.recomputed_layers} layers and {self.recomputed_operations} operations run again"
+            f"{self.schedule.name}: {in_words(self.peak)} kept for backward at most (plainly "
+            f"{in_words(plainly)}), {self.recomputed_layers} layers and "
+            f"{self.recomputed_operations} operations run again"
         )
 
 
@@ -80,14 +83,18 @@ def predict(
     Returns
     -------
     Prediction
+        Its ``peak`` is what waits for backward: inputs that are stored, and what recorded layers
+        saved. What an operation needs while it runs, gradients on their way, and what is computed
+        with the chain's output, come on top; `optlab.lab.memory_study` measures all of it.
 
     Examples
     --------
     >>> import optlab as ol
     >>> layers = [ol.nn.Tanh() for _ in range(16)]
     >>> x = ol.to_tensor(ol.ones([256, 1024]), requires_grad=True)
-    >>> print(ol.memory.predict(layers, x, segments=4))
-    4 segments: 6,291,456 bytes kept at most, 16 layers and 16 operations run again
+    >>> print(ol.memory.predict(layers, x, segments=4))  # doctest: +NORMALIZE_WHITESPACE
+    4 segments: 6 MiB kept for backward at most (plainly 16 MiB), 16 layers and 16 operations
+    run again
     """
     chain = list_of(layers)
     schedule = schedule_for(len(chain), segments, snapshots)

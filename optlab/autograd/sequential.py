@@ -101,15 +101,16 @@ def list_of(layers: Any) -> list[Callable[..., Any]]:
     if callable(layers) and hasattr(layers, "children"):  # a Sequential: what it holds, in order
         inside = list(layers.children())
         layers = inside if hasattr(layers, "__iter__") or hasattr(layers, "__getitem__") else layers
-    if callable(layers) or not hasattr(layers, "__iter__"):
+    if isinstance(layers, Tensor) or callable(layers) or not hasattr(layers, "__iter__"):
         raise TypeError(
-            "recompute_sequential takes a Sequential, or a list of layers that follow each other; "
-            f"got {type(layers).__name__}. (For one function: ol.recompute(f, x).)"
+            "recompute_sequential takes a Sequential, or a list of layers that follow each other, "
+            f"then what the first is called with; got {type(layers).__name__}. (Write net, x and "
+            "not net(x); several layers in a list; for one function: ol.recompute(f, x).)"
         )
     chain = list(layers)
     for i, layer in enumerate(chain):
         if not callable(layer):
-            raise TypeError(f"layers[{i}] cannot be called; got {layer!r}.")
+            raise TypeError(f"layers[{i}] cannot be called; it is a {type(layer).__name__}.")
     if not chain:
         raise ValueError("there are no layers to run.")
     return chain
