@@ -132,7 +132,8 @@ class Optimizer(Interface, Stateful):
                 f"got {cls.kind!r}."
             )
         cls.owns_its_loop = cls.step is not Optimizer.step
-        cls.was_watched = cls.update.__module__.partition(".")[0] == "optlab"
+        module = cls.update.__module__ or ""  # None under `exec` with globals of one's own
+        cls.was_watched = module.partition(".")[0] == "optlab"
         cls.__signature__ = Signature(cls)  # type: ignore[attr-defined]
 
     def __init__(self, *values: Any, **named: Any) -> None:

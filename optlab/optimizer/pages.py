@@ -63,12 +63,16 @@ def _cells(optimizer: Optimizer, number: int, group: Group) -> list[str]:
         label,
         f"{len(group.parameters):,}",
         f"{sum(p.size for p in group.parameters):,}",
-        f"{optimizer.get_lr() * group.multiplier:.4g}",
+        _rate(optimizer.get_lr() * group.multiplier),
         _decay(group),
         "none" if group.grad_clip is None else repr(group.grad_clip),
         steps,
         ", ".join(f"{name} {bytes_in_words(size)}" for name, size in slots.items()) or "none",
     ]
+
+
+def _rate(rate: Any) -> str:
+    return f"{rate:.4g}" if isinstance(rate, float) else repr(rate)  # one a member of an ensemble
 
 
 def _decay(group: Group) -> str:
