@@ -7,9 +7,10 @@ from typing import Any
 
 from optlab.autograd.tensor import Tensor
 from optlab.optimizer.arena import Arena, Rule
+from optlab.optimizer.declaration import checked_slots
 from optlab.optimizer.per_member import PerMember, each_member
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
-from optlab.optimizer.settings import checked, unknown
+from optlab.optimizer.settings import checked, checked_of, unknown
 from optlab.optimizer.values import HyperParameters, SpreadHyperParameters
 
 
@@ -126,7 +127,7 @@ def _own_settings(optimizer: Any, p: Tensor, h: HyperParameters) -> dict[str, An
         if name not in cls.hyperparameters:
             where = f"{cls.__name__}.for_parameter"
             raise TypeError(unknown(where, name, sorted(cls.hyperparameters)))
-        checked(name, value, cls.hyperparameters[name], cls.ranges)
+        checked_of(cls, name, value)
     return own
 
 
@@ -214,7 +215,7 @@ def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
         if name not in known:
             raise TypeError(unknown(f"a group of {cls.__name__}", name, sorted(known)))
         if name in cls.hyperparameters and name != "learning_rate":
-            settings[name] = checked(name, value, cls.hyperparameters[name], cls.ranges)
+            settings[name] = checked_of(cls, name, value)
     spread = any(isinstance(value, PerMember) for value in settings.values())
     h = (SpreadHyperParameters if spread else HyperParameters)(**settings)
     for one in each_member(h):
@@ -233,5 +234,5 @@ def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
     multi_precision = common.get("multi_precision", False)
     if not isinstance(multi_precision, bool):
         raise TypeError(f"multi_precision must be True or False; got {multi_precision!r}.")
-    slots = optimizer.slots_for(h)
+    slots = checked_slots(f"{cls.__name__}.slots_for(h)", optimizer.slots_for(h))
     return tensors, h, multiplier, regularizer, grad_clip, slots, own, multi_precision

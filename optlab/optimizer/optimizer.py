@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events
 from optlab.backend.random import Key, next_key
+from optlab.optimizer.declaration import check_class
 from optlab.optimizer.formula import FormulaOfDocstring
 from optlab.optimizer.groups import Group, check_not_empty, make_groups
 from optlab.optimizer.interface import Interface
@@ -131,6 +132,7 @@ class Optimizer(Interface, Stateful):
                 f"{cls.__name__}.kind must be 'elementwise', 'tensor' or 'matrix'; "
                 f"got {cls.kind!r}."
             )
+        check_class(cls)
         cls.owns_its_loop = cls.step is not Optimizer.step
         module = cls.update.__module__ or ""  # None under `exec` with globals of one's own
         cls.was_watched = module.partition(".")[0] == "optlab"

@@ -184,9 +184,25 @@ def read(cls: Any, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, 
     if missing:
         raise TypeError(f"{cls.__name__} needs {' and '.join(missing)}.")
     return {
-        name: checked(name, given.get(name, default), default, cls.ranges)
-        for name, default in known.items()
+        name: checked_of(cls, name, given.get(name, default)) for name, default in known.items()
     }
+
+
+def checked_of(cls: Any, name: str, value: Any) -> Any:
+    """Give the value of a setting of a class, checked."""
+    default = cls.hyperparameters[name]
+    if name == "learning_rate" and type(default) is int:
+        default = float(default)  # a rate is never a whole number only
+    try:
+        return checked(name, value, default, cls.ranges)
+    except ValueError as error:
+        whole = type(default) is int and "must be a whole number" in str(error)
+        if whole and cls.__module__.partition(".")[0] != "optlab":
+            raise ValueError(
+                f"{error} It is one because its default in {cls.__name__}.hyperparameters is: if "
+                f"it may be any number, write {float(default)} in the class."
+            ) from None
+        raise
 
 
 def misplaced(owner: str, name: str, value: Any) -> str:
