@@ -40,6 +40,16 @@ def how_to_set(cls: type, name: str) -> str:
     )
 
 
+def no_closure(owner: str, given: Any) -> str:
+    """Say that a step uses the gradients that are there."""
+    what = "a function" if callable(given) else f"a {type(given).__name__}"
+    return (
+        f"{owner}.step() takes nothing, but got {what}: only LBFGS takes a closure. The step uses "
+        "the gradients that loss.backward() left; optimizer.minimize(loss) does both, backward and "
+        "step."
+    )
+
+
 class Optimizer(Interface, Stateful):
     r"""The base class of all optimizers; a subclass is a rule.
 
@@ -267,22 +277,30 @@ class Optimizer(Interface, Stateful):
 
     # The step -----------------------------------------------------------------------------------
 
-    def step(self) -> None:
+    def step(self, closure: None = None) -> None:
         """Update every parameter that has a gradient.
 
         Clip the raw gradients of each group, add the decay, apply the rule, write. Parameters
         without a gradient are skipped: their value, slots and step count stay as they are.
+
+        Parameters
+        ----------
+        closure : None
+            What `LBFGS` takes here, no other optimizer does.
 
         Raises
         ------
         RuntimeError
             If the optimizer is a template without parameters.
         ValueError, TypeError
-            If a gradient does not fit its parameter, or the rule returns something that does not.
+            If a gradient does not fit its parameter, or the rule returns something that does not,
+            or something is given as a closure.
             Nothing has changed then.
         FloatingPointError
             If a gradient is not finite and the policy is ``not_finite="raise"``.
         """
+        if closure is not None:
+            raise TypeError(no_closure(type(self).__name__, closure))
         self._require_parameters()
         take_step(self)
         if events.step_finished.listeners:
