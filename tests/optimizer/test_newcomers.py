@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import numpy as np
 import pytest
@@ -280,3 +281,104 @@ def test_settings_of_elsewhere(named, hint):
 def test_what_has_no_default_comes_with_an_example():
     with says(TypeError, "LarsMomentum needs momentum, such as momentum=0.9."):
         LarsMomentum(0.1)
+
+
+# Names ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("LinearWarmup", "LinearWarmup"), ("StepLR", "StepDecay")]
+)
+def test_schedules_are_in_lr(name, found):
+    with says(AttributeError, f"Write optlab.optimizer.lr.{found}."):
+        getattr(ol.optimizer, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "cls"), [("adam", "Adam"), ("sgd", "SGD"), ("lars_momentum", "LarsMomentum")]
+)
+def test_a_module_in_place_of_its_class(name, cls):
+    with says(TypeError, f"{name} is a module", f"the class is optlab.optimizer.{cls}."):
+        getattr(ol.optimizer, name)(0.1)
+
+
+def test_the_rate_of_a_schedule():
+    schedule = lr.StepDecay(0.5, 2)
+    for name in ("get_last_lr", "lr"):
+        with says(AttributeError, f"StepDecay has no {name!r}", "The present rate is schedule()."):
+            getattr(schedule, name)
+    with pytest.raises(AttributeError, match=r"^StepDecay has no 'optimizer'\.$"):
+        schedule.optimizer  # noqa: B018
+    assert copy.deepcopy(schedule)() == 0.5
+
+
+def test_what_schedules_step_with():
+    with says(TypeError, "ReduceOnPlateau.step takes what was measured", "schedule.step(loss)"):
+        lr.ReduceOnPlateau(0.5).step()
+    schedule = lr.CosineAnnealingDecay(0.5, 10)
+    with says(
+        TypeError, "epoch must be a whole number", "only ReduceOnPlateau.step takes a metric"
+    ):
+        schedule.step(0.3)
+    assert schedule.last_epoch == 0
+
+
+# Rules that treat arrays as numbers -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("compute", "instead"),
+    [
+        (lambda g: g if g > 0 else -g, "np.where(g > 0, a, b)"),
+        (lambda g: max(g, 0 * g), "np.maximum(a, b)"),
+        (math.sqrt, "np.sqrt(g)"),
+        (lambda g: g * float(g), "np.sqrt(g)"),
+    ],
+)
+@pytest.mark.parametrize("size", [3, 20_000])
+def test_arrays_are_no_single_numbers(compute, instead, size):
+    def update(self, p, g, s, h, c):
+        return p - h.learning_rate * compute(g), {}
+
+    w = ol.Parameter(np.ones(size))
+    optimizer = rule(update=update)(0.1, parameters=[w])
+    give(w, np.ones(size))
+    with pytest.raises((TypeError, ValueError)) as caught:
+        optimizer.step()
+    [note] = caught.value.__notes__
+    assert "In Mine.update" in note
+    assert instead in note
+    assert (w.numpy() == 1).all()
+
+
+def test_other_errors_of_a_rule_stay_as_they_are():
+    def update(self, p, g, s, h, c):
+        raise TypeError("of its own")
+
+    w = ol.Parameter([1.0])
+    give(w, [1.0])
+    with pytest.raises(TypeError, match="of its own") as caught:
+        rule(update=update)(0.1, parameters=[w]).step()
+    assert not hasattr(caught.value, "__notes__")
+
+
+# States -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("names", "swapped"), [(("a", "b"), False), ((None, None), True)])
+def test_names_find_moments_in_another_order_and_places_do_not(names, swapped):
+    """What the docstring says: unnamed parameters are given in the order they were saved in."""
+
+    def parameters():
+        return [ol.Parameter(np.full(2, 1.0), name=name) for name in names]
+
+    a, b = parameters()
+    first = Momentum(0.1, parameters=[a, b])
+    give(a, [1.0, 1.0])
+    give(b, [2.0, 2.0])
+    first.step()
+    a, b = parameters()
+    second = Momentum(0.1, parameters=[b, a])
+    second.set_state_dict(first.state_dict())
+    of_a = second.state_dict()[f"{names[0] or 'parameter 1'}.velocity"].numpy()
+    np.testing.assert_array_equal(of_a, [2.0, 2.0] if swapped else [1.0, 1.0])
