@@ -394,6 +394,7 @@ class LBFGS(Optimizer):
         """Say whether to go on, by the policy for gradients that are not finite."""
         if self.not_finite == "pass" or bool(np.isfinite(g).all()):
             return True
+        self.skipped += self.not_finite == "skip"
         if self.not_finite == "raise":
             raise FloatingPointError(
                 "a gradient that the closure left is not finite. Nothing was changed. Try a "

@@ -100,7 +100,8 @@ class Optimizer(Interface, Stateful):
         small for 16 bits. Slots of such parameters are float32 in either case.
     not_finite : {"pass", "skip", "raise"}
         What `step` does if a raw gradient holds infinities or NaN: uses them, leaves everything as
-        it is, or raises FloatingPointError (everything stays then, too).
+        it is, or raises FloatingPointError (everything stays then, too). ``optimizer.skipped``
+        counts the steps that "skip" left out.
 
     Examples
     --------
@@ -170,6 +171,10 @@ class Optimizer(Interface, Stateful):
         self.key: Key | None = None
         #: The captured forms of the rule, by what they were captured for.
         self.plans: dict[Any, Any] = {}
+        #: How many steps were left out by ``not_finite="skip"``.
+        self.skipped = 0
+        #: What was said already, or counted for it; see `reminders`.
+        self.told: dict[str, int] = {}
         #: Why the rule is not captured, by the dtype of the parameters; see `execution`.
         self.refused: dict[Any, str] = {}
         # A template's settings are checked now, not when it is bound.
@@ -263,6 +268,7 @@ class Optimizer(Interface, Stateful):
         fresh.groups = []
         fresh.plans = {}
         fresh.refused = {}
+        fresh.skipped, fresh.told = 0, {}
         vars(fresh).pop("was_watched", None)
         fresh._bind(parameters)
         return fresh
@@ -282,6 +288,8 @@ class Optimizer(Interface, Stateful):
 
         Clip the raw gradients of each group, add the decay, apply the rule, write. Parameters
         without a gradient are skipped: their value, slots and step count stay as they are.
+        The first step that finds no gradient at all warns, and so does the tenth at a rate of 0
+        whose schedule was never stepped.
 
         Parameters
         ----------

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from optlab.nn.pages import FONT, NUMBER, QUIET, RULE
 from optlab.nn.summary import bytes_in_words
+from optlab.optimizer.settings import COMMON
 
 if TYPE_CHECKING:
     from optlab.optimizer.groups import Group
@@ -21,9 +22,13 @@ def optimizer_page(optimizer: Optimizer) -> str:
     """Give an optimizer as HTML."""
     formula = optimizer.formula
     shown = f'<div style="padding: 6px 0;">{formula._repr_latex_()}</div>' if formula else ""
-    settings = ", ".join(
-        f"{name} = {value!r}" for name, value in optimizer._listed_settings() if value is not None
-    )
+    listed = [(name, value) for name, value in optimizer._listed_settings() if value is not None]
+    listed += [
+        (name, optimizer._common[name])
+        for name in ("multi_precision", "not_finite")
+        if optimizer._common.get(name, COMMON[name]) != COMMON[name]
+    ]
+    settings = ", ".join(f"{name} = {value!r}" for name, value in listed)
     if optimizer.is_template:
         body = f'<div style="{QUIET}">A template: it has no parameters yet.</div>'
     else:
@@ -33,7 +38,7 @@ def optimizer_page(optimizer: Optimizer) -> str:
             f"<thead>{_row(_HEADS, 'th', f'border-bottom: {RULE};')}</thead>"
             f"<tbody>{''.join(_row(cells, 'td', '') for cells in rows)}</tbody></table>"
             f'<div style="{QUIET}">{escape(_total(optimizer))}</div>'
-            f'<div style="{QUIET}">{escape(_ways(optimizer))}</div>'
+            f'<div style="{QUIET}">{escape(_ways(optimizer) + _skipped(optimizer))}</div>'
         )
     name = f' <span style="{QUIET}">{escape(optimizer.name)}</span>' if optimizer.name else ""
     return (
@@ -99,6 +104,12 @@ def _ways(optimizer: Optimizer) -> str:
     if len(set(ways.values())) == 1:
         return f"The rule runs {next(iter(ways.values()))}."
     return "The rule runs " + "; ".join(f"({place}) {way}" for place, way in ways.items()) + "."
+
+
+def _skipped(optimizer: Optimizer) -> str:
+    n = optimizer.skipped
+    many = "1 step was" if n == 1 else f"{n} steps were"
+    return f" {many} skipped, as gradients were not finite." if n else ""
 
 
 def _row(cells: Any, tag: str, border: str) -> str:
