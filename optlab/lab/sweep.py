@@ -15,6 +15,7 @@ from optlab.lab.ensemble import EnsembleRun, NotOnePassError, run_ensemble
 from optlab.lab.problems.find import find
 from optlab.lab.problems.surface import Surface
 from optlab.optimizer import Optimizer
+from optlab.optimizer.wrappers import Wrapper
 
 #: Rates from 1e-4 to 1 in steps of 1, 2 and 5.
 LADDER = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -192,6 +193,12 @@ def sweep(
     if not (isinstance(optimizer_class, type) and issubclass(optimizer_class, Optimizer)):
         raise TypeError(
             f"sweep takes an optimizer class, such as ol.optimizer.Adam; got {optimizer_class!r}."
+        )
+    if issubclass(optimizer_class, Wrapper):
+        raise TypeError(
+            f"sweep does not take wrappers such as {optimizer_class.__name__}, which have no "
+            "settings without the optimizer inside; use compare, one entry a setting: "
+            "{f'rate {rate}': ol.optimizer.LookAhead(ol.optimizer.SGD(rate)) for rate in rates}."
         )
     if not isinstance(settings, Mapping) or not settings:
         raise TypeError(

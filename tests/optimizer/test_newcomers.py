@@ -382,3 +382,16 @@ def test_names_find_moments_in_another_order_and_places_do_not(names, swapped):
     second.set_state_dict(first.state_dict())
     of_a = second.state_dict()[f"{names[0] or 'parameter 1'}.velocity"].numpy()
     np.testing.assert_array_equal(of_a, [2.0, 2.0] if swapped else [1.0, 1.0])
+
+
+# One line for all -------------------------------------------------------------------------------
+
+
+def test_lbfgs_takes_no_ensembles():
+    p = ol.Parameter(ol.ensemble(np.ones((3, 2))))
+    before = p.data
+    with says(TypeError, "LBFGS takes no ensembles", "ol.compare("):
+        LBFGS(parameters=[p])
+    assert p.data is before
+    with says(TypeError, "LBFGS takes no ensembles"):
+        LBFGS(ol.ensemble(np.array([0.1, 1.0])))
