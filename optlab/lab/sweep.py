@@ -6,6 +6,7 @@ import itertools
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from optlab.optimizer.wrappers import Wrapper
 
 #: Rates from 1e-4 to 1 in steps of 1, 2 and 5.
 LADDER = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+#: Of longer tables a notebook shows the beginning and the end.
+_MOST_ROWS = 20
 
 
 class Sweep:
@@ -93,6 +96,47 @@ class Sweep:
             found["start"] = tuple(self.starts[place[-1]].tolist())
         return found
 
+    @property
+    def ends(self) -> dict[str, str]:
+        """Which settings are best at an end of what was tried: "lowest" or "highest" of them.
+
+        Beyond that end there may be better ones. Of fewer than three values nothing is said.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> ol.sweep("parabola", ol.optimizer.SGD, {"learning_rate": [0.01, 0.1, 0.25]}).ends
+        {'learning_rate': 'highest'}
+        """
+        best = self.best()
+        found = {}
+        for name, values in self.settings.items():
+            if len(values) > 2 and values.dtype.kind in "iuf":
+                if best[name] == values.min():
+                    found[name] = "lowest"
+                elif best[name] == values.max():
+                    found[name] = "highest"
+        return found
+
+    def table(self) -> Any:
+        """Give the final losses as a pandas DataFrame, one row a run, the best first.
+
+        Its columns are the settings (and the start), the final loss, and the step at which a run
+        diverged, NA where it did not.
+        """
+        import pandas as pd
+
+        axes = list(self.settings.values())
+        starts = [tuple(start) for start in self.starts.tolist()]
+        rows = itertools.product(*(axis.tolist() for axis in axes), starts)
+        table = pd.DataFrame(rows, columns=[*self.settings, "start"])
+        if len(starts) == 1:
+            table = table.drop(columns="start")
+        stopped = self.stopped.reshape(-1)
+        table["final loss"] = self.final_loss.reshape(-1)
+        table["diverged at"] = pd.array([step if step >= 0 else pd.NA for step in stopped], "Int64")
+        return table.sort_values("final loss", kind="stable").reset_index(drop=True)
+
     def to_xarray(self) -> Any:
         """Give the sweep as an `xarray.Dataset` with the swept settings as coordinates.
 
@@ -128,10 +172,23 @@ class Sweep:
         if len(self.starts) > 1:
             axes.append(f"{len(self.starts)} starts")
         lost = int(np.sum(self.stopped >= 0))
+        best = ", ".join(
+            f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in self.best().items()
+        )
+        said = "; ".join(f"{end} {name} that was tried" for name, end in self.ends.items())
         return (
             f"<Sweep of {self.optimizer.__name__} on {self.problem.title}: {', '.join(axes)}; "
-            f"{self.gradient.shape[-2]} steps, {lost} of {self.stopped.size} diverged>"
+            f"{self.gradient.shape[-2]} steps, {lost} of {self.stopped.size} diverged; best "
+            f"{best}{f' ({said})' * bool(said)}>"
         )
+
+    def _repr_html_(self) -> str:
+        head = f"<p>{escape(repr(self))}</p>"
+        try:
+            return head + str(self.table().to_html(max_rows=_MOST_ROWS, index=False))
+        except ModuleNotFoundError:
+            return head
 
 
 def sweep(
@@ -169,7 +226,9 @@ def sweep(
     Returns
     -------
     Sweep
-        Arrays whose first axes are the settings, in the order given, then the starts.
+        Arrays whose first axes are the settings, in the order given, then the starts; with
+        ``.best()``, ``.ends`` (which of the best settings lie at an end of what was tried) and
+        ``.table()``, which a notebook shows.
 
     Raises
     ------
@@ -182,8 +241,8 @@ def sweep(
     >>> sweep = ol.sweep(
     ...     "rosenbrock", ol.optimizer.Adam, {"learning_rate": [0.01, 0.1], "beta1": [0.5, 0.9]}
     ... )
-    >>> sweep
-    <Sweep of Adam on Rosenbrock valley: 2 x learning_rate, 2 x beta1; 500 steps, 0 of 4 diverged>
+    >>> sweep  # doctest: +ELLIPSIS
+    <Sweep of Adam on Rosenbrock valley: 2 x learning_rate, 2 x beta1; 500 steps, ...>
     >>> sweep.loss.shape
     (2, 2, 501)
     """

@@ -12,6 +12,7 @@ from optlab.optimizer.settings import COMMON
 if TYPE_CHECKING:
     from optlab.optimizer.groups import Group
     from optlab.optimizer.optimizer import Optimizer
+    from optlab.optimizer.wrappers.averages import Average
 
 _LEFT = "text-align: left; white-space: nowrap;"
 _HEADS = ("group", "tensors", "elements", "rate", "decay", "clip", "steps", "slots")
@@ -45,6 +46,35 @@ def optimizer_page(optimizer: Optimizer) -> str:
         f'<div class="optlab-optimizer" style="{FONT} max-width: 900px; overflow-x: auto;">'
         f"<b>{type(optimizer).__name__}</b>{name}"
         f'<div style="{QUIET}">{escape(settings)}</div>{shown}{body}</div>'
+    )
+
+
+def average_page(average: Average) -> str:
+    """Give an average of weights as HTML."""
+    settings = ", ".join(
+        f"{name} = {value!r}" for name, value in average.own_settings.items() if value is not None
+    )
+    n, size = len(average.parameters), sum(p.size for p in average.parameters)
+    kept = sum(
+        value.nbytes
+        for memory in average.memories
+        for value in memory.values()
+        if hasattr(value, "nbytes")
+    )
+    body = "It averages no parameters yet."
+    if n:
+        body = (
+            f"It averages {n:,} parameter{'s' * (n != 1)} of {size:,} element{'s' * (size != 1)}, "
+            f"and keeps {bytes_in_words(kept)}."
+        )
+    name = f' <span style="{QUIET}">{escape(average.name)}</span>' if average.name else ""
+    formula = average.formula
+    shown = f'<div style="padding: 6px 0;">{formula._repr_latex_()}</div>' if formula else ""
+    return (
+        f'<div class="optlab-optimizer" style="{FONT} max-width: 900px; overflow-x: auto;">'
+        f"<b>{type(average).__name__}</b>{name}"
+        f'<div style="{QUIET}">{escape(settings)}</div>{shown}'
+        f'<div style="{QUIET}">{escape(body)}</div></div>'
     )
 
 

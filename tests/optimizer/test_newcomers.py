@@ -16,6 +16,7 @@ from optlab.optimizer import (
     ExponentialMovingAverage,
     LarsMomentum,
     LookAhead,
+    ModelAverage,
     Momentum,
     lr,
 )
@@ -395,3 +396,20 @@ def test_lbfgs_takes_no_ensembles():
     assert p.data is before
     with says(TypeError, "LBFGS takes no ensembles"):
         LBFGS(ol.ensemble(np.array([0.1, 1.0])))
+
+
+# Averages in a notebook -------------------------------------------------------------------------
+
+
+def test_averages_show_themselves():
+    w = ol.Parameter(np.ones((2, 3), np.float32))
+    average = ExponentialMovingAverage(0.9, name="<mine>")
+    assert "It averages no parameters yet." in average._repr_html_()
+    average = ExponentialMovingAverage(0.9, parameters=[w], name="<mine>")
+    page = average._repr_html_()
+    assert "<b>ExponentialMovingAverage</b>" in page
+    assert "&lt;mine&gt;" in page
+    assert "decay = 0.9" in page
+    assert "It averages 1 parameter of 6 elements, and keeps " in page
+    average = ModelAverage(0.15, parameters=[w])
+    assert "average_window_rate = 0.15" in average._repr_html_()
