@@ -20,7 +20,7 @@ from optlab.trace import Trace, record
 
 RUNNING_MEAN = 20
 #: Schedules that take more letters are shown in tables by their class alone.
-_LONGEST = 40
+_LONGEST = 70
 
 
 class RaceWarning(UserWarning):

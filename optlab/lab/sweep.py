@@ -109,7 +109,9 @@ class Sweep:
         {'learning_rate': 'highest'}
         """
         best = self.best()
-        found = {}
+        found: dict[str, str] = {}
+        if not np.isfinite(self.final_loss).any():
+            return found
         for name, values in self.settings.items():
             if len(values) > 2 and values.dtype.kind in "iuf":
                 if best[name] == values.min():
@@ -172,16 +174,15 @@ class Sweep:
         if len(self.starts) > 1:
             axes.append(f"{len(self.starts)} starts")
         lost = int(np.sum(self.stopped >= 0))
+        every = f"{self.gradient.shape[-2]} steps, {lost} of {self.stopped.size} diverged"
         best = ", ".join(
             f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
             for name, value in self.best().items()
         )
         said = "; ".join(f"{end} {name} that was tried" for name, end in self.ends.items())
-        return (
-            f"<Sweep of {self.optimizer.__name__} on {self.problem.title}: {', '.join(axes)}; "
-            f"{self.gradient.shape[-2]} steps, {lost} of {self.stopped.size} diverged; best "
-            f"{best}{f' ({said})' * bool(said)}>"
-        )
+        ending = f"; best {best}{f' ({said})' * bool(said)}" if lost < self.stopped.size else ""
+        head = f"Sweep of {self.optimizer.__name__} on {self.problem.title}"
+        return f"<{head}: {', '.join(axes)}; {every}{ending}>"
 
     def _repr_html_(self) -> str:
         head = f"<p>{escape(repr(self))}</p>"

@@ -70,8 +70,10 @@ def test_a_sweep_in_a_notebook():
             lambda: lr.LinearWarmup(lr.CosineAnnealingDecay(0.1, 100), 10, 0, 0.1),
             "LinearWarmup(...)",
         ),
-        (lambda: lr.NoamDecay(64, 100), "NoamDecay(...)"),
-        (lambda: lr.CosineAnnealingDecay(0.1, 9), "CosineAnnealingDecay(...)"),
+        (
+            lambda: lr.CosineAnnealingDecay(0.1, 9),
+            "CosineAnnealingDecay(learning_rate=0.1, T_max=9, eta_min=0.0)",
+        ),
         (lambda: 0.5, 0.5),
     ],
 )
@@ -87,3 +89,9 @@ def test_a_short_schedule_is_shown_whole():
 
     race = ol.compare("parabola", {"SGD": SGD(Halving(0.5))}, steps=3)
     assert race.table()["learning rate"]["SGD"] == "Halving(learning_rate=0.5)"
+
+
+def test_there_is_no_best_of_runs_that_all_diverged():
+    sweep = swept({"learning_rate": [1e200, 2e200, 3e200]})
+    assert sweep.ends == {}
+    assert repr(sweep).endswith("3 of 3 diverged>")
