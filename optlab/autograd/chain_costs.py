@@ -12,7 +12,7 @@ from optlab.autograd.reversal import Schedule
 from optlab.autograd.sequential import called, list_of, schedule_for
 from optlab.autograd.tape import Leaf
 from optlab.autograd.tensor import Tensor
-from optlab.backend import random
+from optlab.backend import events, random
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Prediction:
     shared : tuple of int
         Bytes that a layer keeps and the layer before it keeps too.
     operations : tuple of int
-        Operations that each layer records.
+        Operations that each layer runs.
     """
 
     schedule: Schedule
@@ -103,7 +103,7 @@ def predict(
                 size = sum(p.data.nbytes for p in parts if isinstance(p, Tensor)) if i else 0
                 entries = [_entry(part) for part in parts]
                 look = _Look({e.node for e in entries if isinstance(e, Tensor)}, given, before)
-                with saving.Keeping(look):
+                with saving.Keeping(look), events.operation_ran.subscribed(look.ran):
                     value = called(layer, build(entries))
                 rows.append((look.saved, size, look.shared, look.operations))
                 before = look.own
@@ -139,9 +139,12 @@ class _Look:
             self.ignored.add(array)
         self.saved = self.shared = self.operations = 0
 
+    def ran(self, *what: Any) -> None:
+        """Count an operation, recorded or not: it will run again."""
+        self.operations += 1
+
     def keep(self, node: Any, saved: Any, forward: Any, values: Any) -> Any:
         """Count what an operation saves; parameters, and what was given, cost nothing."""
-        self.operations += 1
         arity = len(node.edges)
         for place, value in zip(node.recipe.sources, saved, strict=False):
             edge = node.edges[place] if place < arity else None

@@ -7,7 +7,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from optlab.viz import figures, memories, pictures, schedules, words
+from optlab.viz import (
+    figures,
+    memories,
+    pictures,
+    recomputations,
+    recompute_pictures,
+    schedules,
+    words,
+)
 from optlab.viz.results import ComparisonLike
 
 _SIZE = {"width": 850, "height": 440}
@@ -129,9 +137,50 @@ class MemoryRenderer:
         }
 
 
+class MemoryStudyRenderer:
+    """Draws memory studies: a step under schedules and budgets."""
+
+    def figure(self, result: Any, /, **options: Any) -> Any:
+        """Return `optlab.viz.recompute` of a study; the options are its `width` and `height`."""
+        return recomputations.recompute(result, **options)
+
+    def save(self, result: Any, path: Path, /) -> None:
+        """Write a study to a file: ``.png``, or ``.html`` with the live figure."""
+        if path.suffix == ".png":
+            path.write_bytes(recompute_pictures.recompute_png(result, scale=2))
+        elif path.suffix == ".html":
+            recomputations.recompute(result).write_html(path, config=figures.CONFIG)
+        else:
+            raise ValueError(f"the name must end in .png or .html; got {path.name!r}.")
+
+    def mimebundle(self, result: Any, /) -> dict[str, Any]:
+        """Return a study as a notebook stores it: figure, picture, table and words.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import optlab as ol
+        >>> w = ol.to_tensor(np.ones(1000), requires_grad=True)
+        >>> step = lambda: np.sum(np.exp(np.sin(w))).backward()
+        >>> sorted(memory_study.mimebundle(ol.lab.memory_study(step, [], ["1 MiB"], repeats=1)))
+        ['application/vnd.plotly.v1+json', 'image/png', 'text/html', 'text/plain']
+        """
+        width = _SIZE["width"]
+        drawn = json.loads(recomputations.recompute(result, width=width).to_json())
+        picture = recompute_pictures.recompute_png(result, width=width)
+        return {
+            "application/vnd.plotly.v1+json": {**drawn, "config": figures.CONFIG},
+            "image/png": base64.b64encode(picture).decode("ascii"),
+            "text/html": result._repr_html_(),
+            "text/plain": str(result),
+        }
+
+
 comparison = ComparisonRenderer()
 """The renderer of comparisons, as `pyproject.toml` names it."""
 schedule = ScheduleRenderer()
 """The renderer of schedules, as `pyproject.toml` names it."""
 memory = MemoryRenderer()
 """The renderer of memory traces, as `pyproject.toml` names it."""
+memory_study = MemoryStudyRenderer()
+"""The renderer of memory studies, as `pyproject.toml` names it."""

@@ -17,7 +17,13 @@ _STATIC = Path(__file__).parent / "static"
 @cache
 def javascript() -> str:
     """Give the browser's code."""
-    return (_STATIC / "graph.js").read_text(encoding="utf-8")
+    return making() + (_STATIC / "graph.js").read_text(encoding="utf-8")
+
+
+@cache
+def making() -> str:
+    """Give the part of it that makes elements."""
+    return (_STATIC / "make.js").read_text(encoding="utf-8")
 
 
 @cache

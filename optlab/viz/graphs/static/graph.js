@@ -1,25 +1,10 @@
 // A graph of operations that is stepped through backwards. All words and places come from Python;
 // here they are drawn, and the stage and the chosen node change.
 
-const SVG = "http://www.w3.org/2000/svg";
 const MARGIN = 14;
 const SMALLEST = 0.85; // below this scale text is small: the picture scrolls instead
 const SMALLEST_WHOLE = 0.6; // of a graph of few nodes the whole is worth more
 const FEW = 30;
-
-function make(tag, options = {}, ...children) {
-  const svg = ["svg", "g", "rect", "text", "path", "marker", "defs", "title"].includes(tag);
-  const element = svg ? document.createElementNS(SVG, tag) : document.createElement(tag);
-  for (const [name, value] of Object.entries(options)) {
-    if (name === "text") element.textContent = value;
-    else if (name === "on") for (const [event, run] of Object.entries(value)) element.addEventListener(event, run);
-    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value === true ? "" : value);
-  }
-  // JupyterLab takes keys from widgets unless the focused element itself says that it must not.
-  if (["BUTTON", "INPUT"].includes(element.tagName) || "tabindex" in options) element.setAttribute("data-lm-suppress-shortcuts", "true");
-  element.append(...children.filter((child) => child !== null && child !== undefined));
-  return element;
-}
 
 // How a node stands after a stage; Python says the same: optlab.viz.graphs.view.NodeView.state.
 function pieceAt(node, stage) {

@@ -1,0 +1,335 @@
+"""Memory against time: one step, run under several schedules and byte budgets."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.budget import MemoryBudgetError
+from optlab.autograd.chain_costs import Prediction, predict
+from optlab.lab.memory_results import MemoryRun, MemoryStudy
+from optlab.lab.memory_runs import (
+    PLAIN,
+    Runs,
+    Seen,
+    Way,
+    budget_of,
+    first_difference,
+    schedule_of,
+    takes_run,
+    way_of,
+)
+from optlab.lab.put_back import Before
+from optlab.optimizer import Optimizer
+from optlab.trace.memory import MemoryTrace, ledger
+
+#: What is compared where nothing else was asked for.
+SCHEDULES = ("plain", 4, "sqrt", "revolve")
+
+
+def memory_study(
+    step: Any,
+    schedules: Sequence[Any] = SCHEDULES,
+    budgets: Sequence[Any] = (),
+    *,
+    own: Mapping[str, Any] | None = None,
+    optimizer: Any = None,
+    repeats: int = 5,
+    timelines: bool = True,
+) -> MemoryStudy:
+    """Run a step under schedules of recomputation and byte budgets: its memory, its time.
+
+    Every way has to give what the plain one gives, to the bit: the gradient of each leaf, what the
+    step returns, buffers (and, with an optimizer, parameters) afterwards, and the place of the
+    random stream. Where one does not, its row says what differs first.
+
+    Nothing of the study remains: parameters, gradients, slots, buffers and random numbers are
+    afterwards what they were before.
+
+    Parameters
+    ----------
+    step : callable
+        Makes one step, forward and backward, as often as it is called. If it takes an argument, it
+        is given ``run(layers, x)``, by which it has to run its chain of layers. If it takes none,
+        every outermost `nn.Sequential` that is called inside is run by the schedule.
+    schedules : sequence
+        ``"plain"``, a number of segments (of a shorter chain, as many as it has layers),
+        ``"sqrt"``, ``"revolve"``, ``("revolve", snapshots)``, or a Schedule. Plain always runs,
+        and is first.
+    budgets : sequence of int or str
+        Bytes, or text such as ``"40 MiB"``, for `optlab.rematerialize`.
+    own : dict of str to callable, optional
+        Other steps that should give the same, by name: such as one that calls `optlab.recompute`
+        itself. They are run as they are.
+    optimizer : Optimizer or list of them, optional
+        Needed if the step makes updates: what is put back before each run.
+    repeats : int
+        The step is timed so often in each way, the ways taking turns; the median counts.
+    timelines : bool
+        Also keep account of every array over one run of each way (`optlab.memory.ledger`).
+
+    Returns
+    -------
+    MemoryStudy
+        One row a run: ``study.figure()`` draws them, ``study.table()`` is a pandas DataFrame.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument does not fit, the step makes no gradients, it is not the same each time, or
+        there is no chain for the schedules to run.
+    RuntimeError
+        If the step makes updates with an optimizer that was not given, or writes to a Tensor that
+        no layer holds.
+
+    Notes
+    -----
+    The peak is what `tracemalloc` measures above the start of the step, gradients being there
+    already, as in every step but the first. Time is measured without it, after another step of the
+    same way.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.seed(0)
+    >>> blocks = [ol.nn.Sequential(ol.nn.Linear(32, 32), ol.nn.Tanh()) for _ in range(9)]
+    >>> x = ol.randn([4096, 32])
+    >>> def step(run):
+    ...     loss = run(blocks, x).mean()
+    ...     loss.backward()
+    ...     return loss
+    >>> study = ol.lab.memory_study(step, ["plain", "sqrt"], repeats=1)
+    >>> study.equal
+    True
+    >>> study["sqrt"].recomputed_layers, study["sqrt"].peak < study["plain"].peak
+    (9, True)
+    """
+    given_run = takes_run(step)
+    ways = _ways(schedules, budgets, own)
+    optimizers = _optimizers(optimizer)
+    if isinstance(repeats, bool) or not isinstance(repeats, (int, np.integer)) or repeats < 1:
+        raise ValueError(f"repeats must be a whole number of at least 1; got {repeats!r}.")
+    study = _Study(Runs(step, Before(optimizers)), optimizers)
+    try:
+        study.look(ways, given_run)
+        rows = [study.prove(way) for way in ways]
+        for row in rows:
+            if row.smallest is None:
+                row.peak = study.peak_of(row.way)
+                row.timeline = study.timeline_of(row.way) if timelines else None
+        study.take_times([row for row in rows if row.smallest is None], int(repeats))
+    finally:
+        study.runs.before.end()
+    return study.result(rows)
+
+
+def _ways(schedules: Any, budgets: Any, own: Any) -> list[Way]:
+    """Read what is to be compared; the plain run comes first."""
+    for name, given in (("schedules", schedules), ("budgets", budgets)):
+        if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
+            raise TypeError(f"{name} takes a list, such as [{given!r}]; got {given!r}.")
+    found = [PLAIN, *map(way_of, schedules), *map(budget_of, budgets)]
+    if own is not None and not isinstance(own, Mapping):
+        raise TypeError(f"own takes a dict of names and steps; got {type(own).__name__}.")
+    for name, step in (own or {}).items():
+        if takes_run(step, f"own[{name!r}]"):
+            raise TypeError(
+                f"own[{name!r}] is run as it is: it takes no run. Call its layers itself."
+            )
+        found.append(Way(str(name), "own", step=step))
+    by_name: dict[str, Way] = {}
+    for way in found:
+        if by_name.setdefault(way.name, way) != way:
+            raise ValueError(f"two ways are named {way.name!r}; give one of them another name.")
+    return list(by_name.values())
+
+
+def _optimizers(given: Any) -> list[Any]:
+    wanted = [] if given is None else list(given) if isinstance(given, (list, tuple)) else [given]
+    for one in wanted:
+        if not isinstance(one, Optimizer) or one.is_template:
+            raise TypeError(
+                "optimizer takes the optimizer whose step() the step calls, made with parameters, "
+                f"or a list of them; got {one!r}."
+            )
+    return wanted
+
+
+class _Study:
+    """What is measured, one thing after the other, each from the same start."""
+
+    def __init__(self, runs: Runs, optimizers: list[Any]) -> None:
+        self.runs, self.before, self.optimizers = runs, runs.before, optimizers
+        self.plain = Seen()
+        self.predictions: list[Prediction] = []
+        #: How long the chains took forward, by the name of the way.
+        self.forward: dict[str, list[float]] = defaultdict(list)
+
+    # Before anything is compared ----------------------------------------------------------------
+
+    def look(self, ways: list[Way], given_run: bool) -> None:
+        """Run the step once: what it touches, what its chains will cost."""
+        wanted = [way for way in ways if way.kind == "schedule"]
+
+        def look(chain: list[Any], layers: Any, args: tuple[Any, ...]) -> None:
+            self.before.meet(layers)
+            for i, layer in enumerate(chain):
+                self.before.meet(layer, f"{i}.")
+            self.predictions.append(predict(chain, *args, segments=1))
+
+        self.runs.look = look
+        with self.before.watching():
+            self.runs.once(PLAIN)
+        self.runs.look = None
+        self.before.check_writes()
+        self._check_chains(wanted, given_run)
+        self.before.put_back()
+        self.runs.seen(PLAIN, self.plain)
+        if not self.plain.gradients and not any(hasattr(v, "dtype") for v in self.plain.value):
+            raise ValueError(
+                "the step makes no gradients: it has to run forward and backward, loss.backward(), "
+                "each time that it is called."
+            )
+        self.before.put_back()
+        again = Seen()
+        self.runs.seen(PLAIN, again)
+        said = first_difference(self.plain, again, self.before.names)
+        if said:
+            raise ValueError(
+                f"the step is not the same each time that it is called: {said}. Take the batch and "
+                "what else changes out of it, so that runs can be compared."
+            )
+
+    def _check_chains(self, wanted: list[Way], given_run: bool) -> None:
+        if not wanted:
+            return
+        if not self.predictions:
+            raise ValueError(
+                "step(run) did not run its layers by run(layers, x), so there is no chain for the "
+                "schedules. Write y = run(model, x) in place of y = model(x)."
+                if given_run
+                else "no nn.Sequential was called inside the step, so there is no chain for the "
+                "schedules. Let it take an argument, def step(run), and run the layers by "
+                "run(layers, x); or give budgets=[...] and schedules=['plain']."
+            )
+        longest = max(len(one.operations) for one in self.predictions)
+        for way in wanted:
+            if isinstance(way.segments, int) and way.segments > longest and way.segments != 4:
+                raise ValueError(
+                    f"{way.segments} segments are more than the chain has layers ({longest})."
+                )
+
+    # One way ------------------------------------------------------------------------------------
+
+    def prove(self, way: Way) -> MemoryRun:
+        """Run the step in one way, and compare."""
+        row = MemoryRun(way.name, way)
+        self.before.put_back()
+        seen = Seen()
+        try:
+            self.runs.seen(way, seen)
+        except MemoryBudgetError as error:
+            if way.budget is None:
+                raise
+            row.smallest = error.smallest
+            return row
+        except Exception as error:
+            error.add_note(f"(in the run {way.name!r} of memory_study)")
+            raise
+        row.difference = first_difference(self.plain, seen, self.before.names)
+        row.operations, row.recomputed_operations = seen.operations, seen.recomputed
+        if way.kind not in ("plain", "schedule"):
+            return row
+        of_chains = [
+            replace(one, schedule=schedule_of(way, len(one.operations))) for one in self.predictions
+        ]
+        row.predicted_operations = sum(one.recomputed_operations for one in of_chains)
+        row.recomputed_layers = sum(one.recomputed_layers for one in of_chains)
+        if len(of_chains) == 1:
+            [row.prediction] = of_chains
+        return row
+
+    def ready(self) -> None:
+        """Start anew, with a gradient of zeros where a step leaves one."""
+        self.before.put_back()
+        for leaf in self.before.leaves:
+            g = self.plain.gradients.get(leaf)
+            if type(g) is np.ndarray:
+                leaf.grad = np.zeros_like(g)
+
+    def peak_of(self, way: Way) -> int:
+        """Give the traced bytes of a run at their highest, above its start."""
+        with _tracing():
+            self.ready()
+            gc.collect()
+            start = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            self.runs.once(way)
+            return tracemalloc.get_traced_memory()[1] - start
+
+    def timeline_of(self, way: Way) -> MemoryTrace:
+        """Give the account of every array over a run."""
+        self.ready()
+        with ledger() as trace:
+            self.runs.once(way)
+        return trace
+
+    def take_times(self, rows: list[MemoryRun], repeats: int) -> None:
+        """Time every way, in turns, each time after an untimed step of the same way.
+
+        A training makes one step after the other: memory that the last one freed is warm.
+        """
+        was_on = gc.isenabled()
+        try:
+            for _ in range(repeats):
+                for row in rows:
+                    self.ready()
+                    self.runs.once(row.way)
+                    self.ready()
+                    gc.collect()
+                    gc.disable()
+                    start = perf_counter()
+                    self.runs.once(row.way)
+                    row.times.append(perf_counter() - start)
+                    self.forward[row.name].append(self.runs.seconds)
+                    if was_on:
+                        gc.enable()
+        finally:
+            if was_on:
+                gc.enable()
+
+    def result(self, rows: list[MemoryRun]) -> MemoryStudy:
+        """Give what was found."""
+        layers = sum(len(one.operations) for one in self.predictions)
+        # Forward is quickest where nothing is kept, as it is when a layer runs again.
+        forward = min((median(self.forward[r.name]) for r in rows
+                       if r.way.kind in ("plain", "schedule")), default=0.0)  # fmt: skip
+        return MemoryStudy(
+            rows,
+            chains=self.predictions,
+            layer_seconds=forward / layers if layers else 0.0,
+            leaves=len(self.plain.gradients),
+            optimizers=[type(one).__name__ for one in self.optimizers],
+        )
+
+
+@contextmanager
+def _tracing() -> Iterator[None]:
+    """Trace allocations, unless somebody does."""
+    if tracemalloc.is_tracing():
+        yield
+        return
+    tracemalloc.start()
+    try:
+        yield
+    finally:
+        tracemalloc.stop()

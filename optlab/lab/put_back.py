@@ -1,0 +1,181 @@
+"""What a study finds before it runs a step, and puts back: so that every run starts the same."""
+
+from __future__ import annotations
+
+import random as of_python
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd import in_place, writes
+from optlab.autograd.tape import Leaf
+from optlab.autograd.tensor import raw
+from optlab.backend import events, random
+from optlab.backend.arrays import copied
+from optlab.nn.following import Running, following
+from optlab.nn.layer import Layer
+from optlab.nn.parameter import Parameter
+from optlab.optimizer import Optimizer
+
+WRITER = "memory_study()"
+
+
+class Before:
+    """How things stood: parameters, gradients, slots, buffers and random numbers.
+
+    Slots are those of the optimizers that are given. Parameters, gradients and buffers are found by
+    watching the first run (`watching`), each just before it is touched.
+
+    Attributes
+    ----------
+    place : Bookmark
+        Where random numbers start.
+    names : dict of Leaf to str
+        Parameters by their place in the layers.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> w = ol.Parameter([1.0, 2.0])
+    >>> before = Before([])
+    >>> with before.watching():
+    ...     (w * w).sum().backward()
+    >>> before.end()
+    >>> w.grad is None
+    True
+    """
+
+    def __init__(self, optimizers: Sequence[Any]) -> None:
+        self.clock = next(writes.clock)
+        self.place = random.bookmark()
+        self.names: dict[Leaf, str] = {}
+        self._of_numpy, self._of_python = np.random.get_state(), of_python.getstate()  # noqa: NPY002
+        self._gradients: dict[Leaf, Any] = {}
+        self._buffers: dict[tuple[int, str], tuple[Layer, str, Any, Any]] = {}
+        self._optimizers = [(optimizer, optimizer.state_dict()) for optimizer in optimizers]
+        self._parameters: dict[int, tuple[Any, Any]] = {}
+        for optimizer in optimizers:
+            for p in optimizer.parameters:
+                self._parameters[id(p)] = (p, copied(p.data))
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Take note of what the first run touches, and clear the gradients that it meets."""
+        running = Running()
+
+        def called(_: Any) -> None:
+            if len(running.layers) == 1:
+                self.meet(running.layers[0])
+
+        with (
+            following(running, called),
+            events.operation_recorded.subscribed(self._recorded),
+            _only_steps_of([optimizer for optimizer, _ in self._optimizers]),
+        ):
+            yield
+
+    def meet(self, layer: Any, prefix: str = "") -> None:
+        """Take note of the names of parameters, and of buffers, before a layer runs."""
+        if not isinstance(layer, Layer):
+            return
+        for name, p in layer.named_parameters():
+            if isinstance(p.node, Leaf):
+                self.names.setdefault(p.node, prefix + name)
+            if id(p) not in self._parameters:
+                self._parameters[id(p)] = p, copied(p.data)
+        for part in layer.sublayers(include_self=True):
+            for name, buffer in part._own_buffers():
+                key = id(part), name
+                if key not in self._buffers:
+                    self._buffers[key] = part, name, buffer, copied(buffer.data)
+
+    def _recorded(self, node: Any) -> None:
+        for edge in node.edges:
+            if isinstance(edge, Leaf) and edge not in self._gradients and self.was_there(edge):
+                self._gradients[edge] = edge.grad
+                edge.grad = None
+
+    def was_there(self, leaf: Leaf) -> bool:
+        """Say whether a leaf is older than the study: one that a step makes anew is not."""
+        return 0 < leaf.made_at < self.clock
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        """The leaves that were there and that the step uses."""
+        return list(self._gradients)
+
+    def check_writes(self) -> None:
+        """Refuse a step that wrote to what cannot be put back: a Tensor that no layer holds."""
+        known = {p.node for p, _ in self._parameters.values()}
+        for leaf in self._gradients:
+            if leaf.overwritten_at > self.clock and leaf not in known:
+                raise RuntimeError(
+                    f"the step writes to {leaf.name or f'a Tensor of shape {leaf.shape}'} "
+                    f"({leaf.writer}), which no layer holds, so memory_study cannot put it back "
+                    "before the next run. Leave that out of the step, or let an optimizer do it "
+                    "and give optimizer=."
+                )
+
+    def state(self) -> dict[str, Any]:
+        """Give what a step may have changed, by name: parameters that are stepped, and buffers."""
+        found = {
+            f"the parameter {self.names.get(p.node, '') or p.name or i}": p.data
+            for i, (p, _) in enumerate(self._parameters.values())
+        }
+        for i, (part, name, _, _) in enumerate(self._buffers.values()):
+            found[f"the buffer {name} of {type(part).__name__} ({i})"] = raw(getattr(part, name))
+        return found
+
+    def put_back(self) -> None:
+        """Put back all but the gradients, which are cleared."""
+        for part, name, buffer, values in self._buffers.values():
+            setattr(part, name, buffer)
+            _overwrite(buffer, values)
+        for p, values in self._parameters.values():
+            _overwrite(p, values)
+        for optimizer, state in self._optimizers:
+            optimizer.set_state_dict(state)
+        for leaf in self._gradients:
+            leaf.grad = None
+        np.random.set_state(self._of_numpy)  # noqa: NPY002
+        of_python.setstate(self._of_python)
+
+    def end(self) -> None:
+        """Put back everything."""
+        self.put_back()
+        for leaf, grad in self._gradients.items():
+            leaf.grad = grad
+
+
+@contextmanager
+def _only_steps_of(known: list[Any]) -> Iterator[None]:
+    """Refuse a step of any other optimizer before it changes anything."""
+    known = [*known, *(getattr(one, "inner_optimizer", None) for one in known)]
+    before = Optimizer._require_parameters
+
+    def require(self: Any) -> None:
+        if not any(self is one for one in known):
+            raise RuntimeError(
+                f"the step makes an update with {type(self).__name__}, and every run of the study "
+                "has to start the same: give memory_study(..., optimizer=optimizer) too, or leave "
+                "the update out of the step."
+            )
+        before(self)
+
+    Optimizer._require_parameters = require  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Optimizer._require_parameters = before  # type: ignore[method-assign]
+
+
+def _overwrite(tensor: Any, values: Any) -> None:
+    """Write the values that a Tensor had, where it has others."""
+    if tensor.data.shape == values.shape and tensor.data.tobytes() == values.tobytes():
+        return
+    if isinstance(tensor, Parameter):
+        tensor.set_value(values)
+    else:
+        in_place.overwrite(tensor, values, WRITER)

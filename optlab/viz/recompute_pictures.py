@@ -1,0 +1,200 @@
+"""The static twin of a memory study's figure, drawn by matplotlib from the same view."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from optlab.viz import layout, theme
+from optlab.viz.layout import Page
+from optlab.viz.matplotlib_parts import (
+    DOTS_PER_INCH,
+    PIXEL,
+    add_heading,
+    font,
+    halo,
+    marker_pen,
+    panel_axes,
+    put_mark,
+    style_ticks,
+    write_page,
+)
+from optlab.viz.memory_views import NAMES
+from optlab.viz.pictures import as_png
+from optlab.viz.recompute_plot import clipped
+from optlab.viz.recompute_views import RecomputeView, Timeline, recompute_view
+from optlab.viz.views import Mark
+
+HATCHES = {"/": "////", "x": "xxx", ".": "...", "": None}
+
+
+def recompute_png(
+    study: Any, *, width: int = layout.WIDTH, height: int | None = None, scale: float = 1.0
+) -> bytes:
+    r"""Draw a memory study as a PNG image.
+
+    Parameters
+    ----------
+    study : MemoryStudy
+        What `optlab.lab.memory_study` returned.
+    width, height : int
+        Size in pixels, as of the interactive figure.
+    scale : float
+        Pixels of the image for each of these: 2 for print and for fine screens.
+
+    Returns
+    -------
+    bytes
+        The file's content.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> w = ol.to_tensor(np.ones(1000), requires_grad=True)
+    >>> step = lambda: np.sum(np.tanh(np.sin(w))).backward()
+    >>> recompute_png(ol.lab.memory_study(step, [], ["1 MiB"], repeats=1))[:4]
+    b'\x89PNG'
+    """
+    view = recompute_view(study, width, height)
+    page = view.page
+    size = (page.width / DOTS_PER_INCH, page.height / DOTS_PER_INCH)
+    figure = Figure(figsize=size, dpi=DOTS_PER_INCH)
+    figure.set_facecolor(theme.PAPER)
+    FigureCanvasAgg(figure)
+    write_page(figure, page, view.title, view.headline, {})
+    draw_roles(figure, page, view.roles)
+    for at, line in enumerate(view.timelines, 1):
+        _draw_timeline(panel_axes(figure, page, at), view, line, at)
+    _write_names(figure, view)
+    for at, bars in enumerate(view.bars, view.first_of_bars):
+        axes = panel_axes(figure, page, at)
+        axes.set(xlim=(0, max(bars.values) or 1), ylim=(len(view.runs) - 0.5, -0.5))
+        axes.set_axis_off()
+        add_heading(axes, bars.title, bars.note)
+        colors = [style.color for _, style in view.runs]
+        places = [i + 0.24 for i in range(len(view.runs))]
+        axes.barh(places, bars.values, height=0.3, color=colors)
+        remarks = view.remarks if at == view.first_of_bars else [""] * len(view.runs)
+        for i, words in enumerate(zip(bars.texts, remarks, strict=True)):
+            axes.text(
+                0, i - 0.14, " ".join(filter(None, words)), va="center_baseline", color=theme.INK,
+                fontproperties=font(theme.FONT_TEXT), parse_math=False,
+            )  # fmt: skip
+    _draw_plot(panel_axes(figure, page, view.plot), view)
+    return as_png(figure, scale)
+
+
+def draw_roles(figure: Figure, page: Page, roles: tuple[str, ...]) -> None:
+    """Draw the legend: a square for every role of memory."""
+    for at, role in enumerate(roles):
+        x, y = page.legend_place(at)
+        area = theme.MEMORY[role]
+        figure.add_artist(
+            Rectangle(
+                ((x + 20) / page.width, 1 - (y + 6.5) / page.height),
+                13 / page.width,
+                13 / page.height,
+                facecolor=area.color,
+                edgecolor=(theme.INK, 0.45),
+                linewidth=0,
+                hatch=HATCHES[area.pattern],
+                transform=figure.transFigure,
+            )
+        )
+        figure.text(
+            (x + 54) / page.width, 1 - y / page.height, NAMES[role], color=theme.INK,
+            fontproperties=font(theme.FONT_TEXT), va="center_baseline", parse_math=False,
+        )  # fmt: skip
+
+
+def _draw_timeline(axes: Axes, view: RecomputeView, line: Timeline, at: int) -> None:
+    first = view.page.panels[at].left == layout.LEFT
+    axes.set(xlim=(0, view.events), ylim=(0, view.top))
+    axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+    axes.grid(axis="y", color=theme.RULE, linewidth=PIXEL)
+    axes.set_axisbelow(True)
+    style_ticks(axes, "event" if first else "", "MiB" if first else "")
+    if not first:
+        axes.tick_params(labelleft=False)
+    add_heading(axes, line.name, line.said)
+    across = np.repeat(line.edges, 2)[1:-1]
+    for role, low, high in line.bands:
+        axes.fill_between(
+            across,
+            np.repeat(low, 2),
+            np.repeat(high, 2),
+            facecolor=theme.MEMORY[role].color,
+            edgecolor=(theme.INK, 0.35),
+            hatch=HATCHES[theme.MEMORY[role].pattern],
+            linewidth=0,
+        )
+    if at > 1:
+        axes.axhline(view.plain_peak, color=theme.QUIET, linewidth=PIXEL, dashes=(2, 3))
+    axes.plot(
+        [line.peak[0]], [line.peak[1]], marker="v", markersize=theme.END_SIZE * PIXEL,
+        color=theme.INK, markeredgecolor=theme.PAPER, clip_on=False, zorder=5,
+    )  # fmt: skip
+
+
+def _write_names(figure: Figure, view: RecomputeView) -> None:
+    page, panel = view.page, view.page.panels[view.first_of_bars]
+    each = panel.height / len(view.runs)
+    for i, (name, style) in enumerate(view.runs):
+        y = 1 - (panel.top + (i + 0.5) * each) / page.height
+        figure.add_artist(
+            Line2D(
+                [(layout.LEFT + 9) / page.width], [y], linestyle="none",
+                transform=figure.transFigure,
+                **marker_pen(style.marker, theme.END_SIZE, style.color, theme.PAPER, 0),
+            )
+        )  # fmt: skip
+        figure.text(
+            (layout.LEFT + 18) / page.width, y, name, color=theme.INK, va="center_baseline",
+            fontproperties=font(theme.FONT_TEXT), parse_math=False,
+        )  # fmt: skip
+
+
+def _draw_plot(axes: Axes, view: RecomputeView) -> None:
+    box = view.box
+    axes.set(xlim=(box.x_low, box.x_high), ylim=(box.y_low, box.y_high))
+    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+    axes.grid(color=theme.RULE, linewidth=PIXEL)
+    axes.set_axisbelow(True)
+    axes.axvline(0, color=theme.FRAME, linewidth=PIXEL)
+    style_ticks(axes, "", "MiB")
+    plain = axes.xaxis.get_major_formatter()
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, at: f"{plain(value, at)}%"))
+    add_heading(axes, "Memory against time", "above start; time beyond plain, both linear")
+    for curve in view.curves:
+        x, y = clipped(curve, box)
+        dash = (0, tuple(n / 1.6 for n in curve.dash)) if curve.dash else "solid"
+        axes.plot(x, y, color=theme.CONTOUR, linewidth=1.6 * PIXEL, linestyle=dash)
+        seen = box.holds(curve.x, curve.y)
+        axes.plot(
+            curve.x[seen], curve.y[seen], "o", color=theme.CONTOUR, markersize=4 * PIXEL,
+        )  # fmt: skip
+        if curve.label is not None:
+            label = curve.label
+            axes.annotate(
+                label.text, (label.x, label.y), (0, label.above * PIXEL), ha=label.anchor,
+                textcoords="offset points", va="center_baseline", color=theme.QUIET,
+                path_effects=halo(), fontproperties=font(theme.FONT_SMALL), parse_math=False,
+            )  # fmt: skip
+    x, y = view.front
+    axes.step(x, y, where="pre", color=theme.INK, linewidth=1.2 * PIXEL)
+    for at, point in enumerate(view.points):
+        put_mark(
+            axes, Mark(point.x, point.y, point.name, point.position), point.style.color, 5 + at,
+            name=point.style.marker, size=theme.END_SIZE, face=point.style.color,
+            edge=theme.PAPER, edge_width=1.2,
+        )  # fmt: skip

@@ -1,0 +1,258 @@
+"""What a picture of a memory study shows: timelines, bars, and memory against time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from optlab.viz import layout, theme
+from optlab.viz.geometry import Box, Floats
+from optlab.viz.layout import Page, Panel
+from optlab.viz.memory_views import MIB, NAMES, amount
+from optlab.viz.recompute_plot import (
+    Curve,
+    Point,
+    box_of,
+    curves_of,
+    front_of,
+    points_of,
+)
+from optlab.viz.theme import Style
+
+#: Columns of a timeline: events are drawn together, each time the highest of them.
+COLUMNS = 240
+#: So many timelines stand side by side.
+ACROSS = 5
+TIMELINE, GAP_DOWN, ROW, LEAST_BELOW = 130.0, 62.0, 30.0, 230.0
+"""Pixels: height of a timeline, room between rows of panels, a row of the bars, their least."""
+WHOLE = 0
+"""The first panel of the page is the whole drawing area: it sets the margins and holds nothing."""
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The memory of one run above its start, MiB over events; `bands` are (role, low, high)."""
+
+    name: str
+    said: str
+    edges: Floats
+    bands: tuple[tuple[str, Floats, Floats], ...]
+    peak: tuple[float, float]
+    tips: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Bars:
+    """One column of bars: a value for each run, and what stands beside it."""
+
+    title: str
+    note: str
+    values: tuple[float, ...]
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RecomputeView:
+    """All that is drawn; bytes in MiB, time in percent beyond the plain run."""
+
+    page: Page
+    title: str
+    headline: str
+    roles: tuple[str, ...]
+    timelines: tuple[Timeline, ...]
+    events: float
+    top: float
+    plain_peak: float
+    runs: tuple[tuple[str, Style], ...]
+    remarks: tuple[str, ...]
+    bars: tuple[Bars, ...]
+    points: tuple[Point, ...]
+    front: tuple[Floats, Floats]
+    curves: tuple[Curve, ...]
+    box: Box
+
+    @property
+    def first_of_bars(self) -> int:
+        """The number of the first panel of bars."""
+        return 1 + len(self.timelines)
+
+    @property
+    def plot(self) -> int:
+        """The number of the panel of memory against time."""
+        return self.first_of_bars + len(self.bars)
+
+
+def recompute_view(study: Any, width: int, height: int | None) -> RecomputeView:
+    """Decide what is drawn of a memory study."""
+    if not hasattr(study, "front") or not hasattr(study, "rows"):
+        raise TypeError(
+            "viz.recompute takes what ol.lab.memory_study returned; got "
+            f"{type(study).__name__}. (One schedule is drawn by viz.recompute_schedule, one trace "
+            "by viz.memory.)"
+        )
+    styles = styles_of_runs(study)
+    traced = [row for row in study.rows if row.timeline is not None]
+    roles = _roles(traced)
+    page = _page(study, len(traced), roles, width, height)
+    events = max((len(row.timeline) - 1 for row in traced), default=1)
+    per_column = max(1, math.ceil(events / COLUMNS))
+    timelines = tuple(_timeline(row, roles, per_column) for row in traced)
+    top = 1.16 * max((line.peak[1] for line in timelines), default=1.0)
+    plot = page.panels[-1]
+    box = box_of(study)
+    curves = curves_of(study, box, plot.height / box.height)
+    return RecomputeView(
+        page=page,
+        title=title_of(study),
+        headline=study.headline(),
+        roles=roles,
+        timelines=timelines,
+        events=float(events),
+        top=top,
+        plain_peak=timelines[0].peak[1] if timelines else 0.0,
+        runs=tuple(styles.items()),
+        remarks=tuple(_remark(row) for row in study.rows),
+        bars=_bars(study),
+        points=points_of(study, styles, box, plot, curves),
+        front=front_of(study),
+        curves=curves,
+        box=box,
+    )
+
+
+def styles_of_runs(study: Any) -> dict[str, Style]:
+    """Give every run its colour and marker."""
+    return theme.assign_styles({row.name: "" for row in study.rows})
+
+
+def title_of(study: Any) -> str:
+    """Say what was studied."""
+    layers = sum(len(chain.saved) for chain in study.chains)
+    of = f" of {layers} layers" if layers else ""
+    return f"Memory against time: a step{of}, run in {len(study.rows)} ways"
+
+
+def above_start(trace: Any) -> Floats:
+    """Give the bytes of each role over the events, in MiB above what was there at the start."""
+    found: Floats = np.maximum(trace.during[1:] - trace.bytes[0], 0) / MIB
+    return found
+
+
+def _roles(traced: list[Any]) -> tuple[str, ...]:
+    """Give the roles that can be seen."""
+    heights = [dict(zip(row.timeline.roles, above_start(row.timeline).max(axis=0), strict=True))
+               for row in traced]  # fmt: skip
+    most = {role: max((one[role] for one in heights), default=0.0) for role in theme.MEMORY}
+    return tuple(role for role in theme.MEMORY if most[role] > 2e-3 * max(most.values()))
+
+
+def _page(
+    study: Any, timelines: int, roles: tuple[str, ...], width: int, height: int | None
+) -> Page:
+    """Lay out the rows of timelines, and below them bars and the plot."""
+    names = [NAMES[role] for role in roles]
+    frame = layout.page(
+        width, 480, names=names, headed=True, note=note_of(study), shares=[1], rooms=[0]
+    )
+    lines = math.ceil(timelines / ACROSS)
+    across = math.ceil(timelines / lines) if lines else 0
+    below = max(LEAST_BELOW, ROW * len(study.rows) + 8)
+    least = lines * (TIMELINE + GAP_DOWN) + below
+    bottom = layout.AXIS_ROOM + layout.NOTE_LINE * len(frame.note) + 8
+    total = max(math.ceil(frame.top + least + bottom), height or 0)
+    spare = total - frame.top - bottom - least
+    tall = TIMELINE + spare * 0.4 / lines if lines else 0.0
+    usable = width - layout.LEFT - layout.RIGHT
+    panels = [Panel(layout.LEFT, frame.top, usable, total - frame.top - bottom)]
+    gap = 16.0
+    for i in range(timelines):
+        row, column = divmod(i, across)
+        each = (usable - gap * (across - 1)) / across
+        left, top = layout.LEFT + column * (each + gap), frame.top + row * (tall + GAP_DOWN)
+        panels.append(Panel(left, top, each, tall))
+    start = frame.top + lines * (tall + GAP_DOWN)
+    panels += _below(study, usable, start, total - bottom - start)
+    return Page(width, total, tuple(panels), frame.columns, frame.entry_width, frame.note)
+
+
+def _below(study: Any, usable: float, top: float, height: float) -> list[Panel]:
+    """Place three columns of bars, beside names, and the plot."""
+    named = max(layout.text_width(row.name, theme.FONT_TEXT) for row in study.rows) + 30
+    plot = 0.38 * usable
+    left = layout.LEFT + named
+    each = (usable - plot - layout.AXIS_GAP - named - 2 * 14) / 3
+    bars = ROW * len(study.rows)
+    panels = [Panel(left + i * (each + 14), top, each, bars) for i in range(3)]
+    return [*panels, Panel(layout.LEFT + usable - plot, top, plot, height)]
+
+
+def note_of(study: Any) -> str:
+    """Say what was measured and how, and what the bounds are."""
+    said = [study.proof()]
+    said.append(
+        "Peak: traced bytes above the start of the step, where gradients are there already. Time: "
+        f"median of {len(study.plain.times)}, the runs taking turns, nothing traced."
+    )
+    if any(row.timeline is not None for row in study.rows):
+        said.append(
+            "Timelines: arrays that were not there at the start, by role, over the operations as "
+            "they run forward and back; all on the same axes, the dotted line is the plain peak."
+        )
+    if study.bounds():
+        said.append(
+            "Theory: what a schedule has to keep of this chain, from the bytes that each layer "
+            f"saves, and the {amount(study.besides)} that the plain run needs besides; "
+            f"the plain time, and {1e3 * study.layer_seconds:.3g} ms, a layer's time forward, for "
+            "each layer that runs again (in practice less memory is warmer memory, and quicker)."
+        )
+    return " ".join(said)
+
+
+def _timeline(row: Any, roles: tuple[str, ...], per_column: int) -> Timeline:
+    trace = row.timeline
+    during = above_start(trace)
+    totals = during.sum(axis=1)
+    starts = list(range(0, len(totals), per_column))
+    chosen = [start + int(totals[start : start + per_column].argmax()) for start in starts]
+    heights = during[chosen]
+    edges = np.array([*starts, len(totals)], dtype=np.float64)
+    bands, low = [], np.zeros(len(chosen))
+    for role in roles:
+        high = low + heights[:, trace.roles.index(role)]
+        bands.append((role, low, high))
+        low = high
+    at = int(low.argmax())
+    tips = tuple(
+        f"<b>{row.name}</b>, event {i + 1}: {trace.operation[i + 1]}"
+        f"{f' ({trace.phase[i + 1]})' if trace.phase[i + 1] else ''}<br>"
+        f"{amount(int(totals[i] * MIB))}"
+        for i in chosen
+    )
+    said = f"at most {amount(float(low[at]) * MIB)}"
+    return Timeline(row.name, said, edges, tuple(bands), (chosen[at] + 0.5, float(low[at])), tips)
+
+
+def _remark(row: Any) -> str:
+    if row.smallest is not None:
+        return f"cannot be met; the smallest is {amount(row.smallest)}"
+    return "" if row.equal else "DIFFERS"
+
+
+def _bars(study: Any) -> tuple[Bars, ...]:
+    rows = study.rows
+    peaks = [0 if row.peak is None else row.peak for row in rows]
+    times = [0.0 if row.seconds is None else row.seconds for row in rows]
+    again = [row.recomputed_operations for row in rows]
+    slower = [study.slowdown(row) for row in rows]
+    return (
+        Bars("Peak", "above start", tuple(p / MIB for p in peaks),
+             tuple(amount(p) if p else "" for p in peaks)),
+        Bars("Time", "of a step", tuple(times),
+             tuple("" if s is None else f"{s:.2f} x plain" for s in slower)),
+        Bars("Run again", "operations", tuple(float(n) for n in again),
+             tuple("" if row.seconds is None else f"{n:,}" + (f", {row.share:.0%}" if n else "")
+                   for n, row in zip(again, rows, strict=True))),
+    )  # fmt: skip

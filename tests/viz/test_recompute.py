@@ -1,0 +1,172 @@
+"""Figures of memory studies and of schedules, and what a notebook stores of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import optlab as ol
+from optlab import viz
+from optlab.autograd.schedules import in_segments, plain, revolve
+from optlab.backend import display
+from optlab.viz import recompute_views, renderers
+
+
+@pytest.fixture(autouse=True)
+def _registry(monkeypatch):
+    """Whatever was installed, studies are drawn by this house."""
+    monkeypatch.setattr(display, "_renderers", {"memory_study": renderers.memory_study})
+
+
+@pytest.fixture(scope="module")
+def study():
+    ol.seed(0)
+    blocks = [
+        ol.nn.Sequential(ol.nn.Linear(32, 32), ol.nn.GELU(), ol.nn.Dropout(0.1)) for _ in range(9)
+    ]
+    x = ol.randn([256, 32])
+
+    def step(run):
+        run(blocks, x).mean().backward()
+
+    return ol.lab.memory_study(step, [3, "revolve"], ["600 KiB", 2000], repeats=1)
+
+
+def written(figure):
+    return " ".join(note.text for note in figure.layout.annotations)
+
+
+def stacks_of(figure):
+    return {getattr(trace, "stackgroup", None) for trace in figure.data} - {None}
+
+
+def test_every_run_has_its_timeline_bars_and_point(study):
+    figure = viz.recompute(study)
+    said = written(figure)
+    for row in study:
+        assert row.name in said
+    assert "cannot be met" in said
+    assert "equal to the bit in all 4 runs" in said
+    stacks = stacks_of(figure)
+    assert len(stacks) == 4
+    assert "gradients are there already" in said
+    assert "Revolve, the optimum" in said
+
+
+def test_timelines_reach_the_peak_above_the_start_and_share_their_axes(study):
+    view = recompute_views.recompute_view(study, 1000, None)
+    for line, row in zip(view.timelines, study.rows, strict=False):
+        trace = row.timeline
+        above = (trace.peak - trace.total[0]) / 2**20
+        assert line.peak[1] == pytest.approx(above, rel=0.1)
+        assert line.edges[-1] <= view.events
+        assert line.peak[1] < view.top
+    figure = viz.recompute(study)
+    ranges = {tuple(figure.layout[f"yaxis{at}"].range) for at in range(2, 6)}
+    assert len(ranges) == 1
+    assert next(iter(ranges))[0] == 0
+
+
+def test_the_points_are_those_of_the_study(study):
+    view = recompute_views.recompute_view(study, 1000, None)
+    points = {point.name: point for point in view.points}
+    assert set(points) == {"plain", "3 segments", "revolve", "budget 600 KiB"}
+    for name, point in points.items():
+        assert point.y == pytest.approx(study[name].peak / 2**20)
+        assert point.x == pytest.approx(100 * (study[name].seconds / study.plain.seconds - 1))
+        assert view.box.contains(point.x, point.y)
+    assert points["plain"].x == 0
+    assert len({point.style for point in points.values()}) == 4
+    assert len(view.front[0]) == len(study.front())
+
+
+def test_a_run_that_differs_is_marked(study):
+    row = study["revolve"]
+    row.difference = "the gradient of 0.0.weight differs"
+    try:
+        said = written(viz.recompute(study))
+    finally:
+        row.difference = ""
+    assert "<b>DIFFERS</b>" in said
+    assert "Revolve: the gradient of 0.0.weight differs." in said
+
+
+def test_without_timelines_and_without_a_chain():
+    w = ol.to_tensor(np.ones(100_000), requires_grad=True)
+
+    def step():
+        np.sum(np.exp(np.sin(np.tanh(w)))).backward()
+
+    study = ol.lab.memory_study(step, [], ["4 MiB"], repeats=1, timelines=False)
+    figure = viz.recompute(study)
+    assert not stacks_of(figure)
+    assert "Theory" not in written(figure)
+    assert viz.recompute_png(study)[:4] == b"\x89PNG"
+
+
+def test_what_a_notebook_stores(study):
+    bundle = study._repr_mimebundle_()
+    assert sorted(bundle) == [
+        "application/vnd.plotly.v1+json", "image/png", "text/html", "text/plain",
+    ]  # fmt: skip
+    assert bundle["text/plain"] == str(study)
+    assert "<table" in bundle["text/html"]
+    assert study.figure().layout.width == 1000
+
+
+def test_files(study, tmp_path):
+    assert study.save(tmp_path / "study.png").read_bytes()[:4] == b"\x89PNG"
+    assert "plotly" in study.save(tmp_path / "study.html").read_text()
+    with pytest.raises(ValueError, match=r"\.png or \.html"):
+        study.save(tmp_path / "study.svg")
+
+
+def test_what_is_no_study():
+    with pytest.raises(TypeError, match=r"ol\.lab\.memory_study"):
+        viz.recompute(3)
+    with pytest.raises(TypeError, match="Schedule"):
+        viz.recompute_schedule("revolve")
+
+
+@pytest.mark.parametrize("schedule", [plain(1), in_segments(9, 3), revolve(16, 3), revolve(200, 9)])
+def test_a_schedule_is_drawn_run_by_run(schedule):
+    figure = viz.recompute_schedule(schedule)
+    runs = [trace for trace in figure.data if (trace.name or "").startswith("runs")]
+    bars = sum(int(np.isfinite(np.array(trace.x, float)).sum()) // 2 for trace in runs)
+    assert bars == sum(schedule.layer_runs)
+    assert viz.recompute_schedule_png(schedule)[:4] == b"\x89PNG"
+    assert max(figure.layout.yaxis.range) > schedule.layers - 1
+
+
+def test_the_explorer_shows_one_run_after_the_other(study, tmp_path):
+    explorer = viz.recompute_explorer(study, selected=1)
+    assert explorer.row is study["3 segments"]
+    assert explorer.summary().startswith("3 segments: peak")
+    explorer.selected = 3
+    assert explorer.row.name == "budget 600 KiB"
+    assert explorer.select("revolve").selected == 2
+    with pytest.raises(Exception, match="the runs are 0 to 4; got 5"):
+        explorer.selected = 5
+    assert explorer.selected == 2
+    runs = explorer.view["runs"]
+    assert [run["name"] for run in runs] == [row.name for row in study]
+    assert runs[4]["line"] is None
+    assert "cannot be met" in runs[4]["said"]
+    for run, row in zip(runs[:4], study, strict=False):
+        assert sum(part for _, _, part, _ in run["line"]["shares"]) == pytest.approx(1)
+        assert run["point"][1] == pytest.approx(row.peak / 2**20)
+    data, _ = explorer._repr_mimebundle_()
+    assert {"image/png", "text/plain", "application/vnd.jupyter.widget-view+json"} <= set(data)
+    page = explorer.to_html(tmp_path / "study.html").read_text()
+    assert '"selected": 2' in page
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert explorer.to_png(tmp_path / "study.png")[:4] == b"\x89PNG"
+
+
+def test_a_study_without_timelines_is_not_explored():
+    w = ol.to_tensor(np.ones(1000), requires_grad=True)
+    study = ol.lab.memory_study(
+        lambda: np.sum(np.exp(np.sin(w))).backward(), [], repeats=1, timelines=False
+    )
+    with pytest.raises(ValueError, match="timelines=True"):
+        viz.recompute_explorer(study)
