@@ -94,6 +94,7 @@ class TestProbes:
             assert norms["w"].shape == (2,)
 
 
+@pytest.mark.filterwarnings("ignore:no parameter of this")
 class TestSkipped:
     def run(self, who_steps, make=EACH["Adam"], mixed=False, **options):
         """Record a run in which only the parameters listed for each step have a gradient."""
