@@ -89,7 +89,7 @@ class Sweep:
         """
         place = np.unravel_index(int(np.argmin(self.final_loss)), self.final_loss.shape)
         found: dict[str, Any] = {
-            name: values[i].item()
+            name: values.tolist()[i]  # of an array of objects, too
             for (name, values), i in zip(self.settings.items(), place, strict=False)
         }
         if len(self.starts) > 1:
@@ -254,16 +254,17 @@ def sweep(
         raise TypeError(
             f"sweep takes an optimizer class, such as ol.optimizer.Adam; got {optimizer_class!r}."
         )
-    if issubclass(optimizer_class, Wrapper):
-        raise TypeError(
-            f"sweep does not take wrappers such as {optimizer_class.__name__}, which have no "
-            "settings without the optimizer inside; use compare, one entry a setting: "
-            "{f'rate {rate}': ol.optimizer.LookAhead(ol.optimizer.SGD(rate)) for rate in rates}."
-        )
     if not isinstance(settings, Mapping) or not settings:
         raise TypeError(
             "settings is a dict of the values to try, such as {'learning_rate': [0.01, 0.1]}; got "
             f"{settings!r}."
+        )
+    if issubclass(optimizer_class, Wrapper) and "inner_optimizer" not in settings:
+        raise TypeError(
+            f"sweep does not take the wrapper {optimizer_class.__name__} by itself: give what it "
+            "wraps, too, {'inner_optimizer': [ol.optimizer.SGD(0.1)], ...}; or use compare, one "
+            "entry a rate: {f'rate {rate}': ol.optimizer.LookAhead(ol.optimizer.SGD(rate)) for "
+            "rate in rates}."
         )
     if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
         raise ValueError(f"steps must be a whole number of at least 1; got {steps!r}.")

@@ -8,9 +8,17 @@ import optlab as ol
 from optlab.optimizer import SGD, Adam, LookAhead, lr
 
 
-def test_sweep_takes_no_wrappers():
-    with pytest.raises(TypeError, match=r"sweep does not take wrappers such as LookAhead.*compare"):
+def test_sweep_takes_no_wrapper_by_itself():
+    said = r"sweep does not take the wrapper LookAhead by itself.*'inner_optimizer': .*use compare"
+    with pytest.raises(TypeError, match=said):
         ol.sweep("rosenbrock", LookAhead, {"learning_rate": [0.1]})
+
+
+def test_a_sweep_of_wrappers_shows_itself():
+    settings = {"inner_optimizer": [SGD(1e-3)], "alpha": [0.2, 0.5, 0.7]}
+    sweep = ol.sweep("rosenbrock", LookAhead, settings, steps=6)
+    assert "best inner_optimizer SGD(learning_rate=0.001), alpha " in repr(sweep)
+    assert sweep.best()["inner_optimizer"] is settings["inner_optimizer"][0]
 
 
 def test_an_optimizer_of_ones_own_goes_into_the_explorer_in_a_dict():
