@@ -36,6 +36,7 @@ SMALL = 8192
 #: What every optimizer has; what else its rule reads of itself may change from step to step.
 _PARTS = {
     "settings", "schedule", "name", "_common", "groups", "key", "plans", "refused", "was_watched",
+    "skipped", "told",
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, cast
 
 from optlab.autograd import tape
@@ -46,7 +47,7 @@ class Interface:
     groups: list[Group]
     _common: dict[str, Any]
 
-    def step(self) -> None:
+    def step(self, closure: None = None) -> None:
         """Update every parameter that has a gradient."""
         raise NotImplementedError
 
@@ -71,8 +72,19 @@ class Interface:
         for group in self.groups:
             cleared(group.parameters, set_to_zero)
 
-    zero_grad = clear_grad
     clear_gradients = clear_grad
+
+    def zero_grad(self, set_to_zero: bool = True, *, set_to_none: bool | None = None) -> None:
+        """Clear the gradients of all parameters: `clear_grad`, as PyTorch writes it.
+
+        Parameters
+        ----------
+        set_to_zero : bool
+            As in `clear_grad`.
+        set_to_none : bool, optional
+            The opposite, by its name in PyTorch: True leaves no gradients.
+        """
+        self.clear_grad(set_to_zero if set_to_none is None else not set_to_none)
 
     def backward(
         self,
@@ -122,7 +134,11 @@ class Interface:
         _refuse("callbacks", callbacks)
         chosen = self._chosen(parameters, no_grad_set)
         if not isinstance(loss, Tensor):
-            raise TypeError(f"the loss must be a Tensor; got {type(loss).__name__}.")
+            raise TypeError(
+                f"the loss must be a Tensor; got {type(loss).__name__}. Write "
+                "optimizer.minimize(loss), which runs backward and takes a step; after "
+                "loss.backward() it is optimizer.step()."
+            )
         if not getattr(loss.node, "walked", False):
             loss.backward()
         return Pairs((p, p.grad) for p in chosen if p.grad is not None)
@@ -178,7 +194,7 @@ class Interface:
 
     def minimize(
         self,
-        loss: Tensor,
+        loss: Any = None,
         startup_program: None = None,
         parameters: Iterable[Any] | None = None,
         no_grad_set: Iterable[Any] | None = None,
@@ -335,6 +351,11 @@ class Interface:
         if self.schedule is not None:
             shown["learning_rate"] = self.schedule
         return list(shown.items())
+
+
+for _method in vars(Interface).values():
+    if isinstance(_method, FunctionType):  # Python's own messages say what was called
+        _method.__qualname__ = f"Optimizer.{_method.__name__}"
 
 
 def _refuse(name: str, value: Any) -> None:

@@ -16,6 +16,7 @@ from optlab.backend.arrays import as_float, frozen
 from optlab.backend.sums import exact_sum
 from optlab.optimizer.history import History, largest, starts_of
 from optlab.optimizer.line_search import Trial, strong_wolfe
+from optlab.optimizer.one_line import check_alike, check_one_run
 from optlab.optimizer.optimizer import Optimizer
 from optlab.optimizer.step import Update
 
@@ -114,8 +115,14 @@ class LBFGS(Optimizer):
         self.loss_of_step = math.nan
         super().__init__(*values, **named)
 
+    def for_parameter(self, parameter: Any, h: Any) -> dict[str, Any]:
+        """Refuse ensembles."""
+        check_one_run(parameter.data)
+        return {}
+
     def check(self, h: Any) -> None:
         """Refuse unknown searches, and groups with settings of their own."""
+        check_one_run(self.settings["learning_rate"])
         if h.line_search_fn not in (None, "strong_wolfe"):
             raise ValueError(
                 f"line_search_fn must be 'strong_wolfe' or None; got {h.line_search_fn!r}."
@@ -180,7 +187,7 @@ class LBFGS(Optimizer):
                 "LBFGS.step takes a closure: a function that clears the gradients, computes the "
                 "loss, runs backward and returns the loss."
             )
-        self._check_alike()
+        check_alike(self.groups)
         for group in self.groups:
             for arena in group.arenas:
                 arena.make_ready()
@@ -372,28 +379,11 @@ class LBFGS(Optimizer):
 
     # Conditions ---------------------------------------------------------------------------------
 
-    def _check_alike(self) -> None:
-        """Refuse parameters that cannot go along one direction."""
-        kinds = set()
-        for group in self.groups:
-            for p in group.parameters:
-                kinds.add((str(p.dtype), str(p.device)))
-                if group.multiplier * getattr(p, "learning_rate", 1.0) != 1:
-                    raise ValueError(
-                        "LBFGS moves all parameters along one direction: "
-                        f"{getattr(p, 'name', None) or 'a parameter'} cannot have a learning rate "
-                        "of its own. Use one optimizer for each."
-                    )
-        if len(kinds) > 1:
-            found = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
-            raise ValueError(
-                f"LBFGS needs all parameters in one dtype and on one device; got {found}."
-            )
-
     def _goes_on(self, g: Any) -> bool:
         """Say whether to go on, by the policy for gradients that are not finite."""
         if self.not_finite == "pass" or bool(np.isfinite(g).all()):
             return True
+        self.skipped += self.not_finite == "skip"
         if self.not_finite == "raise":
             raise FloatingPointError(
                 "a gradient that the closure left is not finite. Nothing was changed. Try a "

@@ -112,9 +112,13 @@ class Stateful:
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take in a state that `state_dict` gave, of this optimizer or of one like it.
 
-        Parameters are found by name, so they may be given in another order. Everything is checked
-        before anything changes. Values are copied to the device where the parameters lie. To go on
-        with another rate, call `set_lr` or `set_lr_scheduler` afterwards.
+        Parameters that have names of their own are found by them, so they may be given in another
+        order. A parameter without a name is called by its place ("parameter 0"), and so are all if
+        only one side knows names: those must be given in the order in which they were saved, as
+        two of one shape cannot be told apart. Parameters of a model have names, others get one by
+        ``ol.Parameter(data, name="w")``. Everything is checked before anything changes. Values
+        are copied to the device where the parameters lie. To go on with another rate, call `set_lr`
+        or `set_lr_scheduler` afterwards.
 
         Raises
         ------

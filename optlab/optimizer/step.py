@@ -21,6 +21,7 @@ from optlab.optimizer.application import apply_rule
 from optlab.optimizer.arena import Arena, Run, check_gradient
 from optlab.optimizer.blocks import Pass, fast_pass, take_passes
 from optlab.optimizer.groups import Group
+from optlab.optimizer.reminders import remind_of_backward, remind_of_schedule
 from optlab.optimizer.rows import RowUpdate, rows_updated, write_rows
 
 if TYPE_CHECKING:
@@ -67,10 +68,13 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
     together = optimizer.kind == "elementwise"
     listened = bool(events.step_taken.listeners)
     base_rate = optimizer.get_lr()
+    if base_rate == 0:
+        remind_of_schedule(optimizer)
     of_groups: list[tuple[Group, list[list[Any]]]] = []
     for group in optimizer.groups:
         of_groups.append((group, [arena.gradients(given) for arena in group.arenas]))
     if optimizer._common["not_finite"] != "pass" and not _go_on(optimizer, of_groups):
+        optimizer.skipped += 1
         return
     for group, raws in of_groups:
         gradients, factor = raws, None
@@ -117,6 +121,8 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
         take_passes(optimizer, passes)
     if listened:
         events.step_taken.publish(optimizer, updates)
+    if not updates and not passes and not few_rows and given is None:
+        remind_of_backward(optimizer)
 
 
 def _go_on(optimizer: Optimizer, of_groups: list[tuple[Group, list[list[Any]]]]) -> bool:
