@@ -10,6 +10,7 @@ from optlab.optimizer.arena import Arena, Rule
 from optlab.optimizer.per_member import PerMember, each_member
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
 from optlab.optimizer.settings import checked, unknown
+from optlab.optimizer.state_names import check_slot_names
 from optlab.optimizer.values import HyperParameters, SpreadHyperParameters
 
 
@@ -110,6 +111,8 @@ def make_groups(optimizer: Any, parameters: Any, known: Iterable[int] = ()) -> l
                     "belongs to one group, once."
                 )
             seen[id(p)] = label
+    for *_, slots, _, _ in wanted:
+        check_slot_names(type(optimizer).__name__, slots)
     return [Group(*settings) for settings in wanted if settings[0]]
 
 

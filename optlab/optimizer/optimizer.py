@@ -19,6 +19,7 @@ from optlab.optimizer.interface import Interface
 from optlab.optimizer.regularizer import as_regularizer
 from optlab.optimizer.settings import COMMON, Signature, checked_name, is_schedule, read
 from optlab.optimizer.state import Stateful
+from optlab.optimizer.state_names import check_slot_names
 from optlab.optimizer.step import take_step
 
 #: What a step does when a gradient holds infinities or NaN.
@@ -49,6 +50,7 @@ class Optimizer(Interface, Stateful):
         A default that is a bool or a whole number makes the argument one.
     ``slots``
         What the rule remembers for every element of a parameter, with its value at the start.
+        No slot is called ``t``: in a state that is the step count.
     ``scalars(t, h)``, optional
         Python numbers of step t, from the hyper-parameters h. Whole numbers and bools are for
         choosing between forms of the rule: it is captured anew for each of their values.
@@ -131,6 +133,7 @@ class Optimizer(Interface, Stateful):
                 f"{cls.__name__}.kind must be 'elementwise', 'tensor' or 'matrix'; "
                 f"got {cls.kind!r}."
             )
+        check_slot_names(cls.__name__, cls.slots)
         cls.owns_its_loop = cls.step is not Optimizer.step
         cls.was_watched = cls.update.__module__.partition(".")[0] == "optlab"
         cls.__signature__ = Signature(cls)  # type: ignore[attr-defined]

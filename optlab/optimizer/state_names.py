@@ -11,6 +11,33 @@ from typing import Any
 
 _NOT_OF_PARAMETERS = ("LR_Scheduler", "extra")
 
+#: What a state has of each parameter beside its slots, under the same name.
+RESERVED = {"t": "its step count"}
+
+
+def check_slot_names(owner: str, slots: Any) -> None:
+    """Refuse slots that a state could not tell from what else it has of each parameter.
+
+    Raises
+    ------
+    ValueError
+        If a slot has a reserved name.
+
+    Examples
+    --------
+    >>> check_slot_names("Mine", {"t": 0.0})
+    Traceback (most recent call last):
+        ...
+    ValueError: Mine has a slot 't': in its state "w.t" is of each parameter w its step count. ...
+    """
+    for name in slots if isinstance(slots, Mapping) else ():
+        if name in RESERVED:
+            raise ValueError(
+                f'{owner} has a slot {name!r}: in its state "w.{name}" is of each parameter w '
+                f"{RESERVED[name]}. Give the slot a longer name, such as 'own_{name}'; the step "
+                "count itself is what scalars(self, t, h) is called with."
+            )
+
 
 def renamed(state: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]:
     """Give a state with the names of these parameters, where one of the two has positions only.

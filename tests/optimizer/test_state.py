@@ -112,6 +112,23 @@ def test_two_parameters_of_one_name_and_some_without():
     assert (state["w.t"], state["w (2).t"], state["parameter 2.t"]) == (0, 1, 0)
 
 
+@pytest.mark.parametrize("declared", [True, False])
+def test_no_slot_is_called_as_the_step_count(declared):
+    """It would take the step count's place in a state."""
+    with pytest.raises(ValueError, match=r"Counting has a slot 't'.*'own_t'"):
+
+        class Counting(ol.optimizer.Optimizer):
+            slots = {"t": 0.0} if declared else {}
+
+            def slots_for(self, h):
+                return {"t": 0.0}
+
+            def update(self, p, g, s, h, c):
+                return p - h.learning_rate * g, {"t": s.t + 1}, {}
+
+        Counting(0.1, parameters=[ol.Parameter([1.0])])
+
+
 def without(name):
     return lambda state: {key: value for key, value in state.items() if key != name}
 
