@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from optlab.autograd.tensor import Tensor
+from optlab.backend.ensemble import EnsembleArray
 from optlab.optimizer.arena import Arena, Rule
 from optlab.optimizer.per_member import PerMember, each_member
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
@@ -212,6 +213,15 @@ def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
             )
     settings = dict(optimizer.settings)
     common = optimizer._common
+    if common.get("not_finite") == "skip" and any(
+        isinstance(p.data, EnsembleArray) for p in tensors
+    ):
+        raise ValueError(
+            "not_finite='skip' would skip a step for some members of an ensemble, but all members "
+            "take the same steps and count them together. With not_finite='pass' a member whose "
+            "gradient is not finite spoils itself alone; 'raise' stops them all and names the "
+            "member; or run the members apart."
+        )
     known = {"params", "weight_decay", "grad_clip", *cls.hyperparameters}
     for name, value in entry.items():
         if name not in known:

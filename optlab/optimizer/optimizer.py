@@ -91,7 +91,8 @@ class Optimizer(Interface, Stateful):
         small for 16 bits. Slots of such parameters are float32 in either case.
     not_finite : {"pass", "skip", "raise"}
         What `step` does if a raw gradient holds infinities or NaN: uses them, leaves everything as
-        it is, or raises FloatingPointError (everything stays then, too).
+        it is, or raises FloatingPointError (everything stays then, too). The members of an ensemble
+        take every step together: for them there is no "skip".
 
     Examples
     --------

@@ -16,6 +16,7 @@ from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tensor import raw
 from optlab.backend import events
 from optlab.backend.arrays import frozen
+from optlab.backend.ensemble import EnsembleArray
 from optlab.nn.clip import scaled
 from optlab.optimizer.application import apply_rule
 from optlab.optimizer.arena import Arena, Run, check_gradient
@@ -131,18 +132,32 @@ def _go_on(optimizer: Optimizer, of_groups: list[tuple[Group, list[list[Any]]]])
         for arena, of_arena in zip(group.arenas, of_group, strict=True):
             for p, g in zip(arena.parameters, of_arena, strict=True):
                 values = g.values if isinstance(g, RowSparse) else g
+                together = isinstance(values, EnsembleArray)
+                while isinstance(values, EnsembleArray):
+                    values = values.members
                 if values is None or bool(np.isfinite(values).all()):
                     continue
                 if optimizer.not_finite == "skip":
                     return False
-                count = int((~np.isfinite(values)).sum())
+                bad = ~np.isfinite(values)
+                count, who = int(bad.sum()), ""
+                if together:
+                    found = np.flatnonzero(bad.reshape(len(bad), -1).any(1)).tolist()
+                    who = f" in member{'s' * (len(found) != 1)} {_listed(found)} of the ensemble"
                 raise FloatingPointError(
                     f"the gradient of {getattr(p, 'name', None) or 'a parameter'} (shape "
-                    f"{p.shape}) has {count} elements that are not finite. Nothing was changed. "
+                    f"{p.shape}) has {count} element{'s' * (count != 1)} that "
+                    f"{'is' if count == 1 else 'are'} not finite{who}. Nothing was changed. "
                     "Try a smaller learning rate or grad_clip; optlab.autograd.detect_anomaly() "
                     "finds the operation."
                 )
     return True
+
+
+def _listed(numbers: list[int], most: int = 8) -> str:
+    """Name the members that are meant, the first of them where there are many."""
+    more = f" and {len(numbers) - most} more" * (len(numbers) > most)
+    return ", ".join(map(str, numbers[:most])) + more
 
 
 def _updated(
