@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from optlab.backend.sums import exact_sum
 from optlab.optimizer.history import History, largest, starts_of
 from optlab.optimizer.line_search import Trial, strong_wolfe
 from optlab.optimizer.optimizer import Optimizer
-from optlab.optimizer.step import Update
+from optlab.optimizer.step import Update, clipped
 
 
 class Evaluation(NamedTuple):
@@ -301,12 +302,11 @@ class LBFGS(Optimizer):
             )
         all_raw, all_used, penalties = [], [], [loss]
         for group in self.groups:
-            params = [p for arena in group.arenas for p in arena.parameters]
-            held = [g for arena in group.arenas for g in arena.gradients()]
-            pairs = list(zip(params, held, strict=True))
+            held = ready = [arena.gradients() for arena in group.arenas]
             if group.grad_clip is not None:
-                pairs = group.grad_clip(pairs)
-            for (p, used), g in zip(pairs, held, strict=True):
+                ready = clipped(group, held)
+            params = [p for arena in group.arenas for p in arena.parameters]
+            for p, g, used in zip(params, chain(*held), chain(*ready), strict=True):
                 if g is None:
                     g = used = np.zeros_like(p.data)
                 else:

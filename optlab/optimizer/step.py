@@ -78,7 +78,7 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
         if group.grad_clip is not None:
             factor = None if listened else _common_factor(group, raws)
             if factor is None:
-                gradients = _clipped(group, raws)
+                gradients = clipped(group, raws)
             elif getattr(group.grad_clip, "auto_skip_clip", False) and group.grad_clip.skips(
                 factor
             ):
@@ -242,7 +242,7 @@ def _common_factor(group: Group, raws: list[list[Any]]) -> Any:
     return find(pairs)
 
 
-def _clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
+def clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
     """Give the gradients of all arenas of a group, clipped together."""
     pairs = _pairs(group, raws)
     name = getattr(group.grad_clip, "__name__", type(group.grad_clip).__name__)
@@ -262,8 +262,8 @@ def _clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
             check_gradient(p, found[id(p)], p.data.dtype)
     if all(found[id(p)] is g for p, g in pairs):
         return raws
-    clipped = iter([found[id(p)] for p, _ in pairs])
-    return [[next(clipped) for _ in gradients] for gradients in raws]
+    results = iter([found[id(p)] for p, _ in pairs])
+    return [[next(results) for _ in gradients] for gradients in raws]
 
 
 def _flat(gradients: Sequence[Any], beside: Any) -> Any:

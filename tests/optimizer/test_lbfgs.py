@@ -122,6 +122,34 @@ def test_the_gradient_is_clipped():
     assert p.numpy() == 99.5
 
 
+def test_clipped_gradients_are_found_by_their_parameters():
+    def run(clip):
+        a, b = ol.Parameter([1.0, 2.0], name="a"), ol.Parameter([30.0, 40.0], name="b")
+        optimizer = LBFGS(0.1, max_iter=3, grad_clip=clip, parameters=[a, b])
+        optimizer.step(closure_of(optimizer, lambda: (a**4).sum() + (b * b).sum()))
+        return [a.numpy(), b.numpy()]
+
+    turned = run(lambda pairs: [(p, ol.to_tensor(g)) for p, g in pairs][::-1])
+    for one, other in zip(turned, run(None), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("clip", "error", "words"),
+    [
+        (lambda pairs: None, TypeError, "returns such pairs"),
+        (lambda pairs: pairs[:1], ValueError, "given 2 .* and returned 1 of other parameters"),
+        (lambda pairs: [(p, g[:1]) for p, g in pairs], ValueError, "gradient of a has shape"),
+    ],
+)
+def test_a_clip_that_returns_something_else_is_told_so(clip, error, words):
+    a, b = ol.Parameter([1.0, 2.0], name="a"), ol.Parameter([3.0, 4.0], name="b")
+    optimizer = LBFGS(grad_clip=clip, parameters=[a, b])
+    with pytest.raises(error, match=words):
+        optimizer.step(closure_of(optimizer, lambda: (a * b).sum()))
+    np.testing.assert_array_equal(a.numpy(), [1.0, 2.0])
+
+
 @pytest.mark.parametrize(("decay", "value"), [("L2Decay", 0.25 * 5), ("L1Decay", 0.5 * 3)])
 def test_a_penalty_has_the_gradient_that_is_added(decay, value):
     regularizer = getattr(ol.regularizer, decay)(0.5)
