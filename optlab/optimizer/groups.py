@@ -10,7 +10,7 @@ from optlab.backend.ensemble import EnsembleArray
 from optlab.optimizer.arena import Arena, Rule
 from optlab.optimizer.per_member import PerMember, each_member
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
-from optlab.optimizer.settings import checked, unknown
+from optlab.optimizer.settings import checked, is_schedule, unknown
 from optlab.optimizer.state_names import check_slot_names
 from optlab.optimizer.values import HyperParameters, SpreadHyperParameters
 
@@ -241,7 +241,16 @@ def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
             "grad_clip takes ClipGradByValue, ClipGradByNorm or ClipGradByGlobalNorm; "
             f"got {grad_clip!r}."
         )
-    multiplier = checked_rate(entry.get("learning_rate", 1.0))
+    multiplier = entry.get("learning_rate", 1.0)
+    if is_schedule(multiplier):
+        kind = type(multiplier).__name__
+        raise TypeError(
+            "the learning_rate of a group is one number, which multiplies the optimizer's rate; "
+            f"got a {kind}. Give the schedule to the optimizer, and the group its factor: "
+            f"{cls.__name__}({kind}(...), parameters=[{{'params': ..., 'learning_rate': 0.1}}]). "
+            "For a schedule of its own take one optimizer for each group."
+        )
+    multiplier = checked_rate(multiplier)
     own = [_own_settings(optimizer, p, h) for p in tensors]
     multi_precision = common.get("multi_precision", False)
     if not isinstance(multi_precision, bool):
