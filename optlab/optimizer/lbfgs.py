@@ -17,6 +17,7 @@ from optlab.backend.arrays import as_float, frozen
 from optlab.backend.sums import exact_sum
 from optlab.optimizer.history import History, largest, starts_of
 from optlab.optimizer.line_search import Trial, strong_wolfe
+from optlab.optimizer.one_direction import check_alike
 from optlab.optimizer.optimizer import Optimizer
 from optlab.optimizer.step import Update, clipped
 
@@ -57,7 +58,7 @@ class LBFGS(Optimizer):
     tolerance_change : float
         Stop where no element moves by more, or the loss changes by less.
     history_size : int
-        How many pairs are remembered: memory is twice as many copies of the parameters.
+        How many pairs are remembered: memory is twice as many copies of the parameters, and three.
     line_search_fn : "strong_wolfe" or None
         Search along the direction for a point of the strong Wolfe conditions.
 
@@ -71,6 +72,9 @@ class LBFGS(Optimizer):
     rate or other setting; they must be of one dtype and on one device. Decay is part of the
     function that is minimised, so that the line search sees it; a clipped gradient is that of no
     function, and a line search along it may stop early. Parameters without a gradient stay.
+
+    A step ends where the next begins: if somebody moves the parameters in between (`LookAhead`
+    does, or ``set_value``), the curvature is learnt over all of the way.
 
     Every step is an update of its own for traces; its loss is the one before it.
 
@@ -181,7 +185,7 @@ class LBFGS(Optimizer):
                 "LBFGS.step takes a closure: a function that clears the gradients, computes the "
                 "loss, runs backward and returns the loss."
             )
-        self._check_alike()
+        check_alike(self.groups)
         for group in self.groups:
             for arena in group.arenas:
                 arena.make_ready()
@@ -193,24 +197,23 @@ class LBFGS(Optimizer):
         most = h.max_iter * 5 // 4 if h.max_eval is None else int(h.max_eval)
         evaluations = 1
         for left in reversed(range(h.max_iter)):
-            g = here.gradient
+            g, start, before = here.gradient, self._point(), here
             if largest(g) <= h.tolerance_grad:
                 break
             if known.iterations == 0:
                 direction = -g
                 alpha = min(1.0, 1.0 / known.total(np.abs(g))) * rate
             else:
-                known.learn(g, h.history_size)
+                known.learn(g, start, h.history_size)
                 direction, alpha = known.newton_direction(g), rate
             known.iterations += 1
-            known.direction, known.gradient, known.alpha = direction, g, alpha
+            known.direction, known.gradient = direction, g
+            known.start, known.alpha = start, alpha
             slope = known.dot(g, direction)
             if slope > -h.tolerance_change:
                 break
-            start, before = self._point(), here
             if events.array_kept.listeners:
-                _tell("slot", direction, *known.steps, *known.changes)
-                _tell("temporary", start)
+                _tell("slot", direction, start, *known.steps, *known.changes)
             if h.line_search_fn is not None:
                 found, used = self._searched(closure, start, direction, before, slope, alpha)
                 evaluations += used
@@ -252,6 +255,11 @@ class LBFGS(Optimizer):
                 f"the state has no history of LBFGS for these parameters: {error!r}. Nothing was "
                 "changed."
             ) from error
+
+    @property
+    def own_bytes(self) -> int:
+        """How much memory the history takes: the rule has no slots."""
+        return self.history.nbytes
 
     def _spans(self) -> Iterator[tuple[str, int, int]]:
         """Go through all parameters: name, and from where to where they lie in a flat array."""
@@ -371,24 +379,6 @@ class LBFGS(Optimizer):
             events.step_taken.publish(self, updates)
 
     # Conditions ---------------------------------------------------------------------------------
-
-    def _check_alike(self) -> None:
-        """Refuse parameters that cannot go along one direction."""
-        kinds = set()
-        for group in self.groups:
-            for p in group.parameters:
-                kinds.add((str(p.dtype), str(p.device)))
-                if group.multiplier * getattr(p, "learning_rate", 1.0) != 1:
-                    raise ValueError(
-                        "LBFGS moves all parameters along one direction: "
-                        f"{getattr(p, 'name', None) or 'a parameter'} cannot have a learning rate "
-                        "of its own. Use one optimizer for each."
-                    )
-        if len(kinds) > 1:
-            found = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
-            raise ValueError(
-                f"LBFGS needs all parameters in one dtype and on one device; got {found}."
-            )
 
     def _goes_on(self, g: Any) -> bool:
         """Say whether to go on, by the policy for gradients that are not finite."""
