@@ -117,6 +117,34 @@ def make_groups(optimizer: Any, parameters: Any, known: Iterable[int] = ()) -> l
     return [Group(*settings) for settings in wanted if settings[0]]
 
 
+def checked_together(
+    optimizer: Any, settings: dict[str, Any], parameters: list[Tensor]
+) -> HyperParameters:
+    """Give settings as a rule reads them, if they go together and with these parameters.
+
+    Raises
+    ------
+    ValueError
+        If they do not: by the rule's `check`, or as there are not as many values as members.
+    """
+    spread = {name: x for name, x in settings.items() if isinstance(x, PerMember)}
+    h = (SpreadHyperParameters if spread else HyperParameters)(**settings)
+    for one in each_member(h):
+        optimizer.check(one)
+    for name, x in spread.items():
+        for p in parameters:
+            array = p.data
+            if not isinstance(array, EnsembleArray) or array.level != x.level:
+                continue
+            if len(array.members) != len(x):
+                raise ValueError(
+                    f"{name} has {len(x)} values, one a member, but "
+                    f"{getattr(p, 'name', None) or 'a parameter'} is an ensemble of "
+                    f"{len(array.members)} members: they must be equally many."
+                )
+    return h
+
+
 def _own_settings(optimizer: Any, p: Tensor, h: HyperParameters) -> dict[str, Any]:
     """Give the settings that a rule has for one parameter, checked."""
     cls = type(optimizer)
@@ -228,10 +256,7 @@ def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
             raise TypeError(unknown(f"a group of {cls.__name__}", name, sorted(known)))
         if name in cls.hyperparameters and name != "learning_rate":
             settings[name] = checked(name, value, cls.hyperparameters[name], cls.ranges)
-    spread = any(isinstance(value, PerMember) for value in settings.values())
-    h = (SpreadHyperParameters if spread else HyperParameters)(**settings)
-    for one in each_member(h):
-        optimizer.check(one)
+    h = checked_together(optimizer, settings, tensors)
     regularizer = None
     if "weight_decay" in common:  # otherwise the rule has a decay of its own
         regularizer = as_regularizer(entry.get("weight_decay", common["weight_decay"]))

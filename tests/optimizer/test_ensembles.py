@@ -150,6 +150,25 @@ def test_what_does_not_fit_is_said(call, error, words):
         call()
 
 
+def test_as_many_rates_as_members():
+    def make(rates):
+        w = ol.Parameter(ol.ensemble(START), name="w")
+        return ol.optimizer.SGD(ol.ensemble(rates), parameters=[w])
+
+    words = "learning_rate has 2 values, one a member, but w is an ensemble of 4 members"
+    with pytest.raises(ValueError, match=words):
+        make([0.1, 0.2])
+    optimizer = make(RATES)
+    before = optimizer.get_lr()
+    with pytest.raises(ValueError, match=words):
+        optimizer.set_lr(ol.ensemble([0.1, 0.2]))
+    assert optimizer.get_lr() is before
+    optimizer.set_lr(ol.ensemble([0.1, 0.2, 0.3, 0.4]))
+    assert optimizer.get_lr().values == [0.1, 0.2, 0.3, 0.4]
+    optimizer.set_lr(0.5)
+    assert optimizer.get_lr() == 0.5
+
+
 def test_raise_takes_finite_steps_and_names_the_members_that_are_not():
     def make(tensors, policy="raise"):
         return ol.optimizer.Adam(0.1, parameters=tensors, not_finite=policy)
