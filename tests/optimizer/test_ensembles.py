@@ -169,6 +169,20 @@ def test_as_many_rates_as_members():
     assert optimizer.get_lr() == 0.5
 
 
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("decay", ol.optimizer.ExponentialMovingAverage),
+        ("alpha", lambda x: ol.optimizer.LookAhead(ol.optimizer.SGD(0.1), alpha=x)),
+        ("clip_norm", ol.nn.ClipGradByNorm),
+        ("learning_rate", lambda x: setattr(ol.Parameter([1.0]), "learning_rate", x)),
+    ],
+)
+def test_what_all_members_share_is_one_number(name, make):
+    with pytest.raises(TypeError, match=f"{name} must be one number for all members .* got 2"):
+        make(ol.ensemble([0.1, 0.2]))
+
+
 def test_raise_takes_finite_steps_and_names_the_members_that_are_not():
     def make(tensors, policy="raise"):
         return ol.optimizer.Adam(0.1, parameters=tensors, not_finite=policy)
