@@ -253,7 +253,9 @@ def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
     known = {"params", "weight_decay", "grad_clip", *cls.hyperparameters}
     for name, value in entry.items():
         if name not in known:
-            raise TypeError(unknown(f"a group of {cls.__name__}", name, sorted(known)))
+            renamed = name == "regularization" and "weight_decay" in known
+            hint = " In a group it is called 'weight_decay'." if renamed else ""
+            raise TypeError(unknown(f"a group of {cls.__name__}", name, sorted(known)) + hint)
         if name in cls.hyperparameters and name != "learning_rate":
             settings[name] = checked(name, value, cls.hyperparameters[name], cls.ranges)
     h = checked_together(optimizer, settings, tensors)

@@ -227,6 +227,11 @@ class TestGroups:
         with pytest.raises(TypeError, match="one optimizer for each group"):
             optimizer.add_param_group(group)
 
+    def test_regularization_of_a_group_of_fluid_is_called_weight_decay(self):
+        group = {"params": [ol.Parameter([1.0])], "regularization": ol.regularizer.L2Decay(0.1)}
+        with pytest.raises(TypeError, match="In a group it is called 'weight_decay'"):
+            ol.fluid.optimizer.SGDOptimizer(0.1, parameter_list=[group])
+
     def test_a_group_has_params(self):
         with pytest.raises(TypeError, match="a group is a dict with the key 'params'"):
             ol.optimizer.SGD(parameters=[{"learning_rate": 0.1}])

@@ -165,8 +165,7 @@ class Average:
         if lender is not None:
             raise RuntimeError(
                 f"{what} while the averages of {lender} are applied would take them for trained "
-                f"weights. Leave the `with {lender.lower()}.apply():` block first, or call "
-                "restore()."
+                "weights. Leave the `with` block of its apply() first, or call its restore()."
             )
 
     def averages(self) -> list[Any]:
