@@ -8,10 +8,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import browser, memory
+from benchmarks import browser, memory, recompute
 from benchmarks.report import as_json, as_text
 from benchmarks.row import all_rows, select
 from benchmarks.runner import Settings, measure
+
+OTHERS = (browser, memory, recompute)
+"""What is no row, and measured only by name."""
 
 DEFAULT_JSON = Path(__file__).resolve().parent / "results" / "latest.json"
 
@@ -63,7 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = parser().parse_args(arguments)
     try:
-        names = [name for name in options.names if name not in (browser.NAME, memory.NAME)]
+        apart = {other.NAME for other in OTHERS}
+        names = [name for name in options.names if name not in apart]
         rows = select(all_rows(), names) if names or not options.names else []
     except LookupError as error:
         print(error.args[0], file=sys.stderr)
@@ -72,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for row in rows if options.names else all_rows():
             mark = "" if row.default else "  (only by name)"
             print(f"{row.name:<16}{row.title}{mark}")
-        for other in (browser, memory):
+        for other in OTHERS:
             if other.NAME in options.names or not options.names:
                 print(f"{other.NAME:<16}{other.TITLE}  (only by name)")
         return 0
@@ -85,19 +89,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(as_text(results[-1]), end="\n\n", flush=True)
     written = as_json(results, settings)
     finished = all(result.ours.measured for result in results)
-    if memory.NAME in options.names:
+    for other in (memory, recompute, browser):
+        if other.NAME not in options.names:
+            continue
         try:
-            written["memory"] = memory.measure(settings.peer_python)
-            print(memory.as_table(written["memory"]), end="\n\n", flush=True)
+            given = () if other is browser else (settings.peer_python,)
+            written[other.NAME] = other.measure(*given)
+            print(other.as_table(written[other.NAME]), end="\n\n", flush=True)
         except RuntimeError as error:
-            print(f"{memory.NAME}: not measured: {error}", file=sys.stderr)
-            finished = False
-    if browser.NAME in options.names:
-        try:
-            written["browser"] = browser.measure()
-            print(browser.as_table(written["browser"]), end="\n\n", flush=True)
-        except RuntimeError as error:
-            print(f"{browser.NAME}: not measured: {error}", file=sys.stderr)
+            print(f"{other.NAME}: not measured: {error}", file=sys.stderr)
             finished = False
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(written, indent=1) + "\n")

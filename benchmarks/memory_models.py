@@ -77,7 +77,7 @@ def lenet_of_pytorch() -> Built:
     return model, lambda x, y: nn.functional.cross_entropy(model(x), y)
 
 
-def our_gpt(rate: float = 0.0) -> Built:
+def our_gpt(rate: float = 0.0, blocks: int = BLOCKS) -> Built:
     """Return a small GPT: normalised before each part, causal attention, GELU, dropout."""
     import numpy as np
 
@@ -114,7 +114,7 @@ def our_gpt(rate: float = 0.0) -> Built:
             super().__init__()
             self.words, self.places = nn.Embedding(WORDS, WIDTH), nn.Embedding(LENGTH, WIDTH)
             self.dropout = nn.Dropout(rate)
-            self.blocks = nn.Sequential(*[Block() for _ in range(BLOCKS)])
+            self.blocks = nn.Sequential(*[Block() for _ in range(blocks)])
             self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WORDS)
 
         def forward(self, x: Any) -> Any:
@@ -125,7 +125,7 @@ def our_gpt(rate: float = 0.0) -> Built:
     return model, lambda x, y: nn.functional.cross_entropy(model(x), y)
 
 
-def gpt_of_pytorch(rate: float = 0.0, plain: bool = False) -> Built:
+def gpt_of_pytorch(rate: float = 0.0, plain: bool = False, blocks: int = BLOCKS) -> Built:
     """Return the same GPT; `plain`: attention step by step, softmax and all."""
     import torch
     from torch import nn
@@ -168,7 +168,7 @@ def gpt_of_pytorch(rate: float = 0.0, plain: bool = False) -> Built:
             super().__init__()
             self.words, self.places = nn.Embedding(WORDS, WIDTH), nn.Embedding(LENGTH, WIDTH)
             self.dropout = nn.Dropout(rate)
-            self.blocks = nn.Sequential(*[Block() for _ in range(BLOCKS)])
+            self.blocks = nn.Sequential(*[Block() for _ in range(blocks)])
             self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WORDS)
 
         def forward(self, x: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import browser, memory
+from benchmarks import browser, memory, recompute, recompute_models
 from benchmarks.__main__ import main
 from benchmarks.processes import ROOT, FreshInterpreter
 from benchmarks.report import as_json, as_text
@@ -378,6 +379,81 @@ def test_command_line_measures_memory_only_by_name(
     monkeypatch.setattr(memory, "_asked", broken)
     assert main(["memory", "--json", str(target)]) == 1
     assert "no memory" in capsys.readouterr().err
+
+
+@pytest.fixture
+def small_chains(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("WIDTH", 64), ("INSIDE", 256), ("BATCH", 256), ("BLOCKS", 8)):
+        monkeypatch.setattr(recompute_models, name, value)
+    kept = {name: recompute_models.CASES[name] for name in ("16 residual blocks",)}
+    monkeypatch.setattr(recompute, "CASES", kept)
+    monkeypatch.setattr(recompute, "ROUNDS", 2)
+
+
+def test_command_line_measures_recomputation_only_by_name(
+    small_chains: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    target = tmp_path / "numbers.json"
+    answers = {"peaks_of_pytorch": lambda: {"16 residual blocks": {"plain": 1, "segments": 10**9}}}
+
+    def answer(python: str, function: str) -> Any:
+        return (answers.get(function) or getattr(recompute, function))()
+
+    monkeypatch.setattr(recompute, "_asked", answer)
+    monkeypatch.setattr(recompute, "installed_version", lambda python, distribution: "2.13.0")
+    assert main(["recompute", "--json", str(target)]) == 0
+    said = capsys.readouterr().out
+    assert "8 residual blocks of 64, 256 inside, batch 256" in said
+    assert said.count("MISSED") - said.count("1.45: MISSED") == 1  # plain beside PyTorch's one byte
+    written = json.loads(target.read_text())["recompute"]
+    assert set(written["blocks"]) == set(recompute.LIMITS)
+    assert all(found["equal"] for found in written["blocks"].values())
+    assert all(len(found["seconds"]) == 2 for found in written["blocks"].values())
+    peaks = written["ours"]["16 residual blocks"]
+    assert peaks["each part"] < peaks["segments"] < peaks["plain"]
+    assert main(["recompute", "--list"]) == 0
+    assert recompute.TITLE in capsys.readouterr().out
+
+    def broken(python: str, function: str) -> Any:
+        raise RuntimeError("no memory")
+
+    monkeypatch.setattr(recompute, "_asked", broken)
+    assert main(["recompute", "--json", str(target)]) == 1
+    assert "recompute: not measured: no memory" in capsys.readouterr().err
+
+
+def test_ways_of_recomputing_that_differ_in_one_number_are_not_equal() -> None:
+    same = [1.0, np.ones(3), np.zeros(1)]
+    assert recompute._equal(same, [1.0, np.ones(3), np.zeros(1)])
+    assert not recompute._equal(same, [1.0, np.array([1, 1, 1 + 1e-15]), np.zeros(1)])
+
+
+@pytest.mark.peers
+def test_the_peak_of_pytorch_s_allocator_is_known_where_it_can_be_counted() -> None:
+    torch = pytest.importorskip("torch")
+
+    def work() -> None:
+        first, second = torch.empty(1 << 18), torch.empty(1 << 19)
+        del first
+        third = torch.empty(1 << 18)  # takes the room of the first
+        del second, third
+
+    assert recompute.peak_of_allocator(work) == 3 << 20
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", recompute_models.CASES)
+def test_both_sides_of_a_chain_have_the_same_parts(name: str) -> None:
+    pytest.importorskip("torch")
+    case = recompute_models.CASES[name]
+    ours, theirs = case.ours()[0], case.pytorch()[0]
+    assert len(ours) == len(theirs)
+    for mine, other in zip(ours, theirs, strict=True):
+        sizes = [sorted(math.prod(p.shape) for p in part.parameters()) for part in (mine, other)]
+        assert sizes[0] == sizes[1]
 
 
 @pytest.mark.browser

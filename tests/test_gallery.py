@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from optlab._doctor import find_browser
 ROOT = Path(__file__).parent.parent
 LEARNS = ROOT / "gallery" / "small_gpt.py"  # for minutes: it has tests of its own
 RANKS = ROOT / "gallery" / "ranking.py"  # likewise
-ENTRIES = sorted(set((ROOT / "gallery").glob("*.py")) - {LEARNS, RANKS})
+FITS = ROOT / "gallery" / "does_not_fit.py"  # starts processes
+ENTRIES = sorted(set((ROOT / "gallery").glob("*.py")) - {LEARNS, RANKS, FITS})
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
@@ -109,6 +111,41 @@ def test_the_ranking_is_drawn_and_written(ranking: dict[str, Any], tmp_path: Pat
     assert {len(cells) for cells in table} == {len(ranking["HEADS"])}
     assert all(row.evaluations == 10 for row in rows)
     assert min(next(row.updates for row in rows if row.name == "LBFGS")) < 10
+
+
+@pytest.fixture
+def deep(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)  # its processes: this clone
+    return runpy.run_path(str(FITS))
+
+
+@pytest.mark.slow
+def test_200_layers_exceed_the_budget_and_learn_within_it(
+    deep: dict[str, Any], tmp_path: Path
+) -> None:
+    budget = deep["BUDGET"]
+    assert len(deep["Training"]().layers) == 200
+    assert deep["peak"]() > 3 * budget
+    assert deep["peak"]("sqrt") < budget / 2
+    result = deep["learn"](steps=8)
+    assert len(result.losses) == 8
+    assert result.losses[-1] < 0.5 * result.losses[0]
+    assert result.losses[:3] == result.plain_losses  # to the bit
+    assert result.plain.max() > budget > result.recomputed.max()
+    if sys.platform == "linux":
+        assert 10 < result.refused < 190  # in the middle of forward
+    assert is_in_the_gallery(deep["draw"](result, tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit on memory is that of Linux")
+def test_the_limit_is_the_budget_and_no_more(deep: dict[str, Any]) -> None:
+    """The plain step is refused for want of memory, not for the way the limit is set."""
+    roomy = deep["in_a_process"](None, 1, 6 * deep["BUDGET"])
+    assert roomy["layer"] is None
+    assert roomy["losses"] == deep["in_a_process"]("sqrt", 1)["losses"]
+    scarce = deep["in_a_process"]("sqrt", 1, 2 * 2**20)  # this is too little for any way
+    assert scarce["losses"] == []
 
 
 @pytest.mark.slow

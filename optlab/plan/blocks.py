@@ -106,7 +106,12 @@ class BlockPlan:
         Of the scratch arrays.
     source : str
         Of all these functions.
+    repeats : callable
+        Runs the function once more on examples, and says whether it still does what was captured:
+        it may read a variable that has another value now.
     """
+
+    repeats: Callable[[], bool]
 
     def __init__(
         self,
@@ -369,7 +374,17 @@ def capture_blocks(
     writer, outputs = first[0], dict(zip(first[2], first[1], strict=True))
     for step in writer.instructions:
         _check(step)
-    return BlockPlan(arrays, list(numbers), writer.instructions, outputs)
+    plan = BlockPlan(arrays, list(numbers), writer.instructions, outputs)
+    plan.repeats = lambda: _repeats(f, arrays, numbers, first)
+    return plan
+
+
+def _repeats(f: Any, arrays: Any, numbers: Any, first: Any) -> bool:
+    """Say whether a function still writes what was captured."""
+    try:
+        return same_writing(first, _once(f, arrays, numbers))
+    except Exception:  # noqa: BLE001  # whatever it is, it is not what was captured
+        return False
 
 
 def _once(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
+from optlab.optimizer.norms import norm
 from tests.optimizer.helpers import EACH
 
 LARGE = 10_000
@@ -101,3 +102,37 @@ def test_copies_and_templates_begin_anew():
     assert list(fresh.execution.values()) == ["not known before a step"]
     assert Plain().execution == {}
     Plain()._repr_html_()
+
+
+def test_a_constant_of_the_notebook_that_changes_is_seen_wherever_it_matters():
+    """In the first elements nothing changes, and a norm needs two passes."""
+    limits = {"limit": 1.0}
+
+    class Clipped(ol.optimizer.Optimizer):
+        hyperparameters = {"learning_rate": 0.1}
+
+        def update(self, p, g, s, h, c):
+            return p - h.learning_rate * np.where(np.abs(g) > limits["limit"], 0.0, g), {}
+
+    class ClippedByNorm(Clipped):
+        kind = "tensor"
+
+        def update(self, p, g, s, h, c):
+            p, _ = super().update(p, g, s, h, c)
+            return p / np.maximum(1.0, norm(p)), {}
+
+    g = np.linspace(-3, 3, 20000).astype(np.float32)
+    g[:2] = 0.1
+    for rule in (Clipped, ClippedByNorm):
+        limits["limit"] = 1.0
+        fast, watched = (ol.Parameter(np.zeros(20000, np.float32)) for _ in range(2))
+        for w in (fast, watched):
+            w.grad = g
+        one, other = rule(parameters=[fast]), rule(parameters=[watched])
+        for limit in (1.0, 1.0, 10.0):
+            limits["limit"] = limit
+            one.step()
+            with ol.record(other, probes="light"):
+                other.step()
+        assert "captured" in str(one.execution)
+        assert fast.numpy().tobytes() == watched.numpy().tobytes()
