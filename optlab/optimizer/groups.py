@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tensor import Tensor
+from optlab.backend.ensemble import EnsembleArray
 from optlab.optimizer.arena import Arena, Rule
 from optlab.optimizer.declaration import checked_slots
 from optlab.optimizer.per_member import PerMember, each_member
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
-from optlab.optimizer.settings import checked, checked_of, unknown
+from optlab.optimizer.settings import checked, checked_of, is_schedule, unknown
+from optlab.optimizer.state_names import check_slot_names
 from optlab.optimizer.values import HyperParameters, SpreadHyperParameters
 
 
@@ -162,7 +164,37 @@ def make_groups(optimizer: Any, parameters: Any, known: Iterable[int] = ()) -> l
                     "belongs to one group, once."
                 )
             seen[id(p)] = label
+    for *_, slots, _, _ in wanted:
+        check_slot_names(type(optimizer).__name__, slots)
     return [Group(*settings) for settings in wanted if settings[0]]
+
+
+def checked_together(
+    optimizer: Any, settings: dict[str, Any], parameters: list[Tensor]
+) -> HyperParameters:
+    """Give settings as a rule reads them, if they go together and with these parameters.
+
+    Raises
+    ------
+    ValueError
+        If they do not: by the rule's `check`, or as there are not as many values as members.
+    """
+    spread = {name: x for name, x in settings.items() if isinstance(x, PerMember)}
+    h = (SpreadHyperParameters if spread else HyperParameters)(**settings)
+    for one in each_member(h):
+        optimizer.check(one)
+    for name, x in spread.items():
+        for p in parameters:
+            array = p.data
+            if not isinstance(array, EnsembleArray) or array.level != x.level:
+                continue
+            if len(array.members) != len(x):
+                raise ValueError(
+                    f"{name} has {len(x)} values, one a member, but "
+                    f"{getattr(p, 'name', None) or 'a parameter'} is an ensemble of "
+                    f"{len(array.members)} members: they must be equally many."
+                )
+    return h
 
 
 def _own_settings(optimizer: Any, p: Tensor, h: HyperParameters) -> dict[str, Any]:
@@ -283,16 +315,24 @@ def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
             )
     settings = dict(optimizer.settings)
     common = optimizer._common
+    if common.get("not_finite") == "skip" and any(
+        isinstance(p.data, EnsembleArray) for p in tensors
+    ):
+        raise ValueError(
+            "not_finite='skip' would skip a step for some members of an ensemble, but all members "
+            "take the same steps and count them together. With not_finite='pass' a member whose "
+            "gradient is not finite spoils itself alone; 'raise' stops them all and names the "
+            "member; or run the members apart."
+        )
     known = {"params", "weight_decay", "grad_clip", *cls.hyperparameters}
     for name, value in entry.items():
         if name not in known:
-            raise TypeError(unknown(f"a group of {cls.__name__}", name, sorted(known)))
+            renamed = name == "regularization" and "weight_decay" in known
+            hint = " In a group it is called 'weight_decay'." if renamed else ""
+            raise TypeError(unknown(f"a group of {cls.__name__}", name, sorted(known)) + hint)
         if name in cls.hyperparameters and name != "learning_rate":
             settings[name] = checked_of(cls, name, value)
-    spread = any(isinstance(value, PerMember) for value in settings.values())
-    h = (SpreadHyperParameters if spread else HyperParameters)(**settings)
-    for one in each_member(h):
-        optimizer.check(one)
+    h = checked_together(optimizer, settings, tensors)
     regularizer = None
     if "weight_decay" in common:  # otherwise the rule has a decay of its own
         regularizer = as_regularizer(entry.get("weight_decay", common["weight_decay"]))
@@ -302,7 +342,16 @@ def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
             "grad_clip takes ClipGradByValue, ClipGradByNorm or ClipGradByGlobalNorm; "
             f"got {grad_clip!r}."
         )
-    multiplier = checked_rate(entry.get("learning_rate", 1.0))
+    multiplier = entry.get("learning_rate", 1.0)
+    if is_schedule(multiplier):
+        kind = type(multiplier).__name__
+        raise TypeError(
+            "the learning_rate of a group is one number, which multiplies the optimizer's rate; "
+            f"got a {kind}. Give the schedule to the optimizer, and the group its factor: "
+            f"{cls.__name__}({kind}(...), parameters=[{{'params': ..., 'learning_rate': 0.1}}]). "
+            "For a schedule of its own take one optimizer for each group."
+        )
+    multiplier = checked_rate(multiplier)
     own = [_own_settings(optimizer, p, h) for p in tensors]
     multi_precision = common.get("multi_precision", False)
     if not isinstance(multi_precision, bool):

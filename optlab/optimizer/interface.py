@@ -10,9 +10,9 @@ from optlab.autograd import tape
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend import events
 from optlab.nn.clip import checked_pairs
-from optlab.optimizer.groups import checked_rate, make_groups
+from optlab.optimizer.groups import checked_together, make_groups
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
-from optlab.optimizer.settings import COMMON, is_schedule
+from optlab.optimizer.settings import COMMON, checked, is_schedule
 from optlab.optimizer.step import take_step
 
 if TYPE_CHECKING:
@@ -308,7 +308,8 @@ class Interface:
         RuntimeError
             If a schedule sets it.
         ValueError
-            If it is negative or not finite. The old rate stays then.
+            If it is negative or not finite, or does not go with the other settings, or has another
+            number of values than the ensembles have members. The old rate stays then.
         """
         if self.schedule is not None:
             raise RuntimeError(
@@ -317,7 +318,16 @@ class Interface:
             )
         if is_schedule(value):
             raise TypeError("set_lr takes a number; call set_lr_scheduler(schedule) instead.")
-        self.settings["learning_rate"] = checked_rate(value)
+        self.settings["learning_rate"] = self._checked_lr(value)
+
+    def _checked_lr(self, value: Any) -> Any:
+        """Give a rate that goes with all that the optimizer was made with, or say what does not."""
+        optimizer = cast("Optimizer", self)
+        rate = checked("learning_rate", value, 0.0, type(optimizer).ranges)
+        kept = [(vars(group.h), group.parameters) for group in self.groups]
+        for settings, parameters in kept or [(self.settings, [])]:
+            checked_together(optimizer, {**settings, "learning_rate": rate}, parameters)
+        return rate
 
     def set_lr_scheduler(self, scheduler: Any) -> None:
         """Let a schedule set the learning rate from now on.
@@ -326,12 +336,14 @@ class Interface:
         ------
         TypeError
             If it is not a schedule of ``optlab.optimizer.lr``.
+        ValueError
+            If its present rate does not go with the other settings. The old rate stays then.
         """
         if isinstance(scheduler, type) or not is_schedule(scheduler):
             raise TypeError(
                 f"set_lr_scheduler takes a schedule of optlab.optimizer.lr; got {scheduler!r}."
             )
-        self.settings["learning_rate"] = checked_rate(scheduler)
+        self.settings["learning_rate"] = self._checked_lr(scheduler)
         self.schedule = scheduler
 
     def __repr__(self) -> str:

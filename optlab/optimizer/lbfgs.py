@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from optlab.optimizer.history import History, largest, starts_of
 from optlab.optimizer.line_search import Trial, strong_wolfe
 from optlab.optimizer.one_line import check_alike, check_one_run
 from optlab.optimizer.optimizer import Optimizer
-from optlab.optimizer.step import Update
+from optlab.optimizer.step import Update, clipped
 
 
 class Evaluation(NamedTuple):
@@ -57,7 +58,7 @@ class LBFGS(Optimizer):
     tolerance_change : float
         Stop where no element moves by more, or the loss changes by less.
     history_size : int
-        How many pairs are remembered: memory is twice as many copies of the parameters.
+        How many pairs are remembered: memory is twice as many copies of the parameters, and three.
     line_search_fn : "strong_wolfe" or None
         Search along the direction for a point of the strong Wolfe conditions.
 
@@ -71,6 +72,9 @@ class LBFGS(Optimizer):
     rate or other setting; they must be of one dtype and on one device. Decay is part of the
     function that is minimised, so that the line search sees it; a clipped gradient is that of no
     function, and a line search along it may stop early. Parameters without a gradient stay.
+
+    A step ends where the next begins: if somebody moves the parameters in between (`LookAhead`
+    does, or ``set_value``), the curvature is learnt over all of the way.
 
     Every step is an update of its own for traces; its loss is the one before it.
 
@@ -199,24 +203,23 @@ class LBFGS(Optimizer):
         most = h.max_iter * 5 // 4 if h.max_eval is None else int(h.max_eval)
         evaluations = 1
         for left in reversed(range(h.max_iter)):
-            g = here.gradient
+            g, start, before = here.gradient, self._point(), here
             if largest(g) <= h.tolerance_grad:
                 break
             if known.iterations == 0:
                 direction = -g
                 alpha = min(1.0, 1.0 / known.total(np.abs(g))) * rate
             else:
-                known.learn(g, h.history_size)
+                known.learn(g, start, h.history_size)
                 direction, alpha = known.newton_direction(g), rate
             known.iterations += 1
-            known.direction, known.gradient, known.alpha = direction, g, alpha
+            known.direction, known.gradient = direction, g
+            known.start, known.alpha = start, alpha
             slope = known.dot(g, direction)
             if slope > -h.tolerance_change:
                 break
-            start, before = self._point(), here
             if events.array_kept.listeners:
-                _tell("slot", direction, *known.steps, *known.changes)
-                _tell("temporary", start)
+                _tell("slot", direction, start, *known.steps, *known.changes)
             if h.line_search_fn is not None:
                 found, used = self._searched(closure, start, direction, before, slope, alpha)
                 evaluations += used
@@ -258,6 +261,11 @@ class LBFGS(Optimizer):
                 f"the state has no history of LBFGS for these parameters: {error!r}. Nothing was "
                 "changed."
             ) from error
+
+    @property
+    def own_bytes(self) -> int:
+        """How much memory the history takes: the rule has no slots."""
+        return self.history.nbytes
 
     def _spans(self) -> Iterator[tuple[str, int, int]]:
         """Go through all parameters: name, and from where to where they lie in a flat array."""
@@ -308,12 +316,11 @@ class LBFGS(Optimizer):
             )
         all_raw, all_used, penalties = [], [], [loss]
         for group in self.groups:
-            params = [p for arena in group.arenas for p in arena.parameters]
-            held = [g for arena in group.arenas for g in arena.gradients()]
-            pairs = list(zip(params, held, strict=True))
+            held = ready = [arena.gradients() for arena in group.arenas]
             if group.grad_clip is not None:
-                pairs = group.grad_clip(pairs)
-            for (p, used), g in zip(pairs, held, strict=True):
+                ready = clipped(group, held)
+            params = [p for arena in group.arenas for p in arena.parameters]
+            for p, g, used in zip(params, chain(*held), chain(*ready), strict=True):
                 if g is None:
                     g = used = np.zeros_like(p.data)
                 else:

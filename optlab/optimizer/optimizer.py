@@ -20,6 +20,7 @@ from optlab.optimizer.interface import Interface
 from optlab.optimizer.regularizer import as_regularizer
 from optlab.optimizer.settings import COMMON, Signature, checked_name, is_schedule, read
 from optlab.optimizer.state import Stateful
+from optlab.optimizer.state_names import check_slot_names
 from optlab.optimizer.step import take_step
 
 #: What a step does when a gradient holds infinities or NaN.
@@ -60,6 +61,7 @@ class Optimizer(Interface, Stateful):
         A default that is a bool or a whole number makes the argument one.
     ``slots``
         What the rule remembers for every element of a parameter, with its value at the start.
+        No slot is called ``t``: in a state that is the step count.
     ``scalars(t, h)``, optional
         Python numbers of step t, from the hyper-parameters h. Whole numbers and bools are for
         choosing between forms of the rule: it is captured anew for each of their values.
@@ -101,7 +103,8 @@ class Optimizer(Interface, Stateful):
     not_finite : {"pass", "skip", "raise"}
         What `step` does if a raw gradient holds infinities or NaN: uses them, leaves everything as
         it is, or raises FloatingPointError (everything stays then, too). ``optimizer.skipped``
-        counts the steps that "skip" left out.
+        counts the steps that "skip" left out. The members of an ensemble take every step together:
+        for them there is no "skip".
 
     Examples
     --------
@@ -144,6 +147,7 @@ class Optimizer(Interface, Stateful):
                 f"got {cls.kind!r}."
             )
         check_class(cls)
+        check_slot_names(cls.__name__, cls.slots)
         cls.owns_its_loop = cls.step is not Optimizer.step
         module = cls.update.__module__ or ""  # None under `exec` with globals of one's own
         cls.was_watched = module.partition(".")[0] == "optlab"

@@ -121,7 +121,7 @@ def _total(optimizer: Optimizer) -> str:
     arenas = [arena for group in optimizer.groups for arena in group.arenas]
     kept = sum(array.nbytes for arena in arenas for array in arena.slots.values())
     kept += sum(arena.master.nbytes for arena in arenas if arena.master is not None)
-    kept += getattr(optimizer, "own_bytes", 0)  # of a wrapper: slow or averaged weights
+    kept += getattr(optimizer, "own_bytes", 0)  # slow or averaged weights, a history
     weights = sum(arena.flat.nbytes for arena in arenas)
     return (
         f"The optimizer keeps {bytes_in_words(kept)} for {bytes_in_words(weights)} of parameters."

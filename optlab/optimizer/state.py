@@ -15,7 +15,7 @@ from optlab.backend.random import Key
 from optlab.optimizer.arena import Arena
 from optlab.optimizer.groups import Group, checked_rate, parameter_names
 from optlab.optimizer.per_member import PerMember
-from optlab.optimizer.state_names import renamed
+from optlab.optimizer.state_names import renamed, warn_if_told_apart_by_order
 
 _MOST_LISTED = 12
 
@@ -128,6 +128,13 @@ class Stateful:
             If entries are missing, unexpected, or of another shape or dtype; the message lists
             them. Nothing has changed then.
 
+        Warns
+        -----
+        UserWarning
+            If several parameters of one shape share a name, as those of two models of one
+            structure do, and what is remembered of them differs: they are then told apart by
+            their order alone, which must be that of the optimizer whose state it is.
+
         Examples
         --------
         >>> import optlab as ol
@@ -141,7 +148,11 @@ class Stateful:
         >>> second.state_dict()["w.t"]
         1
         """
-        self.checked_state(state_dict)()
+        write = self.checked_state(state_dict)
+        parameters = [arena.parameters[number] for _, arena, number in self._named()]
+        names = [name for name, _, _ in self._named()]
+        warn_if_told_apart_by_order(renamed(state_dict, names), parameters, names)
+        write()
 
     def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:
         """Check a state, and give what writes it: all that `set_state_dict` does, in two parts."""

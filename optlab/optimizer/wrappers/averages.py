@@ -20,7 +20,7 @@ from optlab.optimizer.groups import parameter_names
 from optlab.optimizer.interface import cleared
 from optlab.optimizer.settings import checked_name
 from optlab.optimizer.state import raise_faults
-from optlab.optimizer.state_names import renamed
+from optlab.optimizer.state_names import renamed, warn_if_told_apart_by_order
 from optlab.optimizer.wrappers.loans import Loan, last_lender, own_weights
 from optlab.optimizer.wrappers.memory import Memory, given_out, taken_in
 from optlab.optimizer.wrappers.messages import check_shape, checked_parameters
@@ -166,8 +166,7 @@ class Average:
         if lender is not None:
             raise RuntimeError(
                 f"{what} while the averages of {lender} are applied would take them for trained "
-                f"weights. Leave the `with {lender.lower()}.apply():` block first, or call "
-                "restore()."
+                "weights. Leave the `with` block of its apply() first, or call its restore()."
             )
 
     def averages(self) -> list[Any]:
@@ -304,8 +303,17 @@ class Average:
         ValueError
             If entries are missing, unexpected, or of another shape or dtype; the message lists
             them. Nothing has changed then.
+
+        Warns
+        -----
+        UserWarning
+            If several parameters of one shape share a name and their averages differ: they are
+            then told apart by their order alone.
         """
-        self.checked_state(state_dict)()
+        write = self.checked_state(state_dict)
+        names = self.names()
+        warn_if_told_apart_by_order(renamed(state_dict, names), self.parameters, names)
+        write()
 
     set_dict = set_state_dict
     load_state_dict = set_state_dict
