@@ -139,7 +139,7 @@ class Budget(Pieces):
             for array in (*(y if isinstance(y, tuple) else (y,)), *own):
                 owner: Any = owner_of(array)
                 known = id(owner) in self.stores or any(owner is one for one in outside)
-                if not known and getattr(owner, "ndim", 0):
+                if not known and getattr(owner, "ndim", 0) > 0:
                     self._new_store(owner)
             self.make_room()
         return kept

@@ -187,7 +187,8 @@ def test_a_gradient_penalty_through_layers_whose_derivative_reads_nothing(segmen
     ]
 
     def penalty(call: Any) -> Any:
-        x = ol.to_tensor(np.random.default_rng(0).normal(size=(2, 1, 8, 8)), requires_grad=True)
+        data = np.random.default_rng(0).normal(size=(2, 1, 8, 8)).astype("float32")
+        x = ol.to_tensor(data, requires_grad=True)
         call(x).sum().backward(create_graph=True)
         slope, x.grad = x.grad, None
         (slope**2).sum().backward()
