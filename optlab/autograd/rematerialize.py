@@ -2,75 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from optlab.autograd.budget import Budget, MemoryBudgetError
+from optlab.autograd.budget import Budget
 from optlab.autograd.checkpoints import Nothing
 from optlab.autograd.pieces import Pieces, piece_of
 from optlab.autograd.saving import Keeping
 from optlab.autograd.tape import Node
 from optlab.autograd.tensor import Tensor
-
-_UNITS = {"": 1, "B": 1} | {
-    f"{prefix}{infix}B": base**power
-    for infix, base in (("", 1000), ("i", 1024))
-    for power, prefix in enumerate("KMGT", start=1)
-}
-
-
-def bytes_of(budget: Any) -> int:
-    """Read a number of bytes: a whole number, or text such as ``"64 MiB"``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is neither.
-
-    Examples
-    --------
-    >>> bytes_of("64 MiB"), bytes_of("1.5 kB"), bytes_of(4096)
-    (67108864, 1500, 4096)
-    """
-    wrong = (
-        "budget is a number of bytes, or text such as '64 MiB' (units B, KB, MB, GB, KiB, MiB, "
-        f"GiB); got {budget!r}."
-    )
-    if isinstance(budget, str):
-        found = re.fullmatch(r"\s*([0-9.]+(?:[eE][0-9]+)?)\s*([A-Za-z]*)\s*", budget)
-        units = {name.lower(): size for name, size in _UNITS.items()}
-        if not found or found[2].lower() not in units:
-            raise ValueError(wrong)
-        try:
-            size = float(found[1]) * units[found[2].lower()]
-        except ValueError:
-            raise ValueError(wrong) from None
-    elif isinstance(budget, bool) or not hasattr(budget, "__index__"):
-        if not isinstance(budget, float) or budget != budget // 1:
-            raise TypeError(wrong)
-        size = budget
-    else:
-        size = budget.__index__()
-    if not 0 < size < float("inf"):
-        raise ValueError(wrong)
-    return int(size)
-
-
-def in_words(size: int) -> str:
-    """Give a number of bytes as text that `bytes_of` reads, rounded up.
-
-    Examples
-    --------
-    >>> in_words(67108864), in_words(1500)
-    ('64 MiB', '1.47 KiB')
-    """
-    for unit in ("GiB", "MiB", "KiB"):
-        factor = _UNITS[unit]
-        if size >= factor:
-            hundredths = -(-size * 100 // factor)
-            return f"{hundredths / 100:g} {unit}"
-    return f"{size} B"
+from optlab.backend.sizes import bytes_from, in_words
 
 
 class rematerialize:
@@ -102,7 +43,8 @@ class rematerialize:
     TypeError, ValueError
         If `keep` or `budget` is none of these.
     MemoryBudgetError
-        When the block is left, if the budget cannot be met; it says the smallest that can.
+        When the block is left, if the budget could not be kept to; it says the smallest that can.
+        Let the optimizer's step come after the block, so that it is not taken then.
     RecomputationError, RuntimeError
         In backward, if an operation does not give what it gave the first time, or what it reads was
         written to.
@@ -133,7 +75,7 @@ class rematerialize:
     def __init__(self, keep: Any = None, budget: Any = None) -> None:
         self._layers: list[Any] = []
         selected = self._selection(keep)
-        self.budget = None if budget is None else bytes_of(budget)
+        self.budget = None if budget is None else bytes_from(budget)
         self.pieces: Pieces = (
             Nothing(selected) if self.budget is None else Budget(self.budget, selected)
         )
@@ -154,6 +96,11 @@ class rematerialize:
         wanted = [] if keep is None else list(keep) if isinstance(keep, (list, tuple)) else [keep]
         names, asked = set(), []
         for one in wanted:
+            if isinstance(one, str) and one[:1].isdigit():
+                raise TypeError(
+                    f"keep takes names of operations; got {one!r}. A budget is given by name: "
+                    f"rematerialize(budget={one!r})."
+                )
             if isinstance(one, str):
                 names.add(one)
             elif hasattr(one, "register_forward_post_hook"):
@@ -175,6 +122,10 @@ class rematerialize:
 
         return selected
 
+    def __repr__(self) -> str:
+        what = "no budget" if self.budget is None else f"a budget of {in_words(self.budget)}"
+        return f"<rematerialize with {what}: {self.dropped} dropped, {self.recomputed} run again>"
+
     def __enter__(self) -> rematerialize:
         if self._removers or self._keeping.inside:
             raise RuntimeError("this block is entered already; make another rematerialize().")
@@ -189,19 +140,7 @@ class rematerialize:
             remover.remove()
         self._removers.clear()
         if kind is None and isinstance(self.pieces, Budget):
-            check_met(self.pieces)
-
-
-def check_met(budget: Budget) -> None:
-    """Make sure that a budget was large enough so far."""
-    if budget.smallest > budget.limit:
-        raise MemoryBudgetError(
-            f"a budget of {in_words(budget.limit)} cannot be met, whatever is dropped: the largest "
-            "operation, what its derivative reads, and what the program itself holds need more. "
-            f"The smallest budget that can is {in_words(budget.smallest)} "
-            f"({budget.smallest:,} bytes).",
-            budget.smallest,
-        )
+            self.pieces.check_met()
 
 
 def _keep_output(layer: Any, inputs: Any, output: Any) -> None:

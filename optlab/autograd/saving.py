@@ -8,7 +8,8 @@ they were made. The innermost keeper of the thread decides.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -49,6 +50,7 @@ class Keeper(Protocol):
 
 class _Here(threading.local):
     keepers: tuple[Keeper | None, ...] = ()
+    alone = False
 
 
 _here = _Here()
@@ -95,7 +97,24 @@ def ambient(keeper: Keeper) -> Callable[[], None]:
 
 def innermost() -> Keeper | None:
     """Give the keeper that decides now."""
-    return _here.keepers[-1] if _here.keepers else _everywhere[-1] if _everywhere else None
+    if _here.keepers:
+        return _here.keepers[-1]
+    return _everywhere[-1] if _everywhere and not _here.alone else None
+
+
+def entered(*kinds: type) -> bool:
+    """Say whether a keeper that this thread has entered is of one of these kinds."""
+    return any(isinstance(keeper, kinds) for keeper in _here.keepers)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Inside, keepers of the whole program decide nothing in this thread."""
+    before, _here.alone = _here.alone, True
+    try:
+        yield
+    finally:
+        _here.alone = before
 
 
 def as_usual(function: Callable[P, R]) -> Callable[P, R]:

@@ -34,7 +34,8 @@ def recompute_sequential(
 ) -> Any:
     """Run layers one after the other, and again in backward, by segments or a schedule.
 
-    Values, gradients and parameters are those of ``layers[-1](... layers[0](*args))`` to the bit.
+    Values, gradients and parameters are those of ``layers[-1](... layers[0](*args))`` to the bit;
+    the last bits of second derivatives may differ, see `recompute`.
 
     Parameters
     ----------
@@ -101,15 +102,16 @@ def list_of(layers: Any) -> list[Callable[..., Any]]:
     if callable(layers) and hasattr(layers, "children"):  # a Sequential: what it holds, in order
         inside = list(layers.children())
         layers = inside if hasattr(layers, "__iter__") or hasattr(layers, "__getitem__") else layers
-    if callable(layers) or not hasattr(layers, "__iter__"):
+    if isinstance(layers, Tensor) or callable(layers) or not hasattr(layers, "__iter__"):
         raise TypeError(
-            "recompute_sequential takes a Sequential, or a list of layers that follow each other; "
-            f"got {type(layers).__name__}. (For one function: ol.recompute(f, x).)"
+            "recompute_sequential takes a Sequential, or a list of layers that follow each other, "
+            f"then what the first is called with; got {type(layers).__name__}. (Write net, x and "
+            "not net(x); several layers in a list; for one function: ol.recompute(f, x).)"
         )
     chain = list(layers)
     for i, layer in enumerate(chain):
         if not callable(layer):
-            raise TypeError(f"layers[{i}] cannot be called; got {layer!r}.")
+            raise TypeError(f"layers[{i}] cannot be called; it is a {type(layer).__name__}.")
     if not chain:
         raise ValueError("there are no layers to run.")
     return chain
@@ -139,7 +141,8 @@ class _Stored:
     def __init__(self, value: Any) -> None:
         parts, self.build = trees.flatten(value)
         self.needs = [isinstance(p, Tensor) and p.node is not None for p in parts]
-        self.parts = [p.detach() if n else p for p, n in zip(parts, self.needs, strict=True)]
+        # The arrays themselves, not copies of what was written to: in another layout sums differ.
+        self.parts = [Tensor(p.data) if n else p for p, n in zip(parts, self.needs, strict=True)]
 
     def value(self, nodes: Sequence[Any] | None = None) -> Any:
         """Give it again; with `nodes`, on the tape."""
@@ -269,7 +272,8 @@ class Chain:
         """Give what a part returned, as the outputs of its node."""
         parts, _ = trees.flatten(value)
         made = made_since(parts, since)
-        if not made:
+        if not made:  # it gives back what it was given, or nothing that needs a gradient
+            part.entries = [None if node is None else _NOWHERE for node in nodes]
             return value
         outputs = [parts[i] for i in made]
         edges = ends_behind({t.node for t in outputs}, since)
@@ -350,7 +354,8 @@ class Chain:
                 if place == _NOWHERE
                 else None
                 if place is None
-                else part.edges[place]()
+                # In derivatives of derivatives the node may be gone: nobody asks for it then.
+                else part.edges[place]() or Entry(one.shape, one.dtype)
                 for one, place in zip(stored.parts, part.entries, strict=True)
             ]
         )

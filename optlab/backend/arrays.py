@@ -146,6 +146,8 @@ def as_float(value: Any, name: str) -> float:
     ------
     TypeError
         If `value` is not one number.
+    ValueError
+        If it is a whole number that no float can hold.
 
     Examples
     --------
@@ -153,8 +155,22 @@ def as_float(value: Any, name: str) -> float:
     0.5
     """
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError(
+                f"{name} must be a number that a float can hold, less than 1.8e308; got a whole "
+                f"number of {int(value).bit_length()} bits."
+            ) from None
     size = getattr(value, "size", None)
+    members = getattr(getattr(value, "data", value), "members", None)
+    if members is not None:
+        from optlab.backend.ensemble import EnsembleError
+
+        raise EnsembleError(
+            f"{name} must be one number for all members of an ensemble (or examples of a vmap); "
+            f"got {len(members)}, one for each. Run those that differ apart."
+        )
     if size == 1 and hasattr(value, "item"):
         return float(value.item())
     raise TypeError(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
 
 #: What PyTorch calls what has another name here.
 ELSEWHERE = {
@@ -12,6 +15,31 @@ ELSEWHERE = {
     "CosineAnnealingLR": "CosineAnnealingDecay", "LambdaLR": "LambdaDecay",
 }  # fmt: skip
 _MOST_LISTED = 40
+
+
+class _NotCalled(ModuleType):
+    """A module that has the name of a class, but for capitals."""
+
+    def __call__(self, *args: Any, **named: Any) -> None:
+        """Say which class it is."""
+        package, _, name = self.__name__.rpartition(".")
+        plain = name.replace("_", "")
+        [cls] = [one for one in vars(self) if one.lower() == plain]
+        raise TypeError(
+            f"{self.__name__} is a module, which cannot be called; the class is {package}.{cls}."
+        )
+
+
+def not_called(cls: type) -> None:
+    """Let the module of a class of the same name say so when it is called."""
+    module = sys.modules[cls.__module__]
+    if cls.__module__.rpartition(".")[2].replace("_", "") == cls.__name__.lower():
+        module.__class__ = _NotCalled
+
+
+def elsewhere(name: str) -> str:
+    """Give what is called so in PyTorch by its name here."""
+    return ELSEWHERE.get(name, name)
 
 
 def missing(package: str, name: str, known: Sequence[str]) -> AttributeError:

@@ -67,7 +67,7 @@ class Fluid:
 
     def minimize(
         self,
-        loss: Any,
+        loss: Any = None,
         startup_program: None = None,
         parameter_list: Iterable[Any] | None = None,
         no_grad_set: Iterable[Any] | None = None,

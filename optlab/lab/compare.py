@@ -19,6 +19,8 @@ from optlab.optimizer import Optimizer
 from optlab.trace import Trace, record
 
 RUNNING_MEAN = 20
+#: Schedules that take more letters are shown in tables by their class alone.
+_LONGEST = 70
 
 
 class RaceWarning(UserWarning):
@@ -108,7 +110,8 @@ class Comparison:
         Returns
         -------
         DataFrame
-            With the columns learning rate, final loss (of a network, on all training data), best
+            With the columns learning rate (or schedule; `Trace.settings` has all of a long one),
+            final loss (of a network, on all training data), best
             loss (of a network, the best mini-batch), steps to tolerance (how many gradients were
             evaluated until the loss was first that low; NA if never), distance to the minimum
             (surfaces with a known one), held-out accuracy (networks) and stopped (where a run ended
@@ -119,7 +122,7 @@ class Comparison:
         rows: dict[str, dict[str, Any]] = {}
         for name, trace in self.traces.items():
             row = rows[name] = {
-                "learning rate": trace.settings.get("schedule", trace.settings["learning_rate"]),
+                "learning rate": _rate_of(trace),
                 "final loss": self.final_loss[name],
                 "best loss": self._best(name),
                 "steps to tolerance": self._arrival(name, tolerance),
@@ -192,6 +195,15 @@ class Comparison:
             return dict(display.renderer("comparison").mimebundle(self))
         except ModuleNotFoundError:
             return {"text/plain": repr(self)}
+
+
+def _rate_of(trace: Trace) -> Any:
+    """Give the rate of a run, or its schedule in a few words."""
+    schedule = trace.settings.get("schedule")
+    if schedule is None:
+        return trace.settings["learning_rate"]
+    words = str(schedule).rpartition(", epoch ")[0] or str(schedule)
+    return words if len(words) <= _LONGEST else f"{words.partition('(')[0]}(...)"
 
 
 def compare(

@@ -10,9 +10,9 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from optlab.autograd.chain_costs import Prediction
-from optlab.autograd.rematerialize import in_words
 from optlab.autograd.schedules import in_segments, plain, revolve
 from optlab.backend import display
+from optlab.backend.sizes import in_words
 from optlab.lab.memory_runs import Way
 from optlab.nn.pages import FONT, QUIET
 from optlab.nn.summary import bytes_in_words

@@ -11,18 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd import trees
+from optlab.autograd import saving, trees
 from optlab.autograd.extras import extras
-from optlab.autograd.mode import is_recomputing, recomputing
-from optlab.autograd.rematerialize import bytes_of, in_words, rematerialize
+from optlab.autograd.mode import recomputing, recording
+from optlab.autograd.rematerialize import rematerialize
 from optlab.autograd.reversal import Schedule
 from optlab.autograd.schedules import plain
+from optlab.autograd.second_runs import Comparing, Forgetting
 from optlab.autograd.sequential import called, list_of, recompute_sequential, schedule_for
 from optlab.autograd.sparse import whole
 from optlab.autograd.tape import Leaf
 from optlab.autograd.tensor import raw
 from optlab.backend import events, random
 from optlab.backend.arrays import copied, on_host
+from optlab.backend.sizes import bytes_from, in_words
 from optlab.lab.put_back import Before
 from optlab.nn.containers import chains_run_by
 
@@ -108,7 +110,7 @@ def budget_of(given: Any) -> Way:
     >>> budget_of("40 MiB").name, budget_of(1 << 20).name
     ('budget 40 MiB', 'budget 1 MiB')
     """
-    size = bytes_of(given)
+    size = bytes_from(given)
     return Way(f"budget {given.strip() if isinstance(given, str) else in_words(size)}", "budget",
                budget=size)  # fmt: skip
 
@@ -159,6 +161,8 @@ class Seen:
         Where the random stream stands afterwards.
     operations, recomputed : int
         How many operations ran, and how many of these ran again.
+    unused : bool
+        Whether the step returned a Tensor that still could run backward.
     """
 
     gradients: dict[Any, Any] = field(default_factory=dict)
@@ -167,6 +171,7 @@ class Seen:
     random: Any = None
     operations: int = 0
     recomputed: int = 0
+    unused: bool = False
 
 
 class Runs:
@@ -201,11 +206,14 @@ class Runs:
 
         def run_sequential(sequential: Any, x: Any) -> Any:
             with chains_run_by(None):
-                if is_recomputing() or not len(sequential):
+                # What the step recomputes by itself stays its own, the first time and the second.
+                if saving.entered(Forgetting, Comparing) or not len(sequential):
                     return sequential.forward(x)
                 return self._chain(way, sequential, (x,))
 
         with random.replayed(self.before.place), ExitStack() as around:
+            if way.step is None:  # a RecomputeOptimizer of the user's may be about
+                around.enter_context(saving.alone())
             if way.budget is not None:
                 around.enter_context(rematerialize(budget=way.budget))
             if takes_run(step):
@@ -219,7 +227,7 @@ class Runs:
 
     def _chain(self, way: Way, layers: Any, args: tuple[Any, ...]) -> Any:
         chain = list_of(layers)
-        if self.look is not None:
+        if self.look is not None and recording.on:
             self.look(chain, layers, args)
         start = perf_counter()
         if way.segments is None:
@@ -244,7 +252,9 @@ class Runs:
         new = sorted(key for key in into.gradients if not isinstance(key, Leaf))
         for i, key in enumerate(new):  # known by their order in each run
             into.gradients[f"Tensor {i + 1} made by the step"] = into.gradients.pop(key)
-        into.value = [plain_copy(part) for part in trees.flatten(value)[0]]
+        parts = trees.flatten(value)[0]
+        into.value = [plain_copy(part) for part in parts]
+        into.unused = any(getattr(part, "node", None) is not None for part in parts)
         into.state = {name: plain_copy(array) for name, array in self.before.state().items()}
 
 

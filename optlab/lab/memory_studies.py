@@ -194,7 +194,8 @@ class _Study:
         self._check_chains(wanted, given_run)
         self.before.put_back()
         self.runs.seen(PLAIN, self.plain)
-        if not self.plain.gradients and not any(hasattr(v, "dtype") for v in self.plain.value):
+        returns_arrays = any(hasattr(v, "dtype") for v in self.plain.value)
+        if not self.plain.gradients and (self.plain.unused or not returns_arrays):
             raise ValueError(
                 "the step makes no gradients: it has to run forward and backward, loss.backward(), "
                 "each time that it is called."

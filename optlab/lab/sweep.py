@@ -6,6 +6,7 @@ import itertools
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,12 @@ from optlab.lab.ensemble import EnsembleRun, NotOnePassError, run_ensemble
 from optlab.lab.problems.find import find
 from optlab.lab.problems.surface import Surface
 from optlab.optimizer import Optimizer
+from optlab.optimizer.wrappers import Wrapper
 
 #: Rates from 1e-4 to 1 in steps of 1, 2 and 5.
 LADDER = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+#: Of longer tables a notebook shows the beginning and the end.
+_MOST_ROWS = 20
 
 
 class Sweep:
@@ -85,12 +89,55 @@ class Sweep:
         """
         place = np.unravel_index(int(np.argmin(self.final_loss)), self.final_loss.shape)
         found: dict[str, Any] = {
-            name: values[i].item()
+            name: values.tolist()[i]  # of an array of objects, too
             for (name, values), i in zip(self.settings.items(), place, strict=False)
         }
         if len(self.starts) > 1:
             found["start"] = tuple(self.starts[place[-1]].tolist())
         return found
+
+    @property
+    def ends(self) -> dict[str, str]:
+        """Which settings are best at an end of what was tried: "lowest" or "highest" of them.
+
+        Beyond that end there may be better ones. Of fewer than three values nothing is said.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> ol.sweep("parabola", ol.optimizer.SGD, {"learning_rate": [0.01, 0.1, 0.25]}).ends
+        {'learning_rate': 'highest'}
+        """
+        best = self.best()
+        found: dict[str, str] = {}
+        if not np.isfinite(self.final_loss).any():
+            return found
+        for name, values in self.settings.items():
+            if len(values) > 2 and values.dtype.kind in "iuf":
+                if best[name] == values.min():
+                    found[name] = "lowest"
+                elif best[name] == values.max():
+                    found[name] = "highest"
+        return found
+
+    def table(self) -> Any:
+        """Give the final losses as a pandas DataFrame, one row a run, the best first.
+
+        Its columns are the settings (and the start), the final loss, and the step at which a run
+        diverged, NA where it did not.
+        """
+        import pandas as pd
+
+        axes = list(self.settings.values())
+        starts = [tuple(start) for start in self.starts.tolist()]
+        rows = itertools.product(*(axis.tolist() for axis in axes), starts)
+        table = pd.DataFrame(rows, columns=[*self.settings, "start"])
+        if len(starts) == 1:
+            table = table.drop(columns="start")
+        stopped = self.stopped.reshape(-1)
+        table["final loss"] = self.final_loss.reshape(-1)
+        table["diverged at"] = pd.array([step if step >= 0 else pd.NA for step in stopped], "Int64")
+        return table.sort_values("final loss", kind="stable").reset_index(drop=True)
 
     def to_xarray(self) -> Any:
         """Give the sweep as an `xarray.Dataset` with the swept settings as coordinates.
@@ -127,10 +174,22 @@ class Sweep:
         if len(self.starts) > 1:
             axes.append(f"{len(self.starts)} starts")
         lost = int(np.sum(self.stopped >= 0))
-        return (
-            f"<Sweep of {self.optimizer.__name__} on {self.problem.title}: {', '.join(axes)}; "
-            f"{self.gradient.shape[-2]} steps, {lost} of {self.stopped.size} diverged>"
+        every = f"{self.gradient.shape[-2]} steps, {lost} of {self.stopped.size} diverged"
+        best = ", ".join(
+            f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in self.best().items()
         )
+        said = "; ".join(f"{end} {name} that was tried" for name, end in self.ends.items())
+        ending = f"; best {best}{f' ({said})' * bool(said)}" if lost < self.stopped.size else ""
+        head = f"Sweep of {self.optimizer.__name__} on {self.problem.title}"
+        return f"<{head}: {', '.join(axes)}; {every}{ending}>"
+
+    def _repr_html_(self) -> str:
+        head = f"<p>{escape(repr(self))}</p>"
+        try:
+            return head + str(self.table().to_html(max_rows=_MOST_ROWS, index=False))
+        except ModuleNotFoundError:
+            return head
 
 
 def sweep(
@@ -168,7 +227,9 @@ def sweep(
     Returns
     -------
     Sweep
-        Arrays whose first axes are the settings, in the order given, then the starts.
+        Arrays whose first axes are the settings, in the order given, then the starts; with
+        ``.best()``, ``.ends`` (which of the best settings lie at an end of what was tried) and
+        ``.table()``, which a notebook shows.
 
     Raises
     ------
@@ -181,8 +242,8 @@ def sweep(
     >>> sweep = ol.sweep(
     ...     "rosenbrock", ol.optimizer.Adam, {"learning_rate": [0.01, 0.1], "beta1": [0.5, 0.9]}
     ... )
-    >>> sweep
-    <Sweep of Adam on Rosenbrock valley: 2 x learning_rate, 2 x beta1; 500 steps, 0 of 4 diverged>
+    >>> sweep  # doctest: +ELLIPSIS
+    <Sweep of Adam on Rosenbrock valley: 2 x learning_rate, 2 x beta1; 500 steps, ...>
     >>> sweep.loss.shape
     (2, 2, 501)
     """
@@ -197,6 +258,13 @@ def sweep(
         raise TypeError(
             "settings is a dict of the values to try, such as {'learning_rate': [0.01, 0.1]}; got "
             f"{settings!r}."
+        )
+    if issubclass(optimizer_class, Wrapper) and "inner_optimizer" not in settings:
+        raise TypeError(
+            f"sweep does not take the wrapper {optimizer_class.__name__} by itself: give what it "
+            "wraps, too, {'inner_optimizer': [ol.optimizer.SGD(0.1)], ...}; or use compare, one "
+            "entry a rate: {f'rate {rate}': ol.optimizer.LookAhead(ol.optimizer.SGD(rate)) for "
+            "rate in rates}."
         )
     if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
         raise ValueError(f"steps must be a whole number of at least 1; got {steps!r}.")

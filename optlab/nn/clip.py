@@ -152,7 +152,7 @@ class _NormClip(GradientClip):
 
 def scaled(g: Any, factor: Any) -> Any:
     """Give a gradient times a factor, in the gradient's dtype; as it is if the factor is 1."""
-    if type(factor) is not float:
+    if type(factor) is not float and g.dtype.kind not in "iub":  # whole numbers become floats
         factor = factor.astype(g.dtype)
     if isinstance(factor, (float, np.generic)) and factor == 1:
         return g

@@ -39,7 +39,7 @@ class Parameter(Tensor):
     Parameter 'w' ([1., 2.], dtype=float32, requires_grad=True)
     """
 
-    __slots__ = ("_learning_rate", "_name", "need_clip", "regularizer")
+    __slots__ = ("_learning_rate", "_name", "_regularizer", "need_clip")
 
     def __init__(
         self,
@@ -58,11 +58,6 @@ class Parameter(Tensor):
         node.name = name
         if trainable:
             self.node = node
-        if regularizer is not None and not hasattr(regularizer, "add_to"):
-            raise TypeError(
-                "a parameter's regularizer is optlab.regularizer.L1Decay(c) or L2Decay(c); got "
-                f"{regularizer!r}."
-            )
         self.name = name
         self.learning_rate = learning_rate
         self.regularizer = regularizer
@@ -92,6 +87,20 @@ class Parameter(Tensor):
                 f"a parameter's learning_rate must be finite and at least 0; got {rate!r}."
             )
         self._learning_rate = rate
+
+    @property
+    def regularizer(self) -> Any:
+        """What takes the place of the optimizer's regularizer for this parameter, or None."""
+        return self._regularizer
+
+    @regularizer.setter
+    def regularizer(self, value: Any) -> None:
+        if value is not None and (isinstance(value, type) or not hasattr(value, "add_to")):
+            raise TypeError(
+                "a parameter's regularizer is optlab.regularizer.L1Decay(c) or L2Decay(c); got "
+                f"{value!r}."
+            )
+        self._regularizer = value
 
     @property
     def trainable(self) -> bool:

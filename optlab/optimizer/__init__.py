@@ -1,6 +1,8 @@
 """Floor 3, optimizers: the step, the update rules and the regularizers."""
 
+from optlab.backend.faces import elsewhere as _elsewhere
 from optlab.backend.faces import missing as _missing
+from optlab.backend.faces import not_called as _not_called
 from optlab.optimizer import lr, regularizer
 from optlab.optimizer.adadelta import Adadelta
 from optlab.optimizer.adagrad import Adagrad
@@ -67,7 +69,16 @@ __all__ = [
 ]
 
 
+for _class in [globals()[_name] for _name in __all__]:
+    if isinstance(_class, type):
+        _not_called(_class)
+
+
 def __getattr__(name: str) -> object:
+    if _elsewhere(name) in lr.__all__:
+        found = f"optlab.optimizer.lr.{_elsewhere(name)}"
+        said = f"optlab.optimizer has no {name!r}: schedules are in lr. Write {found}."
+        raise AttributeError(said, name=name, obj=None)
     raise _missing("optlab.optimizer", name, __all__)
 
 

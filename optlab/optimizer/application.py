@@ -96,8 +96,9 @@ def apply_rule(
             result = optimizer.update(p, g, Slots(**slots), h, c)
         else:
             result = first_update(optimizer, p, g, slots, h, c, checked_result)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         if "read-only" not in str(error):
+            _add_note(f"{type(optimizer).__name__}.update", error)
             raise
         raise TypeError(
             f"{type(optimizer).__name__}.update writes into its arguments; they are the engine's. "
@@ -129,6 +130,22 @@ def apply_rule(
             if (term.base if term.__class__ is _array else _base(term)) is not None:
                 terms = terms | {name: copied(term)}
     return new, made, terms
+
+
+def _add_note(name: str, error: Exception) -> None:
+    """Say what NumPy's words mean for a rule that treats arrays as single numbers."""
+    said = str(error)
+    if "truth value" in said:
+        error.add_note(
+            f"In {name} the parameter, gradient and slots are arrays, for which `if`, `and`, `max` "
+            "have no one answer. Write np.where(g > 0, a, b) in place of `a if g > 0 else b`, and "
+            "np.maximum(a, b) in place of max(a, b)."
+        )
+    elif isinstance(error, TypeError) and "converted to" in said and "scalar" in said:
+        error.add_note(
+            f"In {name} the parameter, gradient and slots are arrays; the functions of math take "
+            "one number. Write np.sqrt(g) in place of math.sqrt(g)."
+        )
 
 
 def _base(array: Any) -> Any:

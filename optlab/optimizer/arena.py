@@ -271,9 +271,9 @@ class Arena:
             and NoneType not in map(type, gradients)
         ):  # what nearly every step is, found out in a sixth of the time
             first = self.parameters[0]
-            rate, own = first._learning_rate, first.regularizer
+            rate, own = first._learning_rate, first._regularizer
             for p in self.parameters:
-                if p.regularizer is not own or p._learning_rate != rate:
+                if p._regularizer is not own or p._learning_rate != rate:
                     break
             else:
                 h, ratio = self.rules[0]
@@ -283,7 +283,7 @@ class Arena:
             if g is None:
                 keys.append(None)
             elif isinstance(p, Parameter):
-                keys.append((t + 1, ratio * p.learning_rate, p.regularizer or regularizer, h))
+                keys.append((t + 1, ratio * p.learning_rate, p._regularizer or regularizer, h))
             else:
                 keys.append((t + 1, ratio, regularizer, h))
         if together and keys.count(keys[0]) == n:

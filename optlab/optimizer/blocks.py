@@ -36,6 +36,7 @@ SMALL = 8192
 #: What every optimizer has; what else its rule reads of itself may change from step to step.
 _PARTS = {
     "settings", "schedule", "name", "_common", "groups", "key", "plans", "refused", "was_watched",
+    "skipped", "told",
 }  # fmt: skip
 
 
@@ -111,7 +112,10 @@ def fast_pass(
     if plan is None:
         return None
     own_rule = type(optimizer).__module__.partition(".")[0] != "optlab"
-    if own_rule and not plan.repeats():
+    if own_rule and not (
+        plan.repeats()  # what it reads of the notebook may have changed
+        and _gives_the_same(optimizer, arena, run, plan, gradients, scalars, clip)
+    ):
         _refused(optimizer, arena, "it does something else than when it was captured")
         return None
     written = [one.values for group in optimizer.groups for one in group.arenas]
@@ -248,6 +252,39 @@ def _watched(optimizer: Optimizer) -> tuple[Any, set[str]]:
     twin: Any = object.__new__(type(cls.__name__, (cls,), {"__getattribute__": ask}))
     object.__getattribute__(twin, "__dict__").update(vars(optimizer))
     return twin, read
+
+
+def _gives_the_same(
+    optimizer: Optimizer,
+    arena: Arena,
+    run: Run,
+    plan: BlockPlan,
+    gradients: Sequence[Any],
+    scalars: dict[str, Any],
+    clip: float | None,
+) -> bool:
+    """Say whether a user's rule gives what was captured, by two elements.
+
+    It may ask for the type of a setting, say, which a capture answers in another way.
+    """
+    few = slice(arena.bounds[run.first], arena.bounds[run.first] + 2)
+    p = arena.values[few].copy()
+    g = gradients[0].reshape(-1)[:2].astype(p.dtype)
+    if len(plan.runs) > 1 or len(g) != len(p):
+        return True  # norms are of the whole
+    before = {name: array[few].copy() for name, array in arena.slots.items()}
+    used = g if clip is None else g * np.asarray(clip, g.dtype)
+    if run.regularizer is not None:
+        used = run.regularizer.add_to(used, p)
+    numbers = [run.h.learning_rate, *([] if clip is None else [clip])]
+    numbers += [x for x in scalars.values() if type(x) is float]
+    with np.errstate(all="ignore"):
+        slots = Slots(**{name: array.copy() for name, array in before.items()})
+        new, made, *_ = optimizer.update(p.copy(), used, slots, run.h, Scalars(**scalars))
+        run_pieces(plan, numbers, [[p, g, *before.values()]])
+    return np.array_equal(new, p, equal_nan=True) and all(
+        np.array_equal(made[name], array, equal_nan=True) for name, array in before.items()
+    )
 
 
 def _pieces(arena: Arena, run: Run, gradients: Sequence[Any], longest: int) -> Iterator[list[Any]]:

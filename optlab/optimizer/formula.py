@@ -35,11 +35,15 @@ def math_block(docstring: str | None) -> Formula:
     --------
     >>> math_block("The decay.\n\n    .. math::\n        b \\gamma^e\n\n    More words.")
     'b \\gamma^e'
+    >>> math_block(".. math:: b / t")
+    'b / t'
     """
     lines = iter(inspect.cleandoc(docstring or "").splitlines())
     block: list[str] = []
     for line in lines:
-        if line.strip() == ".. math::":
+        directive, found, rest = line.partition(".. math::")
+        if found and not directive.strip():
+            block.append(rest.strip())  # mathematics of one line may stand there
             break
     for line in lines:
         if line and not line.startswith(" "):

@@ -27,8 +27,8 @@ class History:
     ----------
     iterations, evaluations : int
         How many steps were taken so far, and how often the closure was called.
-    direction, gradient : array or None
-        Of the last step.
+    direction, gradient, start : array or None
+        Of the last step, and from where it was taken.
     alpha : float
         How far it went along its direction.
     steps, changes : list of array
@@ -43,11 +43,18 @@ class History:
     evaluations: int = 0
     direction: Any = None
     gradient: Any = None
+    start: Any = None
     alpha: float = 0.0
     scale: float = 1.0
     steps: list[Any] = field(default_factory=list)
     changes: list[Any] = field(default_factory=list)
     starts: list[int] = field(default_factory=lambda: [0])
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        arrays = [self.direction, self.gradient, self.start, *self.steps, *self.changes]
+        return sum(int(array.nbytes) for array in arrays if array is not None)
 
     def total(self, x: Any) -> float:
         """Add up a flat array, in one and the same way whatever the order of the parameters."""
@@ -59,9 +66,17 @@ class History:
         """Give the inner product of two flat arrays."""
         return self.total(a * b)
 
-    def learn(self, g: Any, size: int) -> None:
-        """Keep the last step and the change of the gradient over it, if they tell of curvature."""
+    def learn(self, g: Any, point: Any, size: int) -> None:
+        """Keep the last step and the change of the gradient over it, if they tell of curvature.
+
+        The step ends at `point`, where the gradient is `g`. Mostly it is that of the last time;
+        somebody else may have moved the parameters since.
+        """
         change, step = g - self.gradient, self.direction * self.alpha
+        if self.start is not None:  # states of before did not have it
+            left = (self.start + step).astype(point.dtype, copy=False)
+            if not bool((left == point).all()):
+                step = point - self.start
         curvature = self.dot(change, step)
         if curvature > LEAST_CURVATURE:
             self.steps.append(step)
@@ -83,7 +98,8 @@ class History:
 
     def written(self, spans: list[Span]) -> dict[str, Any]:
         """Give all as a dict, each array cut into those of the parameters."""
-        last = [self.direction, self.gradient] if self.iterations else []
+        last = [self.direction, self.gradient, self.start] if self.iterations else []
+        last = [array for array in last if array is not None]
         state: dict[str, Any] = {
             "iterations": self.iterations,
             "evaluations": self.evaluations,
@@ -116,7 +132,8 @@ class History:
         )
         last = _joined(state["last"], spans, beside)
         if known.iterations:
-            known.direction, known.gradient = last
+            known.direction, known.gradient, *start = last
+            known.start = start[0] if start else None
         return known
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, cast
 
 from optlab.autograd import tape
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend import events
 from optlab.nn.clip import checked_pairs
-from optlab.optimizer.groups import checked_rate, make_groups
+from optlab.optimizer.groups import checked_together, make_groups
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
-from optlab.optimizer.settings import COMMON, is_schedule
+from optlab.optimizer.settings import COMMON, checked, is_schedule
 from optlab.optimizer.step import take_step
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Interface:
     groups: list[Group]
     _common: dict[str, Any]
 
-    def step(self) -> None:
+    def step(self, closure: None = None) -> None:
         """Update every parameter that has a gradient."""
         raise NotImplementedError
 
@@ -71,8 +72,19 @@ class Interface:
         for group in self.groups:
             cleared(group.parameters, set_to_zero)
 
-    zero_grad = clear_grad
     clear_gradients = clear_grad
+
+    def zero_grad(self, set_to_zero: bool = True, *, set_to_none: bool | None = None) -> None:
+        """Clear the gradients of all parameters: `clear_grad`, as PyTorch writes it.
+
+        Parameters
+        ----------
+        set_to_zero : bool
+            As in `clear_grad`.
+        set_to_none : bool, optional
+            The opposite, by its name in PyTorch: True leaves no gradients.
+        """
+        self.clear_grad(set_to_zero if set_to_none is None else not set_to_none)
 
     def backward(
         self,
@@ -122,7 +134,11 @@ class Interface:
         _refuse("callbacks", callbacks)
         chosen = self._chosen(parameters, no_grad_set)
         if not isinstance(loss, Tensor):
-            raise TypeError(f"the loss must be a Tensor; got {type(loss).__name__}.")
+            raise TypeError(
+                f"the loss must be a Tensor; got {type(loss).__name__}. Write "
+                "optimizer.minimize(loss), which runs backward and takes a step; after "
+                "loss.backward() it is optimizer.step()."
+            )
         if not getattr(loss.node, "walked", False):
             loss.backward()
         return Pairs((p, p.grad) for p in chosen if p.grad is not None)
@@ -178,7 +194,7 @@ class Interface:
 
     def minimize(
         self,
-        loss: Tensor,
+        loss: Any = None,
         startup_program: None = None,
         parameters: Iterable[Any] | None = None,
         no_grad_set: Iterable[Any] | None = None,
@@ -292,7 +308,8 @@ class Interface:
         RuntimeError
             If a schedule sets it.
         ValueError
-            If it is negative or not finite. The old rate stays then.
+            If it is negative or not finite, or does not go with the other settings, or has another
+            number of values than the ensembles have members. The old rate stays then.
         """
         if self.schedule is not None:
             raise RuntimeError(
@@ -301,7 +318,16 @@ class Interface:
             )
         if is_schedule(value):
             raise TypeError("set_lr takes a number; call set_lr_scheduler(schedule) instead.")
-        self.settings["learning_rate"] = checked_rate(value)
+        self.settings["learning_rate"] = self._checked_lr(value)
+
+    def _checked_lr(self, value: Any) -> Any:
+        """Give a rate that goes with all that the optimizer was made with, or say what does not."""
+        optimizer = cast("Optimizer", self)
+        rate = checked("learning_rate", value, 0.0, type(optimizer).ranges)
+        kept = [(vars(group.h), group.parameters) for group in self.groups]
+        for settings, parameters in kept or [(self.settings, [])]:
+            checked_together(optimizer, {**settings, "learning_rate": rate}, parameters)
+        return rate
 
     def set_lr_scheduler(self, scheduler: Any) -> None:
         """Let a schedule set the learning rate from now on.
@@ -310,12 +336,14 @@ class Interface:
         ------
         TypeError
             If it is not a schedule of ``optlab.optimizer.lr``.
+        ValueError
+            If its present rate does not go with the other settings. The old rate stays then.
         """
         if isinstance(scheduler, type) or not is_schedule(scheduler):
             raise TypeError(
                 f"set_lr_scheduler takes a schedule of optlab.optimizer.lr; got {scheduler!r}."
             )
-        self.settings["learning_rate"] = checked_rate(scheduler)
+        self.settings["learning_rate"] = self._checked_lr(scheduler)
         self.schedule = scheduler
 
     def __repr__(self) -> str:
@@ -335,6 +363,11 @@ class Interface:
         if self.schedule is not None:
             shown["learning_rate"] = self.schedule
         return list(shown.items())
+
+
+for _method in vars(Interface).values():
+    if isinstance(_method, FunctionType):  # Python's own messages say what was called
+        _method.__qualname__ = f"Optimizer.{_method.__name__}"
 
 
 def _refuse(name: str, value: Any) -> None:

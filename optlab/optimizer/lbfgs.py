@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,8 +17,9 @@ from optlab.backend.arrays import as_float, frozen
 from optlab.backend.sums import exact_sum
 from optlab.optimizer.history import History, largest, starts_of
 from optlab.optimizer.line_search import Trial, strong_wolfe
+from optlab.optimizer.one_line import check_alike, check_one_run
 from optlab.optimizer.optimizer import Optimizer
-from optlab.optimizer.step import Update
+from optlab.optimizer.step import Update, clipped
 
 
 class Evaluation(NamedTuple):
@@ -56,7 +58,7 @@ class LBFGS(Optimizer):
     tolerance_change : float
         Stop where no element moves by more, or the loss changes by less.
     history_size : int
-        How many pairs are remembered: memory is twice as many copies of the parameters.
+        How many pairs are remembered: memory is twice as many copies of the parameters, and three.
     line_search_fn : "strong_wolfe" or None
         Search along the direction for a point of the strong Wolfe conditions.
 
@@ -70,6 +72,9 @@ class LBFGS(Optimizer):
     rate or other setting; they must be of one dtype and on one device. Decay is part of the
     function that is minimised, so that the line search sees it; a clipped gradient is that of no
     function, and a line search along it may stop early. Parameters without a gradient stay.
+
+    A step ends where the next begins: if somebody moves the parameters in between (`LookAhead`
+    does, or ``set_value``), the curvature is learnt over all of the way.
 
     Every step is an update of its own for traces; its loss is the one before it.
 
@@ -114,8 +119,14 @@ class LBFGS(Optimizer):
         self.loss_of_step = math.nan
         super().__init__(*values, **named)
 
+    def for_parameter(self, parameter: Any, h: Any) -> dict[str, Any]:
+        """Refuse ensembles."""
+        check_one_run(parameter.data)
+        return {}
+
     def check(self, h: Any) -> None:
         """Refuse unknown searches, and groups with settings of their own."""
+        check_one_run(self.settings["learning_rate"])
         if h.line_search_fn not in (None, "strong_wolfe"):
             raise ValueError(
                 f"line_search_fn must be 'strong_wolfe' or None; got {h.line_search_fn!r}."
@@ -180,7 +191,7 @@ class LBFGS(Optimizer):
                 "LBFGS.step takes a closure: a function that clears the gradients, computes the "
                 "loss, runs backward and returns the loss."
             )
-        self._check_alike()
+        check_alike(self.groups)
         for group in self.groups:
             for arena in group.arenas:
                 arena.make_ready()
@@ -192,24 +203,23 @@ class LBFGS(Optimizer):
         most = h.max_iter * 5 // 4 if h.max_eval is None else int(h.max_eval)
         evaluations = 1
         for left in reversed(range(h.max_iter)):
-            g = here.gradient
+            g, start, before = here.gradient, self._point(), here
             if largest(g) <= h.tolerance_grad:
                 break
             if known.iterations == 0:
                 direction = -g
                 alpha = min(1.0, 1.0 / known.total(np.abs(g))) * rate
             else:
-                known.learn(g, h.history_size)
+                known.learn(g, start, h.history_size)
                 direction, alpha = known.newton_direction(g), rate
             known.iterations += 1
-            known.direction, known.gradient, known.alpha = direction, g, alpha
+            known.direction, known.gradient = direction, g
+            known.start, known.alpha = start, alpha
             slope = known.dot(g, direction)
             if slope > -h.tolerance_change:
                 break
-            start, before = self._point(), here
             if events.array_kept.listeners:
-                _tell("slot", direction, *known.steps, *known.changes)
-                _tell("temporary", start)
+                _tell("slot", direction, start, *known.steps, *known.changes)
             if h.line_search_fn is not None:
                 found, used = self._searched(closure, start, direction, before, slope, alpha)
                 evaluations += used
@@ -251,6 +261,11 @@ class LBFGS(Optimizer):
                 f"the state has no history of LBFGS for these parameters: {error!r}. Nothing was "
                 "changed."
             ) from error
+
+    @property
+    def own_bytes(self) -> int:
+        """How much memory the history takes: the rule has no slots."""
+        return self.history.nbytes
 
     def _spans(self) -> Iterator[tuple[str, int, int]]:
         """Go through all parameters: name, and from where to where they lie in a flat array."""
@@ -301,12 +316,11 @@ class LBFGS(Optimizer):
             )
         all_raw, all_used, penalties = [], [], [loss]
         for group in self.groups:
-            params = [p for arena in group.arenas for p in arena.parameters]
-            held = [g for arena in group.arenas for g in arena.gradients()]
-            pairs = list(zip(params, held, strict=True))
+            held = ready = [arena.gradients() for arena in group.arenas]
             if group.grad_clip is not None:
-                pairs = group.grad_clip(pairs)
-            for (p, used), g in zip(pairs, held, strict=True):
+                ready = clipped(group, held)
+            params = [p for arena in group.arenas for p in arena.parameters]
+            for p, g, used in zip(params, chain(*held), chain(*ready), strict=True):
                 if g is None:
                     g = used = np.zeros_like(p.data)
                 else:
@@ -372,28 +386,11 @@ class LBFGS(Optimizer):
 
     # Conditions ---------------------------------------------------------------------------------
 
-    def _check_alike(self) -> None:
-        """Refuse parameters that cannot go along one direction."""
-        kinds = set()
-        for group in self.groups:
-            for p in group.parameters:
-                kinds.add((str(p.dtype), str(p.device)))
-                if group.multiplier * getattr(p, "learning_rate", 1.0) != 1:
-                    raise ValueError(
-                        "LBFGS moves all parameters along one direction: "
-                        f"{getattr(p, 'name', None) or 'a parameter'} cannot have a learning rate "
-                        "of its own. Use one optimizer for each."
-                    )
-        if len(kinds) > 1:
-            found = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
-            raise ValueError(
-                f"LBFGS needs all parameters in one dtype and on one device; got {found}."
-            )
-
     def _goes_on(self, g: Any) -> bool:
         """Say whether to go on, by the policy for gradients that are not finite."""
         if self.not_finite == "pass" or bool(np.isfinite(g).all()):
             return True
+        self.skipped += self.not_finite == "skip"
         if self.not_finite == "raise":
             raise FloatingPointError(
                 "a gradient that the closure left is not finite. Nothing was changed. Try a "

@@ -13,12 +13,14 @@ from typing import Any, ClassVar
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events
 from optlab.backend.random import Key, next_key
+from optlab.optimizer.declaration import check_class
 from optlab.optimizer.formula import FormulaOfDocstring
 from optlab.optimizer.groups import Group, check_not_empty, make_groups
 from optlab.optimizer.interface import Interface
 from optlab.optimizer.regularizer import as_regularizer
 from optlab.optimizer.settings import COMMON, Signature, checked_name, is_schedule, read
 from optlab.optimizer.state import Stateful
+from optlab.optimizer.state_names import check_slot_names
 from optlab.optimizer.step import take_step
 
 #: What a step does when a gradient holds infinities or NaN.
@@ -39,6 +41,16 @@ def how_to_set(cls: type, name: str) -> str:
     )
 
 
+def no_closure(owner: str, given: Any) -> str:
+    """Say that a step uses the gradients that are there."""
+    what = "a function" if callable(given) else f"a {type(given).__name__}"
+    return (
+        f"{owner}.step() takes nothing, but got {what}: only LBFGS takes a closure. The step uses "
+        "the gradients that loss.backward() left; optimizer.minimize(loss) does both, backward and "
+        "step."
+    )
+
+
 class Optimizer(Interface, Stateful):
     r"""The base class of all optimizers; a subclass is a rule.
 
@@ -49,6 +61,7 @@ class Optimizer(Interface, Stateful):
         A default that is a bool or a whole number makes the argument one.
     ``slots``
         What the rule remembers for every element of a parameter, with its value at the start.
+        No slot is called ``t``: in a state that is the step count.
     ``scalars(t, h)``, optional
         Python numbers of step t, from the hyper-parameters h. Whole numbers and bools are for
         choosing between forms of the rule: it is captured anew for each of their values.
@@ -89,7 +102,9 @@ class Optimizer(Interface, Stateful):
         small for 16 bits. Slots of such parameters are float32 in either case.
     not_finite : {"pass", "skip", "raise"}
         What `step` does if a raw gradient holds infinities or NaN: uses them, leaves everything as
-        it is, or raises FloatingPointError (everything stays then, too).
+        it is, or raises FloatingPointError (everything stays then, too). ``optimizer.skipped``
+        counts the steps that "skip" left out. The members of an ensemble take every step together:
+        for them there is no "skip".
 
     Examples
     --------
@@ -131,8 +146,11 @@ class Optimizer(Interface, Stateful):
                 f"{cls.__name__}.kind must be 'elementwise', 'tensor' or 'matrix'; "
                 f"got {cls.kind!r}."
             )
+        check_class(cls)
+        check_slot_names(cls.__name__, cls.slots)
         cls.owns_its_loop = cls.step is not Optimizer.step
-        cls.was_watched = cls.update.__module__.partition(".")[0] == "optlab"
+        module = cls.update.__module__ or ""  # None under `exec` with globals of one's own
+        cls.was_watched = module.partition(".")[0] == "optlab"
         cls.__signature__ = Signature(cls)  # type: ignore[attr-defined]
 
     def __init__(self, *values: Any, **named: Any) -> None:
@@ -157,6 +175,10 @@ class Optimizer(Interface, Stateful):
         self.key: Key | None = None
         #: The captured forms of the rule, by what they were captured for.
         self.plans: dict[Any, Any] = {}
+        #: How many steps were left out by ``not_finite="skip"``.
+        self.skipped = 0
+        #: What was said already, or counted for it; see `reminders`.
+        self.told: dict[str, int] = {}
         #: Why the rule is not captured, by the dtype of the parameters; see `execution`.
         self.refused: dict[Any, str] = {}
         # A template's settings are checked now, not when it is bound.
@@ -250,6 +272,7 @@ class Optimizer(Interface, Stateful):
         fresh.groups = []
         fresh.plans = {}
         fresh.refused = {}
+        fresh.skipped, fresh.told = 0, {}
         vars(fresh).pop("was_watched", None)
         fresh._bind(parameters)
         return fresh
@@ -264,22 +287,32 @@ class Optimizer(Interface, Stateful):
 
     # The step -----------------------------------------------------------------------------------
 
-    def step(self) -> None:
+    def step(self, closure: None = None) -> None:
         """Update every parameter that has a gradient.
 
         Clip the raw gradients of each group, add the decay, apply the rule, write. Parameters
         without a gradient are skipped: their value, slots and step count stay as they are.
+        The first step that finds no gradient at all warns, and so does the tenth at a rate of 0
+        whose schedule was never stepped.
+
+        Parameters
+        ----------
+        closure : None
+            What `LBFGS` takes here, no other optimizer does.
 
         Raises
         ------
         RuntimeError
             If the optimizer is a template without parameters.
         ValueError, TypeError
-            If a gradient does not fit its parameter, or the rule returns something that does not.
+            If a gradient does not fit its parameter, or the rule returns something that does not,
+            or something is given as a closure.
             Nothing has changed then.
         FloatingPointError
             If a gradient is not finite and the policy is ``not_finite="raise"``.
         """
+        if closure is not None:
+            raise TypeError(no_closure(type(self).__name__, closure))
         self._require_parameters()
         take_step(self)
         if events.step_finished.listeners:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from optlab.nn.pages import FONT, NUMBER, QUIET, RULE
 from optlab.nn.summary import bytes_in_words
+from optlab.optimizer.settings import COMMON
 
 if TYPE_CHECKING:
     from optlab.optimizer.groups import Group
     from optlab.optimizer.optimizer import Optimizer
+    from optlab.optimizer.wrappers.averages import Average
 
 _LEFT = "text-align: left; white-space: nowrap;"
 _HEADS = ("group", "tensors", "elements", "rate", "decay", "clip", "steps", "slots")
@@ -21,9 +23,13 @@ def optimizer_page(optimizer: Optimizer) -> str:
     """Give an optimizer as HTML."""
     formula = optimizer.formula
     shown = f'<div style="padding: 6px 0;">{formula._repr_latex_()}</div>' if formula else ""
-    settings = ", ".join(
-        f"{name} = {value!r}" for name, value in optimizer._listed_settings() if value is not None
-    )
+    listed = [(name, value) for name, value in optimizer._listed_settings() if value is not None]
+    listed += [
+        (name, optimizer._common[name])
+        for name in ("multi_precision", "not_finite")
+        if optimizer._common.get(name, COMMON[name]) != COMMON[name]
+    ]
+    settings = ", ".join(f"{name} = {value!r}" for name, value in listed)
     if optimizer.is_template:
         body = f'<div style="{QUIET}">A template: it has no parameters yet.</div>'
     else:
@@ -33,13 +39,42 @@ def optimizer_page(optimizer: Optimizer) -> str:
             f"<thead>{_row(_HEADS, 'th', f'border-bottom: {RULE};')}</thead>"
             f"<tbody>{''.join(_row(cells, 'td', '') for cells in rows)}</tbody></table>"
             f'<div style="{QUIET}">{escape(_total(optimizer))}</div>'
-            f'<div style="{QUIET}">{escape(_ways(optimizer))}</div>'
+            f'<div style="{QUIET}">{escape(_ways(optimizer) + _skipped(optimizer))}</div>'
         )
     name = f' <span style="{QUIET}">{escape(optimizer.name)}</span>' if optimizer.name else ""
     return (
         f'<div class="optlab-optimizer" style="{FONT} max-width: 900px; overflow-x: auto;">'
         f"<b>{type(optimizer).__name__}</b>{name}"
         f'<div style="{QUIET}">{escape(settings)}</div>{shown}{body}</div>'
+    )
+
+
+def average_page(average: Average) -> str:
+    """Give an average of weights as HTML."""
+    settings = ", ".join(
+        f"{name} = {value!r}" for name, value in average.own_settings.items() if value is not None
+    )
+    n, size = len(average.parameters), sum(p.size for p in average.parameters)
+    kept = sum(
+        value.nbytes
+        for memory in average.memories
+        for value in memory.values()
+        if hasattr(value, "nbytes")
+    )
+    body = "It averages no parameters yet."
+    if n:
+        body = (
+            f"It averages {n:,} parameter{'s' * (n != 1)} of {size:,} element{'s' * (size != 1)}, "
+            f"and keeps {bytes_in_words(kept)}."
+        )
+    name = f' <span style="{QUIET}">{escape(average.name)}</span>' if average.name else ""
+    formula = average.formula
+    shown = f'<div style="padding: 6px 0;">{formula._repr_latex_()}</div>' if formula else ""
+    return (
+        f'<div class="optlab-optimizer" style="{FONT} max-width: 900px; overflow-x: auto;">'
+        f"<b>{type(average).__name__}</b>{name}"
+        f'<div style="{QUIET}">{escape(settings)}</div>{shown}'
+        f'<div style="{QUIET}">{escape(body)}</div></div>'
     )
 
 
@@ -63,12 +98,16 @@ def _cells(optimizer: Optimizer, number: int, group: Group) -> list[str]:
         label,
         f"{len(group.parameters):,}",
         f"{sum(p.size for p in group.parameters):,}",
-        f"{optimizer.get_lr() * group.multiplier:.4g}",
+        _rate(optimizer.get_lr() * group.multiplier),
         _decay(group),
         "none" if group.grad_clip is None else repr(group.grad_clip),
         steps,
         ", ".join(f"{name} {bytes_in_words(size)}" for name, size in slots.items()) or "none",
     ]
+
+
+def _rate(rate: Any) -> str:
+    return f"{rate:.4g}" if isinstance(rate, float) else repr(rate)  # one a member of an ensemble
 
 
 def _decay(group: Group) -> str:
@@ -82,7 +121,7 @@ def _total(optimizer: Optimizer) -> str:
     arenas = [arena for group in optimizer.groups for arena in group.arenas]
     kept = sum(array.nbytes for arena in arenas for array in arena.slots.values())
     kept += sum(arena.master.nbytes for arena in arenas if arena.master is not None)
-    kept += getattr(optimizer, "own_bytes", 0)  # of a wrapper: slow or averaged weights
+    kept += getattr(optimizer, "own_bytes", 0)  # slow or averaged weights, a history
     weights = sum(arena.flat.nbytes for arena in arenas)
     return (
         f"The optimizer keeps {bytes_in_words(kept)} for {bytes_in_words(weights)} of parameters."
@@ -95,6 +134,12 @@ def _ways(optimizer: Optimizer) -> str:
     if len(set(ways.values())) == 1:
         return f"The rule runs {next(iter(ways.values()))}."
     return "The rule runs " + "; ".join(f"({place}) {way}" for place, way in ways.items()) + "."
+
+
+def _skipped(optimizer: Optimizer) -> str:
+    n = optimizer.skipped
+    many = "1 step was" if n == 1 else f"{n} steps were"
+    return f" {many} skipped, as gradients were not finite." if n else ""
 
 
 def _row(cells: Any, tag: str, border: str) -> str:

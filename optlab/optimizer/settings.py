@@ -46,8 +46,24 @@ COMMON_RANGES: dict[str, tuple[float, float]] = {
 ALIASES = {
     "lr": "learning_rate", "rate": "learning_rate", "eps": "epsilon",
     "alpha": "rho", "nesterov": "use_nesterov", "params": "parameters",
-    "parameter_list": "parameters", "la_alpha": "alpha", "la_steps": "k",
+    "parameter_list": "parameters", "clip_grad": "grad_clip", "clip": "grad_clip",
+    "la_alpha": "alpha", "la_steps": "k",
 }  # fmt: skip
+
+
+#: Examples of settings that have no default.
+_USUAL = {"learning_rate": 0.01, "momentum": 0.9}
+_SCHEDULE = (
+    "The schedule is the learning_rate: Adam(StepDecay(0.1, step_size=30), ...); call "
+    "schedule.step() when its count goes on."
+)
+#: Where that is what other libraries have as a setting.
+_ELSEWHERE = {
+    "scheduler": _SCHEDULE,
+    "lr_scheduler": _SCHEDULE,
+    "schedule": _SCHEDULE,
+    "maximize": "To maximise, minimise the opposite: optimizer.minimize(-value).",
+}
 
 
 def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, float]]) -> Any:
@@ -60,6 +76,16 @@ def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, 
         return value
     if name == "learning_rate" and is_schedule(value):
         return float(value())
+    if isinstance(value, type) and callable(getattr(value, "get_lr", None)):
+        raise TypeError(
+            f"{name} got {value.__name__}, which is a class; give a schedule, made with its "
+            f"settings: {value.__name__}(0.1, ...)."
+        )
+    if isinstance(value, (list, tuple)) and name in ("beta1", "beta2"):
+        raise TypeError(
+            f"{name} must be one number, but got a {type(value).__name__}. beta1 and beta2 are one "
+            "number each: beta1=0.9, beta2=0.99."
+        )
     if isinstance(value, (list, tuple, dict, set)) or callable(getattr(value, "parameters", None)):
         raise TypeError(
             f"{name} must be one number, but got a {type(value).__name__}. "
@@ -146,6 +172,8 @@ def checked_name(name: Any) -> str | None:
 
 def is_schedule(value: Any) -> bool:
     """Say whether something is a schedule of `optlab.optimizer.lr`, by what it can do."""
+    if isinstance(value, type):
+        return False
     return callable(value) and all(hasattr(value, name) for name in ("step", "get_lr"))
 
 
@@ -182,11 +210,28 @@ def read(cls: Any, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, 
         given[name] = value
     missing = [name for name, default in known.items() if default is REQUIRED and name not in given]
     if missing:
-        raise TypeError(f"{cls.__name__} needs {' and '.join(missing)}.")
+        example = ", ".join(f"{name}={_USUAL.get(name, '...')}" for name in missing)
+        raise TypeError(f"{cls.__name__} needs {' and '.join(missing)}, such as {example}.")
     return {
-        name: checked(name, given.get(name, default), default, cls.ranges)
-        for name, default in known.items()
+        name: checked_of(cls, name, given.get(name, default)) for name, default in known.items()
     }
+
+
+def checked_of(cls: Any, name: str, value: Any) -> Any:
+    """Give the value of a setting of a class, checked."""
+    default = cls.hyperparameters[name]
+    if name == "learning_rate" and type(default) is int:
+        default = float(default)  # a rate is never a whole number only
+    try:
+        return checked(name, value, default, cls.ranges)
+    except ValueError as error:
+        whole = type(default) is int and "must be a whole number" in str(error)
+        if whole and cls.__module__.partition(".")[0] != "optlab":
+            raise ValueError(
+                f"{error} It is one because its default in {cls.__name__}.hyperparameters is: if "
+                f"it may be any number, write {float(default)} in the class."
+            ) from None
+        raise
 
 
 def misplaced(owner: str, name: str, value: Any) -> str:
@@ -207,6 +252,8 @@ def unknown(owner: str, name: str, known: Any, common: Any = ()) -> str:
         hint = " Give beta1=... and beta2=..., one number each."
     elif name == "momentum" and "beta1" in known:
         hint = " What smooths the gradient here is beta1."
+    elif name in _ELSEWHERE and "parameters" in every:
+        hint = f" {_ELSEWHERE[name]}"
     elif name in ("momentum", "nesterov", "use_nesterov") and owner == "SGD":
         hint = " With momentum it is ol.optimizer.Momentum(0.1, momentum=0.9, use_nesterov=False)."
     rest = every[len(known) :]

@@ -15,7 +15,7 @@ from optlab.backend.random import Key
 from optlab.optimizer.arena import Arena
 from optlab.optimizer.groups import Group, checked_rate, parameter_names
 from optlab.optimizer.per_member import PerMember
-from optlab.optimizer.state_names import renamed
+from optlab.optimizer.state_names import renamed, warn_if_told_apart_by_order
 
 _MOST_LISTED = 12
 
@@ -112,9 +112,13 @@ class Stateful:
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take in a state that `state_dict` gave, of this optimizer or of one like it.
 
-        Parameters are found by name, so they may be given in another order. Everything is checked
-        before anything changes. Values are copied to the device where the parameters lie. To go on
-        with another rate, call `set_lr` or `set_lr_scheduler` afterwards.
+        Parameters that have names of their own are found by them, so they may be given in another
+        order. A parameter without a name is called by its place ("parameter 0"), and so are all if
+        only one side knows names: those must be given in the order in which they were saved, as
+        two of one shape cannot be told apart. Parameters of a model have names, others get one by
+        ``ol.Parameter(data, name="w")``. Everything is checked before anything changes. Values
+        are copied to the device where the parameters lie. To go on with another rate, call `set_lr`
+        or `set_lr_scheduler` afterwards.
 
         Raises
         ------
@@ -123,6 +127,13 @@ class Stateful:
         ValueError
             If entries are missing, unexpected, or of another shape or dtype; the message lists
             them. Nothing has changed then.
+
+        Warns
+        -----
+        UserWarning
+            If several parameters of one shape share a name, as those of two models of one
+            structure do, and what is remembered of them differs: they are then told apart by
+            their order alone, which must be that of the optimizer whose state it is.
 
         Examples
         --------
@@ -137,7 +148,11 @@ class Stateful:
         >>> second.state_dict()["w.t"]
         1
         """
-        self.checked_state(state_dict)()
+        write = self.checked_state(state_dict)
+        parameters = [arena.parameters[number] for _, arena, number in self._named()]
+        names = [name for name, _, _ in self._named()]
+        warn_if_told_apart_by_order(renamed(state_dict, names), parameters, names)
+        write()
 
     def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:
         """Check a state, and give what writes it: all that `set_state_dict` does, in two parts."""

@@ -6,10 +6,41 @@ by their position, and so does an optimizer that was made before.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from optlab.autograd.tensor import raw
+
+_MOST_LISTED = 4
 _NOT_OF_PARAMETERS = ("LR_Scheduler", "extra")
+
+#: What a state has of each parameter beside its slots, under the same name.
+RESERVED = {"t": "its step count"}
+
+
+def check_slot_names(owner: str, slots: Any) -> None:
+    """Refuse slots that a state could not tell from what else it has of each parameter.
+
+    Raises
+    ------
+    ValueError
+        If a slot has a reserved name.
+
+    Examples
+    --------
+    >>> check_slot_names("Mine", {"t": 0.0})
+    Traceback (most recent call last):
+        ...
+    ValueError: Mine has a slot 't': in its state "w.t" is of each parameter w its step count. ...
+    """
+    for name in slots if isinstance(slots, Mapping) else ():
+        if name in RESERVED:
+            raise ValueError(
+                f'{owner} has a slot {name!r}: in its state "w.{name}" is of each parameter w '
+                f"{RESERVED[name]}. Give the slot a longer name, such as 'own_{name}'; the step "
+                "count itself is what scalars(self, t, h) is called with."
+            )
 
 
 def renamed(state: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]:
@@ -37,6 +68,70 @@ def renamed(state: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]:
         if {new.get(name, name) for name in there} != set(own):
             new = {}
     return _with_names(state, new)
+
+
+def warn_if_told_apart_by_order(
+    state: Mapping[str, Any], parameters: Sequence[Any], names: Sequence[str], depth: int = 3
+) -> None:
+    """Warn if only the order says which parameter an entry of a state belongs to.
+
+    That is so where parameters share a name, shape and dtype (as those of two models of one
+    structure do), and the state has other values for one than for the other.
+
+    Parameters
+    ----------
+    state : mapping
+        With the names of these parameters.
+    parameters : sequence of Tensor
+    names : sequence of str
+        What `parameter_names` calls them.
+    depth : int
+        Where the user's call is, as `warnings.warn` counts.
+    """
+    alike: dict[Any, list[str]] = {}
+    for p, name in zip(parameters, names, strict=True):
+        if given := getattr(p, "name", None):
+            alike.setdefault((given, p.shape, str(p.dtype)), []).append(name)
+    doubtful = [
+        given
+        for (given, _, _), same in alike.items()
+        if any(not _equal(_own(state, same[0]), _own(state, name)) for name in same[1:])
+    ]
+    if doubtful:
+        listed = ", ".join(map(repr, list(dict.fromkeys(doubtful))[:_MOST_LISTED]))
+        warnings.warn(
+            f"several parameters are called {listed}, and only their order says whose state is "
+            "whose: if the models were given in another order when it was saved, theirs is now "
+            "swapped. Give names of their own, before the optimizer's state is saved: for name, p "
+            'in model.named_parameters(): p.name = f"actor.{name}"; or put the models into one '
+            'ol.nn.LayerDict({"actor": actor, ...}) before anything else asks for their '
+            "parameters.",
+            UserWarning,
+            stacklevel=depth,
+        )
+
+
+def _own(state: Mapping[str, Any], name: str) -> list[Any]:
+    """Give all that a state has under the name of a parameter, without the name."""
+    found: list[Any] = []
+    for key, value in state.items():
+        base, _, slot = key.rpartition(".") if isinstance(key, str) else ("", "", "")
+        if key == name or base == name:
+            found.append(("" if key == name else slot, value))
+        elif isinstance(value, Mapping):
+            found.append((key, _own(value, name)))
+    return found
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    if isinstance(one, str) or isinstance(other, str):
+        return bool(one == other)
+    one, other = raw(one), raw(other)
+    if not hasattr(one, "shape") or not hasattr(other, "shape"):
+        return bool(one == other)
+    return one.shape == other.shape and bool((one == other).all())
 
 
 def _names(state: Mapping[str, Any]) -> Iterator[str]:

@@ -16,11 +16,13 @@ from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tensor import raw
 from optlab.backend import events
 from optlab.backend.arrays import frozen
+from optlab.backend.ensemble import EnsembleArray
 from optlab.nn.clip import scaled
 from optlab.optimizer.application import apply_rule
 from optlab.optimizer.arena import Arena, Run, check_gradient
 from optlab.optimizer.blocks import Pass, fast_pass, take_passes
 from optlab.optimizer.groups import Group
+from optlab.optimizer.reminders import remind_of_backward, remind_of_schedule
 from optlab.optimizer.rows import RowUpdate, rows_updated, write_rows
 
 if TYPE_CHECKING:
@@ -67,17 +69,20 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
     together = optimizer.kind == "elementwise"
     listened = bool(events.step_taken.listeners)
     base_rate = optimizer.get_lr()
+    if base_rate == 0:
+        remind_of_schedule(optimizer)
     of_groups: list[tuple[Group, list[list[Any]]]] = []
     for group in optimizer.groups:
         of_groups.append((group, [arena.gradients(given) for arena in group.arenas]))
     if optimizer._common["not_finite"] != "pass" and not _go_on(optimizer, of_groups):
+        optimizer.skipped += 1
         return
     for group, raws in of_groups:
         gradients, factor = raws, None
         if group.grad_clip is not None:
             factor = None if listened else _common_factor(group, raws)
             if factor is None:
-                gradients = _clipped(group, raws)
+                gradients = clipped(group, raws)
             elif getattr(group.grad_clip, "auto_skip_clip", False) and group.grad_clip.skips(
                 factor
             ):
@@ -117,6 +122,8 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
         take_passes(optimizer, passes)
     if listened:
         events.step_taken.publish(optimizer, updates)
+    if not updates and not passes and not few_rows and given is None:
+        remind_of_backward(optimizer)
 
 
 def _go_on(optimizer: Optimizer, of_groups: list[tuple[Group, list[list[Any]]]]) -> bool:
@@ -131,18 +138,32 @@ def _go_on(optimizer: Optimizer, of_groups: list[tuple[Group, list[list[Any]]]])
         for arena, of_arena in zip(group.arenas, of_group, strict=True):
             for p, g in zip(arena.parameters, of_arena, strict=True):
                 values = g.values if isinstance(g, RowSparse) else g
+                together = isinstance(values, EnsembleArray)
+                while isinstance(values, EnsembleArray):
+                    values = values.members
                 if values is None or bool(np.isfinite(values).all()):
                     continue
                 if optimizer.not_finite == "skip":
                     return False
-                count = int((~np.isfinite(values)).sum())
+                bad = ~np.isfinite(values)
+                count, who = int(bad.sum()), ""
+                if together:
+                    found = np.flatnonzero(bad.reshape(len(bad), -1).any(1)).tolist()
+                    who = f" in member{'s' * (len(found) != 1)} {_listed(found)} of the ensemble"
                 raise FloatingPointError(
                     f"the gradient of {getattr(p, 'name', None) or 'a parameter'} (shape "
-                    f"{p.shape}) has {count} elements that are not finite. Nothing was changed. "
+                    f"{p.shape}) has {count} element{'s' * (count != 1)} that "
+                    f"{'is' if count == 1 else 'are'} not finite{who}. Nothing was changed. "
                     "Try a smaller learning rate or grad_clip; optlab.autograd.detect_anomaly() "
                     "finds the operation."
                 )
     return True
+
+
+def _listed(numbers: list[int], most: int = 8) -> str:
+    """Name the members that are meant, the first of them where there are many."""
+    more = f" and {len(numbers) - most} more" * (len(numbers) > most)
+    return ", ".join(map(str, numbers[:most])) + more
 
 
 def _updated(
@@ -227,7 +248,7 @@ def _common_factor(group: Group, raws: list[list[Any]]) -> Any:
     return find(pairs)
 
 
-def _clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
+def clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
     """Give the gradients of all arenas of a group, clipped together."""
     pairs = _pairs(group, raws)
     name = getattr(group.grad_clip, "__name__", type(group.grad_clip).__name__)
@@ -247,8 +268,8 @@ def _clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
             check_gradient(p, found[id(p)], p.data.dtype)
     if all(found[id(p)] is g for p, g in pairs):
         return raws
-    clipped = iter([found[id(p)] for p, _ in pairs])
-    return [[next(clipped) for _ in gradients] for gradients in raws]
+    results = iter([found[id(p)] for p, _ in pairs])
+    return [[next(results) for _ in gradients] for gradients in raws]
 
 
 def _flat(gradients: Sequence[Any], beside: Any) -> Any:

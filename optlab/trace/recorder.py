@@ -27,6 +27,9 @@ SMALL = 1000
 PROBES = {"toy": ("values",), "light": ("norms",)}
 
 
+#: Attributes of traces that are no part of their class.
+_OF_TRACES = ("name", "settings", "stopped", "error", "problem")
+
 _is_whole = attrgetter("whole")
 
 
@@ -152,7 +155,7 @@ class record:
             probes if probes is not None else ("toy" if size <= SMALL else "light")
         )
         self.values, self.norms = "values" in chosen, "norms" in chosen
-        self.memory = ledger() if "memory" in chosen else None
+        self._memory = ledger() if "memory" in chosen else None
         self.bytes: Any = None
         name = type(optimizer).__name__
         settings = {"class": name, **optimizer.settings}
@@ -166,7 +169,7 @@ class record:
             group.grad_clip is not None or group.regularizer is not None
             for group in optimizer.groups
         ) or any(getattr(p, "regularizer", None) is not None for p in optimizer.parameters)
-        self.parameters = optimizer.parameters
+        self._parameters = optimizer.parameters
         self.asks_for_the_loss = hasattr(optimizer, "loss_of_step") or hasattr(
             optimizer, "inner_optimizer"
         )
@@ -176,8 +179,17 @@ class record:
         )
         #: So many steps may wait to be written: few if they keep large arrays alive.
         self.patience = max(1, min(512, 20 * SMALL // max(size, 1))) if self.values else 1
-        self.loss: float | None = None
+        self._loss: float | None = None
         self.started = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        hint = ""
+        if hasattr(Trace, name) or name in _OF_TRACES:
+            hint = (
+                " A trace has it, and what is recorded are the steps of a with block: "
+                f"with ol.record(optimizer) as trace: ..., then trace.{name}."
+            )
+        raise AttributeError(f"record has no {name!r}.{hint}", name=name, obj=None)
 
     def __enter__(self) -> Trace:
         if self.trace.layouts:
@@ -194,8 +206,8 @@ class record:
             if self.values:
                 trace.columns["parameter", i].append(on_host(arena.flat.copy()))
         trace.complete = self.waiting.write
-        if self.memory is not None:
-            self.bytes = self.memory.__enter__()
+        if self._memory is not None:
+            self.bytes = self._memory.__enter__()
         self.started = time.perf_counter()
         events.backward_finished.subscribe(self._on_backward)
         events.step_taken.subscribe(self._on_step)
@@ -209,29 +221,29 @@ class record:
     ) -> None:
         events.backward_finished.unsubscribe(self._on_backward)
         events.step_taken.unsubscribe(self._on_step)
-        if self.memory is not None:
-            self.memory.__exit__(None, None, None)
+        if self._memory is not None:
+            self._memory.__exit__(None, None, None)
             self.bytes = None
         if error is not None and self.trace.stopped is None:
             self.trace.error = error
             self.trace.stopped = f"{type(error).__name__} in step {self.taken + 1}: {error}"
 
     def _on_backward(self, value: Any, leaves: list[Any]) -> None:
-        for p in self.parameters:
+        for p in self._parameters:
             if p.node in leaves:
                 break
         else:
             return
         if value is not None:
             total = float(value if value.ndim == 0 else value.sum())
-            self.loss = total if self.loss is None else self.loss + total
+            self._loss = total if self._loss is None else self._loss + total
 
     def _on_step(self, optimizer: Optimizer, updates: list[Update]) -> None:
         if optimizer is not self.optimizer:
             return
         self.taken += 1
         # LBFGS runs backward many times in a step, and says itself what the loss was before it.
-        loss, self.loss = self.loss, None
+        loss, self._loss = self._loss, None
         if self.asks_for_the_loss:
             loss = getattr(optimizer, "loss_of_step", loss)
         memory = None if self.bytes is None else self.bytes.cut(type(optimizer).__name__)

@@ -192,12 +192,14 @@ class TestOrder:
         with pytest.raises(RuntimeError, match=r"unscaled already.*scale, backward, unscale_"):
             scaler.unscale_(optimizer)
 
+    @pytest.mark.filterwarnings("ignore:no parameter of this")
     def test_unscale_after_step(self) -> None:
         optimizer, scaler = momentum(weight()), Scaler()
         scaler.step(optimizer)
         with pytest.raises(RuntimeError, match="stepped already"):
             scaler.unscale_(optimizer)
 
+    @pytest.mark.filterwarnings("ignore:no parameter of this")
     def test_step_twice(self) -> None:
         optimizer, scaler = momentum(weight()), Scaler()
         scaler.step(optimizer)

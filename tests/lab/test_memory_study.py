@@ -266,3 +266,33 @@ def test_bounds_and_front_and_table() -> None:
     table = study.table()
     assert table.loc["3 segments", "recomputed layers"] == 6
     assert list(table["gradients equal"]) == [True] * 3
+
+
+def test_a_step_that_forgets_backward_is_refused():
+    blocks, x = network(3)
+    net = ol.nn.Sequential(*blocks)
+    with pytest.raises(ValueError, match="makes no gradients"):
+        ol.lab.memory_study(lambda: np.mean(net(x) ** 2), [2], repeats=1)
+
+
+def test_a_recompute_optimizer_that_is_about_changes_no_study():
+    blocks, x = network(4)
+    step = stepping(blocks, x)
+    before = ol.lab.memory_study(step, [2], repeats=1, timelines=False)
+    parameters = [p for block in blocks for p in block.parameters()]
+    adam = ol.optimizer.Adam(0.1, parameters=parameters)
+    optimizer = ol.optimizer.RecomputeOptimizer(adam)
+    optimizer.set_checkpoints(blocks[1:2])
+    after = ol.lab.memory_study(step, [2], repeats=1, timelines=False)
+    assert [r.recomputed_operations for r in after] == [r.recomputed_operations for r in before]
+
+
+def test_a_step_that_recomputes_a_sequential_by_itself_can_be_studied():
+    blocks, x = network(3)
+    net = ol.nn.Sequential(*blocks)
+
+    def step():
+        (ol.recompute(net, x) ** 2).mean().backward()
+        (net(x) ** 2).mean().backward()
+
+    assert ol.lab.memory_study(step, [2], repeats=1).equal

@@ -247,3 +247,9 @@ def test_arguments_of_the_global_norm_that_mean_nothing_here():
 def test_what_is_no_list_of_pairs(cls, pairs, words):
     with pytest.raises(TypeError, match=rf"(?s){cls.__name__} takes a list of .*{words}"):
         cls(1.0)(pairs)
+
+
+@pytest.mark.parametrize("clip", [ol.nn.ClipGradByNorm(0.5), ol.nn.ClipGradByGlobalNorm(0.5)])
+def test_whole_numbers_are_clipped_as_floats(clip):
+    [(_, g)] = clip([(None, np.array([3, 4]))])
+    np.testing.assert_allclose(g, [0.3, 0.4])

@@ -121,6 +121,10 @@ def test_a_rate_that_cannot_be(rate):
 def test_a_regularizer_that_is_none_is_refused_at_once(regularizer):
     with pytest.raises(TypeError, match="regularizer"):
         ol.Parameter([1.0], regularizer=regularizer)
+    p = ol.Parameter([1.0])
+    with pytest.raises(TypeError, match=r"regularizer is optlab.regularizer.L1Decay\(c\)"):
+        p.regularizer = regularizer
+    assert p.regularizer is None
 
 
 def test_a_number_as_regularizer_means_l2_decay_or_is_refused():

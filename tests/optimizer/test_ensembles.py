@@ -150,6 +150,64 @@ def test_what_does_not_fit_is_said(call, error, words):
         call()
 
 
+def test_as_many_rates_as_members():
+    def make(rates):
+        w = ol.Parameter(ol.ensemble(START), name="w")
+        return ol.optimizer.SGD(ol.ensemble(rates), parameters=[w])
+
+    words = "learning_rate has 2 values, one a member, but w is an ensemble of 4 members"
+    with pytest.raises(ValueError, match=words):
+        make([0.1, 0.2])
+    optimizer = make(RATES)
+    before = optimizer.get_lr()
+    with pytest.raises(ValueError, match=words):
+        optimizer.set_lr(ol.ensemble([0.1, 0.2]))
+    assert optimizer.get_lr() is before
+    optimizer.set_lr(ol.ensemble([0.1, 0.2, 0.3, 0.4]))
+    assert optimizer.get_lr().values == [0.1, 0.2, 0.3, 0.4]
+    optimizer.set_lr(0.5)
+    assert optimizer.get_lr() == 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("decay", ol.optimizer.ExponentialMovingAverage),
+        ("alpha", lambda x: ol.optimizer.LookAhead(ol.optimizer.SGD(0.1), alpha=x)),
+        ("clip_norm", ol.nn.ClipGradByNorm),
+        ("learning_rate", lambda x: setattr(ol.Parameter([1.0]), "learning_rate", x)),
+    ],
+)
+def test_what_all_members_share_is_one_number(name, make):
+    with pytest.raises(TypeError, match=f"{name} must be one number for all members .* got 2"):
+        make(ol.ensemble([0.1, 0.2]))
+
+
+def test_raise_takes_finite_steps_and_names_the_members_that_are_not():
+    def make(tensors, policy="raise"):
+        return ol.optimizer.Adam(0.1, parameters=tensors, not_finite=policy)
+
+    p, q, optimizer = run(make, ol.ensemble(START))
+    other, _, _ = run(lambda tensors: make(tensors, "pass"), ol.ensemble(START))
+    np.testing.assert_array_equal(members(p), members(other))
+    bad = START.copy()
+    bad[1, 2] = bad[3, 0] = bad[3, 1] = np.nan
+    before = members(p)
+    with pytest.raises(
+        FloatingPointError, match=r"gradient of q .* 3 elements .* in members 1, 3 of the ensemble"
+    ):
+        optimizer.apply_gradients([(p, ol.ensemble(START)), (q, ol.ensemble(bad))])
+    np.testing.assert_array_equal(members(p), before)
+
+
+def test_skip_is_refused_where_the_parameters_are_known():
+    with pytest.raises(ValueError, match=r"not_finite='skip' would skip .* some members"):
+        ol.optimizer.SGD(0.1, parameters=[ol.Parameter(ol.ensemble(START))], not_finite="skip")
+    template = ol.optimizer.SGD(0.1, not_finite="skip")
+    with pytest.raises(ValueError, match=r"not_finite='skip'"):
+        template.bind([ol.Parameter(ol.ensemble(START))])
+
+
 def test_a_rule_that_chooses_by_a_setting_says_so():
     class Choosing(ol.optimizer.Optimizer):
         hyperparameters = {"learning_rate": 0.1, "bound": 1.0}

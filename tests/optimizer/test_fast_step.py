@@ -145,6 +145,7 @@ def test_every_rule(name, dtype, executor, monkeypatch):
     st.sampled_from(ELEMENTWISE),
     st.sets(st.tuples(st.integers(0, 3), st.integers(0, len(SHAPES) - 1))),
 )
+@pytest.mark.filterwarnings("ignore:no parameter of this")
 def test_parameters_left_out_for_a_step_or_more(name, skip):
     fast = train(EACH[name], "float32", 4, listen=False, skip=skip)
     assert_same(fast, train(EACH[name], "float32", 4, listen=True, skip=skip))

@@ -214,3 +214,23 @@ def test_goes_down_a_bowl(make):
         optimizer.step()
         optimizer.clear_grad()
     assert np.linalg.norm(p.numpy()) < 0.35  # RMSProp keeps stepping by about its rate
+
+
+def test_mathematics_may_stand_beside_the_directive():
+    class Beside(ol.optimizer.SGD):
+        r"""Step.
+
+        .. math:: p \leftarrow p - \eta g
+
+        More words.
+        """
+
+    class Begun(ol.optimizer.SGD):
+        r"""Step.
+
+        .. math:: p &\leftarrow p \\
+                    &- \eta g
+        """
+
+    assert Beside.formula == r"p \leftarrow p - \eta g"
+    assert Begun.formula == "p &\\leftarrow p \\\\\n&- \\eta g"

@@ -215,6 +215,23 @@ class TestGroups:
         with pytest.raises((ValueError, TypeError), match=key):
             ol.optimizer.Adam(parameters=[{"params": [ol.Parameter([1.0])], key: value}])
 
+    def test_a_schedule_is_the_optimizers(self):
+        """A group has a factor: a schedule would stay at its first rate."""
+        group = {
+            "params": [ol.Parameter([1.0])],
+            "learning_rate": ol.optimizer.lr.StepDecay(0.1, 2),
+        }
+        with pytest.raises(TypeError, match=r"got a StepDecay.*SGD\(StepDecay\(\.\.\.\)"):
+            ol.optimizer.SGD(0.1, parameters=[group])
+        optimizer = ol.optimizer.SGD(0.1, parameters=[ol.Parameter([1.0])])
+        with pytest.raises(TypeError, match="one optimizer for each group"):
+            optimizer.add_param_group(group)
+
+    def test_regularization_of_a_group_of_fluid_is_called_weight_decay(self):
+        group = {"params": [ol.Parameter([1.0])], "regularization": ol.regularizer.L2Decay(0.1)}
+        with pytest.raises(TypeError, match="In a group it is called 'weight_decay'"):
+            ol.fluid.optimizer.SGDOptimizer(0.1, parameter_list=[group])
+
     def test_a_group_has_params(self):
         with pytest.raises(TypeError, match="a group is a dict with the key 'params'"):
             ol.optimizer.SGD(parameters=[{"learning_rate": 0.1}])

@@ -322,3 +322,32 @@ class TestFloat16:
     def test_float32_parameters_need_no_copy(self):
         optimizer = ol.optimizer.SGD(0.5, parameters=pair(), multi_precision=True)
         assert "master_weights" not in optimizer.state_dict()
+
+
+@pytest.mark.parametrize("bound", [True, False])
+class TestARateThatDoesNotGoWithTheOtherSettings:
+    """What is refused when an optimizer is made is refused later, too."""
+
+    def make(self, bound):
+        return ol.optimizer.Rprop(0.1, parameters=[ol.Parameter([1.0])] if bound else None)
+
+    @pytest.mark.parametrize("rate", [100.0, ol.ensemble([0.1, 100.0])])
+    def test_set_lr(self, bound, rate):
+        optimizer = self.make(bound)
+        with pytest.raises(ValueError, match=r"learning_rate_range must be .* learning_rate=100.0"):
+            optimizer.set_lr(rate)
+        assert optimizer.get_lr() == 0.1
+
+    def test_set_lr_scheduler(self, bound):
+        optimizer = self.make(bound)
+        with pytest.raises(ValueError, match="learning_rate_range must be"):
+            optimizer.set_lr_scheduler(ol.optimizer.lr.StepDecay(100.0, 2))
+        assert (optimizer.get_lr(), optimizer.schedule) == (0.1, None)
+
+    def test_a_range_of_the_class(self, bound):
+        class Mine(ol.optimizer.SGD):
+            ranges = {"learning_rate": (0.0, 1.0)}
+
+        optimizer = Mine(0.1, parameters=[ol.Parameter([1.0])] if bound else None)
+        with pytest.raises(ValueError, match=r"learning_rate must be in \[0, 1\); got 2.0"):
+            optimizer.set_lr(2)

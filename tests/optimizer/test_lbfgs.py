@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
+from optlab.nn.summary import bytes_in_words
 from tests import guarded
 from tests.optimizer.helpers import random
 
@@ -80,6 +81,63 @@ def test_at_the_minimum_it_evaluates_once_and_stays():
     assert (optimizer.history.iterations, optimizer.history.evaluations) == (0, 1)
 
 
+@BOTH
+@pytest.mark.parametrize("who", ["LookAhead", "set_value", "nobody"])
+def test_what_it_learns_of_curvature_holds_whoever_moves_the_parameters(search, who):
+    matrix, _ = quadratic(5)
+    p = ol.Parameter(np.ones(5))
+    inner = LBFGS(0.1, max_iter=2, max_eval=99, line_search_fn=search, parameters=[p])
+    optimizer = ol.optimizer.LookAhead(inner, k=2) if who == "LookAhead" else inner
+    for n in range(4):
+        optimizer.step(closure_of(optimizer, bowl(p)))
+        if who == "set_value":
+            p.set_value(p.numpy() + random(5, seed=n))
+    assert len(inner.history.steps) == 7
+    for step, change in zip(inner.history.steps, inner.history.changes, strict=True):
+        np.testing.assert_allclose(change, matrix @ step, atol=1e-9)
+
+
+def test_a_point_moved_before_its_state_is_taken_is_known_to_a_resumed_run():
+    def made():
+        p = ol.Parameter(np.ones(5), name="p")
+        optimizer = LBFGS(0.1, max_iter=2, parameters=[p])
+        return p, optimizer, closure_of(optimizer, bowl(p))
+
+    p, optimizer, closure = made()
+    optimizer.step(closure)
+    p.set_value(p.numpy() + 1)
+    q, resumed, its = made()
+    q.set_value(p.numpy())
+    resumed.set_state_dict(optimizer.state_dict())
+    for _ in range(2):
+        optimizer.step(closure)
+        resumed.step(its)
+    np.testing.assert_array_equal(p.numpy(), q.numpy())
+
+
+def test_a_state_of_before_without_the_starting_point_is_taken_in():
+    p = ol.Parameter(np.ones(5), name="p")
+    optimizer = LBFGS(0.1, max_iter=2, parameters=[p])
+    optimizer.step(closure_of(optimizer, bowl(p)))
+    state = optimizer.state_dict()
+    del state["extra"]["last"]["p"][2]
+    optimizer.set_state_dict(state)
+    optimizer.step(closure_of(optimizer, bowl(p)))
+    assert optimizer.history.iterations == 2
+
+
+def test_its_page_counts_the_history():
+    p = ol.Parameter(np.ones(1000))
+    optimizer = LBFGS(0.1, max_iter=3, parameters=[p])
+    assert "keeps 0 B" in optimizer._repr_html_()
+    optimizer.step(closure_of(optimizer, lambda: (p**4).sum()))
+    # Direction, gradient and start, and two pairs.
+    assert optimizer.own_bytes == (3 + 2 * len(optimizer.history.steps)) * p.data.nbytes > 0
+    assert f"keeps {bytes_in_words(optimizer.own_bytes)} for" in optimizer._repr_html_()
+    around = ol.optimizer.LookAhead(optimizer)
+    assert around.own_bytes == optimizer.own_bytes + p.data.nbytes
+
+
 def test_it_gives_the_loss_before_the_call():
     p = ol.Parameter(np.array([3.0]))
     optimizer = LBFGS(parameters=[p])
@@ -120,6 +178,34 @@ def test_the_gradient_is_clipped():
     optimizer = LBFGS(1.0, max_iter=1, grad_clip=clip, parameters=[p])
     optimizer.step(closure_of(optimizer, lambda: (p * p).sum()))
     assert p.numpy() == 99.5
+
+
+def test_clipped_gradients_are_found_by_their_parameters():
+    def run(clip):
+        a, b = ol.Parameter([1.0, 2.0], name="a"), ol.Parameter([30.0, 40.0], name="b")
+        optimizer = LBFGS(0.1, max_iter=3, grad_clip=clip, parameters=[a, b])
+        optimizer.step(closure_of(optimizer, lambda: (a**4).sum() + (b * b).sum()))
+        return [a.numpy(), b.numpy()]
+
+    turned = run(lambda pairs: [(p, ol.to_tensor(g)) for p, g in pairs][::-1])
+    for one, other in zip(turned, run(None), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("clip", "error", "words"),
+    [
+        (lambda pairs: None, TypeError, "returns such pairs"),
+        (lambda pairs: pairs[:1], ValueError, "given 2 .* and returned 1 of other parameters"),
+        (lambda pairs: [(p, g[:1]) for p, g in pairs], ValueError, "gradient of a has shape"),
+    ],
+)
+def test_a_clip_that_returns_something_else_is_told_so(clip, error, words):
+    a, b = ol.Parameter([1.0, 2.0], name="a"), ol.Parameter([3.0, 4.0], name="b")
+    optimizer = LBFGS(grad_clip=clip, parameters=[a, b])
+    with pytest.raises(error, match=words):
+        optimizer.step(closure_of(optimizer, lambda: (a * b).sum()))
+    np.testing.assert_array_equal(a.numpy(), [1.0, 2.0])
 
 
 @pytest.mark.parametrize(("decay", "value"), [("L2Decay", 0.25 * 5), ("L1Decay", 0.5 * 3)])

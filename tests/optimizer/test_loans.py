@@ -151,3 +151,14 @@ def test_copies_of_applied_averages_lend_to_copies():
         average.restore()
     np.testing.assert_array_equal(a.numpy(), own)
     np.testing.assert_array_equal(a2.numpy(), own)
+
+
+def test_how_to_end_a_loan_is_said_in_words_that_can_be_written():
+    w = ol.Parameter([1.0])
+    ema = ol.optimizer.ExponentialMovingAverage(0.5, parameters=[w])
+    ema.update()
+    with (
+        ema.apply(),
+        pytest.raises(RuntimeError, match=r"Leave the `with` block of its apply\(\) first"),
+    ):
+        ema.update()

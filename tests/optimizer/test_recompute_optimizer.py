@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -203,3 +204,34 @@ def test_several_outputs_and_double_backward() -> None:
         return [x.grad.numpy().tobytes()]
 
     assert gradients(wrap=True) == gradients(wrap=False)
+
+
+def test_a_sequential_is_one_layer_and_no_list() -> None:
+    optimizer = ol.optimizer.RecomputeOptimizer(ol.optimizer.SGD(0.1))
+    with pytest.raises(TypeError, match="a list of Layers or Tensors"):
+        optimizer.set_checkpoints(ol.nn.Sequential(ol.nn.Linear(2, 2), ol.nn.Tanh()))
+    with pytest.raises(TypeError, match="got one of type ndarray"):
+        optimizer.set_checkpoints([np.zeros((1000, 1000))])
+
+
+def test_checkpoints_that_drop_nothing_are_said_once() -> None:
+    blocks, adam = network()
+    optimizer = ol.optimizer.RecomputeOptimizer(adam)
+    optimizer.set_checkpoints([ol.nn.Tanh()])
+    with pytest.warns(UserWarning, match="none of the checkpoint Layers ran"):
+        optimizer.minimize(forward(blocks))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        optimizer.minimize(forward(blocks))
+        optimizer.set_checkpoints(blocks[:1])
+        optimizer.minimize(forward(blocks))
+
+
+def test_tensors_of_one_step_are_none_of_the_next() -> None:
+    blocks, adam = network()
+    optimizer = ol.optimizer.RecomputeOptimizer(adam)
+    hidden = blocks[0](ol.to_tensor(X[:16]))
+    optimizer.set_checkpoints([hidden])
+    optimizer.minimize((hidden**2).sum())
+    with pytest.warns(UserWarning, match="Tensors are checkpoints of one step alone"):
+        optimizer.minimize(forward(blocks))

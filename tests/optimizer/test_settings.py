@@ -232,3 +232,8 @@ class TestTemplate:
         give(q, [1.0])
         optimizer.step()
         assert (p.item(), q.item()) == (-1.0, -0.5)
+
+
+def test_a_whole_number_that_no_float_holds_is_out_of_range():
+    with pytest.raises(ValueError, match="learning_rate must be a number that a float can hold"):
+        ol.optimizer.Adam(10**400)

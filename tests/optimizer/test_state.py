@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -110,6 +111,99 @@ def test_two_parameters_of_one_name_and_some_without():
     optimizer.apply_gradients([(b, np.ones(1, np.float32))])
     state = optimizer.state_dict()
     assert (state["w.t"], state["w (2).t"], state["parameter 2.t"]) == (0, 1, 0)
+
+
+def actor_and_critic(make, order=1, named=False):
+    """Give an optimizer of two models of one structure; the gradients of the second are larger."""
+    models = [model(), model()]
+    for label, one in zip(["actor", "critic"], models, strict=True):
+        for name, p in one.named_parameters():
+            p.name = f"{label}.{name}" if named else p.name
+    optimizer = make([p for one in models[::order] for p in one.parameters()])
+    return models, optimizer
+
+
+class TestModelsOfOneStructure:
+    MAKE = {
+        "Momentum": lambda ps: ol.optimizer.Momentum(0.1, parameters=ps),
+        "LookAhead": lambda ps: ol.optimizer.LookAhead(ol.optimizer.SGD(0.1, parameters=ps), k=1),
+    }
+
+    def trained(self, make, order=1, named=False):
+        models, optimizer = actor_and_critic(make, order, named)
+        x = ol.to_tensor(random(5, 3, dtype="float32"))
+        optimizer.minimize((models[0](x) ** 2).mean() + (models[1](x) ** 2).mean() * 10)
+        return optimizer
+
+    @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+    def test_only_their_order_tells_them_apart_which_is_said_once(self, make):
+        state = self.trained(make).state_dict()
+        _, fresh = actor_and_critic(make, order=-1)
+        with pytest.warns(UserWarning, match=r"'0.weight', .*only their order") as said:
+            fresh.set_state_dict(state)
+        assert [one.filename for one in said] == [__file__]
+        assert fresh.state_dict().keys() == state.keys()
+
+    def test_a_warning_made_an_error_leaves_all_as_it_was(self):
+        state = self.trained(self.MAKE["Momentum"]).state_dict()
+        _, fresh = actor_and_critic(self.MAKE["Momentum"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(UserWarning):
+                fresh.set_state_dict(state)
+        assert fresh.state_dict()["0.weight.t"] == 0
+
+    @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+    def test_names_of_their_own_tell_them_apart(self, make):
+        first = self.trained(make, named=True)
+        _, fresh = actor_and_critic(make, order=-1, named=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            fresh.set_state_dict(first.state_dict())
+        assert list(first.state_dict()) != list(fresh.state_dict())
+        again = fresh.state_dict()
+        inner = again.get("inner_optimizer", again)
+        assert inner["actor.0.weight.t"] == 1
+        for name, value in first.state_dict().items():
+            if "weight." in name:
+                np.testing.assert_array_equal(np.asarray(value), np.asarray(again[name]))
+
+    def test_where_nothing_differs_nothing_is_said(self):
+        make = lambda ps: ol.optimizer.SGD(0.1, parameters=ps)  # noqa: E731
+        state = self.trained(make).state_dict()
+        _, fresh = actor_and_critic(make, order=-1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            fresh.set_state_dict(state)
+
+    def test_the_averages_of_them(self):
+        make = lambda ps: ol.optimizer.ExponentialMovingAverage(0.5, parameters=ps)  # noqa: E731
+        models, average = actor_and_critic(make)
+        models[0][0].weight.set_value(np.ones((3, 4), np.float32))
+        average.update()
+        _, fresh = actor_and_critic(make, order=-1)
+        with pytest.warns(UserWarning, match="'0.weight', and only their order"):
+            fresh.set_state_dict(average.state_dict())
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_no_slot_is_called_as_the_step_count(declared):
+    """It would take the step count's place in a state."""
+
+    def make():
+        class Counting(ol.optimizer.Optimizer):
+            slots = {"t": 0.0} if declared else {}
+
+            def slots_for(self, h):
+                return {"t": 0.0}
+
+            def update(self, p, g, s, h, c):
+                return p - h.learning_rate * g, {"t": s.t + 1}, {}
+
+        return Counting(0.1, parameters=[ol.Parameter([1.0])])
+
+    with pytest.raises(ValueError, match=r"Counting has a slot 't'.*'own_t'"):
+        make()
 
 
 def without(name):

@@ -94,6 +94,7 @@ class TestProbes:
             assert norms["w"].shape == (2,)
 
 
+@pytest.mark.filterwarnings("ignore:no parameter of this")
 class TestSkipped:
     def run(self, who_steps, make=EACH["Adam"], mixed=False, **options):
         """Record a run in which only the parameters listed for each step have a gradient."""
@@ -321,6 +322,7 @@ class TestXarray:
         assert attributes["learning_rate"] == "0.25"
         assert "by zero" in attributes["stopped"]
 
+    @pytest.mark.filterwarnings("ignore:no parameter of this")
     def test_a_run_that_skipped_parameters(self):
         trace, _ = TestSkipped().run([[], [0, 1, 2], [1]])
         assert trace.to_xarray()["update/p0"].shape == (3, 2)

@@ -99,6 +99,12 @@ class LRScheduler:
         else:
             self.step(self.last_epoch + 1)
 
+    def __getattr__(self, name: str) -> Any:
+        hint = ""
+        if name in ("get_last_lr", "lr", "learning_rate", "rate"):
+            hint = " The present rate is schedule()."
+        raise AttributeError(f"{type(self).__name__} has no {name!r}.{hint}", name=name, obj=None)
+
     # The rate -----------------------------------------------------------------------------------
 
     def get_lr(self) -> float:
@@ -144,13 +150,23 @@ class LRScheduler:
         """
         before = self.last_epoch
         jumps = epoch is not None
-        self.last_epoch = arguments.whole("epoch", epoch, 0) if jumps else before + 1
+        self.last_epoch = self._epoch(epoch) if jumps else before + 1
         try:
             self.last_lr = self._checked(self._lr_at() if jumps else self._next_lr())
         except BaseException:
             self.last_epoch = before
             raise
         self._tell()
+
+    def _epoch(self, epoch: Any) -> Any:
+        """Give the epoch to go to, or say what is wrong with it."""
+        try:
+            return arguments.whole("epoch", epoch, 0)
+        except TypeError as error:
+            raise TypeError(
+                f"{error} {type(self).__name__}.step() goes to the next one; only "
+                "ReduceOnPlateau.step takes a metric."
+            ) from None
 
     def _checked(self, value: Any) -> float:
         """Give a computed rate as a float, if it is one."""

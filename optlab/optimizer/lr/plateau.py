@@ -105,7 +105,7 @@ class ReduceOnPlateau(LRScheduler):
         """Give the present rate."""
         return self.last_lr
 
-    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+    def step(self, metrics: Any = None, epoch: int | None = None) -> None:  # type: ignore[override]
         """Look at the metric of an epoch, and lower the rate if it was the last straw.
 
         Parameters
@@ -129,6 +129,11 @@ class ReduceOnPlateau(LRScheduler):
         >>> schedule()
         0.05
         """
+        if metrics is None:
+            raise TypeError(
+                "metrics must be one number: ReduceOnPlateau.step takes what was measured, such as "
+                "the validation loss. Write schedule.step(loss)."
+            )
         if (getattr(metrics, "size", 1) or 0) != 1:
             raise ValueError(
                 f"metrics must be one number, but has shape {metrics.shape}; take its mean first."

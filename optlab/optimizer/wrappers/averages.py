@@ -6,7 +6,7 @@ They watch parameters and never move them, except in `apply`, which lends them t
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
@@ -20,9 +20,10 @@ from optlab.optimizer.groups import parameter_names
 from optlab.optimizer.interface import cleared
 from optlab.optimizer.settings import checked_name
 from optlab.optimizer.state import raise_faults
-from optlab.optimizer.state_names import renamed
+from optlab.optimizer.state_names import renamed, warn_if_told_apart_by_order
 from optlab.optimizer.wrappers.loans import Loan, last_lender, own_weights
 from optlab.optimizer.wrappers.memory import Memory, given_out, taken_in
+from optlab.optimizer.wrappers.messages import check_shape, checked_parameters
 
 if TYPE_CHECKING:
     from optlab.optimizer.wrappers.averaged import Averaged
@@ -63,7 +64,7 @@ class Average:
         self.name = checked_name(name)
         self.forget()
         if parameters is not None:
-            self.watch([Source(p) for p in _checked(type(self).__name__, parameters)])
+            self.watch([Source(p) for p in checked_parameters(type(self).__name__, parameters)])
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in vars(self).get("own_settings", {}):
@@ -165,8 +166,7 @@ class Average:
         if lender is not None:
             raise RuntimeError(
                 f"{what} while the averages of {lender} are applied would take them for trained "
-                f"weights. Leave the `with {lender.lower()}.apply():` block first, or call "
-                "restore()."
+                "weights. Leave the `with` block of its apply() first, or call its restore()."
             )
 
     def averages(self) -> list[Any]:
@@ -195,7 +195,7 @@ class Average:
         pairs = []
         for source, memory in zip(self.sources, self.memories, strict=True):
             values = source.values
-            _check_shape(source.parameter, values, memory)
+            check_shape(source.parameter, values, memory)
             pairs.append((memory, values))
         self._take(pairs)
 
@@ -252,7 +252,7 @@ class Average:
         self._require_parameters()
         averages = self.averages()
         for p, memory in zip(self.parameters, self.memories, strict=True):
-            _check_shape(p, p.data, memory)
+            check_shape(p, p.data, memory)
         self._loan = Loan(self, self.parameters, averages)
 
     def restore(self, executor: None = None) -> None:
@@ -303,8 +303,17 @@ class Average:
         ValueError
             If entries are missing, unexpected, or of another shape or dtype; the message lists
             them. Nothing has changed then.
+
+        Warns
+        -----
+        UserWarning
+            If several parameters of one shape share a name and their averages differ: they are
+            then told apart by their order alone.
         """
-        self.checked_state(state_dict)()
+        write = self.checked_state(state_dict)
+        names = self.names()
+        warn_if_told_apart_by_order(renamed(state_dict, names), self.parameters, names)
+        write()
 
     set_dict = set_state_dict
     load_state_dict = set_state_dict
@@ -330,6 +339,11 @@ class Average:
         n = len(self.sources)
         after = f", {n} parameter{'s' * (n != 1)}" if n else ""
         return f"{type(self).__name__}({values}){after}"
+
+    def _repr_html_(self) -> str:
+        from optlab.optimizer.pages import average_page
+
+        return average_page(self)
 
 
 class Applied:
@@ -364,37 +378,3 @@ def _no_executor(executor: Any) -> None:
             "executor belongs to static graphs, which optlab does not have; leave it out, and "
             "write need_restore=... by name."
         )
-
-
-def _check_shape(p: Tensor, values: Any, memory: Memory) -> None:
-    array = next(value for value in memory.values() if hasattr(value, "dtype"))
-    if array.shape != values.shape:
-        raise ValueError(
-            f"{getattr(p, 'name', None) or 'a parameter'} has shape {values.shape}, but its "
-            f"average {array.shape}. Make a new average for it."
-        )
-
-
-def _checked(who: str, parameters: Any) -> list[Tensor]:
-    """Give the parameters as a list of Tensors, or say what is wrong with them."""
-    if (
-        isinstance(parameters, (Tensor, str, Mapping))
-        or callable(getattr(parameters, "parameters", None))
-        or not isinstance(parameters, Iterable)
-    ):
-        hint = "[w]" if isinstance(parameters, Tensor) else "model.parameters()"
-        raise TypeError(
-            f"parameters of {who} must be a list of Tensors; got {type(parameters).__name__}. "
-            f"Write parameters={hint}."
-        )
-    found = list(parameters)
-    if not found:
-        raise ValueError(f"parameters of {who} is empty: there is nothing to average.")
-    for number, p in enumerate(found):
-        if not isinstance(p, Tensor):
-            raise TypeError(f"parameter {number} is a {type(p).__name__}, not a Tensor.")
-        if p.data.dtype.kind not in "fV":
-            raise TypeError(f"parameter {number} is {p.dtype}; only floats have averages.")
-    if len({id(p) for p in found}) < len(found):
-        raise ValueError(f"parameters of {who} has a parameter twice.")
-    return found

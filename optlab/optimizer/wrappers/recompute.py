@@ -93,23 +93,27 @@ class RecomputeOptimizer(Wrapper):
             If nothing can be dropped before a Tensor: it was computed before this optimizer was
             made, inside `optlab.recompute`, or backward has been there.
         """
-        if isinstance(checkpoints, (str, Tensor)) or not hasattr(checkpoints, "__iter__"):
+        single = isinstance(checkpoints, (str, Tensor)) or _is_layer(checkpoints)
+        if single or not hasattr(checkpoints, "__iter__"):
             raise TypeError(
                 "checkpoints is a list of Layers or Tensors: set_checkpoints([block1, block2]); "
                 f"got {type(checkpoints).__name__}."
             )
         checkpoints = list(checkpoints)
         for one in checkpoints:
-            if not isinstance(one, Tensor) and not hasattr(one, "register_forward_post_hook"):
+            if not isinstance(one, Tensor) and not _is_layer(one):
+                what = repr(one) if isinstance(one, str) else f"one of type {type(one).__name__}"
                 raise TypeError(
                     "a checkpoint is a Layer or a Tensor (the output of a part of the network); "
-                    f"got {one!r}."
+                    f"got {what}."
                 )
         marks = _marks[self]
         marks.remove_hooks()
         tensors = [one for one in checkpoints if isinstance(one, Tensor)]
         marks.layers = [one for one in checkpoints if not isinstance(one, Tensor)]
-        marks.hooks = [layer.register_forward_post_hook(_close) for layer in marks.layers]
+        marks.hooks = [layer.register_forward_post_hook(marks.close) for layer in marks.layers]
+        marks.closed = bool(tensors) or not marks.layers
+        marks.by_tensors = bool(tensors)
         unknown = [t for t in tensors if not isinstance(t.node, (Leaf, type(None)))]
         unknown = [t for t in unknown if piece_of(t.node)[0] is None]
         if unknown:
@@ -152,7 +156,18 @@ class RecomputeOptimizer(Wrapper):
         return twin
 
     def _after(self, updated: list[bool]) -> None:
-        return None
+        marks = _marks[self]
+        if not marks.closed and not marks.warned:
+            marks.warned = True
+            warnings.warn(
+                "nothing was dropped in this step: none of the checkpoint Layers ran in forward. "
+                "Give Layers of the network that is trained."
+                if marks.layers
+                else "nothing was dropped in this step: Tensors are checkpoints of one step alone. "
+                "Call set_checkpoints with those of each step, or give Layers.",
+                stacklevel=5,
+            )
+        marks.closed = not (marks.layers or marks.by_tensors)
 
     def _shown(self, row: Any, acted: Any) -> Any:
         return row
@@ -174,7 +189,14 @@ class _Marks:
     def __init__(self) -> None:
         self.layers: list[Any] = []
         self.hooks: list[Any] = []
+        #: Whether a segment was closed since the last step, and whether Tensors did that before.
+        self.closed, self.by_tensors, self.warned = True, False, False
         self.leave: Callable[[], None] = saving.ambient(segments)
+
+    def close(self, layer: Any, inputs: Any, output: Any) -> None:
+        """Close the segment that ends with the output of a layer."""
+        self.closed = True
+        segments.close((t.node, t.data) for t in tensors_in(output))
 
     def remove_hooks(self) -> None:
         for hook in self.hooks:
@@ -189,6 +211,5 @@ class _Marks:
 _marks: weakref.WeakKeyDictionary[RecomputeOptimizer, _Marks] = weakref.WeakKeyDictionary()
 
 
-def _close(layer: Any, inputs: Any, output: Any) -> None:
-    """Close the segment that ends with the output of a layer."""
-    segments.close((t.node, t.data) for t in tensors_in(output))
+def _is_layer(x: Any) -> bool:
+    return hasattr(x, "register_forward_post_hook")

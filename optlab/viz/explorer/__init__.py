@@ -161,4 +161,6 @@ def _check_names(optimizers: Any, known: list[str]) -> None:
             )
         close = difflib.get_close_matches(one, known, 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"there is no optimizer {one!r}; there are {', '.join(known)}.{hint}")
+        own = f" One of your own goes in by itself, in a dict: {{{one!r}: {one}(0.01)}}."
+        own = own if not close and one.isidentifier() else ""
+        raise ValueError(f"there is no optimizer {one!r}; there are {', '.join(known)}.{hint}{own}")

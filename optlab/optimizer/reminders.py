@@ -1,0 +1,47 @@
+"""What an optimizer says, once, about steps that did nothing."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+from optlab.backend.callers import stack_level_outside
+
+if TYPE_CHECKING:
+    from optlab.optimizer.optimizer import Optimizer
+
+#: After so many steps at a rate of zero it is said that the schedule was never stepped.
+_PATIENCE = 10
+
+
+def remind_of_backward(optimizer: Optimizer) -> None:
+    """Warn of a step that found no gradient, if there never was one."""
+    if "backward" in optimizer.told or any(
+        any(arena.t) for group in optimizer.groups for arena in group.arenas
+    ):
+        return
+    optimizer.told["backward"] = 1
+    _warn(
+        f"no parameter of this {type(optimizer).__name__} has a gradient, so step() changed "
+        "nothing. Was loss.backward() called before it, and the gradients not cleared in between? "
+        "Is the loss computed from these parameters?"
+    )
+
+
+def remind_of_schedule(optimizer: Optimizer) -> None:
+    """Count a step at a rate of zero, and warn of the tenth while the schedule stands still."""
+    schedule = optimizer.schedule
+    if schedule is None or getattr(schedule, "last_epoch", 1) != 0:
+        return
+    count = optimizer.told["schedule"] = optimizer.told.get("schedule", 0) + 1
+    if count == _PATIENCE:
+        _warn(
+            f"{_PATIENCE} steps of this {type(optimizer).__name__} were taken at a rate of 0, at "
+            f"which its {type(schedule).__name__} begins, and the schedule was never stepped. Did "
+            "you call schedule.step()? optimizer.step() does not."
+        )
+
+
+def _warn(message: str) -> None:
+    """Warn in the user's own line."""
+    warnings.warn(message, UserWarning, stacklevel=stack_level_outside("optlab"))
