@@ -375,12 +375,14 @@ def capture_blocks(
     for step in writer.instructions:
         _check(step)
     plan = BlockPlan(arrays, list(numbers), writer.instructions, outputs)
-    plan.repeats = lambda: _repeats(f, arrays, numbers, first)
+    dtypes = {name: value.dtype for name, value in arrays.items()}
+    plan.repeats = lambda: _repeats(f, dtypes, numbers, first)
     return plan
 
 
-def _repeats(f: Any, arrays: Any, numbers: Any, first: Any) -> bool:
+def _repeats(f: Any, dtypes: Mapping[str, Any], numbers: Any, first: Any) -> bool:
     """Say whether a function still writes what was captured."""
+    arrays = {name: np.ones(2, dtype) for name, dtype in dtypes.items()}
     try:
         return same_writing(first, _once(f, arrays, numbers))
     except Exception:  # noqa: BLE001  # whatever it is, it is not what was captured
