@@ -73,7 +73,7 @@ class Event:
 #: An operation ran and was put on the tape: ``publish(node)``.
 operation_recorded = Event("an operation was recorded")
 
-# The next five are told only while `optlab.autograd.extras` counts somebody who listens, so that an
+# The next six are told only while `optlab.autograd.extras` counts somebody who listens, so that an
 # operation asks no question more for them.
 
 #: An operation is about to run: ``publish(name, inputs)``, Tensors among the inputs.
@@ -91,6 +91,10 @@ rule_starts = Event("the rules of a node start")
 #: Backward is about to ask for values that a node does not hold itself, and that may have to be
 #: computed again: ``publish(node, g, pending)``, before its rules start.
 values_wanted = Event("the values of a node are wanted")
+
+#: A leaf is about to collect a gradient while others are on their way: ``publish(leaf)``. What the
+#: rules before gave is among those yet; hooks, and a sum with a Tensor, run operations next.
+leaf_collects = Event("a leaf collects on the way")
 
 #: A walk back is over: ``publish(g, saved, pending)``, as before; what is pending has arrived.
 walk_ended = Event("a walk back ended")
