@@ -91,6 +91,7 @@ class Watch:
             (events.backward_finished, self.backward_finished),
             (events.gradients_cleared, self.cleared),
             (events.array_kept, self.kept),
+            (events.input_stored, self.stored),
         ):
             self.undo.enter_context(event.subscribed(listener))
         self.undo.enter_context(_told_of_tensors(self.tensor_made))
@@ -181,11 +182,20 @@ class Watch:
         with self.ledger.paused():
             if path:
                 self.paths[node] = path
+            if name == "recompute_sequential":  # what it stores comes and goes while it is there
+                return
             held = [
                 self.ledger.hold(array, "temporary", name, self.phase, path)
                 for array in kept_by(node)
             ]
             self.ledger.keeps(node, held, "recomputed" if recomputing.depth else "saved")
+
+    def stored(self, keeper: Any, arrays: Iterable[Any]) -> None:
+        """Take note of the input of a layer that a schedule stores until `keeper` is gone."""
+        with self.ledger.paused():
+            held = self.hold_all(tuple(arrays), "data", "input", self.phase, self.path())
+            again = self.walks or recomputing.depth
+            self.ledger.keeps(keeper, held, "recomputed" if again else "saved")
 
     # Backward -----------------------------------------------------------------------------------
 

@@ -106,6 +106,10 @@ operation_recomputed = Event("an operation ran again")
 #: from and the leaves that received a gradient.
 backward_finished = Event("backward finished")
 
+#: A chain of layers that run again has stored the input of one: ``publish(keeper, arrays)``. They
+#: wait for backward until `keeper` is gone.
+input_stored = Event("the input of a layer was stored")
+
 #: An optimizer updated parameters: ``publish(optimizer, updates)``, see `optlab.optimizer.Update`.
 step_taken = Event("an optimizer took a step")
 
