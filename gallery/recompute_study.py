@@ -56,15 +56,20 @@ def study(width: int = WIDTH, batch: int = BATCH, depth: int = DEPTH, repeats: i
     )
 
 
-def main(folder: Path) -> Path:
+def draw(found: Any, folder: Path) -> Path:
     """Write the pictures into `folder` and give the path of the first."""
-    found = study()
-    print(found)
     picture = folder / "recompute-study.png"
     picture.write_bytes(ol.viz.recompute_png(found, scale=2))
     schedule = ol.viz.recompute_schedule_png(revolve(DEPTH, 3), scale=2)
     (folder / "recompute-revolve.png").write_bytes(schedule)
     return picture
+
+
+def main(folder: Path) -> Path:
+    """Make the study and its pictures."""
+    found = study()
+    print(found)
+    return draw(found, folder)
 
 
 if __name__ == "__main__":

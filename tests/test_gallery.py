@@ -17,7 +17,8 @@ ROOT = Path(__file__).parent.parent
 LEARNS = ROOT / "gallery" / "small_gpt.py"  # for minutes: it has tests of its own
 RANKS = ROOT / "gallery" / "ranking.py"  # likewise
 FITS = ROOT / "gallery" / "does_not_fit.py"  # starts processes
-ENTRIES = sorted(set((ROOT / "gallery").glob("*.py")) - {LEARNS, RANKS, FITS})
+STUDIES = ROOT / "gallery" / "recompute_study.py"  # a minute; a small network has the same picture
+ENTRIES = sorted(set((ROOT / "gallery").glob("*.py")) - {LEARNS, RANKS, FITS, STUDIES})
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
@@ -111,6 +112,19 @@ def test_the_ranking_is_drawn_and_written(ranking: dict[str, Any], tmp_path: Pat
     assert {len(cells) for cells in table} == {len(ranking["HEADS"])}
     assert all(row.evaluations == 10 for row in rows)
     assert min(next(row.updates for row in rows if row.name == "LBFGS")) < 10
+
+
+def test_recomputation_of_small_blocks_is_studied(tmp_path: Path) -> None:
+    entry = runpy.run_path(str(STUDIES))
+    found = entry["study"](width=16, batch=64, repeats=1)
+    assert all(row.equal for row in found.rows if row.smallest is None)
+    assert found["4 segments"].peak < found["2 segments"].peak < found["plain"].peak
+    assert is_in_the_gallery(entry["draw"](found, tmp_path))
+
+
+@pytest.mark.slow
+def test_recomputation_is_studied_in_eight_ways(tmp_path: Path) -> None:
+    assert is_in_the_gallery(runpy.run_path(str(STUDIES))["main"](tmp_path))
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from optlab.autograd.kept_memory import arrays_in
 from optlab.autograd.pieces import Piece, Pieces, References
 from optlab.autograd.tape import Node
 from optlab.backend.arrays import owner_of
@@ -124,6 +125,24 @@ class Budget(Pieces):
         self.live = self.reserve = self.smallest = self.dropped = 0
         self.clock = 0
         self.stores: dict[int, Store] = {}
+
+    def keep(self, node: Node, saved: Any, forward: Any, values: Sequence[Any]) -> Any:
+        """Give references in place of saved values; count also what cannot be dropped."""
+        kept = super().keep(node, saved, forward, values)
+        if kept is saved and len(values):
+            arity = len(node.edges)
+            inputs = [x for x in values[:arity] if hasattr(x, "nbytes")]
+            outside = [owner_of(x) for x in inputs]
+            y = values[arity]
+            # What else a `Function` of the user saved; `recompute` keeps what it was given alone.
+            own = list(arrays_in(saved)) if inputs else []
+            for array in (*(y if isinstance(y, tuple) else (y,)), *own):
+                owner: Any = owner_of(array)
+                known = id(owner) in self.stores or any(owner is one for one in outside)
+                if not known and getattr(owner, "ndim", 0) > 0:
+                    self._new_store(owner)
+            self.make_room()
+        return kept
 
     # What is alive ------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from optlab.autograd import saving, trees
 from optlab.autograd.kept_memory import Memory, arrays_in
 from optlab.autograd.mode import grad_mode, recomputing
 from optlab.autograd.reversal import Schedule
+from optlab.autograd.reversal_actions import Advance, Back, Record
 from optlab.autograd.sequential import called, list_of, schedule_for
 from optlab.autograd.tape import Leaf
 from optlab.autograd.tensor import Tensor
@@ -31,6 +32,8 @@ class Prediction:
         Bytes that a layer keeps and the layer before it keeps too.
     operations : tuple of int
         Operations that each layer runs.
+    first : int
+        The first layer that backward comes to: those before it have nothing that needs a gradient.
     """
 
     schedule: Schedule
@@ -38,6 +41,7 @@ class Prediction:
     inputs: tuple[int, ...]
     shared: tuple[int, ...]
     operations: tuple[int, ...]
+    first: int = 0
 
     @property
     def peak(self) -> int:
@@ -50,12 +54,27 @@ class Prediction:
     @property
     def recomputed_layers(self) -> int:
         """How many runs of layers there are beyond the first of each."""
-        return self.schedule.recomputed_layers
+        return sum(self.recomputed)
+
+    @property
+    def recomputed(self) -> tuple[int, ...]:
+        """How often each layer runs beyond the first time."""
+        runs = [-1] * self.schedule.layers
+        done = self.schedule.forward if self.first >= len(runs) else self.schedule.actions
+        for action in done:
+            if isinstance(action, (Advance, Record)):
+                for layer in action.layers:
+                    runs[layer] += 1
+            elif isinstance(action, Back) and self.first in action.layers:
+                break
+        return tuple(runs)
 
     @property
     def recomputed_operations(self) -> int:
         """How many operations run beyond the first time."""
-        return self.schedule.operations(self.operations)
+        return sum(
+            times * count for times, count in zip(self.recomputed, self.operations, strict=True)
+        )
 
     def __str__(self) -> str:
         plainly = sum(self.saved) - sum(self.shared)
@@ -73,7 +92,7 @@ def predict(
 
     The layers run once, one after the other, and each is forgotten before the next but one, so it
     takes little more memory than the largest. Nothing remains of it: random numbers are as before,
-    and batch normalisation counts nothing.
+    and batch normalisation counts nothing. What layers recompute inside is not looked at.
 
     Parameters
     ----------
@@ -100,7 +119,7 @@ def predict(
     schedule = schedule_for(len(chain), segments, snapshots)
     given = [p.data for p in trees.flatten(list(args))[0] if isinstance(p, Tensor)]
     value: Any = args
-    before = Memory()
+    before, first = Memory(), 0
     rows = []
     recomputing.depth += 1
     try:
@@ -113,11 +132,12 @@ def predict(
                 with saving.Keeping(look), events.operation_ran.subscribed(look.ran):
                     value = called(layer, build(entries))
                 rows.append((look.saved, size, look.shared, look.operations))
+                first = look.first(value, i, first)
                 before = look.own
     finally:
         recomputing.depth -= 1
     saved, inputs, shared, operations = zip(*rows, strict=True)
-    return Prediction(schedule, saved, inputs, shared, operations)
+    return Prediction(schedule, saved, inputs, shared, operations, first)
 
 
 def _entry(part: Any) -> Any:
@@ -145,6 +165,19 @@ class _Look:
         for array in given:
             self.ignored.add(array)
         self.saved = self.shared = self.operations = 0
+
+    def first(self, value: Any, layer: int, first: int) -> int:
+        """Give the first layer that backward comes to, from what a layer returned."""
+        nodes = {p.node for p in trees.flatten(value)[0] if getattr(p, "node", None) is not None}
+        if not nodes:
+            return layer + 1
+        seen, stack = set(nodes), list(nodes)
+        while stack:
+            for edge in stack.pop().edges:
+                if edge is not None and edge not in seen:
+                    seen.add(edge)
+                    stack.append(edge)
+        return first if seen & self.entries else layer
 
     def ran(self, *what: Any) -> None:
         """Count an operation, recorded or not: it will run again."""

@@ -100,11 +100,12 @@ class Context:
             arrays.append(array)
         self._places = tuple(places)
         self._shapes = [np.shape(raw(output)) for output in outputs]
-        self._inputs = ()
+        inputs, self._inputs = self._inputs, ()
         self._node = weakref.ref(node)
         self._saved = tuple(arrays)
         if extras.on:
-            self._saved = saving.kept(node, self._saved)
+            y = tuple(map(raw, outputs)) if node.operation.several else raw(outputs[0])
+            self._saved = saving.kept(node, self._saved, None, (*map(raw, inputs), y))
 
     def _check_unchanged(self, node: Node) -> None:
         for place in self._places:

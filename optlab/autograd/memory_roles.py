@@ -280,10 +280,10 @@ class Watch:
         with self.ledger.paused():
             self.ledger.event("clear_grad", "step")
 
-    def kept(self, array: Any, name: str, role: str) -> None:
+    def kept(self, array: Any, name: str, role: str, phase: str) -> None:
         """Take note of an array that stays."""
         with self.ledger.paused():
-            self.ledger.hold(array, role, name, self.phase, self.path())
+            self.ledger.hold(array, role, name, phase or self.phase, self.path())
 
     def hold_all(
         self, values: Any, role: str, name: str, phase: str, path: str = ""

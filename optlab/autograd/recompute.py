@@ -30,7 +30,9 @@ def recompute(
 ) -> Any:
     """Call a function, keep nothing of what it computes, and call it again in backward.
 
-    Values, gradients and parameters are those of ``function(*args, **kwargs)`` to the bit.
+    Values, gradients and parameters are those of ``function(*args, **kwargs)`` to the bit. So are
+    second derivatives, but for the order in which gradients of what several calls share are added
+    up where ``use_reentrant=True``: their last bits may differ.
 
     Parameters
     ----------
@@ -255,12 +257,11 @@ class _Promise:
         return saved
 
 
-class _Promising:
+class _Promising(Forgetting):
     """The keeper of a first run whose operations stay on the tape: they get promises."""
 
     def __init__(self, twice: Twice) -> None:
-        self.twice = twice
-        self.outer = saving.innermost()
+        super().__init__(twice)
         self.second = _Second(twice)
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:

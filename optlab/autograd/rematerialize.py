@@ -96,6 +96,11 @@ class rematerialize:
         wanted = [] if keep is None else list(keep) if isinstance(keep, (list, tuple)) else [keep]
         names, asked = set(), []
         for one in wanted:
+            if isinstance(one, str) and one[:1].isdigit():
+                raise TypeError(
+                    f"keep takes names of operations; got {one!r}. A budget is given by name: "
+                    f"rematerialize(budget={one!r})."
+                )
             if isinstance(one, str):
                 names.add(one)
             elif hasattr(one, "register_forward_post_hook"):

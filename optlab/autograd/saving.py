@@ -102,6 +102,11 @@ def innermost() -> Keeper | None:
     return _everywhere[-1] if _everywhere and not _here.alone else None
 
 
+def entered(*kinds: type) -> bool:
+    """Say whether a keeper that this thread has entered is of one of these kinds."""
+    return any(isinstance(keeper, kinds) for keeper in _here.keepers)
+
+
 @contextmanager
 def alone() -> Iterator[None]:
     """Inside, keepers of the whole program decide nothing in this thread."""

@@ -35,7 +35,8 @@ def recompute_sequential(
 ) -> Any:
     """Run layers one after the other, and again in backward, by segments or a schedule.
 
-    Values, gradients and parameters are those of ``layers[-1](... layers[0](*args))`` to the bit.
+    Values, gradients and parameters are those of ``layers[-1](... layers[0](*args))`` to the bit;
+    the last bits of second derivatives may differ, see `recompute`.
 
     Parameters
     ----------
@@ -141,7 +142,8 @@ class _Stored:
     def __init__(self, value: Any) -> None:
         parts, self.build = trees.flatten(value)
         self.needs = [isinstance(p, Tensor) and p.node is not None for p in parts]
-        self.parts = [p.detach() if n else p for p, n in zip(parts, self.needs, strict=True)]
+        # The arrays themselves, not copies of what was written to: in another layout sums differ.
+        self.parts = [Tensor(p.data) if n else p for p, n in zip(parts, self.needs, strict=True)]
 
     def value(self, nodes: Sequence[Any] | None = None) -> Any:
         """Give it again; with `nodes`, on the tape."""
@@ -276,7 +278,8 @@ class Chain:
         """Give what a part returned, as the outputs of its node."""
         parts, _ = trees.flatten(value)
         made = made_since(parts, since)
-        if not made:
+        if not made:  # it gives back what it was given, or nothing that needs a gradient
+            part.entries = [None if node is None else _NOWHERE for node in nodes]
             return value
         outputs = [parts[i] for i in made]
         edges = ends_behind({t.node for t in outputs}, since)
@@ -357,7 +360,8 @@ class Chain:
                 if place == _NOWHERE
                 else None
                 if place is None
-                else part.edges[place]()
+                # In derivatives of derivatives the node may be gone: nobody asks for it then.
+                else part.edges[place]() or Entry(one.shape, one.dtype)
                 for one, place in zip(stored.parts, part.entries, strict=True)
             ]
         )

@@ -120,6 +120,7 @@ step_finished = Event("an optimizer finished a step")
 #: Gradients were cleared: ``publish(parameters)``.
 gradients_cleared = Event("gradients were cleared")
 
-#: An array was made that stays: ``publish(array, name, role)``, such as a table that is used again,
-#: or what an optimizer holds while it calls a closure; `role` as in `optlab.backend.ledger`.
+#: An array was made that stays: ``publish(array, name, role, phase)``, such as a table that is used
+#: again, or what an optimizer holds while it calls a closure; `role` as in `optlab.backend.ledger`,
+#: `phase` is "step" where an optimizer made it, empty where it is of what runs now.
 array_kept = Event("an array stays")

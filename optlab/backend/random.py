@@ -347,7 +347,9 @@ def _stream() -> _Stream:
     """Give the innermost stream; without a seed, one that starts anywhere."""
     stream = _scopes.get() or _root
     if stream is None:
-        seed_anywhere()
+        with _lock:  # two threads may draw first at the same time
+            if _root is None:
+                seed_anywhere()
         assert _root is not None
         stream = _root
     return stream

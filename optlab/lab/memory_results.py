@@ -17,7 +17,7 @@ from optlab.lab.memory_runs import Way
 from optlab.nn.pages import FONT, QUIET
 from optlab.nn.summary import bytes_in_words
 from optlab.trace.memory import MemoryTrace
-from optlab.trace.memory_tables import _lines, _table
+from optlab.trace.memory_tables import html_table, lines_of
 
 #: Of a bound, so many points are computed at most.
 _POINTS = 40
@@ -332,14 +332,14 @@ class MemoryStudy:
         return f"<MemoryStudy of {len(self)} runs, {said}: {', '.join(r.name for r in self.rows)}>"
 
     def __str__(self) -> str:
-        lines = _lines([HEADS, *self.texts()], "lrrrrrrl")
+        lines = lines_of([HEADS, *self.texts()], "lrrrrrrl")
         return "\n".join([self.headline(), "", *lines, "", self.proof()])
 
     def _repr_html_(self) -> str:
         return (
             f'<div class="optlab-memory-study" style="{FONT} max-width: 900px;">'
             f"<div><b>{escape(self.headline())}</b></div>"
-            + _table([HEADS, *self.texts()], "lrrrrrrl")
+            + html_table([HEADS, *self.texts()], "lrrrrrrl")
             + f'<div style="{QUIET}">{escape(self.proof())}</div></div>'
         )
 

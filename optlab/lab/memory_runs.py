@@ -13,10 +13,11 @@ import numpy as np
 
 from optlab.autograd import saving, trees
 from optlab.autograd.extras import extras
-from optlab.autograd.mode import is_recomputing, recomputing
+from optlab.autograd.mode import recomputing, recording
 from optlab.autograd.rematerialize import rematerialize
 from optlab.autograd.reversal import Schedule
 from optlab.autograd.schedules import plain
+from optlab.autograd.second_runs import Comparing, Forgetting
 from optlab.autograd.sequential import called, list_of, recompute_sequential, schedule_for
 from optlab.autograd.sparse import whole
 from optlab.autograd.tape import Leaf
@@ -205,7 +206,8 @@ class Runs:
 
         def run_sequential(sequential: Any, x: Any) -> Any:
             with chains_run_by(None):
-                if is_recomputing() or not len(sequential):
+                # What the step recomputes by itself stays its own, the first time and the second.
+                if saving.entered(Forgetting, Comparing) or not len(sequential):
                     return sequential.forward(x)
                 return self._chain(way, sequential, (x,))
 
@@ -225,7 +227,7 @@ class Runs:
 
     def _chain(self, way: Way, layers: Any, args: tuple[Any, ...]) -> Any:
         chain = list_of(layers)
-        if self.look is not None:
+        if self.look is not None and recording.on:
             self.look(chain, layers, args)
         start = perf_counter()
         if way.segments is None:

@@ -403,4 +403,4 @@ class LBFGS(Optimizer):
 def _tell(role: str, *arrays: Any) -> None:
     """Tell those who keep account of memory what is held while the closure runs."""
     for array in arrays:
-        events.array_kept.publish(array, "LBFGS", role)
+        events.array_kept.publish(array, "LBFGS", role, "step")

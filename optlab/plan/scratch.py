@@ -1,4 +1,8 @@
-"""Scratch arrays: memory of a thread that is used again, block after block."""
+"""Scratch arrays: memory of a thread that is used again, block after block.
+
+Block plans are what optimizers step by, so those who keep account of memory are told that these
+arrays are of the step.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,6 @@ def scratch(dtypes: Sequence[Any], size: int, purpose: str = "blocks") -> list[A
         if array is None or len(array) < size:
             array = kept[number, dtype] = np.empty(size, dtype)
             if events.array_kept.listeners:
-                events.array_kept.publish(array, f"scratch of {purpose}", "temporary")
+                events.array_kept.publish(array, f"scratch of {purpose}", "temporary", "step")
         found.append(array if len(array) == size else array[:size])
     return found

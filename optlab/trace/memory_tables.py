@@ -148,15 +148,32 @@ def text(trace: MemoryTrace) -> str:
     if not len(trace):
         return sentence(trace)
     parts = [
-        headline(trace), "", *_lines([ROLE_HEADS, *role_rows(trace)], "lrrr", total=True),
-        "", "At the peak", *_lines([HOLDING_HEADS, *holding_rows(trace)], "lllrlrr"),
+        headline(trace), "", *lines_of([ROLE_HEADS, *role_rows(trace)], "lrrr", total=True),
+        "", "At the peak", *lines_of([HOLDING_HEADS, *holding_rows(trace)], "lllrlrr"),
     ]  # fmt: skip
     for said in notes(trace):
         parts += ["", said]
     return "\n".join(parts)
 
 
-def _lines(rows: list[Any], align: str, total: bool = False) -> list[str]:
+def lines_of(rows: list[Any], align: str, total: bool = False) -> list[str]:
+    r"""Write rows as lines of text, the heads first.
+
+    Parameters
+    ----------
+    rows : list of tuple of str
+    align : str
+        The side of each column, "l" or "r".
+    total : bool
+        Draw a line above the last row.
+
+    Examples
+    --------
+    >>> print("\n".join(lines_of([("run", "bytes"), ("plain", "12")], "lr")))
+    run   | bytes
+    ------+------
+    plain |    12
+    """
     widths = [max(len(row[i]) for row in rows) for i in range(len(align))]
     lines = []
     for row in rows:
@@ -180,14 +197,15 @@ def page(trace: MemoryTrace) -> str:
     return (
         f'<div class="optlab-memory" style="{FONT} max-width: 900px;">'
         f"<div><b>{escape(headline(trace))}</b></div>"
-        + _table([ROLE_HEADS, *role_rows(trace)], "lrrr", total=True)
+        + html_table([ROLE_HEADS, *role_rows(trace)], "lrrr", total=True)
         + '<div style="margin-top: 8px;">At the peak</div>'
-        + _table([HOLDING_HEADS, *holding_rows(trace)], "lllrlrr")
+        + html_table([HOLDING_HEADS, *holding_rows(trace)], "lllrlrr")
         + f"{under}</div>"
     )
 
 
-def _table(rows: list[Any], align: str, total: bool = False) -> str:
+def html_table(rows: list[Any], align: str, total: bool = False) -> str:
+    """Write rows as a table in HTML; arguments as of `lines_of`."""
     lines = []
     for at, row in enumerate(rows):
         tag = "th" if at == 0 else "td"

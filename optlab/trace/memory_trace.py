@@ -359,6 +359,12 @@ class MemoryTrace:
 
         return page(self)
 
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        try:
+            return dict(display.renderer("memory").mimebundle(self))
+        except ModuleNotFoundError:
+            return {"text/plain": str(self), "text/html": self._repr_html_()}
+
 
 def _spans(entry: Entry, died: int) -> Iterator[tuple[int, int, str]]:
     """Go through the spans of events in which a piece of memory had one role."""

@@ -23,7 +23,7 @@ from optlab.viz.matplotlib_parts import (
     write_page,
 )
 from optlab.viz.matplotlib_parts import add_heading as add_static_heading
-from optlab.viz.memory_views import MemoryView, memory_view
+from optlab.viz.memory_views import WIDTH, MemoryView, memory_view
 from optlab.viz.pictures import as_png
 from optlab.viz.plotly_parts import (
     add_heading,
@@ -34,11 +34,11 @@ from optlab.viz.plotly_parts import (
     put_axes,
 )
 
+_APART = {"ticklabelstandoff": 5}  # the names of both axes meet at zero
 _HATCHES = {"/": "////", "x": "xxx", ".": "...", "": None}
-_ROW = 30  # pixels of a row of what makes up the peak
 
 
-def memory(trace: Any, *, width: int = layout.WIDTH, height: int = layout.HEIGHT) -> go.Figure:
+def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go.Figure:
     """Draw the memory of a step: its bytes by role over the events, and what makes up the peak.
 
     Parameters
@@ -69,7 +69,13 @@ def memory(trace: Any, *, width: int = layout.WIDTH, height: int = layout.HEIGHT
         figure,
         page,
         0,
-        {"range": [0, view.edges[-1]], "nticks": 9, "showgrid": False, **named_at_first("event")},
+        {
+            "range": [0, view.edges[-1]],
+            "nticks": 9,
+            "showgrid": False,
+            **_APART,
+            **named_at_first("event"),
+        },
         {"range": [0, view.top], "nticks": 7, **named_at_first("MiB")},
     )
     add_heading(figure, page, 0, "Bytes alive", "by role, linear scale from zero")
@@ -119,8 +125,8 @@ def memory(trace: Any, *, width: int = layout.WIDTH, height: int = layout.HEIGHT
     for band in view.bands:
         if band.label is not None:
             figure.add_annotation(
-                x=band.label[0], y=band.label[1], text=band.name, showarrow=False,
-                font=label_font(theme.INK),
+                x=band.label[0], y=band.label[1], text=band.name, showarrow=False, borderpad=1,
+                bgcolor=theme.with_opacity(theme.PAPER, 0.85), font={"color": theme.INK},
             )  # fmt: skip
     _mark_peak(figure, view)
     _explain(figure, view)
@@ -158,14 +164,14 @@ def _mark_peak(figure: go.Figure, view: MemoryView) -> None:
             hoverinfo="skip",
         )
     )
-    right = x > view.edges[-1] / 2
+    left = view.peak_side == "left"
     figure.add_annotation(
         x=x,
         y=y,
         text=f"<b>{view.peak_text}</b>",
         showarrow=False,
-        xanchor="right" if right else "left",
-        xshift=-9 if right else 9,
+        xanchor="right" if left else "left",
+        xshift=-9 if left else 9,
         yshift=9,
         font=label_font(theme.INK),
     )
@@ -173,8 +179,8 @@ def _mark_peak(figure: go.Figure, view: MemoryView) -> None:
 
 def _explain(figure: go.Figure, view: MemoryView) -> None:
     """Draw which operations' arrays make up the peak."""
-    page, panel = view.page, view.page.panels[1]
-    rows = max(len(view.shares), int(panel.height // _ROW))
+    page = view.page
+    rows = view.share_rows
     hidden = {"visible": False, "fixedrange": True}
     put_axes(figure, page, 1, {"range": [0, 1], **hidden}, {"range": [rows, 0], **hidden})
     add_heading(figure, page, 1, "At the peak", "whose arrays are alive")
@@ -185,9 +191,9 @@ def _explain(figure: go.Figure, view: MemoryView) -> None:
         color = theme.FRAME if area is None else area.color
         figure.add_trace(
             go.Bar(
-                x=[share.part / most],
+                x=[view.bar_length * share.part / most],
                 y=[i + 0.74],
-                width=0.34,
+                width=0.32,
                 orientation="h",
                 xaxis=x_name,
                 yaxis=y_name,
@@ -205,12 +211,12 @@ def _explain(figure: go.Figure, view: MemoryView) -> None:
                 hoverinfo="skip",
             )
         )
-        for text, x, anchor, ink in (
-            (share.text, 0, "left", theme.INK),
-            (share.said, 1, "right", theme.QUIET),
+        for text, x, y, anchor, ink in (
+            (share.text, 0, i + 0.26, "left", theme.INK),
+            (share.said, 1, i + 0.74, "right", theme.QUIET),
         ):
             figure.add_annotation(
-                x=x, y=i + 0.3, xref=x_name, yref=y_name, text=text, showarrow=False,
+                x=x, y=y, xref=x_name, yref=y_name, text=text, showarrow=False,
                 xanchor=anchor, borderpad=0, font={"size": theme.FONT_TEXT, "color": ink},
             )  # fmt: skip
 
@@ -218,7 +224,7 @@ def _explain(figure: go.Figure, view: MemoryView) -> None:
 def memory_png(
     trace: Any,
     *,
-    width: int = layout.WIDTH,
+    width: int = WIDTH,
     height: int = layout.HEIGHT,
     scale: float = 1.0,
 ) -> bytes:
@@ -303,26 +309,26 @@ def _draw_bands(axes: Axes, view: MemoryView) -> None:
     for x, side, phase in view.phase_labels:
         axes.text(
             x, 0.985 * view.top, phase, ha=side, va="top", color=theme.QUIET,
-            path_effects=halo(), **write,
+            path_effects=halo(), zorder=6, **write,
         )  # fmt: skip
     for band in view.bands:
         if band.label is not None:
             axes.text(
                 *band.label, band.name, ha="center", va="center_baseline", color=theme.INK,
-                path_effects=halo(), **write,
+                bbox={"facecolor": (theme.PAPER, 0.85), "linewidth": 0, "pad": 1}, **write,
             )  # fmt: skip
     x, y = view.peak
     axes.plot(
         [x], [y], marker="v", markersize=theme.END_SIZE * PIXEL, color=theme.INK,
         markeredgecolor=theme.PAPER, clip_on=False, zorder=5,
     )  # fmt: skip
-    right = x > view.edges[-1] / 2
+    left = view.peak_side == "left"
     axes.annotate(
         view.peak_text,
         (x, y),
-        ((-9 if right else 9) * PIXEL, 9 * PIXEL),
+        ((-9 if left else 9) * PIXEL, 9 * PIXEL),
         textcoords="offset points",
-        ha="right" if right else "left",
+        ha="right" if left else "left",
         va="center_baseline",
         color=theme.INK,
         path_effects=halo(),
@@ -333,9 +339,7 @@ def _draw_bands(axes: Axes, view: MemoryView) -> None:
 
 
 def _draw_shares(axes: Axes, view: MemoryView) -> None:
-    panel = view.page.panels[1]
-    rows = max(len(view.shares), int(panel.height // _ROW))
-    axes.set(xlim=(0, 1), ylim=(rows, 0))
+    axes.set(xlim=(0, 1), ylim=(view.share_rows, 0))
     axes.set_axis_off()
     add_static_heading(axes, "At the peak", "whose arrays are alive")
     most = max((share.part for share in view.shares), default=1.0)
@@ -344,15 +348,15 @@ def _draw_shares(axes: Axes, view: MemoryView) -> None:
         area = share.area
         axes.barh(
             [i + 0.74],
-            [share.part / most],
-            height=0.34,
+            [view.bar_length * share.part / most],
+            height=0.32,
             facecolor=theme.FRAME if area is None else area.color,
             edgecolor=(theme.INK, 0.35),
             hatch=None if area is None else _HATCHES[area.pattern],
             linewidth=0,
         )
-        axes.text(0, i + 0.3, share.text, fontproperties=font(theme.FONT_TEXT), **write)
+        axes.text(0, i + 0.26, share.text, fontproperties=font(theme.FONT_TEXT), **write)
         axes.text(
-            1, i + 0.3, share.said, ha="right", color=theme.QUIET,
+            1, i + 0.74, share.said, ha="right", color=theme.QUIET,
             fontproperties=font(theme.FONT_TEXT), **write,
         )  # fmt: skip

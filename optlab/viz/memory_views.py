@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,14 +10,22 @@ import numpy as np
 
 from optlab.viz import layout, theme
 from optlab.viz.geometry import Floats
-from optlab.viz.layout import Page
+from optlab.viz.layout import Page, Panel
 from optlab.viz.theme import Area
 
 MIB = 1 << 20
 #: More events than a screen has pixels are drawn together, each time the highest of them.
 MOST_EVENTS = 1500
-#: So many rows say what makes up the peak.
+#: So many rows say what makes up the peak, or as many as there is room for, and one the rest.
 ROWS = 8
+_BOLD = 1.08  # so much wider are bold letters
+_PROSE = 0.92  # words are narrower than a layout reckons
+ROW = 30
+"""Pixels of a row of what makes up the peak: what it is, and under it a bar and its bytes."""
+WIDTH = 850
+"""The default width of a figure: it fits into a notebook beside the file browser."""
+_SAID = 92  # pixels of the bytes beside a bar
+_ABOVE = 44.0  # pixels above the peak: its own label, and over it the names of the phases
 
 NAMES = {
     "parameter": "parameters",
@@ -65,6 +74,7 @@ class MemoryView:
     tips: tuple[str, ...]
     peak: tuple[float, float]
     peak_text: str
+    peak_side: str
     top: float
     shares: tuple[Share, ...]
 
@@ -77,9 +87,19 @@ class MemoryView:
             need = (layout.text_width(phase, theme.FONT_TEXT) + 4) * pixel
             if last - first >= need:
                 found.append(((first + last) / 2, "center", phase))
-            elif at == len(self.phases) - 1:
-                found.append((last - 2 * pixel, "right", phase))
+            elif at == len(self.phases) - 1:  # right of its line there is room beyond the panel
+                found.append((first + 3 * pixel, "left", phase))
         return tuple(found)
+
+    @property
+    def share_rows(self) -> float:
+        """So many rows the panel of shares is high."""
+        return max(float(len(self.shares)), self.page.panels[1].height / ROW)
+
+    @property
+    def bar_length(self) -> float:
+        """The part of the panel of shares that the longest bar takes; its bytes follow."""
+        return 1 - _SAID / self.page.panels[1].width
 
     @property
     def total(self) -> Floats:
@@ -122,7 +142,7 @@ def memory_view(trace: Any, width: int, height: int) -> MemoryView:
         rooms=[26, 0],
     )
     panel = page.panels[0]
-    top = 1.12 * float(heights.sum(axis=1).max())
+    top = float(heights.sum(axis=1).max()) * panel.height / (panel.height - _ABOVE)
     edges = np.arange(len(chosen) + 1, dtype=np.float64)
     bands, low = [], np.zeros(len(chosen))
     for role in roles:
@@ -130,19 +150,21 @@ def memory_view(trace: Any, width: int, height: int) -> MemoryView:
         label = _room_for(NAMES[role], low, high, panel.width, panel.height / top)
         bands.append(Band(role, NAMES[role], theme.MEMORY[role], low, high, label))
         low = high
-    where = _where(trace, trace.peak_event)
+    share = (peak_at + 0.5) / len(chosen)
+    peak_text, peak_side = _peak_label(trace, share * panel.width, panel.width)
     return MemoryView(
         page=page,
         title=f"Memory of a step: at most {amount(trace.peak)}",
-        headline=_headline(trace),
+        headline=_headline(trace, width - layout.LEFT - layout.RIGHT),
         edges=edges,
         bands=tuple(bands),
         phases=_phases([trace.phase[i] for i in chosen]),
         tips=tuple(_tip(trace, i) for i in chosen),
         peak=(peak_at + 0.5, float(heights[peak_at].sum())),
-        peak_text=f"peak {amount(trace.peak)}, {where}",
+        peak_text=peak_text,
+        peak_side=peak_side,
         top=top,
-        shares=_shares(trace),
+        shares=_shares(trace, page.panels[1]),
     )
 
 
@@ -162,17 +184,45 @@ def _where(trace: Any, i: int) -> str:
     return f"in {name}" + (", run again" if phase == "recompute" else "")
 
 
-def _headline(trace: Any) -> str:
-    """Say which arrays make up the peak."""
+def _peak_label(trace: Any, x: float, width: float) -> tuple[str, str]:
+    """Say how high the peak is, and where if there is room, and on which side that is written."""
+    said = f"peak {amount(trace.peak)}"
+    side = "right" if x < width / 2 else "left"
+    room = (width - x if side == "right" else x) - 14
+    whole = f"{said}, {_where(trace, trace.peak_event)}"
+    fits = _BOLD * _PROSE * layout.text_width(whole, theme.FONT_TEXT) <= room
+    return (whole if fits else said), side
+
+
+def first_to_fit(texts: Iterable[str], width: float, size: float = theme.FONT_TEXT) -> str:
+    """Give the first of some texts that fits, the last if none does; cut if that does not either.
+
+    Examples
+    --------
+    >>> first_to_fit(["saved for backward", "saved"], 60), first_to_fit(["saved for backward"], 60)
+    ('saved', 'saved fo…')
+    """
+    text, letter = "", _PROSE * layout.text_width("n", size)
+    for text in texts:
+        if letter * len(text) <= width:
+            return text
+    letters = int(width / letter)
+    return text[: max(1, letters - 1)].rstrip() + "…"
+
+
+def _headline(trace: Any, width: float) -> str:
+    """Say which arrays make up the peak, as many of them as there is room for."""
     i, start = trace.peak_event, int(trace.total[0])
     layer = f" ({trace.layer[i]})" if trace.layer[i] else ""
     new = [one for one in trace.by_operation() if one.phase]
-    said = [f"{_what(one)} {amount(one.nbytes)}" for one in new[:3]]
+    said = [f"{made_as(one)} {amount(one.nbytes)}" for one in new[:3]]
     of = f"Of {amount(trace.peak - start)} above the start: " if trace.peak > start else ""
-    return f"Highest {_where(trace, i)}{layer}. {of}{', '.join(said)}{'.' * bool(said)}"
+    where = f"Highest {_where(trace, i)}"
+    tries = [f"{where}{layer}. {of}{', '.join(said[:n])}." for n in range(len(said), 0, -1)]
+    return first_to_fit([*tries, f"{where}{layer}.", f"{where}."], width)
 
 
-def _what(held: Any) -> str:
+def made_as(held: Any) -> str:
     """Say what made arrays, and as what they are alive: "gelu (saved)"."""
     if not held.arrays:
         return f"inside {held.name}"
@@ -183,22 +233,26 @@ def _what(held: Any) -> str:
     )
 
 
-def _shares(trace: Any) -> tuple[Share, ...]:
+def _shares(trace: Any, panel: Panel) -> tuple[Share, ...]:
     """Give the rows of what makes up the peak."""
     held = trace.by_operation()
+    most = max(1, min(ROWS, int(panel.height // ROW) - 1))
+    if len(held) == most + 1:
+        most += 1
     total = max(1, sum(one.nbytes for one in held))
     rows = []
-    for one in held[:ROWS]:
+    for one in held[:most]:
         several = f", {len(one.layers)} layers" if len(one.layers) > 1 else ""
         layer = f", {one.layers[0]}" if len(one.layers) == 1 else several
         part = one.nbytes / total
         said = f"{amount(one.nbytes)}, {part:.0%}"
-        rows.append(Share(_what(one) + layer, said, part, theme.MEMORY[one.role]))
-    rest = held[ROWS:]
+        text = first_to_fit([made_as(one) + layer, made_as(one)], panel.width)
+        rows.append(Share(text, said, part, theme.MEMORY[one.role]))
+    rest = held[most:]
     if rest:
         size = sum(one.nbytes for one in rest)
         said = f"{amount(size)}, {size / total:.0%}"
-        rows.append(Share(f"{len(rest)} others", said, size / total, None))
+        rows.append(Share(f"{len(rest)} other{'s' * (len(rest) > 1)}", said, size / total, None))
     return tuple(rows)
 
 

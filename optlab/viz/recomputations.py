@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from optlab.viz import layout, theme
 from optlab.viz.layout import Page
-from optlab.viz.memory_views import NAMES
+from optlab.viz.memory_views import NAMES, WIDTH
 from optlab.viz.plotly_parts import (
     add_heading,
     axis_names,
@@ -22,6 +22,7 @@ from optlab.viz.plotly_parts import (
 )
 from optlab.viz.recompute_plot import clipped
 from optlab.viz.recompute_views import (
+    PLOT,
     WHOLE,
     Bars,
     RecomputeView,
@@ -32,7 +33,7 @@ from optlab.viz.recompute_views import (
 _HIDDEN = {"visible": False, "fixedrange": True}
 
 
-def recompute(study: Any, *, width: int = layout.WIDTH, height: int | None = None) -> go.Figure:
+def recompute(study: Any, *, width: int = WIDTH, height: int | None = None) -> go.Figure:
     """Draw a memory study: what recomputation saves, and what it costs.
 
     Above, the memory of every run over its events, by role, all on the same axes: a run that is
@@ -122,12 +123,12 @@ def _draw_timeline(figure: go.Figure, view: RecomputeView, line: Timeline, at: i
     first = panel.left == layout.LEFT
     put_axes(
         figure, page, at,
-        {"range": [0, view.events], "nticks": 4, "showgrid": False,
-         **({"tickprefix": "event ", "showtickprefix": "last"} if first else {})},
+        {"range": [0, view.events], "tickvals": view.ticks, "showgrid": False, "tickangle": 0,
+         "ticklabelstandoff": 5, **({"ticktext": view.tick_texts} if first else {})},
         {"range": [0, view.top], "nticks": 5, "domain": place(page, at), "showticklabels": first,
          **(named_at_first("MiB") if first else {})},
     )  # fmt: skip
-    add_heading(figure, page, at, line.name, line.said)
+    add_heading(figure, page, at, line.name, "")
     x_name, y_name = axis_names(at)
     axes = {"xaxis": x_name, "yaxis": y_name}
     across = np.repeat(line.edges, 2)[1:-1].astype(np.float32)
@@ -182,6 +183,12 @@ def _draw_timeline(figure: go.Figure, view: RecomputeView, line: Timeline, at: i
             **axes,
         )
     )
+    left = line.peak[0] > 0.6 * view.events
+    figure.add_annotation(
+        x=line.peak[0], y=line.peak[1], xref=x_name, yref=y_name, text=line.said, showarrow=False,
+        xanchor="right" if left else "left", xshift=-7 if left else 7, yshift=9, borderpad=0,
+        font=label_font(theme.INK),
+    )  # fmt: skip
 
 
 def _write_names(figure: go.Figure, view: RecomputeView) -> None:
@@ -258,9 +265,7 @@ def _draw_plot(figure: go.Figure, view: RecomputeView) -> None:
         {"range": [box.y_low, box.y_high], "nticks": 7, "domain": place(page, at),
          **named_at_first("MiB")},
     )  # fmt: skip
-    add_heading(
-        figure, page, at, "Memory against time", "above start; time beyond plain, both linear"
-    )
+    add_heading(figure, page, at, PLOT, view.plot_note)
     x_name, y_name = axis_names(at)
     axes = {"xaxis": x_name, "yaxis": y_name, "showlegend": False}
     for curve in view.curves:

@@ -26,17 +26,17 @@ from optlab.viz.matplotlib_parts import (
     style_ticks,
     write_page,
 )
-from optlab.viz.memory_views import NAMES
+from optlab.viz.memory_views import NAMES, WIDTH
 from optlab.viz.pictures import as_png
 from optlab.viz.recompute_plot import clipped
-from optlab.viz.recompute_views import RecomputeView, Timeline, recompute_view
+from optlab.viz.recompute_views import PLOT, RecomputeView, Timeline, recompute_view
 from optlab.viz.views import Mark
 
 HATCHES = {"/": "////", "x": "xxx", ".": "...", "": None}
 
 
 def recompute_png(
-    study: Any, *, width: int = layout.WIDTH, height: int | None = None, scale: float = 1.0
+    study: Any, *, width: int = WIDTH, height: int | None = None, scale: float = 1.0
 ) -> bytes:
     r"""Draw a memory study as a PNG image.
 
@@ -118,14 +118,14 @@ def draw_roles(figure: Figure, page: Page, roles: tuple[str, ...]) -> None:
 def _draw_timeline(axes: Axes, view: RecomputeView, line: Timeline, at: int) -> None:
     first = view.page.panels[at].left == layout.LEFT
     axes.set(xlim=(0, view.events), ylim=(0, view.top))
-    axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     axes.grid(axis="y", color=theme.RULE, linewidth=PIXEL)
     axes.set_axisbelow(True)
-    style_ticks(axes, "event" if first else "", "MiB" if first else "")
+    axes.set_xticks(view.ticks, view.tick_texts if first else [str(at) for at in view.ticks])
+    style_ticks(axes, "", "MiB" if first else "")
     if not first:
         axes.tick_params(labelleft=False)
-    add_heading(axes, line.name, line.said)
+    add_heading(axes, line.name, "")
     across = np.repeat(line.edges, 2)[1:-1]
     for role, low, high in line.bands:
         axes.fill_between(
@@ -142,6 +142,13 @@ def _draw_timeline(axes: Axes, view: RecomputeView, line: Timeline, at: int) -> 
     axes.plot(
         [line.peak[0]], [line.peak[1]], marker="v", markersize=theme.END_SIZE * PIXEL,
         color=theme.INK, markeredgecolor=theme.PAPER, clip_on=False, zorder=5,
+    )  # fmt: skip
+    left = line.peak[0] > 0.6 * view.events
+    axes.annotate(
+        line.said, line.peak, ((-7 if left else 7) * PIXEL, 9 * PIXEL),
+        textcoords="offset points", ha="right" if left else "left", va="center_baseline",
+        color=theme.INK, path_effects=halo(), fontproperties=font(theme.FONT_TEXT),
+        parse_math=False, zorder=6,
     )  # fmt: skip
 
 
@@ -174,7 +181,7 @@ def _draw_plot(axes: Axes, view: RecomputeView) -> None:
     style_ticks(axes, "", "MiB")
     plain = axes.xaxis.get_major_formatter()
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, at: f"{plain(value, at)}%"))
-    add_heading(axes, "Memory against time", "above start; time beyond plain, both linear")
+    add_heading(axes, PLOT, view.plot_note)
     for curve in view.curves:
         x, y = clipped(curve, box)
         dash = (0, tuple(n / 1.6 for n in curve.dash)) if curve.dash else "solid"

@@ -65,12 +65,12 @@ def box_of(study: Any) -> Box:
     times = [beyond(study, row.seconds) for row in rows]
     theory = [beyond(study, one.seconds) for one in study.bounds() if one.schedule == "segments"]
     high = max(25.0, 1.3 * max(times), 1.5 * max(theory, default=0.0))
-    low = min(-0.03 * high, 1.3 * min(times))
+    low = min(-0.08 * high, 1.3 * min(times))  # names stand left of the plain run, too
     return Box(low, high, 0.0, 1.14 * max(row.peak for row in rows) / MIB)
 
 
-def curves_of(study: Any, box: Box, pixels: float) -> tuple[Curve, ...]:
-    """Give the bounds that theory draws; `pixels` of one MiB."""
+def curves_of(study: Any, box: Box, panel: Panel) -> tuple[Curve, ...]:
+    """Give the bounds that theory draws."""
     found = []
     by_name: dict[str, list[Any]] = {}
     for bound in study.bounds():
@@ -90,7 +90,7 @@ def curves_of(study: Any, box: Box, pixels: float) -> tuple[Curve, ...]:
         )
         dash = () if name == "revolve" else (5.0, 3.0)
         text = "Revolve, the optimum" if name == "revolve" else "segments"
-        found.append(Curve(text, dash, x, y, tips, _label(x, y, box, text, pixels)))
+        found.append(Curve(text, dash, x, y, tips, _label(x, y, box, text, panel)))
     return tuple(found)
 
 
@@ -104,7 +104,7 @@ def _falling(bounds: list[Any]) -> list[Any]:
     return [best[count] for count in sorted(best, reverse=True)]
 
 
-def _label(x: Floats, y: Floats, box: Box, text: str, pixels: float) -> CurveLabel | None:
+def _label(x: Floats, y: Floats, box: Box, text: str, panel: Panel) -> CurveLabel | None:
     """Say where the name of a curve stands: Revolve's under its right end, others on top."""
     seen_x, seen_y = clip_line(x, y, box)
     seen = np.flatnonzero(np.isfinite(seen_x) & np.isfinite(seen_y))
@@ -112,8 +112,12 @@ def _label(x: Floats, y: Floats, box: Box, text: str, pixels: float) -> CurveLab
         return None
     flat = text.startswith("Revolve")
     at = seen[seen_x[seen].argmax() if flat else seen_y[seen].argmax()]
-    left = not flat and seen_x[at] < box.x_low + 0.6 * box.width
-    under = flat and (seen_y[at] - box.y_low) * pixels > 20
+    before = (seen_x[at] - box.x_low) * panel.width / box.width
+    if flat:  # its right end may be far left, where another run takes very long
+        left = before < layout.text_width(text, theme.FONT_SMALL) + 4
+    else:
+        left = before < 0.6 * panel.width
+    under = flat and (seen_y[at] - box.y_low) * panel.height / box.height > 20
     return CurveLabel(
         float(seen_x[at]),
         float(seen_y[at]),

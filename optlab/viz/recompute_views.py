@@ -24,17 +24,25 @@ from optlab.viz.theme import Style
 
 #: Columns of a timeline: events are drawn together, each time the highest of them.
 COLUMNS = 240
-#: So many timelines stand side by side.
-ACROSS = 5
+#: So many timelines stand side by side, where their names leave room; each so wide at least.
+ACROSS, LEAST_ACROSS = 5, 128.0
 TIMELINE, GAP_DOWN, ROW, LEAST_BELOW = 130.0, 62.0, 30.0, 230.0
 """Pixels: height of a timeline, room between rows of panels, a row of the bars, their least."""
+BETWEEN, UNDER_BARS = 16.0, 40.0
+"""Pixels between columns of bars, and between them and a plot under them."""
+PLOT = "Memory against time"
+PLOT_NOTES = ("above start; time beyond plain, both linear", "time beyond plain", "")
+"""The heading of the plot, and what stands beside it: the first for which there is room."""
 WHOLE = 0
 """The first panel of the page is the whole drawing area: it sets the margins and holds nothing."""
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """The memory of one run above its start, MiB over events; `bands` are (role, low, high)."""
+    """The memory of one run above its start, MiB over events.
+
+    `bands` are (role, low, high); `said` is written beside the peak.
+    """
 
     name: str
     said: str
@@ -63,16 +71,23 @@ class RecomputeView:
     headline: str
     roles: tuple[str, ...]
     timelines: tuple[Timeline, ...]
+    ticks: tuple[int, ...]
     events: float
     top: float
     plain_peak: float
     runs: tuple[tuple[str, Style], ...]
     remarks: tuple[str, ...]
     bars: tuple[Bars, ...]
+    plot_note: str
     points: tuple[Point, ...]
     front: tuple[Floats, Floats]
     curves: tuple[Curve, ...]
     box: Box
+
+    @property
+    def tick_texts(self) -> tuple[str, ...]:
+        """The numbers of events under the first timeline of a row, which name the axis."""
+        return (f"event {self.ticks[0]}", *map(str, self.ticks[1:]))
 
     @property
     def first_of_bars(self) -> int:
@@ -96,26 +111,31 @@ def recompute_view(study: Any, width: int, height: int | None) -> RecomputeView:
     styles = styles_of_runs(study)
     traced = [row for row in study.rows if row.timeline is not None]
     roles = _roles(traced)
-    page = _page(study, len(traced), roles, width, height)
+    bars = _bars(study)
+    page = _page(study, [row.name for row in traced], bars, roles, width, height)
     events = max((len(row.timeline) - 1 for row in traced), default=1)
     per_column = max(1, math.ceil(events / COLUMNS))
     timelines = tuple(_timeline(row, roles, per_column) for row in traced)
-    top = 1.16 * max((line.peak[1] for line in timelines), default=1.0)
+    # Above the highest peak there is room for its label.
+    tall = page.panels[1].height
+    top = max((line.peak[1] for line in timelines), default=1.0) * tall / (tall - 24)
     plot = page.panels[-1]
     box = box_of(study)
-    curves = curves_of(study, box, plot.height / box.height)
+    curves = curves_of(study, box, plot)
     return RecomputeView(
         page=page,
         title=title_of(study),
         headline=study.headline(),
         roles=roles,
         timelines=timelines,
+        ticks=_ticks(events),
         events=float(events),
         top=top,
         plain_peak=timelines[0].peak[1] if timelines else 0.0,
         runs=tuple(styles.items()),
         remarks=tuple(_remark(row) for row in study.rows),
-        bars=_bars(study),
+        bars=bars,
+        plot_note=next(note for note in PLOT_NOTES if _headed(PLOT, note) <= plot.width),
         points=points_of(study, styles, box, plot, curves),
         front=front_of(study),
         curves=curves,
@@ -150,43 +170,105 @@ def _roles(traced: list[Any]) -> tuple[str, ...]:
 
 
 def _page(
-    study: Any, timelines: int, roles: tuple[str, ...], width: int, height: int | None
+    study: Any,
+    timelines: list[str],
+    bars: tuple[Bars, ...],
+    roles: tuple[str, ...],
+    width: int,
+    height: int | None,
 ) -> Page:
     """Lay out the rows of timelines, and below them bars and the plot."""
     names = [NAMES[role] for role in roles]
     frame = layout.page(
         width, 480, names=names, headed=True, note=note_of(study), shares=[1], rooms=[0]
     )
-    lines = math.ceil(timelines / ACROSS)
-    across = math.ceil(timelines / lines) if lines else 0
-    below = max(LEAST_BELOW, ROW * len(study.rows) + 8)
+    usable, gap = width - layout.LEFT - layout.RIGHT, 16.0
+    need = max(LEAST_ACROSS, *(_headed(name, "") for name in timelines), 0.0)
+    fitting = max(1, min(ACROSS, int((usable + gap) // (need + gap))))
+    lines = math.ceil(len(timelines) / fitting)
+    across = math.ceil(len(timelines) / lines) if lines else 0
+    beside = _beside(study, bars, usable)
+    tall_bars = ROW * len(study.rows) + 8
+    below = max(LEAST_BELOW, tall_bars) if beside else tall_bars + UNDER_BARS + LEAST_BELOW
     least = lines * (TIMELINE + GAP_DOWN) + below
     bottom = layout.AXIS_ROOM + layout.NOTE_LINE * len(frame.note) + 8
     total = max(math.ceil(frame.top + least + bottom), height or 0)
     spare = total - frame.top - bottom - least
     tall = TIMELINE + spare * 0.4 / lines if lines else 0.0
-    usable = width - layout.LEFT - layout.RIGHT
     panels = [Panel(layout.LEFT, frame.top, usable, total - frame.top - bottom)]
-    gap = 16.0
-    for i in range(timelines):
+    for i in range(len(timelines)):
         row, column = divmod(i, across)
         each = (usable - gap * (across - 1)) / across
         left, top = layout.LEFT + column * (each + gap), frame.top + row * (tall + GAP_DOWN)
         panels.append(Panel(left, top, each, tall))
     start = frame.top + lines * (tall + GAP_DOWN)
-    panels += _below(study, usable, start, total - bottom - start)
+    panels += _below(study, bars, usable, start, total - bottom - start)
     return Page(width, total, tuple(panels), frame.columns, frame.entry_width, frame.note)
 
 
-def _below(study: Any, usable: float, top: float, height: float) -> list[Panel]:
-    """Place three columns of bars, beside names, and the plot."""
-    named = max(layout.text_width(row.name, theme.FONT_TEXT) for row in study.rows) + 30
-    plot = 0.38 * usable
-    left = layout.LEFT + named
-    each = (usable - plot - layout.AXIS_GAP - named - 2 * 14) / 3
-    bars = ROW * len(study.rows)
-    panels = [Panel(left + i * (each + 14), top, each, bars) for i in range(3)]
-    return [*panels, Panel(layout.LEFT + usable - plot, top, plot, height)]
+def _headed(title: str, note: str) -> float:
+    """Give the pixels of a heading: bold, and its note in small letters."""
+    title_width = 1.04 * layout.text_width(title, theme.FONT_HEADING)
+    return title_width + (8 + 0.92 * layout.text_width(note, theme.FONT_SMALL) if note else 0.0)
+
+
+def _named(study: Any) -> float:
+    """Give the pixels of the names of the runs, each with its marker."""
+    return max(layout.text_width(row.name, theme.FONT_TEXT) for row in study.rows) + 30
+
+
+def _columns(bars: tuple[Bars, ...]) -> list[float]:
+    """Give the pixels that each column of bars needs."""
+    return [
+        max(
+            _headed(one.title, one.note),
+            *(layout.text_width(t, theme.FONT_TEXT) for t in one.texts),
+        )
+        for one in bars
+    ]
+
+
+def _beside(study: Any, bars: tuple[Bars, ...], usable: float) -> bool:
+    """Decide whether the plot stands beside the bars, rather than under them."""
+    need = _named(study) + sum(_columns(bars)) + BETWEEN * (len(bars) - 1)
+    return need + layout.AXIS_GAP + _headed(PLOT, PLOT_NOTES[1]) <= usable
+
+
+def _below(
+    study: Any, bars: tuple[Bars, ...], usable: float, top: float, height: float
+) -> list[Panel]:
+    """Place columns of bars, beside names, and the plot: right of them, or under them."""
+    beside, named, needs = _beside(study, bars, usable), _named(study), _columns(bars)
+    gaps = BETWEEN * (len(bars) - 1)
+    plot = usable
+    if beside:
+        least = named + sum(needs) + gaps + layout.AXIS_GAP
+        plot = min(max(0.38 * usable, _headed(PLOT, PLOT_NOTES[1])), usable - least)
+    room = usable - named - gaps - (plot + layout.AXIS_GAP if beside else 0.0)
+    spare = (room - sum(needs)) / len(bars)
+    tall, left, panels = ROW * len(study.rows), layout.LEFT + named, []
+    for need in needs:
+        panels.append(Panel(left, top, need + spare, tall))
+        left += need + spare + BETWEEN
+    down = 0.0 if beside else tall + 8 + UNDER_BARS
+    return [*panels, Panel(layout.LEFT + usable - plot, top + down, plot, height - down)]
+
+
+def _ticks(events: int) -> tuple[int, ...]:
+    """Give round numbers of events, so few that they stand apart under a narrow timeline.
+
+    Examples
+    --------
+    >>> _ticks(357), _ticks(48), _ticks(3)
+    ((0, 100, 200, 300), (0, 20, 40), (0, 1, 2, 3))
+    """
+    step = next(
+        step
+        for power in range(12)
+        for step in (10**power, 2 * 10**power, 5 * 10**power)
+        if events / step <= 3.6
+    )
+    return tuple(range(0, events + 1, step))
 
 
 def note_of(study: Any) -> str:
@@ -198,8 +280,9 @@ def note_of(study: Any) -> str:
     )
     if any(row.timeline is not None for row in study.rows):
         said.append(
-            "Timelines: arrays that were not there at the start, by role, over the operations as "
-            "they run forward and back; all on the same axes, the dotted line is the plain peak."
+            "Timelines: arrays alone, without what Python itself needs, that were not there at the "
+            "start, by role, over the operations as they run, all on the same axes; the triangle "
+            "is the peak of a run, the dotted line that of the plain one."
         )
     if study.bounds():
         said.append(
@@ -231,7 +314,7 @@ def _timeline(row: Any, roles: tuple[str, ...], per_column: int) -> Timeline:
         f"{amount(int(totals[i] * MIB))}"
         for i in chosen
     )
-    said = f"at most {amount(float(low[at]) * MIB)}"
+    said = amount(float(low[at]) * MIB)
     return Timeline(row.name, said, edges, tuple(bands), (chosen[at] + 0.5, float(low[at])), tips)
 
 
@@ -250,7 +333,7 @@ def _bars(study: Any) -> tuple[Bars, ...]:
     return (
         Bars("Peak", "above start", tuple(p / MIB for p in peaks),
              tuple(amount(p) if p else "" for p in peaks)),
-        Bars("Time", "of a step", tuple(times),
+        Bars("Time", "", tuple(times),
              tuple("" if s is None else f"{s:.2f} x plain" for s in slower)),
         Bars("Run again", "operations", tuple(float(n) for n in again),
              tuple("" if row.seconds is None else f"{n:,}" + (f", {row.share:.0%}" if n else "")

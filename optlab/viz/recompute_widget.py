@@ -16,7 +16,7 @@ from optlab.viz import layout, theme
 from optlab.viz.explorer import export as explorer_parts
 from optlab.viz.explorer.widget import _close_earlier
 from optlab.viz.graphs import export as graph_parts
-from optlab.viz.memory_views import MIB, NAMES, _what, amount
+from optlab.viz.memory_views import MIB, NAMES, amount, made_as
 from optlab.viz.recompute_pictures import recompute_png
 from optlab.viz.recompute_plot import clipped
 from optlab.viz.recompute_views import RecomputeView, Timeline, recompute_view
@@ -273,7 +273,8 @@ def _line(row: Any, line: Timeline) -> dict[str, Any]:
     ]
     rest = sum(held.nbytes for held in new[_SHARES:])
     if rest:
-        shares.append([f"{len(new) - _SHARES} others", amount(rest), rest / total, ""])
+        others = len(new) - _SHARES
+        shares.append([f"{others} other{'s' * (others > 1)}", amount(rest), rest / total, ""])
     phase, layer = trace.phase[at], trace.layer[at]
     where = trace.operation[at] + (f" ({phase})" if phase else "")
     return {
@@ -290,7 +291,7 @@ def _line(row: Any, line: Timeline) -> dict[str, Any]:
 def _layered(held: Any) -> str:
     """Say what made arrays, and in how many layers."""
     several = f", {len(held.layers)} layers" if len(held.layers) > 1 else ""
-    return _what(held) + (f", {held.layers[0]}" if len(held.layers) == 1 else several)
+    return made_as(held) + (f", {held.layers[0]}" if len(held.layers) == 1 else several)
 
 
 _SHIM = """

@@ -119,6 +119,8 @@ class MemoryRenderer:
     def mimebundle(self, result: Any, /) -> dict[str, Any]:
         """Return a memory trace as a notebook stores it: figure, picture, and the table in words.
 
+        Words alone before its block is left: there is nothing to draw yet.
+
         Examples
         --------
         >>> import numpy as np
@@ -127,6 +129,8 @@ class MemoryRenderer:
         >>> sorted(memory.mimebundle(ol.memory.report(lambda: np.sum(np.exp(w)).backward())))
         ['application/vnd.plotly.v1+json', 'image/png', 'text/html', 'text/plain']
         """
+        if len(result) < 2:
+            return {"text/html": result._repr_html_(), "text/plain": str(result)}
         drawn = json.loads(memories.memory(result, **_SIZE).to_json())
         picture = memories.memory_png(result, **_SIZE)
         return {

@@ -351,3 +351,32 @@ def test_an_exception_inside_the_block_comes_through() -> None:
     x = ol.to_tensor(np.ones(1000), requires_grad=True)
     with pytest.raises(KeyError, match="mine"), ol.rematerialize(budget=1):
         raise KeyError("mine", np.sin(x))
+
+
+def repeatedly(call: Any, y: Any) -> Any:
+    for _ in range(20):
+        y = call(y)
+    return y
+
+
+def test_what_cannot_be_dropped_is_counted_too() -> None:
+    class Square(ol.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return 2 * x * g
+
+    for square in (Square.apply, lambda y: ol.recompute(np.square, y)):
+        x = ol.to_tensor(np.full(32768, 0.5), requires_grad=True)  # 256 KiB
+        with pytest.raises(ol.autograd.MemoryBudgetError), ol.rematerialize(budget="2 MiB"):
+            repeatedly(square, x)
+
+
+def test_a_budget_given_as_what_to_keep_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"rematerialize\(budget='4 MiB'\)"):
+        ol.rematerialize("4 MiB")

@@ -151,3 +151,88 @@ def test_a_parameter_of_every_layer_gets_the_gradient_of_plain_running(segments:
     chain = gradient(lambda f: ol.recompute_sequential([f] * 3, x, segments=segments))
     nested = gradient(lambda f: ol.recompute(f, ol.recompute(f, ol.recompute(f, x))))
     assert chain.tobytes() == plain.tobytes() == nested.tobytes()
+
+
+@pytest.mark.parametrize("segments", [1, 2, 3, 4, "sqrt", "revolve", None])
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_layers_that_give_back_what_they_were_given(segments: Any, place: int) -> None:
+    ol.seed(0)
+    layers: list[Any] = [ol.nn.Linear(8, 8), ol.nn.ReLU(), ol.nn.Linear(8, 2)]
+    layers.insert(place, ol.nn.Dropout(0.5).eval())
+
+    def gradients(call: Any) -> list[bytes]:
+        for layer in layers:
+            layer.clear_gradients()
+        call(ol.ones([4, 8])).sum().backward()
+        return [p.grad.numpy().tobytes() for layer in layers for p in layer.parameters()]
+
+    def plainly(x: Any) -> Any:
+        for layer in layers:
+            x = layer(x)
+        return x
+
+    again = gradients(lambda x: ol.recompute_sequential(layers, x, segments=segments))
+    assert again == gradients(plainly)
+
+
+@pytest.mark.parametrize("segments", [5, "revolve"])
+def test_a_gradient_penalty_through_layers_whose_derivative_reads_nothing(segments: Any) -> None:
+    ol.seed(0)
+    net = [
+        ol.nn.Conv2D(1, 4, 3),
+        ol.nn.Tanh(),
+        ol.nn.Conv2D(4, 4, 3),
+        ol.nn.Tanh(),
+        ol.nn.Flatten(),
+    ]
+
+    def penalty(call: Any) -> Any:
+        data = np.random.default_rng(0).normal(size=(2, 1, 8, 8)).astype("float32")
+        x = ol.to_tensor(data, requires_grad=True)
+        call(x).sum().backward(create_graph=True)
+        slope, x.grad = x.grad, None
+        (slope**2).sum().backward()
+        return x.grad.numpy()
+
+    def plainly(x: Any) -> Any:
+        for layer in net:
+            x = layer(x)
+        return x
+
+    again = penalty(lambda x: ol.recompute_sequential(net, x, segments=segments))
+    np.testing.assert_allclose(again, penalty(plainly), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("segments", [3, "revolve"])
+def test_inputs_that_are_views_of_what_was_written_to(segments: Any) -> None:
+    def turned(v: Any) -> Any:
+        y = v * 1.0
+        y *= 0.5
+        return y.T
+
+    layers = [turned, lambda v: ol.nn.functional.layer_norm(v, [16]), np.sin]
+
+    def gradient(call: Any) -> bytes:
+        x = ol.to_tensor(np.random.default_rng(0).normal(size=(16, 32)), requires_grad=True)
+        call(x * 1.0).sum().backward()
+        return x.grad.numpy().tobytes()
+
+    again = gradient(lambda x: ol.recompute_sequential(layers, x, segments=segments))
+    assert again == gradient(lambda x: layers[2](layers[1](layers[0](x))))
+
+
+@pytest.mark.parametrize("segments", [1, 2, 4, "revolve"])
+@pytest.mark.parametrize("kind", ["data first", "frozen first", "cut in the middle"])
+def test_predicted_operations_are_those_that_run(segments: Any, kind: str) -> None:
+    ol.seed(0)
+    layers: list[Any] = [ol.nn.Flatten(), ol.nn.Linear(6, 6), ol.nn.ReLU(), ol.nn.Linear(6, 2)]
+    if kind == "frozen first":
+        for p in layers[1].parameters():
+            p.requires_grad = False
+    if kind == "cut in the middle":
+        layers.insert(2, lambda v: (v * 2).detach())
+    x = ol.ones([4, 2, 3])
+    predicted = ol.memory.predict(layers, x, segments=segments)
+    with ol.memory.ledger() as trace:
+        ol.recompute_sequential(layers, x, segments=segments).sum().backward()
+    assert trace.recomputed_operations == predicted.recomputed_operations

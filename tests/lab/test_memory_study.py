@@ -285,3 +285,14 @@ def test_a_recompute_optimizer_that_is_about_changes_no_study():
     optimizer.set_checkpoints(blocks[1:2])
     after = ol.lab.memory_study(step, [2], repeats=1, timelines=False)
     assert [r.recomputed_operations for r in after] == [r.recomputed_operations for r in before]
+
+
+def test_a_step_that_recomputes_a_sequential_by_itself_can_be_studied():
+    blocks, x = network(3)
+    net = ol.nn.Sequential(*blocks)
+
+    def step():
+        (ol.recompute(net, x) ** 2).mean().backward()
+        (net(x) ** 2).mean().backward()
+
+    assert ol.lab.memory_study(step, [2], repeats=1).equal

@@ -355,3 +355,28 @@ def test_an_unknown_probe_names_those_that_there_are():
     _, optimizer, _, _ = training()
     with pytest.raises(ValueError, match="'values', 'norms' and 'memory'"):
         ol.record(optimizer, probes=["bytes"])
+
+
+def test_the_scratch_of_an_optimizer_is_of_the_step():
+    _, _, step, _ = training()
+    traces = []
+    thread = threading.Thread(target=lambda: traces.append(ol.memory.report(step)))
+    thread.start()  # a new thread has no scratch arrays yet
+    thread.join()
+    made = [entry for entry in traces[0].entries if entry.name.startswith("scratch of")]
+    assert made
+    assert {(entry.phase, entry.present_role) for entry in made} == {("step", "temporary")}
+
+
+def test_what_lbfgs_holds_while_it_calls_the_closure_is_of_the_step():
+    w = ol.to_tensor(np.ones(1000), requires_grad=True)
+    optimizer = ol.optimizer.LBFGS(parameters=[w])
+
+    def closure():
+        optimizer.clear_grad()
+        loss = np.sum(w * w)
+        loss.backward()
+        return loss
+
+    trace = ol.memory.report(lambda: optimizer.step(closure))
+    assert {entry.phase for entry in trace.entries if entry.name == "LBFGS"} == {"step"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ import optlab as ol
 from optlab import viz
 from optlab.autograd.schedules import in_segments, plain, revolve
 from optlab.backend import display
-from optlab.viz import recompute_views, renderers
+from optlab.viz import layout, recompute_views, renderers, theme
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +113,7 @@ def test_what_a_notebook_stores(study):
     ]  # fmt: skip
     assert bundle["text/plain"] == str(study)
     assert "<table" in bundle["text/html"]
-    assert study.figure().layout.width == 1000
+    assert study.figure().layout.width == 850
 
 
 def test_files(study, tmp_path):
@@ -170,3 +172,56 @@ def test_a_study_without_timelines_is_not_explored():
     )
     with pytest.raises(ValueError, match="timelines=True"):
         viz.recompute_explorer(study)
+
+
+WAYS = {
+    2: (["plain", 3], []),
+    5: (["plain", 2, 3, 9, ("revolve", 2)], []),
+    8: (["plain", 2, 3, 9, ("revolve", 2), ("revolve", 3)], ["600 KiB", "500 KiB"]),
+}
+
+
+@pytest.fixture(scope="module", params=WAYS, ids="{} ways".format)
+def many(request):
+    ol.seed(0)
+    blocks = [
+        ol.nn.Sequential(ol.nn.Linear(32, 32), ol.nn.GELU(), ol.nn.Dropout(0.1)) for _ in range(9)
+    ]
+    x = ol.randn([256, 32])
+    schedules, budgets = WAYS[request.param]
+    return ol.lab.memory_study(
+        lambda run: run(blocks, x).mean().backward(), schedules, budgets, repeats=1
+    )
+
+
+@pytest.mark.parametrize("width", [700, 850, 1000])
+def test_headings_and_numbers_have_room(many, width):
+    view = recompute_views.recompute_view(many, width, None)
+    panels, letter = view.page.panels, 0.5 * theme.FONT_TEXT
+    for at, line in enumerate(view.timelines, 1):
+        assert 0.56 * theme.FONT_HEADING * len(line.name) <= panels[at].width
+        between = panels[at].width * (view.ticks[1] - view.ticks[0]) / view.events
+        assert between > letter * len("event 0") / 2 + letter * len(str(view.ticks[-1])) / 2
+    for at, bars in enumerate(view.bars, view.first_of_bars):
+        heading = 0.56 * theme.FONT_HEADING * len(bars.title)
+        heading += 8 + 0.5 * theme.FONT_SMALL * len(bars.note) if bars.note else 0
+        assert heading <= panels[at].width
+        assert max(letter * len(text) for text in bars.texts) <= panels[at].width
+    heading = 0.56 * theme.FONT_HEADING * len(recompute_views.PLOT)
+    heading += 8 + 0.5 * theme.FONT_SMALL * len(view.plot_note)
+    assert heading <= panels[view.plot].width
+    for one, other in itertools.combinations(panels[1:], 2):
+        apart = (
+            one.left + one.width <= other.left
+            or other.left + other.width <= one.left
+            or one.top + one.height + layout.HEADING_ROOM <= other.top
+            or other.top + other.height + layout.HEADING_ROOM <= one.top
+        )
+        assert apart
+    for panel in panels:
+        assert panel.left + panel.width <= width
+    for curve in view.curves:
+        if curve.label is not None and curve.label.anchor == "right":
+            plot = panels[view.plot]
+            before = (curve.label.x - view.box.x_low) * plot.width / view.box.width
+            assert before >= 0.5 * theme.FONT_SMALL * len(curve.label.text)

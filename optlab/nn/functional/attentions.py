@@ -42,7 +42,7 @@ def _past(length: int, places: int, dtype: Any) -> Any:
     past = np.where(np.tri(length, places) > 0, 0.0, -np.inf).astype(dtype)
     past.flags.writeable = False
     if events.array_kept.listeners:
-        events.array_kept.publish(past, "mask of the past", "data")
+        events.array_kept.publish(past, "mask of the past", "data", "")
     return past
 
 
