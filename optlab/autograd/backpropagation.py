@@ -351,6 +351,8 @@ def _collect_complete(
             reached.append(leaf)
             if leaf.grad is None or leaf.grad is ZERO:
                 early.append((leaf, leaf.grad))
+            if events.leaf_collects.listeners:
+                events.leaf_collects.publish(leaf)
             _collect(leaf, pending.pop(leaf), create_graph)
 
 

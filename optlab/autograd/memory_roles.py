@@ -34,6 +34,8 @@ from optlab.backend.ledger import Entry, Ledger
 class _Here(threading.local):
     def __init__(self) -> None:
         self.walks: list[tuple[Any, Any]] = []
+        #: The leaves whose gradient goes through operations before it is collected.
+        self.collecting: list[Leaf] = []
 
 
 class Watch:
@@ -83,11 +85,13 @@ class Watch:
             (events.operation_recorded, self.recorded),
             (events.values_wanted, self.values_wanted),
             (events.rule_starts, self.rule_starts),
+            (events.leaf_collects, self.leaf_collects),
             (events.walk_ended, self.walk_ended),
             (events.operation_recomputed, self.ran_again),
             (events.backward_finished, self.backward_finished),
             (events.gradients_cleared, self.cleared),
             (events.array_kept, self.kept),
+            (events.input_stored, self.stored),
         ):
             self.undo.enter_context(event.subscribed(listener))
         self.undo.enter_context(_told_of_tensors(self.tensor_made))
@@ -102,6 +106,7 @@ class Watch:
         with self.ledger.paused():
             self.look_at_gradients()
         self.walks.clear()
+        self._here.collecting.clear()
         self.leaves.clear()
         self.ledger.close()
 
@@ -177,11 +182,20 @@ class Watch:
         with self.ledger.paused():
             if path:
                 self.paths[node] = path
+            if name == "recompute_sequential":  # what it stores comes and goes while it is there
+                return
             held = [
                 self.ledger.hold(array, "temporary", name, self.phase, path)
                 for array in kept_by(node)
             ]
             self.ledger.keeps(node, held, "recomputed" if recomputing.depth else "saved")
+
+    def stored(self, keeper: Any, arrays: Iterable[Any]) -> None:
+        """Take note of the input of a layer that a schedule stores until `keeper` is gone."""
+        with self.ledger.paused():
+            held = self.hold_all(tuple(arrays), "data", "input", self.phase, self.path())
+            again = self.walks or recomputing.depth
+            self.ledger.keeps(keeper, held, "recomputed" if again else "saved")
 
     # Backward -----------------------------------------------------------------------------------
 
@@ -210,8 +224,11 @@ class Watch:
 
         `others` are values that they may have made, too.
         """
+        for leaf in self._here.collecting:
+            self.hold_all(leaf.grad, "gradient", leaf.name or "gradient", "backward")
         if not self.walks or self.walks[-1][1] is None:
             return
+        self._here.collecting.clear()
         ledger, (pending, node) = self.ledger, self.walks.pop()
         self.walks.append((pending, None))
         name, path = _name(node), self.paths.get(node, "")
@@ -229,6 +246,13 @@ class Watch:
             if node.saved is None:
                 ledger.frees(node)
 
+    def leaf_collects(self, leaf: Leaf) -> None:
+        """Write the row of the rules before operations run on what they gave."""
+        if leaf.hooks or isinstance(leaf.grad, Tensor):
+            with self.ledger.paused():
+                self.finish_rule()
+                self._here.collecting.append(leaf)
+
     def walk_ended(self, g: Any, saved: Any, pending: Any) -> None:
         """Take note of the gradients that have arrived."""
         if not self.walks:
@@ -236,11 +260,13 @@ class Watch:
         with self.ledger.paused():
             self.finish_rule(*pending.values(), g, saved)
             self.walks.pop()
+            self._here.collecting.extend(e for e in pending if isinstance(e, Leaf) and e.hooks)
 
     def backward_finished(self, value: Any, leaves: Iterable[Leaf]) -> None:
         """Take note of what the leaves have collected."""
         with self.ledger.paused():
             self.leaves.update(dict.fromkeys(leaves))
+            self._here.collecting.clear()
             self.look_at_gradients()
             self.ledger.event("gradients", "backward")
 

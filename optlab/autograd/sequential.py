@@ -23,6 +23,7 @@ from optlab.autograd.schedules import chosen
 from optlab.autograd.second_runs import Comparing, Forgetting, Twice
 from optlab.autograd.tape import Entry
 from optlab.autograd.tensor import Tensor
+from optlab.backend import events
 
 
 def recompute_sequential(
@@ -251,7 +252,7 @@ class Chain:
             nodes = [getattr(one, "node", None) for one in trees.flatten(value)[0]]
             for i in range(part.start, part.stop):
                 if i in snapshots:
-                    self.stored[i] = _Stored(value)
+                    self._store(i, value)
                 twice = Twice(self.layers[i], (), {}, self.preserve)
                 self.twice.append(twice)
                 keeper = _Noting(twice) if i in recorded else Forgetting(twice)
@@ -261,6 +262,11 @@ class Chain:
             value = self._on_the_tape(part, value, nodes, since, part.start in recorded)
         self.next = len(forward)
         return value
+
+    def _store(self, layer: int, value: Any) -> None:
+        self.stored[layer] = stored = _Stored(value)
+        if events.input_stored.listeners:
+            events.input_stored.publish(stored, stored.arrays)
 
     def _run(self, layer: int, value: Any) -> Any:
         self.runs[layer] += 1
@@ -317,7 +323,7 @@ class Chain:
             self.next += 1
             match action:
                 case Snapshot(layer):
-                    self.stored[layer] = _Stored(value)
+                    self._store(layer, value)
                 case Restore(layer):
                     value = self.stored[layer].value()
                 case Free(layer):

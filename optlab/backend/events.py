@@ -73,7 +73,7 @@ class Event:
 #: An operation ran and was put on the tape: ``publish(node)``.
 operation_recorded = Event("an operation was recorded")
 
-# The next five are told only while `optlab.autograd.extras` counts somebody who listens, so that an
+# The next six are told only while `optlab.autograd.extras` counts somebody who listens, so that an
 # operation asks no question more for them.
 
 #: An operation is about to run: ``publish(name, inputs)``, Tensors among the inputs.
@@ -92,6 +92,10 @@ rule_starts = Event("the rules of a node start")
 #: computed again: ``publish(node, g, pending)``, before its rules start.
 values_wanted = Event("the values of a node are wanted")
 
+#: A leaf is about to collect a gradient while others are on their way: ``publish(leaf)``. What the
+#: rules before gave is among those yet; hooks, and a sum with a Tensor, run operations next.
+leaf_collects = Event("a leaf collects on the way")
+
 #: A walk back is over: ``publish(g, saved, pending)``, as before; what is pending has arrived.
 walk_ended = Event("a walk back ended")
 
@@ -101,6 +105,10 @@ operation_recomputed = Event("an operation ran again")
 #: Gradients have been propagated: ``publish(value, leaves)`` with the array that backward started
 #: from and the leaves that received a gradient.
 backward_finished = Event("backward finished")
+
+#: A chain of layers that run again has stored the input of one: ``publish(keeper, arrays)``. They
+#: wait for backward until `keeper` is gone.
+input_stored = Event("the input of a layer was stored")
 
 #: An optimizer updated parameters: ``publish(optimizer, updates)``, see `optlab.optimizer.Update`.
 step_taken = Event("an optimizer took a step")

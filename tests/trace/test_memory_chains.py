@@ -1,0 +1,96 @@
+"""What the ledger says is kept for backward, against what `ol.memory.predict` says of a chain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import optlab as ol
+
+nn = ol.nn
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=shape).astype("float32")
+
+
+def perceptron() -> tuple[list[Any], Any]:
+    blocks = [nn.Sequential(nn.Linear(64, 96), nn.Tanh(), nn.Linear(96, 64)) for _ in range(7)]
+    return blocks, ol.to_tensor(numbers(128, 64))
+
+
+def convolutions() -> tuple[list[Any], Any]:
+    layers = [
+        nn.Conv2D(3, 8, 3, padding=1), nn.BatchNorm2D(8), nn.ReLU(), nn.MaxPool2D(2),
+        nn.Conv2D(8, 8, 3, padding=1), nn.BatchNorm2D(8), nn.ReLU(), nn.Dropout(0.2), nn.Flatten(),
+        nn.Linear(512, 10),
+    ]  # fmt: skip
+    return layers, ol.to_tensor(numbers(16, 3, 16, 16))
+
+
+def elementwise() -> tuple[list[Any], Any]:
+    return [nn.Tanh() for _ in range(9)], ol.to_tensor(numbers(128, 64), requires_grad=True)
+
+
+def kept(trace: Any) -> np.ndarray:
+    roles = trace.by_role()
+    return roles["saved"] + roles["recomputed"]
+
+
+@pytest.mark.parametrize("chain", [perceptron, convolutions, elementwise])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"segments": 1},
+        {"segments": 2},
+        {"segments": 3},
+        {"segments": "sqrt"},
+        {"segments": "revolve"},
+        {"segments": "revolve", "snapshots": 1},
+        {"segments": "revolve", "snapshots": 2},
+        {"segments": "revolve", "snapshots": 4},
+    ],
+    ids=lambda how: "-".join(map(str, how.values())),
+)
+def test_what_is_kept_at_most_is_what_was_predicted_to_the_byte(chain, how):
+    ol.seed(0)
+    layers, x = chain()
+    predicted = ol.memory.predict(layers, x, **how).peak
+
+    def step():
+        np.mean(ol.recompute_sequential(layers, x, **how)).backward()
+
+    step()
+    trace = ol.memory.report(step)
+    assert kept(trace).max() == predicted
+    assert kept(trace)[-1] == 0
+
+
+def test_an_input_that_backward_stores_again_is_recomputed_and_one_of_forward_is_saved():
+    layers, x = elementwise()
+    size = x.data.nbytes
+
+    def step():
+        np.mean(ol.recompute_sequential(layers, x, segments="revolve", snapshots=2)).backward()
+
+    roles = ol.memory.report(step).by_role()
+    in_backward = len(layers) + 2  # the start, the layers, the mean
+    # One stored input (that of the chain is the caller's), and what the last layer has saved.
+    assert roles["saved"][in_backward] == 2 * size
+    assert roles["recomputed"][:in_backward].max() == 0
+    # Once the stored input of forward is used up, its place is taken by another and what is run.
+    assert roles["recomputed"].max() == 2 * size
+    assert roles["saved"][roles["recomputed"].argmax()] == 0
+
+
+def test_a_second_walk_through_a_chain_stores_again_what_the_first_has_used():
+    layers, x = convolutions()
+    predicted = ol.memory.predict(layers, x, segments="revolve").peak
+    loss = np.mean(ol.recompute_sequential(layers, x, segments="revolve"))
+    loss.backward(retain_graph=True)
+    with ol.memory.ledger() as trace:
+        loss.backward()
+    assert kept(trace).max() == predicted
+    assert trace.by_role()["saved"].max() == 0
