@@ -124,16 +124,27 @@ def backpropagate(
     if targets is not None:
         useful = _leading_to(targets, ancestors(root))
         found: dict[Any, Any] = {}
-        ends = _walk(
-            {root: seed}, create_graph, retain_graph, useful=useful, found=(targets, found)
-        )
+        ends = {root: seed}
+        if root.order:
+            ends = _walk(
+                root,
+                seed,
+                {},
+                [],
+                create_graph,
+                retain_graph,
+                useful=useful,
+                found=(targets, found),
+            )
         for leaf, g in ends.items():
             found[leaf] = run_hooks(leaf, g) if leaf.hooks else g
         return [found.get(target) for target in targets]
+    reached: list[Any] = []
     if root.order:
         root.walked = True
-    reached: list[Any] = []
-    ends = _walk({root: seed}, create_graph, retain_graph, reached=reached)
+        ends = _walk(root, seed, {}, [], create_graph, retain_graph, 0, None, None, reached)
+    else:
+        ends = {root: seed}
     for leaf, g in ends.items():
         if g.__class__ is _array and not leaf.hooks and (leaf.grad is ZERO or leaf.grad is None):
             leaf.grad = g  # as `_collect` does
@@ -177,14 +188,20 @@ def gradients_of_ends(
     begun = [edge for edge in edges if edge in arriving]
     for edge in begun:
         pending[edge] = arriving.pop(edge)
-    ends = _walk(pending, create_graph, create_graph, since=since)
+    heap = [(-node.order, node) for node in starts]
+    heapify(heap)
+    node = heappop(heap)[1]
+    ends = _walk(node, pending.pop(node), pending, heap, create_graph, create_graph, since=since)
     for edge in begun:
         arriving[edge] = ends.pop(edge)
     return ends
 
 
 def _walk(
+    node: Any,
+    g: Any,
     pending: dict[Any, Any],
+    heap: list[tuple[int, Any]],
     create_graph: bool,
     retain_graph: bool,
     since: int = 0,
@@ -194,23 +211,16 @@ def _walk(
 ) -> dict[Any, Any]:
     """Pass gradients on until none has further to go; give those of the ends.
 
-    `pending` are the gradients on their way, by what they are for. Where `reached` is given, leaves
-    collect what is complete on the way, so that large gradients need no room twice; they are listed
-    there.
+    The first is `g`, for `node`. `pending` are others on their way, by what they are for;
+    operations whose gradient is complete come off the `heap`, the newest first. Where `reached` is
+    given, leaves collect what is complete on the way, so that large gradients need no room twice;
+    they are listed there.
     """
-    #: Operations whose gradient is complete come off this heap: the newest first.
-    heap = [(-node.order, node) for node in pending if node.order > since]
-    if not heap:
-        return pending
-    if len(heap) > 1:
-        heapify(heap)
-    node = heappop(heap)[1]
-    g = pending.pop(node)
     missing: dict[Any, int] | None = None  # how many operations will yet tell a leaf its gradient
     if create_graph:  # else the rules see arrays, of which nothing can be recorded
         was_on, recording.on = recording.on, True
         policy, halves.policy = halves.policy, None
-    early: list[tuple[Any, Any]] = []  # what collected on the way: it is undone if the walk fails
+    early: Any = ()  # what collected on the way: it is undone if the walk fails
     saved: Any = ()
     quiet: Any = None  # set from where 16 bits are met: there infinities are no news
     try:
@@ -285,7 +295,7 @@ def _walk(
                         and part.__class__ is _array
                         and part.nbytes >= LARGE
                     ):
-                        missing = _consumers(node, heap)
+                        missing, early = _consumers(node, heap), []
             if not retain_graph:
                 node.saved = None
             if missing:
