@@ -122,11 +122,6 @@ def test_recomputation_of_small_blocks_is_studied(tmp_path: Path) -> None:
     assert is_in_the_gallery(entry["draw"](found, tmp_path))
 
 
-@pytest.mark.slow
-def test_recomputation_is_studied_in_eight_ways(tmp_path: Path) -> None:
-    assert is_in_the_gallery(runpy.run_path(str(STUDIES))["main"](tmp_path))
-
-
 @pytest.fixture
 def deep(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)  # its processes: this clone

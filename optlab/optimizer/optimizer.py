@@ -330,7 +330,7 @@ class Optimizer(Interface, Stateful):
         >>> w.sum().backward()
         >>> optimizer.step()
         >>> optimizer.execution
-        {'group 0, float32': 'captured, in place and block by block'}
+        {'group 0, float32': 'captured, in place and block by block...'}
         """
         from optlab.optimizer.execution import execution
 
