@@ -6,14 +6,12 @@ process of its own.
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 import tracemalloc
 from typing import Any
 
 from benchmarks.memory_models import CASES
-from benchmarks.processes import ROOT, environment, installed_version
+from benchmarks.processes import asked, installed_version
 
 NAME = "memory"
 TITLE = "bytes kept for backward by an MLP, LeNet-5 and a GPT, and the traced peak of a step"
@@ -94,17 +92,7 @@ def _asked(python: str, function: str) -> dict[str, Any]:
         "import json, sys; from benchmarks import memory; "
         f"print(json.dumps({{name: memory.{function}(name) for name in memory.CASES}}))"
     )
-    asked = subprocess.run(
-        [python, "-c", program],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env=environment(None),
-    )
-    if asked.returncode:
-        raise RuntimeError(asked.stderr.strip().splitlines()[-1])
-    answer: dict[str, Any] = json.loads(asked.stdout.splitlines()[-1])
+    answer: dict[str, Any] = asked(python, program)
     return answer
 
 

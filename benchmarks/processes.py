@@ -51,6 +51,27 @@ def environment(threads: int | None, search_path: Sequence[str] = ()) -> dict[st
     return variables
 
 
+def asked(python: str, program: str) -> Any:
+    """Run a program in another interpreter, and give what it printed last, read as JSON.
+
+    Raises
+    ------
+    RuntimeError
+        With the last line of what went wrong there.
+    """
+    done = subprocess.run(
+        [python, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env=environment(None),
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 @functools.cache
 def installed_version(python: str, distribution: str) -> str | None:
     """Return the version of a distribution as that interpreter sees it, None if it is missing."""

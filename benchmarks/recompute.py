@@ -7,8 +7,6 @@ numbers are the same to the bit; and the peaks beside those of PyTorch's ``torch
 from __future__ import annotations
 
 import gc
-import json
-import subprocess
 import sys
 import time
 import tracemalloc
@@ -19,7 +17,7 @@ from statistics import quantiles
 from typing import Any
 
 from benchmarks import recompute_models
-from benchmarks.processes import ROOT, environment, installed_version
+from benchmarks.processes import asked, installed_version
 from benchmarks.recompute_models import CASES
 
 NAME = "recompute"
@@ -259,17 +257,7 @@ def _asked(python: str, function: str) -> dict[str, Any]:
     program = (
         f"import json; from benchmarks import recompute; print(json.dumps(recompute.{function}()))"
     )
-    asked = subprocess.run(
-        [python, "-c", program],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env=environment(None),
-    )
-    if asked.returncode:
-        raise RuntimeError(asked.stderr.strip().splitlines()[-1])
-    answer: dict[str, Any] = json.loads(asked.stdout.splitlines()[-1])
+    answer: dict[str, Any] = asked(python, program)
     return answer
 
 

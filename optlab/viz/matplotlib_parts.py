@@ -38,6 +38,14 @@ _MARKERS = {
 _MARKER_SCALE = {"diamond": 0.85, "square": 0.9, "star": 1.35}
 
 
+def blank(width: float, height: float) -> Figure:
+    """Give an empty figure of so many pixels, on the paper of all pictures."""
+    figure = Figure(figsize=(width / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
+    figure.set_facecolor(theme.PAPER)
+    FigureCanvasAgg(figure)
+    return figure
+
+
 @cache
 def _family() -> str:
     """The first of the house's fonts that this machine has; the last comes with matplotlib."""

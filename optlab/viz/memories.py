@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from optlab.viz import layout, theme
 from optlab.viz.matplotlib_parts import (
-    DOTS_PER_INCH,
     PIXEL,
+    blank,
     font,
     halo,
     panel_axes,
@@ -254,10 +252,7 @@ def memory_png(
     """
     view = memory_view(trace, width, height)
     page = view.page
-    size = (page.width / DOTS_PER_INCH, page.height / DOTS_PER_INCH)
-    figure = Figure(figsize=size, dpi=DOTS_PER_INCH)
-    figure.set_facecolor(theme.PAPER)
-    FigureCanvasAgg(figure)
+    figure = blank(page.width, page.height)
     write_page(figure, page, view.title, view.headline, {})
     for at, band in enumerate(view.bands):
         x, y = page.legend_place(at)

@@ -14,9 +14,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
-from optlab.viz import layout, theme
+from optlab.viz import layout
 from optlab.viz.matplotlib_panels import draw_accuracies, draw_curves, draw_map
-from optlab.viz.matplotlib_parts import DOTS_PER_INCH, draw_page, panel_axes
+from optlab.viz.matplotlib_parts import DOTS_PER_INCH, blank, draw_page, panel_axes
 from optlab.viz.pages import curves_page, race_page
 from optlab.viz.results import ComparisonLike
 from optlab.viz.series import accuracy_view, loss_view
@@ -56,10 +56,7 @@ def race_png(
     no_map = not has_map(comparison.problem)
     alone = no_map and accuracies is None
     page = (curves_page if alone else race_page)(comparison, width, height)
-    size = (page.width / DOTS_PER_INCH, page.height / DOTS_PER_INCH)
-    figure = Figure(figsize=size, dpi=DOTS_PER_INCH)
-    figure.set_facecolor(theme.PAPER)
-    FigureCanvasAgg(figure)
+    figure = blank(page.width, page.height)
     draw_page(figure, page, comparison)
     first = page.panels[0]
     if no_map:

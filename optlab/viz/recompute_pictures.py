@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
@@ -15,9 +14,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from optlab.viz import layout, theme
 from optlab.viz.layout import Page
 from optlab.viz.matplotlib_parts import (
-    DOTS_PER_INCH,
     PIXEL,
     add_heading,
+    blank,
     font,
     halo,
     marker_pen,
@@ -65,10 +64,7 @@ def recompute_png(
     """
     view = recompute_view(study, width, height)
     page = view.page
-    size = (page.width / DOTS_PER_INCH, page.height / DOTS_PER_INCH)
-    figure = Figure(figsize=size, dpi=DOTS_PER_INCH)
-    figure.set_facecolor(theme.PAPER)
-    FigureCanvasAgg(figure)
+    figure = blank(page.width, page.height)
     write_page(figure, page, view.title, view.headline, {})
     draw_roles(figure, page, view.roles)
     for at, line in enumerate(view.timelines, 1):

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
@@ -18,8 +16,8 @@ from optlab.viz import layout, theme
 from optlab.viz.geometry import Floats
 from optlab.viz.layout import Page
 from optlab.viz.matplotlib_parts import (
-    DOTS_PER_INCH,
     PIXEL,
+    blank,
     font,
     panel_axes,
     style_ticks,
@@ -161,10 +159,7 @@ def recompute_schedule_png(
     """
     view = _view(schedule, width, height)
     page = view.page
-    size = (page.width / DOTS_PER_INCH, page.height / DOTS_PER_INCH)
-    figure = Figure(figsize=size, dpi=DOTS_PER_INCH)
-    figure.set_facecolor(theme.PAPER)
-    FigureCanvasAgg(figure)
+    figure = blank(page.width, page.height)
     write_page(figure, page, view.title, view.headline, {})
     for at, (kind, _, _) in enumerate(view.lines):
         x, y = page.legend_place(at)

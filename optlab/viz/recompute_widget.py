@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import html
-import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -294,39 +292,8 @@ def _layered(held: Any) -> str:
     return made_as(held) + (f", {held.layers[0]}" if len(held.layers) == 1 else several)
 
 
-_SHIM = """
-const stored = JSON.parse(document.getElementById("optlab-data").textContent);
-const nothing = () => {};
-const model = { get: (name) => stored[name], set: (name, value) => { stored[name] = value; } };
-for (const name of ["on", "off", "save_changes"]) model[name] = nothing;
-render({ model, el: document.getElementById("optlab-recompute") });
-"""
-
-
 def page_of(view: dict[str, Any], selected: int, words: str) -> str:
     """Give one HTML page with everything in it; it asks no server for anything."""
     stored = {"view": view, "selected": selected}
-    data = json.dumps(stored, ensure_ascii=False).replace("<", "\\u003c")
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="data:,">
-<title>{html.escape(view["title"])} · optlab</title>
-<style>
-body {{ margin: 0; padding: 12px; background: #eceef1; }}
-@media (prefers-color-scheme: dark) {{ body {{ background: #0d1014; }} }}
-#optlab-recompute {{ max-width: 1300px; margin: auto; }}
-{style_sheet()}</style>
-</head>
-<body>
-<div id="optlab-recompute"></div>
-<noscript><pre>{html.escape(words)}</pre></noscript>
-<script type="application/json" id="optlab-data">{data}</script>
-<script type="module">
-{javascript()}
-{_SHIM}</script>
-</body>
-</html>
-"""
+    place = "optlab-recompute"
+    return graph_parts.page_around(place, view["title"], stored, words, style_sheet(), javascript())

@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 import plotly.graph_objects as go
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from optlab.optimizer.lr import (
     LRScheduler,
@@ -20,7 +18,7 @@ from optlab.viz import layout, theme, words
 from optlab.viz.geometry import Box, Floats, LabelPlacer, clip_line, spread, thin
 from optlab.viz.layout import Page
 from optlab.viz.matplotlib_panels import draw_curves as draw_static_curves
-from optlab.viz.matplotlib_parts import DOTS_PER_INCH, panel_axes, write_page
+from optlab.viz.matplotlib_parts import blank, panel_axes, write_page
 from optlab.viz.pictures import as_png
 from optlab.viz.plotly_panels import draw_curves
 from optlab.viz.plotly_parts import add_entries, empty_figure
@@ -131,10 +129,7 @@ def schedule_png(
     b'\x89PNG'
     """
     course = _course(schedules, steps, axis, width, height)
-    size = (course.page.width / DOTS_PER_INCH, course.page.height / DOTS_PER_INCH)
-    figure = Figure(figsize=size, dpi=DOTS_PER_INCH)
-    figure.set_facecolor(theme.PAPER)
-    FigureCanvasAgg(figure)
+    figure = blank(course.page.width, course.page.height)
     write_page(figure, course.page, course.title, course.headline, course.entries)
     draw_static_curves(panel_axes(figure, course.page, 0), course.view)
     return as_png(figure, scale)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import plotly.graph_objects as go
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
-from optlab.viz import layout, theme
+from optlab.viz import layout
 from optlab.viz.matplotlib_panels import draw_curves as draw_static_curves
 from optlab.viz.matplotlib_panels import draw_map as draw_static_map
-from optlab.viz.matplotlib_parts import DOTS_PER_INCH, panel_axes, write_page
+from optlab.viz.matplotlib_parts import blank, panel_axes, write_page
 from optlab.viz.pictures import as_png
 from optlab.viz.plotly_panels import draw_curves, draw_map
 from optlab.viz.plotly_parts import add_entries, empty_figure
@@ -154,10 +152,7 @@ def _figure(picture: Picture) -> go.Figure:
 
 def _png(picture: Picture, scale: float) -> bytes:
     page = picture.page
-    size = (page.width / DOTS_PER_INCH, page.height / DOTS_PER_INCH)
-    figure = Figure(figsize=size, dpi=DOTS_PER_INCH)
-    figure.set_facecolor(theme.PAPER)
-    FigureCanvasAgg(figure)
+    figure = blank(page.width, page.height)
     write_page(figure, page, picture.title, picture.headline, styles_of(picture.pair))
     if picture.land is not None:
         draw_static_map(panel_axes(figure, page, 0), picture.land)

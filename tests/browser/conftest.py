@@ -95,6 +95,12 @@ class Notebook:
         """Give a code cell by its number among the code cells, from 0."""
         return self.page.locator(".jp-Notebook .jp-CodeCell").nth(number)
 
+    def put(self, code, number=0):
+        """Write code into a cell in place of what stands there."""
+        self.cell(number).locator(".cm-content").click()
+        self.page.keyboard.press("Control+a")
+        self.page.keyboard.insert_text(code)
+
     def run(self, number, timeout=60_000):
         """Put the cursor into a code cell, press Shift+Enter, and give its first output."""
         self.cell(number).locator(".cm-content").click()

@@ -12,16 +12,9 @@ PATH = """root => {
 }"""
 
 
-def put(notebook, code, number=0):
-    """Write code into a cell in place of what stands there."""
-    notebook.cell(number).locator(".cm-content").click()
-    notebook.page.keyboard.press("Control+a")
-    notebook.page.keyboard.insert_text(code)
-
-
 def explorer(notebook, code="import optlab as ol\nol.explore()"):
     """Run a cell and give the explorer that it shows."""
-    put(notebook, code)
+    notebook.put(code)
     notebook.run(0)
     root = notebook.cell(0).locator(".optlab-explorer")
     root.wait_for(timeout=60_000)
@@ -232,8 +225,7 @@ def test_twenty_runs_of_the_cell_leave_one_explorer(notebook):
         page.wait_for_timeout(300)
     alive = page.evaluate("window.seen.flat().filter((reference) => reference.deref()).length")
     assert alive == 0, "element, explorer, model and numbers of an earlier run are gone"
-    put(
-        notebook,
+    notebook.put(
         "from ipywidgets.widgets.widget import _instances\n"
         "print([type(widget).__name__ for widget in _instances.values()].count('Explorer'))",
     )

@@ -12,13 +12,6 @@ CODE = (
 )
 
 
-def put(notebook, code, number=0):
-    """Write code into a cell in place of what stands there."""
-    notebook.cell(number).locator(".cm-content").click()
-    notebook.page.keyboard.press("Control+a")
-    notebook.page.keyboard.insert_text(code)
-
-
 def stage(root):
     return root.evaluate("root => root.stepper.stage")
 
@@ -37,7 +30,7 @@ def wait_for_stage(root, wanted):
 
 
 def test_it_is_stepped_by_mouse_by_keys_and_by_python(notebook):
-    put(notebook, CODE)
+    notebook.put(CODE)
     notebook.run(0)
     root = notebook.cell(0).locator(".optlab-graph")
     root.wait_for(timeout=60_000)
@@ -60,14 +53,14 @@ def test_it_is_stepped_by_mouse_by_keys_and_by_python(notebook):
     picture.press("End")
     assert stage(root) == 4
     assert "The leaves" in root.locator(".panel").inner_text()
-    put(notebook, "picture.stage = 2; print(picture.stage)", 1)
+    notebook.put("picture.stage = 2; print(picture.stage)", 1)
     notebook.run(1)
     wait_for_stage(root, 2)
     assert notebook.complaints == []
 
 
 def test_stray_keys_reach_no_command_of_the_notebook(notebook):
-    put(notebook, CODE)
+    notebook.put(CODE)
     notebook.run(0)
     root = notebook.cell(0).locator(".optlab-graph")
     root.wait_for(timeout=60_000)

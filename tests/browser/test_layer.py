@@ -21,15 +21,8 @@ LOADER = (
 )
 
 
-def put(notebook, code, number=0):
-    """Write code into a cell in place of what stands there."""
-    notebook.cell(number).locator(".cm-content").click()
-    notebook.page.keyboard.press("Control+a")
-    notebook.page.keyboard.insert_text(code)
-
-
 def test_a_layer_and_its_summary(notebook):
-    put(notebook, CODE)
+    notebook.put(CODE)
     notebook.run(0)
     layer = notebook.cell(0).locator(".optlab-layer")
     layer.wait_for(timeout=60_000)
@@ -46,7 +39,7 @@ def test_a_layer_and_its_summary(notebook):
 
 
 def test_a_data_set_of_the_notebook_is_read_by_workers(notebook):
-    put(notebook, LOADER)
+    notebook.put(LOADER)
     notebook.run(0)
     output = notebook.cell(0).locator(".jp-OutputArea-output").first
     output.wait_for(timeout=60_000)

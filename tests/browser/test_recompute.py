@@ -14,15 +14,8 @@ explorer = ol.viz.recompute_explorer(study)
 explorer"""
 
 
-def put(notebook, code, number=0):
-    """Write code into a cell in place of what stands there."""
-    notebook.cell(number).locator(".cm-content").click()
-    notebook.page.keyboard.press("Control+a")
-    notebook.page.keyboard.insert_text(code)
-
-
 def shown(notebook):
-    put(notebook, CODE)
+    notebook.put(CODE)
     notebook.run(0)
     root = notebook.cell(0).locator(".optlab-recompute")
     root.wait_for(timeout=120_000)
@@ -66,7 +59,7 @@ def test_it_is_driven_by_mouse_by_keys_and_by_python(notebook):
     assert "budget 600 KiB" in root.locator(".said").inner_text()
     root.get_by_text("All runs as a table").click()
     assert root.locator(".rows tr").count() == 6
-    put(notebook, "explorer.selected = 2; print(explorer.row.name)", 1)
+    notebook.put("explorer.selected = 2; print(explorer.row.name)", 1)
     notebook.run(1)
     wait_for(root, 2)
     assert notebook.complaints == []

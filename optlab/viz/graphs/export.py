@@ -46,13 +46,32 @@ const stored = JSON.parse(document.getElementById("optlab-data").textContent);
 const nothing = () => {};
 const model = { get: (name) => stored[name], set: (name, value) => { stored[name] = value; } };
 for (const name of ["on", "off", "save_changes"]) model[name] = nothing;
-render({ model, el: document.getElementById("optlab-graph") });
+render({ model, el: document.getElementById("%s") });
 """
 
 
 def page(view: GraphView, stage: int, words: str) -> str:
     """Give one HTML page with everything in it; it asks no server for anything."""
     stored = {"view": view.to_dict(), "options": options(view), "stage": stage}
+    return page_around("optlab-graph", view.title, stored, words, style_sheet(), javascript())
+
+
+def page_around(
+    place: str, title: str, stored: dict[str, Any], words: str, style: str, code: str
+) -> str:
+    """Give the page of a widget that needs no kernel.
+
+    Parameters
+    ----------
+    place : str
+        The id of the element that the widget is drawn in.
+    title, words : str
+        What the page is called, and what it says where no script runs.
+    stored : dict
+        The widget's state, by the names of its traits.
+    style, code : str
+        Its style sheet, and its module, which has ``render``.
+    """
     data = json.dumps(stored, ensure_ascii=False).replace("<", "\\u003c")
     return f"""<!doctype html>
 <html lang="en">
@@ -60,20 +79,20 @@ def page(view: GraphView, stage: int, words: str) -> str:
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="icon" href="data:,">
-<title>{html.escape(view.title)} · optlab</title>
+<title>{html.escape(title)} · optlab</title>
 <style>
 body {{ margin: 0; padding: 12px; background: #eceef1; }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #0d1014; }} }}
-#optlab-graph {{ max-width: 1300px; margin: auto; }}
-{style_sheet()}</style>
+#{place} {{ max-width: 1300px; margin: auto; }}
+{style}</style>
 </head>
 <body>
-<div id="optlab-graph"></div>
+<div id="{place}"></div>
 <noscript><pre>{html.escape(words)}</pre></noscript>
 <script type="application/json" id="optlab-data">{data}</script>
 <script type="module">
-{javascript()}
-{_SHIM}</script>
+{code}
+{_SHIM % place}</script>
 </body>
 </html>
 """
