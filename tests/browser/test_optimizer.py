@@ -4,8 +4,6 @@ import os
 
 import pytest
 
-from tests.browser.test_layer import put
-
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 CODE = (
@@ -23,7 +21,7 @@ CODE = (
 
 
 def test_an_optimizer_and_a_formula(notebook):
-    put(notebook, CODE)
+    notebook.put(CODE)
     notebook.run(0)
     cell = notebook.cell(0)
     page = cell.locator(".optlab-optimizer").first
