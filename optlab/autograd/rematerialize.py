@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Any
 
 from optlab.autograd.budget import Budget
@@ -49,6 +51,11 @@ class rematerialize:
         In backward, if an operation does not give what it gave the first time, or what it reads was
         written to.
 
+    Warns
+    -----
+    UserWarning
+        When the block is left, if `keep` names an operation or a Layer that did not run inside.
+
     Notes
     -----
     Backward may run inside the block or after it. What a `Function` of the user saves, and what
@@ -74,6 +81,10 @@ class rematerialize:
 
     def __init__(self, keep: Any = None, budget: Any = None) -> None:
         self._layers: list[Any] = []
+        #: The names that `keep` has, those of operations that ran, and Layers that ran.
+        self._names: set[str] = set()
+        self._met: set[str] = set()
+        self._met_layers: set[int] = set()
         selected = self._selection(keep)
         self.budget = None if budget is None else bytes_from(budget)
         self.pieces: Pieces = (
@@ -94,7 +105,7 @@ class rematerialize:
 
     def _selection(self, keep: Any) -> Callable[[Node, Any], bool] | None:
         wanted = [] if keep is None else list(keep) if isinstance(keep, (list, tuple)) else [keep]
-        names, asked = set(), []
+        names, met, asked = self._names, self._met, []
         for one in wanted:
             if isinstance(one, str) and one[:1].isdigit():
                 raise TypeError(
@@ -117,6 +128,7 @@ class rematerialize:
 
         def selected(node: Node, y: Any) -> bool:
             name = node.operation.name
+            met.add(name)
             outputs = y if isinstance(y, tuple) else (y,)
             return name in names or any(f(name, one) for f in asked for one in outputs)
 
@@ -130,7 +142,7 @@ class rematerialize:
         if self._removers or self._keeping.inside:
             raise RuntimeError("this block is entered already; make another rematerialize().")
         for layer in self._layers:
-            self._removers.append(layer.register_forward_post_hook(_keep_output))
+            self._removers.append(layer.register_forward_post_hook(self._keep_output))
         self._keeping.__enter__()
         return self
 
@@ -139,17 +151,40 @@ class rematerialize:
         for remover in self._removers:
             remover.remove()
         self._removers.clear()
+        if kind is None:
+            self._check_kept()
         if kind is None and isinstance(self.pieces, Budget):
             self.pieces.check_met()
 
+    def _keep_output(self, layer: Any, inputs: Any, output: Any) -> None:
+        """Keep what a layer gives."""
+        self._met_layers.add(id(layer))
+        for t in tensors_in(output):
+            piece, index = piece_of(t.node)
+            if piece is not None and index is None:
+                piece.hold(t.data)
+                piece.kept = True
 
-def _keep_output(layer: Any, inputs: Any, output: Any) -> None:
-    """Keep what a layer gives."""
-    for t in tensors_in(output):
-        piece, index = piece_of(t.node)
-        if piece is not None and index is None:
-            piece.hold(t.data)
-            piece.kept = True
+    def _check_kept(self) -> None:
+        """Warn of what `keep` names and nothing inside was: it kept nothing."""
+        for name in sorted(self._names - self._met):
+            near = get_close_matches(name, self._met, 1)
+            ran = ", ".join(sorted(self._met)) or "no operation at all"
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            warnings.warn(
+                f"rematerialize(keep={name!r}) kept nothing: no operation of that name saved "
+                f"something inside the block.{hint} These did: {ran}.",
+                UserWarning,
+                stacklevel=3,
+            )
+        for layer in self._layers:
+            if id(layer) not in self._met_layers:
+                warnings.warn(
+                    f"rematerialize(keep=...) kept nothing of {type(layer).__name__}: it was not "
+                    "called inside the block.",
+                    UserWarning,
+                    stacklevel=3,
+                )
 
 
 def tensors_in(output: Any) -> Iterable[Tensor]:

@@ -57,6 +57,10 @@ class Stateful:
     groups: list[Group]
     key: Key | None
 
+    def _checked_lr(self, value: Any) -> Any:
+        """Give a rate that goes with all that the optimizer was made with, or say what does not."""
+        raise NotImplementedError
+
     def extra_state(self) -> dict[str, Any]:
         """Give what else the rule remembers. Subclasses that own their loop say what."""
         return {}
@@ -196,8 +200,13 @@ class Stateful:
                 key = Key(int(seed)).fold(*path)
             except (TypeError, ValueError):
                 faults.append(f"random_key is no key: {given['random_key']!r}")
+        rate = None
+        if "learning_rate" in expected and "learning_rate" in given:
+            try:
+                rate = self._checked_lr(_rate(given["learning_rate"]))
+            except (TypeError, ValueError) as error:
+                faults.append(f"learning_rate: {error}")
         raise_faults(type(self).__name__, faults)
-        rate = _rate(given["learning_rate"]) if "learning_rate" in expected else None
 
         def write() -> None:
             if "extra" in expected or "extra" in given:

@@ -98,6 +98,7 @@ def gradients(plan: Any, block: Any = None, inside: bool = False) -> list[bytes]
     return [loss.numpy().tobytes(), *(g.tobytes() for g in found)]
 
 
+@pytest.mark.filterwarnings("ignore:rematerialize.keep=:UserWarning")  # not in every program
 @settings(max_examples=40)
 @given(steps, st.floats(0.0, 1.0), st.booleans())
 def test_random_programs_have_the_gradients_of_plain_running(
@@ -251,6 +252,17 @@ def test_what_is_kept_does_not_run_again() -> None:
         loss.backward()
         runs[name] = memory.recomputed
     assert runs["nothing"] > runs["a layer"] > runs["all"] == 0
+
+
+def test_what_keep_names_and_was_not_there_is_said() -> None:
+    model, x = chain(1, 16, 8)
+    away = ol.nn.Linear(2, 2)
+    with (
+        pytest.warns(UserWarning, match=r"keep='lineer'.*mean 'linear'\? These did: .*linear"),
+        pytest.warns(UserWarning, match="of Linear: it was not called"),
+        ol.rematerialize(keep=["lineer", "linear", model[0], away]),
+    ):
+        model(x).sum().backward()
 
 
 def test_one_block_is_entered_once_at_a_time() -> None:

@@ -59,3 +59,17 @@ W = [ol.Parameter([1.0], name="w")]
 def test_bad_input_is_named(make, kind, said):
     with pytest.raises(kind, match=said):
         make()
+
+
+def test_steps_that_cannot_be_had_after_a_step_say_that_it_was_taken() -> None:
+    w = ol.Parameter([1.0])
+    count: list[float] = []
+    optimizer = EMA.around(ol.optimizer.SGD(0.5, parameters=[w]), 0.5, lambda: count[-1])
+    w.grad = ol.to_tensor([1.0])
+    with pytest.raises(IndexError) as caught:
+        optimizer.step()
+    assert "The step of SGD was taken before; the average is as it was" in caught.value.__notes__[0]
+    assert optimizer.state_dict()["parameter 0.ema_decays"] == 1
+    count.append(90.0)
+    optimizer.step()
+    assert optimizer.average.averages()[0] == w.numpy() == [0.0]

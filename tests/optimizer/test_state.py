@@ -248,6 +248,13 @@ class TestBadStates:
     def test_a_rate_that_is_none(self):
         self.refused(lambda s: s | {"learning_rate": -1.0}, "learning_rate must be finite")
 
+    def test_a_rate_that_does_not_go_with_the_settings(self):
+        w = ol.Parameter([1.0], name="w")
+        optimizer = ol.optimizer.Rprop(0.01, learning_rate_range=(0.001, 0.1), parameters=[w])
+        with pytest.raises(ValueError, match="learning_rate: learning_rate_range must be"):
+            optimizer.set_state_dict(optimizer.state_dict() | {"learning_rate": 5.0})
+        assert optimizer.get_lr() == 0.01
+
     def test_another_class(self):
         other = ol.optimizer.SGD(0.1, parameters=model().parameters()).state_dict()
         self.refused(lambda s: other, "not a state of Adam for these parameters")

@@ -81,8 +81,16 @@ class Averaged(Wrapper):
         self.average.require_own_weights("step()")
 
     def _after(self, updated: list[bool]) -> None:
-        if any(updated):
+        if not any(updated):
+            return
+        try:
             self.average._update()
+        except Exception as error:
+            error.add_note(
+                f"The step of {self.inner_optimizer.__class__.__name__} was taken before; the "
+                "average is as it was. Once this is mended, the next step averages again."
+            )
+            raise
 
     def _shown(self, row: Update, acted: Any) -> Update:
         averages = self.average.averages()
