@@ -166,8 +166,10 @@ def test_notebook_runs_from_top_to_bottom(
     from nbclient import NotebookClient
 
     monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)  # this clone, not another
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))  # no settings of the user's own
     node = nbformat.read(notebook, as_version=4)
-    NotebookClient(node, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    here = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(node, timeout=300, store_widget_state=False, resources=here).execute()
     outputs = [output for cell in node.cells if cell.cell_type == "code" for output in cell.outputs]
     assert not [output for output in outputs if output.output_type == "error"]
     assert not [o for o in outputs if o.output_type == "stream" and o.name == "stderr"]

@@ -3,7 +3,6 @@
 import ast
 import json
 import linecache
-import os
 import re
 import subprocess
 import sys
@@ -236,27 +235,6 @@ def test_notebooks_are_stored_without_outputs(path):
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
     assert "widgets" not in notebook["metadata"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
-def test_notebooks_run_from_top_to_bottom(path, tmp_path, monkeypatch):
-    import nbformat
-    from nbclient import NotebookClient
-
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
-    notebook = nbformat.read(path, as_version=4)
-    client = NotebookClient(
-        notebook,
-        timeout=300,
-        store_widget_state=False,
-        resources={"metadata": {"path": str(tmp_path)}},
-    )
-    client.execute()
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    complaints = [output.text for output in outputs if output.get("name") == "stderr"]
-    assert complaints == []
 
 
 def test_no_file_is_larger_than_a_megabyte():

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.amp.lists import ALWAYS_BLACK, BLACK, WHITE, name_of, operations_named
+from optlab.amp.lists import ALWAYS_BLACK, BLACK, WHITE, operations_named
 from optlab.autograd.extras import extras
 from optlab.autograd.halves import halves, rounded
 from optlab.autograd.operation import Operation
@@ -117,7 +117,7 @@ class auto_cast:
 
     def goal(self, operation: str) -> np.dtype | None:
         """Give the dtype that the inputs of an operation are to have; None leaves them."""
-        return self._goals.get(name_of(operation), self._others)
+        return self._goals.get(operation, self._others)
 
     def cast(self, operation: Operation, inputs: Sequence[Any]) -> Sequence[Any]:
         """Give the inputs of an operation in that dtype."""

@@ -19,8 +19,8 @@ _NORMS = "euclidean_norm power_norm nuclear_norm hypot_reduce"
 
 #: Names that stand for other operations than the one of the same name.
 ALIASES: dict[str, str] = {
-    "linear": "affine matmul",
-    "linear_v2": "affine matmul",
+    "linear": "linear matmul",
+    "linear_v2": "linear matmul",
     "matmul_v2": "matmul",
     "einsum": "einsum_of_one einsum_of_two",
     "conv1d": _CONVOLUTIONS,
@@ -117,13 +117,13 @@ def operations_named(names: Iterable[str], argument: str) -> frozenset[str]:
     Examples
     --------
     >>> sorted(operations_named(["linear", "elementwise_add"], "custom_white_list"))
-    ['add', 'affine', 'matmul']
+    ['add', 'linear', 'matmul']
     """
     if isinstance(names, str):
         raise TypeError(f"{argument} is a list of names; write [{names!r}].")
     for file in _FILES:  # operations are there once their files are read, perhaps not yet
         import_module(file)
-    known = {name_of(operation.name) for operation in TABLE.values()}
+    known = {operation.name for operation in TABLE.values()}
     found: set[str] = set()
     for name in names:
         stands_for = ALIASES[name].split() if name in ALIASES else [name]
@@ -133,14 +133,3 @@ def operations_named(names: Iterable[str], argument: str) -> frozenset[str]:
             raise ValueError(f"{argument} names {name!r}, but there is no such operation.{hint}")
         found.update(stands_for)
     return frozenset(found)
-
-
-def name_of(operation: str) -> str:
-    """Give the name by which lists know an operation.
-
-    Examples
-    --------
-    >>> name_of("_log_softmax")
-    'log_softmax'
-    """
-    return operation.removeprefix("_")

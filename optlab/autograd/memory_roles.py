@@ -152,7 +152,7 @@ class Watch:
 
     def ran(self, name: str, inputs: Iterable[Any], outputs: Any) -> None:
         """Take note of what an operation gave."""
-        ledger, name, phase, path = self.ledger, name.lstrip("_"), self.phase, self.path()
+        ledger, name, phase, path = self.ledger, name, self.phase, self.path()
         with ledger.paused():
             for array in arrays_of(outputs):
                 ledger.hold(array, "temporary", name, phase, path)
@@ -163,7 +163,7 @@ class Watch:
 
     def ran_again(self, piece: Any, outputs: Any) -> None:
         """Take note of what an operation on the tape gave when it ran again."""
-        ledger, name = self.ledger, str(piece.name).lstrip("_")
+        ledger, name = self.ledger, str(piece.name)
         with ledger.paused():
             for array in arrays_of(outputs):
                 ledger.hold(array, "recomputed", name, "recompute")
@@ -309,8 +309,8 @@ def _told_of_tensors(listener: Callable[[Any], None]) -> Iterator[None]:
 
 
 def _name(node: Any) -> str:
-    """Give the name of a node's operation; that of a private function without its mark."""
-    return str(node.operation.name).lstrip("_")
+    """Give the name of a node's operation."""
+    return str(node.operation.name)
 
 
 def arrays_of(value: Any) -> Iterator[Any]:

@@ -320,6 +320,7 @@ def rule(
     several: bool = False,
     joint: Pullback | None = None,
     over: Pullback | None = None,
+    name: str = "",
 ) -> Operation:
     """Write one row of the table: a function and its vector-Jacobian products.
 
@@ -345,6 +346,8 @@ def rule(
     over
         For one input: the same rule for large arrays of NumPy, reading the same, that may write its
         result over `g`. It runs where nobody else holds the gradient.
+    name : str
+        What the operation is called; by default as the function, without the mark of a private one.
 
     Examples
     --------
@@ -361,7 +364,7 @@ def rule(
     """
     names = inputs.split() or (["x"] if len(pullbacks) == 1 else ["a", "b"])
     operation = Operation(
-        function.__name__,
+        name or function.__name__.lstrip("_"),
         forward or function,
         pullbacks,
         names,

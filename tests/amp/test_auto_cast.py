@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.amp.lists import ALIASES, ALWAYS_BLACK, BLACK, WHITE, name_of, operations_named
+from optlab.amp.lists import ALIASES, ALWAYS_BLACK, BLACK, WHITE, operations_named
 from optlab.autograd.extras import extras
 from optlab.autograd.operation import TABLE
 
@@ -133,7 +133,7 @@ def test_lists_of_one_s_own() -> None:
 
 
 def test_every_name_stands_for_operations_that_are_there() -> None:
-    known = {name_of(operation.name) for operation in TABLE.values()}
+    known = {operation.name for operation in TABLE.values()}
     for names in (ALIASES, WHITE, BLACK, ALWAYS_BLACK):
         for name in names:
             assert operations_named([name], "list") <= known, name

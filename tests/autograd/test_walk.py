@@ -44,7 +44,7 @@ def node(graph: Graph, name: str) -> Any:
 def test_what_an_operation_reads_stands_before_it() -> None:
     _, loss, _ = network()
     graph = graph_of(loss)
-    assert names(graph) == ["affine", "tanh", "affine", "log_softmax", "picked"]
+    assert names(graph) == ["linear", "tanh", "linear", "log_softmax", "picked"]
     assert all(source < one.index for one in graph.nodes for source in one.sources)
     assert graph.root == len(graph.nodes) - 1
 

@@ -66,9 +66,9 @@ def test_stages_go_from_the_loss_to_the_leaves():
         "Before backward: the values",
         "Back through picked",
         "Back through log_softmax",
-        "Back through affine",
+        "Back through linear",
         "Back through tanh",
-        "Back through affine",
+        "Back through linear",
         "The leaves: backward() adds these to their grad",
     ]
     weight = at(picture, "0.weight")

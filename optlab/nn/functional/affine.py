@@ -46,6 +46,7 @@ AFFINE = rule(
     lambda g, x: _rows(x).T @ _rows(g),
     lambda g: np.add.reduce(g, axis=tuple(range(g.ndim - 1))),
     inputs="x weight bias",
+    name="linear",
 )
 
 LINEAR = rule(

@@ -49,8 +49,7 @@ def one_shape(lengths: tuple[int, ...]) -> str:
 def title(node: GraphNode) -> str:
     """Name a node."""
     if node.kind == "operation":
-        name = node.name.lstrip("_")
-        return f"{name} {node.static['index']}" if name == "output" else name
+        return f"{node.name} {node.static['index']}" if node.name == "output" else node.name
     return node.name or node.variable or ("data" if node.kind == "data" else "leaf")
 
 
