@@ -98,10 +98,8 @@ def fast_pass(
         or type(values) is not np.ndarray
         or values.dtype.itemsize < 4
         or not {"warn", "ignore"}.issuperset(np.geterr().values())
-        or any(
-            type(g) is not np.ndarray or g.dtype not in (values.dtype, arena.flat.dtype)
-            for g in gradients
-        )
+        or not {np.ndarray}.issuperset(map(type, gradients))
+        or not {values.dtype, arena.flat.dtype}.issuperset([g.dtype for g in gradients])
     ):
         return None
     h = run.h
@@ -119,11 +117,15 @@ def fast_pass(
         _refused(optimizer, arena, "it does something else than when it was captured")
         return None
     written = [one.values for group in optimizer.groups for one in group.arenas]
-    gradients = [
-        # It may be the memory of a parameter that is written over before it is read.
-        g.copy() if any(np.may_share_memory(g, other) for other in written) else g
-        for g in gradients
-    ]
+    owners = {id(array) for one in written for array in (one, one.base)}
+
+    def is_written(g: Any) -> bool:
+        """Say whether it is the memory of a parameter, written over before it is read."""
+        if g.base is None and id(g) not in owners:
+            return False  # memory of its own
+        return any(np.may_share_memory(g, one) for one in written)
+
+    gradients = [g.copy() if is_written(g) else g for g in gradients]
     numbers = [
         h.learning_rate,
         *([] if clip is None else [clip]),
