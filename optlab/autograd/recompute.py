@@ -238,22 +238,34 @@ def _gradients(
 # The operations themselves on the tape, with promises in place of what they save.
 
 
-class _Promise:
+class Promise:
     """What an operation saved, once its function has run again."""
 
-    __slots__ = ("node", "number", "second")
+    __slots__ = ("node", "number", "places", "second")
 
-    values = ()
-
-    def __init__(self, second: _Second, number: int, node: Node) -> None:
+    def __init__(self, second: _Second, number: int, node: Node, places: Any) -> None:
         self.second = second
         self.number = number
         self.node = weakref.ref(node)
+        self.places = places
+
+    @property
+    def twice(self) -> Twice:
+        """The call that will bring it back."""
+        return self.second.twice
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The arguments of the call, which all its operations keep for it."""
+        return self.twice.arrays  # type: ignore[no-any-return]
 
     def restored(self) -> Any:
+        """Give what the operation saves in the second run."""
         node = self.node()
         assert node is not None  # it is the one that asks
         saved, node.static = self.second.given(self.number)
+        if self.places is not None:
+            saved[0].places = self.places
         return saved
 
 
@@ -265,8 +277,15 @@ class _Promising(Forgetting):
         self.second = _Second(twice)
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
+        """Keep nothing but the promise, and a chain: its nodes know it, and do not let it go."""
         self.twice.note(node, values)
-        return _Promise(self.second, len(self.twice.log) - 1, node)
+        places = None
+        if node.recipe.walks:
+            if not isinstance(saved[0], Twice):
+                return saved
+            # The call inside is made from where it stands now, not from the second run around it.
+            places = saved[0].places
+        return Promise(self.second, len(self.twice.log) - 1, node, places)
 
 
 class _Second(Comparing):
@@ -278,7 +297,8 @@ class _Second(Comparing):
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
         kept = super().keep(node, saved, forward, values)
-        self.nodes[self.count - 1] = node, kept
+        if not node.recipe.walks or isinstance(saved[0], Twice):
+            self.nodes[self.count - 1] = node, kept
         return kept
 
     def given(self, number: int) -> tuple[Any, dict[str, Any]]:

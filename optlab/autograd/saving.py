@@ -107,6 +107,12 @@ def entered(*kinds: type) -> bool:
     return any(isinstance(keeper, kinds) for keeper in _here.keepers)
 
 
+def entered_since(keeper: Keeper) -> tuple[Keeper | None, ...]:
+    """Give the keepers that this thread has entered after another, the outermost first."""
+    keepers = _here.keepers
+    return keepers[keepers.index(keeper) + 1 :]
+
+
 @contextmanager
 def alone() -> Iterator[None]:
     """Inside, keepers of the whole program decide nothing in this thread."""

@@ -30,12 +30,19 @@ class Twice:
         One for each operation of the first run.
     ended : bool
         Whether the first run is over.
+    more : int
+        How often backward will make the call again.
     """
 
     takes_gradients_as_they_are = True  # the walk through the second run widens where that is due
 
     def __init__(
-        self, function: Callable[..., Any], args: Any, kwargs: Any, preserve_rng_state: bool
+        self,
+        function: Callable[..., Any],
+        args: Any,
+        kwargs: Any,
+        preserve_rng_state: bool,
+        more: int = 1,
     ) -> None:
         self.function = function
         self.parts, self.build = trees.flatten((list(args), kwargs))
@@ -53,6 +60,7 @@ class Twice:
         self.made_at = next(writes.clock)
         self.log: list[Fingerprint] = []
         self.ended = False
+        self.more = more
 
     @property
     def name(self) -> str:
