@@ -276,6 +276,11 @@ class _Promising(Forgetting):
         super().__init__(twice)
         self.second = _Second(twice)
 
+    def level(self, opened: int) -> int:
+        """Remember the level of a `vmap`."""
+        self.second.levels.append(opened)
+        return opened
+
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
         """Keep nothing but the promise, and a chain: its nodes know it, and do not let it go."""
         self.twice.note(node, values)
@@ -294,6 +299,14 @@ class _Second(Comparing):
     def __init__(self, twice: Twice) -> None:
         super().__init__(twice)
         self.nodes: dict[int, tuple[Node, Any]] = {}
+        #: The levels of each `vmap` of the first run, and how many of them opened again.
+        self.levels: list[int] = []
+        self.opened = 0
+
+    def level(self, opened: int) -> int:
+        """Give the level that a `vmap` had in the first run."""
+        self.opened += 1
+        return self.levels[self.opened - 1] if self.opened <= len(self.levels) else opened
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
         kept = super().keep(node, saved, forward, values)
@@ -309,7 +322,7 @@ class _Second(Comparing):
         if not self.twice.ended:
             raise RuntimeError(INSIDE)
         if number not in self.nodes:
-            self.count, self.outer = 0, saving.innermost()
+            self.count, self.opened, self.outer = 0, 0, saving.innermost()
             self.nodes.clear()
             try:
                 self.twice.again(self.twice.arrays, self)

@@ -136,8 +136,8 @@ class Twice:
 #: What backward says inside a first run.
 INSIDE = (
     "backward reached what was computed inside a function that recompute runs, which kept nothing "
-    "of it. Return it from that function and call backward() outside; inside, take gradients by "
-    "ol.grad."
+    "of it. Return it from that function, by itself or in a list, tuple or dict (other objects are "
+    "not looked into), and call backward() outside; inside, take gradients by ol.grad."
 )
 
 
