@@ -69,9 +69,9 @@ def recompute(
     -----
     The function runs forward twice. A function inside another, both recomputed, runs three times,
     one at depth d runs d + 2 times (the outermost is at depth 0). A second walk through a retained
-    graph runs it once more. With ``use_reentrant=False`` on the outside, the arguments of a function
-    inside that has it too, and the inputs that a chain inside stores, are kept from forward on;
-    with True they are forgotten with the rest.
+    graph runs it once more. Inside one with ``use_reentrant=False``, what another such function
+    keeps (its arguments) and what a chain keeps (stored inputs) stays from forward on; inside one
+    with True, it goes with the rest.
 
     Random numbers that do not come from optlab (``np.random``, ``random``) are not drawn again: the
     numbers differ, and that is an error. A transform inside the function, such as `ol.grad`, keeps
