@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from dataclasses import dataclass
 
@@ -15,7 +16,10 @@ class _Home:
 
     Attributes
     ----------
-    layer : Layer
+    layer : weakref of a Layer
+        Nobody's memory is to last longer because it is watched.
+    kind : str
+        Its class.
     number : int
         Which it is among those of its class, in the order of their first call.
     by_itself : bool
@@ -24,14 +28,18 @@ class _Home:
         Whether a part of it ran.
     """
 
-    layer: Layer
+    layer: weakref.ref[Layer]
+    kind: str
     number: int
     by_itself: bool = False
     parts: bool = False
 
-    @property
-    def kind(self) -> str:
-        return type(self.layer).__name__
+    def name_of(self, layer: Layer) -> str | None:
+        """Give the name of a part, "" for the layer itself; None for what is not in it."""
+        home = self.layer()
+        if home is None or home is layer:
+            return None if home is None else ""
+        return next((name for name, part in home.named_sublayers() if part is layer), None)
 
 
 class LayerPlaces:
@@ -65,8 +73,10 @@ class LayerPlaces:
         self.running = running
         self._homes: list[_Home] = []
         self._count: Counter[str] = Counter()
-        #: The home of each layer that was met, and its name there; the layer, to keep its id.
-        self._known: dict[int, tuple[Layer, _Home, str | None]] = {}
+        #: The home of each layer that was met, and its name there.
+        self._known: weakref.WeakKeyDictionary[Layer, tuple[_Home, str]] = (
+            weakref.WeakKeyDictionary()
+        )
         #: Of each path: the home, and the place in it.
         self._paths: dict[str, tuple[_Home, str]] = {}
 
@@ -76,8 +86,8 @@ class LayerPlaces:
         if not layers:
             return ""
         layer = layers[-1]
-        _, home, name = self._known.get(id(layer)) or self._met(layers)
-        place = "" if name is None else f"{name}: {type(layer).__name__}"
+        home, name = self._known.get(layer) or self._met(layers)
+        place = f"{name}: {type(layer).__name__}" if name else ""
         path = f"{home.kind} {home.number}" + (f", {place}" if place else "")
         self._paths[path] = home, place
         return path
@@ -97,34 +107,29 @@ class LayerPlaces:
         """Give what each path is called that was met."""
         return {path: self.said(path) for path in self._paths}
 
-    def _met(self, layers: list[Layer]) -> tuple[Layer, _Home, str | None]:
+    def _met(self, layers: list[Layer]) -> tuple[_Home, str]:
         """Find the home of the innermost of layers: what holds it, as far out as there is."""
         layer = layers[-1]
         for outer in layers:
             home = self._home_of(outer)
-            home.by_itself |= outer is layers[0] and home.layer is outer
-            name = _name_in(home.layer, layer)
-            if layer is home.layer or name is not None:
+            home.by_itself |= outer is layers[0] and home.layer() is outer
+            name = home.name_of(layer)
+            if name is not None:
                 break
-        home.parts |= name is not None
-        found = self._known[id(layer)] = layer, home, name
+        assert name is not None  # at the latest, it is its own
+        home.parts |= bool(name)
+        found = self._known[layer] = home, name
         return found
 
     def _home_of(self, layer: Layer) -> _Home:
         """Give the home of a layer: one that is known, else itself."""
-        known = self._known.get(id(layer))
-        if known is not None:
-            return known[1]
+        if layer in self._known:
+            return self._known[layer][0]
         for home in self._homes:
-            if home.layer is layer or _name_in(home.layer, layer) is not None:
+            if home.name_of(layer) is not None:
                 return home
         kind = type(layer).__name__
-        home = _Home(layer, self._count[kind])
+        home = _Home(weakref.ref(layer), kind, self._count[kind])
         self._count[kind] += 1
         self._homes.append(home)
         return home
-
-
-def _name_in(home: Layer, layer: Layer) -> str | None:
-    """Give the name of a part of a layer; None where it is none."""
-    return next((name for name, part in home.named_sublayers() if part is layer), None)

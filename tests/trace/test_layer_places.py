@@ -73,3 +73,15 @@ def test_a_trace_does_not_keep_the_layers():
     gc.collect()
     assert gone() is None
     assert trace.layer[1] == "Linear"
+
+
+def test_a_layer_that_is_let_go_inside_is_gone():
+    with ol.memory.ledger() as trace:
+        layers = [ol.nn.Sequential(ol.nn.Linear(4, 4)) for _ in range(2)]
+        for layer in layers:
+            layer(ol.ones([3, 4]))
+        gone = [weakref.ref(one) for one in layers]
+        del layers, layer
+        gc.collect()
+        assert [one() for one in gone] == [None, None]
+    assert trace.layer[1:3] == ["Sequential 0, 0: Linear", "Sequential 1, 0: Linear"]
