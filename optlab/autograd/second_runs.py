@@ -79,12 +79,15 @@ class Twice:
 
     def check(self, number: int, node: Node, values: Any) -> None:
         """Compare an operation of the second run with that of the first."""
+        self.compare(number, self._fingerprint(node, values))
+
+    def compare(self, number: int, again: Fingerprint) -> None:
+        """Compare what is remembered of the second run with what is of the first."""
         if number >= len(self.log):
             raise self.differs(
                 f"the first run ended after {len(self.log)} operations, the second went on with "
-                f"{node.operation.name!r}"
+                f"{again.operation!r}"
             )
-        again = self._fingerprint(node, values)
         if again != self.log[number]:
             raise self.differs(
                 f"operation {number + 1} of {len(self.log)}: {self.log[number].difference(again)}"
@@ -99,9 +102,9 @@ class Twice:
             "optlab, with preserve_rng_state=True."
         )
 
-    def again(self, arrays: Any, keeper: Comparing) -> Any:
-        """Make the call a second time."""
-        writer = writes.writer_since(self.made_at, arrays)
+    def again(self, arrays: Any, keeper: Comparing, made_at: int | None = None) -> Any:
+        """Make the call a second time, with arrays that have stood since it was made."""
+        writer = writes.writer_since(self.made_at if made_at is None else made_at, arrays)
         if writer is not None:
             raise RuntimeError(
                 f"backward has to run {self.name} again, but {writer} has written over an argument "

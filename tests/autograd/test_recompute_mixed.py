@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -84,3 +85,35 @@ def test_one_inside_the_other(ways: tuple[str, ...]) -> None:
         np.testing.assert_array_equal(a, b)
     for a, b in zip(expected[4:], given[4:], strict=True):
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-11)
+
+
+@pytest.mark.parametrize("inner", [True, False])
+@pytest.mark.parametrize("outer", [True, False])
+def test_arguments_of_functions_inside_go_with_the_rest(outer: bool, inner: bool) -> None:
+    x, w = (ol.to_tensor(a, requires_grad=True) for a in (X, W))
+    met: list[weakref.ref[Any]] = []
+
+    def layer(v: Any, options: dict[str, Any]) -> Any:
+        met.append(weakref.ref(v.data))
+        return np.tanh(np.sin(v @ options["w"]) * options["scale"])
+
+    def layers(v: Any) -> Any:
+        v = v * 1.0
+        for scale in range(3):
+            v = ol.recompute(layer, v, {"w": w, "scale": scale + v}, use_reentrant=inner)
+        return v
+
+    loss = np.sum(ol.recompute(layers, x, use_reentrant=outer))
+    assert [array() for array in met] == [None, None, None]
+    loss.backward()
+    expected = ol.grad(lambda x, w: np.sum(plain_layers(x, w)), (0, 1))(X, W)
+    for leaf, g in zip((x, w), expected, strict=True):
+        np.testing.assert_array_equal(leaf.grad.numpy(), g)
+    assert [array() for array in met] == [None] * len(met)
+
+
+def plain_layers(v: Any, w: Any) -> Any:
+    v = v * 1.0
+    for scale in range(3):
+        v = np.tanh(np.sin(v @ w) * (scale + v))
+    return v
