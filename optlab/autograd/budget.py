@@ -339,8 +339,11 @@ def _absent_around(piece: Piece) -> tuple[list[Piece], set[Group]]:
 
 def _weak(array: Any) -> Any:
     if isinstance(array, tuple):
-        return [weakref.ref(part) for part in array]
-    return weakref.ref(array)
+        return [_weak(part) for part in array]
+    try:
+        return weakref.ref(array)
+    except TypeError:  # a single number, as one of several outputs
+        return lambda: array
 
 
 def _alive(weak: Any) -> Any:
