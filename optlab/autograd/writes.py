@@ -97,6 +97,16 @@ def writer_since(time: int, values: Iterable[Any]) -> str | None:
     return None
 
 
+def stands_at(array: Any, order: int) -> None:
+    """Note that what was written to the memory of `array` is the value of a node.
+
+    A second run has written to memory of its own; its values stand for those of the first.
+    """
+    record = record_of(array)
+    if record is not None:
+        record.order = min(record.order, order)
+
+
 def check_fresh(tensors: Iterable[Any]) -> None:
     """Make sure that the tape still says where the values of these Tensors come from.
 
