@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.extras import extras
+from optlab.autograd.mode import recording
 from optlab.backend.arrays import owner_of
 
 #: Numbers what happens: operations as they are recorded, and writes to memory that they may have
@@ -117,6 +118,8 @@ def check_fresh(tensors: Iterable[Any]) -> None:
     """
     from optlab.autograd.tensor import Tensor
 
+    if not recording.on:  # no gradient will ask
+        return
     for t in tensors:
         record = record_of(t.data) if isinstance(t, Tensor) else None
         if record is None or not record.order:
