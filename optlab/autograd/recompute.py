@@ -62,7 +62,8 @@ def recompute(
         If `function` cannot be called, or not with these arguments.
     RecomputationError
         In backward, if the second run is not like the first. The first operation that differs is
-        named: its shape, dtype or numbers. (Of large arrays some thousand elements are compared.)
+        named: its shape, dtype or numbers (of large arrays some thousand elements are compared),
+        or who has written to a Tensor without gradient that it reads.
     RuntimeError
         In backward, if a parameter or an argument was written to in between.
 
@@ -75,8 +76,13 @@ def recompute(
 
     Random numbers that do not come from optlab (``np.random``, ``random``) are not drawn again: the
     numbers differ, and that is an error. A transform inside the function, such as `ol.grad`, keeps
-    what it records as always. What a layer counts in forward it counts once if it asks
-    `optlab.autograd.is_recomputing`, as batch normalisation does.
+    what it records as always.
+
+    What `function` writes to in place, it writes once: the second run begins from what the first
+    began from, and afterwards all is what it was before. That goes for Tensors without a gradient
+    (running statistics, counters) and for buffers that a Layer is given anew; Tensors of more than
+    1 MiB begin as they are then. What it counts otherwise (``self.calls += 1``) it counts twice,
+    unless it asks `optlab.autograd.is_recomputing`.
 
     Source: Chen, Xu, Zhang and Guestrin 2016, arXiv 1604.06174; the interface is that of
     ``paddle.distributed.fleet.utils.recompute``.
@@ -109,12 +115,10 @@ def recompute(
         around = saving.innermost()
         if isinstance(around, (_Promising, _Second)):
             twice.arrays = around.hold(twice)
-        with saving.Keeping(_Promising(twice)):
-            returned = function(*args, **kwargs)
-        twice.ended = True
-        return returned
+        with twice.first_run(_Promising(twice)):
+            return function(*args, **kwargs)
     since = next(writes.clock)
-    with saving.Keeping(Forgetting(twice)):
+    with twice.first_run(Forgetting(twice)):
         returned = function(*args, **kwargs)
     parts, _ = trees.flatten(returned)
     made = made_since(parts, since)
@@ -317,7 +321,7 @@ class _Promising(Forgetting):
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
         """Keep nothing but the promise, and a chain: its nodes know it, and do not let it go."""
-        self.twice.note(node, values)
+        self.note(node, values)
         places = None
         if node.recipe.walks:
             if not isinstance(saved[0], Twice):
@@ -371,6 +375,7 @@ class _Second(Comparing):
             if isinstance(arrays, _Held):
                 arrays, made_at = arrays.restored()
             self.count, self.opened, self.outer = 0, 0, saving.innermost()
+            self.started = next(writes.clock)
             self.nodes.clear()
             try:
                 self.twice.again(arrays, self, made_at)

@@ -226,7 +226,7 @@ class Chain:
                 )
                 self.twice.append(twice)
                 keeper = _Noting(twice) if i in recorded else Forgetting(twice)
-                with saving.Keeping(keeper):
+                with twice.first_run(keeper):
                     value = self._run(i, value)
                 self.looks.append(_looks(value) if self.preserve else [])
             value = self._on_the_tape(part, value, nodes, since, part.start in recorded)
@@ -365,5 +365,5 @@ class _Noting(Forgetting):
 
     def keep(self, node: Any, saved: Any, forward: Any, values: Any) -> Any:
         """Keep what is saved, as it would be without."""
-        self.twice.note(node, values)
+        self.note(node, values)
         return saved if self.outer is None else self.outer.keep(node, saved, forward, values)
