@@ -122,7 +122,7 @@ class WrittenInside:
         with _watching(self._note):
             yield
         self.slots = [one for one in self.slots if vars(one[0]).get(one[1]) is not one[2]]
-        tensors = [(key, *one, one[0]()) for key, one in list(self.tensors.items())]
+        tensors: list[Any] = [(key, *one, one[0]()) for key, one in list(self.tensors.items())]
         tensors = [one for one in tensors if self._waits(one[-1])]
         self.tensors = {key: (reference, copy) for key, reference, copy, _ in tensors}
         owners = {id(owner_of(t.data)) for *_, t in tensors}

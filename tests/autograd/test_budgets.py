@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import optlab as ol
+from optlab.autograd.budget import Budget
 
 MemoryBudgetError = ol.autograd.MemoryBudgetError
 
@@ -30,3 +32,57 @@ def test_several_outputs_of_which_one_is_a_single_number() -> None:
     again, dropped = gradient("3.5 MiB")
     assert again == plain
     assert dropped > 0
+
+
+def asked(n: int, size: int, budget: int, monkeypatch: Any) -> int:
+    """Count how often it is asked what a piece of memory would cost; the user holds all results."""
+    counts = [0]
+    score, drop = Budget._score, Budget._drop
+
+    def counted(function: Any) -> Any:
+        def call(self: Any, store: Any) -> Any:
+            counts[0] += 1
+            return function(self, store)
+
+        return call
+
+    monkeypatch.setattr(Budget, "_score", counted(score))
+    monkeypatch.setattr(Budget, "_drop", counted(drop))
+    x = ol.to_tensor(np.ones(size), requires_grad=True)
+
+    def step() -> None:
+        y, held = x, []
+        with ol.rematerialize(budget=budget):
+            for _ in range(n):
+                y = np.sin(y)
+                held.append(y)
+            y.sum().backward()
+
+    with pytest.raises(MemoryBudgetError):
+        step()
+    monkeypatch.undo()
+    return counts[0]
+
+
+@pytest.mark.parametrize(("size", "budget"), [(1000, 400_000), (100, 20_000)])
+def test_what_the_user_holds_is_not_asked_for_at_every_operation(
+    size: int, budget: int, monkeypatch: Any
+) -> None:
+    counts = [asked(n, size, budget, monkeypatch) for n in (200, 400)]
+    assert counts[1] < 3 * counts[0]  # all of them at every one would be 8 times
+    assert counts[1] < 400 * 250
+
+
+def test_what_the_user_has_let_go_is_dropped_before_a_budget_is_given_up() -> None:
+    x = ol.to_tensor(np.ones(1000), requires_grad=True)
+    with ol.rematerialize(budget=8000 * 60) as memory:
+        y, held = x, []
+        for i in range(200):
+            y = np.sin(y)
+            held.append(y)
+            if len(held) == 50:
+                held.clear()
+            if i == 150:
+                held.clear()
+        y.sum().backward()
+    assert memory.dropped > 100
