@@ -16,6 +16,7 @@ What operations cost is counted in `recomputation_costs`, not timed.
 from __future__ import annotations
 
 import math
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
@@ -26,6 +27,7 @@ from optlab.autograd.pieces import Piece, Pieces, References
 from optlab.autograd.recomputation_costs import Group, absent_around, cost_of
 from optlab.autograd.tape import Node
 from optlab.backend.arrays import owner_of
+from optlab.backend.callers import stack_level_outside
 from optlab.backend.sizes import in_words
 
 #: Of so many pieces of memory the cheapest is dropped; to look at all takes long where arrays are
@@ -39,12 +41,14 @@ ASKED_AT_ONCE = 16
 
 
 class MemoryBudgetError(MemoryError):
-    """A byte budget is too small for any order of dropping; the message says the smallest that can.
+    """A byte budget could not be kept to; the message says what would have done.
 
     Attributes
     ----------
     smallest : int
-        That budget in bytes.
+        The bytes that the run came to: the smallest budget that can, if the same arrays are
+        dropped. Under another budget others are, and it may come to a few per cent more: then the
+        next error says so.
 
     Examples
     --------
@@ -87,7 +91,7 @@ class Budget(Pieces):
         Room that is kept for a running operation or derivative rule: twice its inputs and outputs,
         the largest so far, parameters not counted.
     smallest : int
-        The smallest budget that would have done so far.
+        What has been needed so far, at the most.
     dropped, recomputed : int
         How often an array was dropped, and an operation ran again.
     """
@@ -97,6 +101,7 @@ class Budget(Pieces):
         self.limit = limit
         self.live = self.reserve = self.smallest = self.dropped = 0
         self.clock = 0
+        self.said = False
         self.stores: dict[int, Store] = {}
         #: Those that may be dropped, those that others hold, and when to ask for these again.
         self.candidates: dict[int, Store] = {}
@@ -240,8 +245,16 @@ class Budget(Pieces):
 
     def _came_to(self, size: int) -> None:
         """Note what would have been needed; say at once where that is more than there is."""
-        if size > self.smallest:
-            self.smallest = size
+        self.smallest = max(self.smallest, size)
+        if size > self.limit and not self.said:
+            self.said = True
+            warnings.warn(
+                f"a budget of {_exactly(self.limit)} cannot be kept to: it came to "
+                f"{_exactly(size)} here, and may come to more. The block goes on above its budget; "
+                "when it is left, a MemoryBudgetError says what was needed.",
+                UserWarning,
+                stacklevel=stack_level_outside("optlab", "numpy"),
+            )
 
     def _score(self, store: Store) -> float:
         """Give cost over bytes and time since the last use; infinity for what cannot be dropped."""
@@ -293,11 +306,12 @@ class Budget(Pieces):
         """Make sure that the budget was large enough so far."""
         if self.smallest > self.limit:
             raise MemoryBudgetError(
-                f"a budget of {in_words(self.limit)} cannot be kept to: the smallest that can is "
-                f"{in_words(self.smallest)} ({self.smallest:,} bytes). {in_words(self.reserve)} of "
-                "it is room for the operation that runs and for its derivative, twice what goes in "
-                "and out of the largest. (A plain run has no such room set aside, and may need "
-                "less than a budget.)",
+                f"a budget of {_exactly(self.limit)} cannot be kept to: the smallest that can, if "
+                f"it drops what this run dropped, is {_exactly(self.smallest)}. Under another "
+                "budget other arrays go first, and it may take a few per cent more. "
+                f"{in_words(self.reserve)} of it is room for the operation that runs and for its "
+                "derivative, twice what goes in and out of the largest. (A plain run has no such "
+                "room set aside, and may need less than a budget.)",
                 self.smallest,
             )
 
@@ -326,6 +340,10 @@ class Budget(Pieces):
                 source.piece.used = self.clock
         self.make_room()
         return given
+
+
+def _exactly(size: int) -> str:
+    return f"{in_words(size)} ({size:,} bytes)" if size >= 1024 else f"{size} bytes"
 
 
 def _weak(array: Any) -> Any:

@@ -45,8 +45,9 @@ class rematerialize:
     TypeError, ValueError
         If `keep` or `budget` is none of these.
     MemoryBudgetError
-        When the block is left, if the budget could not be kept to; it says the smallest that can.
-        Let the optimizer's step come after the block, so that it is not taken then.
+        When the block is left, if the budget could not be kept to; it says what the run came to,
+        the smallest budget that can if the same arrays are dropped. Let the optimizer's step come
+        after the block, so that it is not taken then.
     RecomputationError, RuntimeError
         In backward, if an operation does not give what it gave the first time, or what it reads was
         written to.
@@ -54,6 +55,7 @@ class rematerialize:
     Warns
     -----
     UserWarning
+        Once, where the budget is first exceeded, in forward or in backward (also after the block).
         When the block is left, if `keep` names an operation or a Layer that did not run inside.
 
     Notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import optlab as ol
 from optlab.autograd.budget import Budget
 
+TOO_SMALL = "ignore:a budget of .* cannot be kept to:UserWarning"
 MemoryBudgetError = ol.autograd.MemoryBudgetError
 
 
@@ -64,6 +66,7 @@ def asked(n: int, size: int, budget: int, monkeypatch: Any) -> int:
     return counts[0]
 
 
+@pytest.mark.filterwarnings(TOO_SMALL)
 @pytest.mark.parametrize(("size", "budget"), [(1000, 400_000), (100, 20_000)])
 def test_what_the_user_holds_is_not_asked_for_at_every_operation(
     size: int, budget: int, monkeypatch: Any
@@ -86,3 +89,43 @@ def test_what_the_user_has_let_go_is_dropped_before_a_budget_is_given_up() -> No
                 held.clear()
         y.sum().backward()
     assert memory.dropped > 100
+
+
+def test_a_budget_that_cannot_be_kept_to_is_said_where_it_is_exceeded_first() -> None:
+    def step() -> None:
+        x = ol.to_tensor(np.ones(100_000), requires_grad=True)
+        with ol.rematerialize(budget=1_000_000):
+            y = np.sin(x)
+            said.append(len(caught))
+            y = np.sin(y)
+            said.append(len(caught))
+            np.sin(y).sum().backward()
+            said.append(len(caught))
+
+    said: list[int] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with pytest.raises(MemoryBudgetError) as error:
+            step()
+    assert said == [1, 1, 1]  # the first takes twice 800,000
+    message = str(caught[0].message)
+    assert "976.57 KiB (1,000,000 bytes) cannot be kept to: it came to" in message
+    assert "(1,600,000 bytes) here," in message
+    assert caught[0].filename == __file__
+    assert "976.57 KiB (1,000,000 bytes)" in str(error.value)
+    assert f"({error.value.smallest:,} bytes). Under another budget" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("budget", "match"),
+    [
+        ("64 M", r"write '64 MiB' \(of 1,048,576 bytes\) or '64 MB' \(of 1,000,000 bytes\)"),
+        ("1.5k", r"write '1.5 KiB' \(of 1,024 bytes\) or '1.5 KB' \(of 1,000 bytes\)"),
+        ("64", "has no unit: write '64 MiB', or a number for bytes"),
+        ("0", "a budget has to be more than nothing"),
+        (0, "a budget has to be more than nothing"),
+    ],
+)
+def test_budgets_that_leave_open_what_is_meant(budget: Any, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        ol.rematerialize(budget=budget)
