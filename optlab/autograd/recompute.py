@@ -14,6 +14,7 @@ from typing import Any
 from optlab.autograd import saving, several, trees, writes
 from optlab.autograd.backpropagation import gradients_of_ends
 from optlab.autograd.fingerprints import Fingerprint
+from optlab.autograd.layer_classes import refuse_layer_class
 from optlab.autograd.mode import recording
 from optlab.autograd.operation import Operation, Recipe
 from optlab.autograd.second_runs import INSIDE, Comparing, Forgetting, Twice
@@ -98,10 +99,17 @@ def recompute(
     >>> block[0].weight.grad.shape
     (4, 8)
     """
+    refuse_layer_class(function, "recompute")
     if not callable(function):
+        several_layers = isinstance(function, (list, tuple))
         raise TypeError(
             f"recompute takes a function and its arguments, recompute(f, x); got a "
-            f"{type(function).__name__} as the function. (Write f, not f(x).)"
+            f"{type(function).__name__} as the function. "
+            + (
+                "(Several layers, one after the other: ol.recompute_sequential(layers, x).)"
+                if several_layers
+                else "(Write f, not f(x).)"
+            )
         )
     for name, value in {
         "preserve_rng_state": preserve_rng_state, "use_reentrant": use_reentrant,
