@@ -123,11 +123,7 @@ class rematerialize:
                 names.add(one)
             elif is_layer(one):
                 self._layers.append(one)
-            elif (
-                callable(one)
-                and _package_of(one) in ("numpy", "optlab")
-                and hasattr(one, "__name__")
-            ):
+            elif _is_operation(one):
                 raise TypeError(
                     f"keep takes operations by their names, as text; got the function "
                     f"{one.__name__}: write keep={one.__name__!r}."
