@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FunctionType, ModuleType, NoneType
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from optlab.autograd.tape import Leaf, Node
 from optlab.autograd.tensor import Tensor
 from optlab.autograd.written_inside import WrittenInside
 from optlab.backend import random
+from optlab.backend.callers import place_in
 
 
 class Twice:
@@ -68,8 +70,29 @@ class Twice:
 
     @property
     def name(self) -> str:
-        """What the function is called."""
-        return getattr(self.function, "__name__", type(self.function).__name__)
+        """What the function is called, and where it stands."""
+        name = str(getattr(self.function, "__name__", type(self.function).__name__))
+        code = getattr(self.function, "__code__", None)
+        return f"{name} ({place_in(code.co_filename, code.co_firstlineno)})" if code else name
+
+    @property
+    def read_from_around(self) -> str:
+        """Say which names of around it a function reads when it runs."""
+        code = getattr(self.function, "__code__", None)
+        if code is None or getattr(self.function, "__self__", None) is not None:
+            return ""
+        names = list(code.co_freevars)
+        if code.co_name == "<lambda>":
+            known = self.function.__globals__
+            defined = (ModuleType, type, FunctionType, np.ufunc, NoneType)
+            names += [n for n in code.co_names if not isinstance(known.get(n), defined)]
+        if not names:
+            return ""
+        first = names[0]
+        return (
+            f" It reads {', '.join(names[:3])} from around it, as it stands at that time: where a "
+            f"loop gives it anew, bind it, lambda x, {first}={first}: ..."
+        )
 
     @contextmanager
     def first_run(self, keeper: Forgetting) -> Iterator[None]:
@@ -110,7 +133,7 @@ class Twice:
             f"recompute ran {self.name} again for backward, and it was not the same: {how}. The "
             "second run has to be like the first: let it read nothing that changes in between "
             "(buffers, counters, switches such as training), and draw random numbers from "
-            "optlab, with preserve_rng_state=True."
+            f"optlab, with preserve_rng_state=True.{self.read_from_around}"
         )
 
     def again(self, arrays: Any, keeper: Comparing, made_at: int | None = None) -> Any:

@@ -51,3 +51,39 @@ def test_what_was_dropped_is_said_rightly() -> None:
         "<rematerialize: all dropped at once but what keep says, 0 run again>",
         "<rematerialize with a budget of 1 MiB: 0 dropped, 0 run again>",
     ]
+
+
+def test_a_function_that_ran_otherwise_is_named_with_its_place() -> None:
+    x, runs = ol.to_tensor(X, requires_grad=True), [0]
+
+    def counting(x: Any) -> Any:
+        runs[0] += 1
+        return x * runs[0] * x
+
+    line = counting.__code__.co_firstlineno
+    for reentrant in (True, False):
+        y = ol.recompute(counting, x, use_reentrant=reentrant)
+        with pytest.raises(ol.autograd.RecomputationError) as error:
+            y.sum().backward()
+        assert f"recompute ran counting ({__file__}, line {line}) again" in str(error.value)
+        assert "It reads runs from around it" in str(error.value)
+
+
+def test_a_lambda_that_reads_the_variable_of_a_loop_is_told_to_bind_it() -> None:
+    y = x = ol.to_tensor(X, requires_grad=True)
+    for scale in (1.0, 2.0):
+        y = ol.recompute(lambda x: np.sin(x * scale), y)  # noqa: B023
+    with pytest.raises(
+        ol.autograd.RecomputationError,
+        match=r"reads scale from around it, .* bind it, lambda x, scale=scale: \.\.\.",
+    ):
+        y.sum().backward()
+    assert x.grad is None
+    block = nn.Sequential(nn.Dropout(0.5))
+    z = ol.recompute(block, y)
+    block.eval()
+    with pytest.raises(
+        ol.autograd.RecomputationError, match=r"recompute ran Sequential again"
+    ) as e:
+        z.sum().backward()
+    assert "from around" not in str(e.value)
