@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
+from optlab.autograd.reversal_actions import OfLayers
 from optlab.autograd.schedules import chosen, plain
 
 X = np.linspace(-1.0, 1.5, 12).reshape(3, 4)
@@ -280,3 +281,22 @@ def test_so_are_those_that_layers_run_again_by_themselves(segments: Any, how: st
     assert trace.recomputed_operations == predicted.recomputed_operations
     assert (predicted.inner_operations > 0) == (how != "unused")
     assert ("layers recompute inside" in str(predicted)) == (how != "unused")
+
+
+def test_actions_are_found_by_their_layer(monkeypatch: Any) -> None:
+    """Backward of a long chain must not go through all actions for each part of it."""
+    counts = []
+    layers = OfLayers.layers.fget
+    assert layers is not None
+
+    def counted(self: Any) -> Any:
+        counts[-1] += 1
+        return layers(self)
+
+    monkeypatch.setattr(OfLayers, "layers", property(counted))
+    for n in (100, 200):
+        x = ol.to_tensor(np.ones(3), requires_grad=True)
+        y = ol.recompute_sequential([np.sin] * n, x, segments=n // 2)
+        counts.append(0)
+        y.sum().backward()
+    assert 0 < counts[1] < 3 * counts[0]
