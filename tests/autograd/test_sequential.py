@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd.reversal_actions import OfLayers
 from optlab.autograd.schedules import chosen, plain
 
 X = np.linspace(-1.0, 1.5, 12).reshape(3, 4)
@@ -283,20 +283,32 @@ def test_so_are_those_that_layers_run_again_by_themselves(segments: Any, how: st
     assert ("layers recompute inside" in str(predicted)) == (how != "unused")
 
 
-def test_actions_are_found_by_their_layer(monkeypatch: Any) -> None:
-    """Backward of a long chain must not go through all actions for each part of it."""
-    counts = [0]
-    layers = OfLayers.layers.fget
-    assert layers is not None
+def test_parts_and_actions_are_found_by_their_layer() -> None:
+    """Backward of a long chain must not go through all of them for each part of it."""
 
-    def counted(self: Any) -> Any:
-        counts[-1] += 1
-        return layers(self)
+    class Parts(dict[Any, Any]):
+        seen = 0
 
-    monkeypatch.setattr(OfLayers, "layers", property(counted))
-    for n in (100, 200):
-        x = ol.to_tensor(np.ones(3), requires_grad=True)
-        y = ol.recompute_sequential([np.sin] * n, x, segments=n // 2)
-        counts.append(0)
-        y.sum().backward()
-    assert counts[2] < 3 * counts[1] + 100
+        def __getitem__(self, key: Any) -> Any:
+            Parts.seen += 1
+            return super().__getitem__(key)
+
+        def values(self) -> Any:
+            Parts.seen += len(self)
+            return super().values()
+
+    class Actions(tuple[Any, ...]):
+        __slots__ = ()
+
+        def __getitem__(self, key: Any) -> Any:
+            found = super().__getitem__(key)
+            Parts.seen += len(found) if isinstance(key, slice) else 1
+            return found
+
+    x = ol.to_tensor(np.ones(3), requires_grad=True)
+    y = ol.recompute_sequential([np.sin] * 200, x, segments=100)
+    chain = y.node.saved[0].chain
+    chain.parts = Parts(chain.parts)
+    chain.schedule = SimpleNamespace(actions=Actions(chain.schedule.actions))
+    y.sum().backward()
+    assert 200 < Parts.seen < 10 * 200
