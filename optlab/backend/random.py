@@ -77,6 +77,11 @@ class Stream:
         self.visitors = itertools.count()
         self.threads: threading.local | None = None
 
+    def become(self, other: Stream) -> None:
+        """Go on as another one."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(other, name))
+
     def next_loader(self) -> int:
         """Give a data loader its number in this stream."""
         self.loaders += 1
@@ -109,6 +114,8 @@ class Stream:
 _lock = threading.Lock()
 _scopes: ContextVar[Stream | None] = ContextVar("optlab random scope", default=None)
 _root: Stream | None = None
+#: Where draws are made again: what stands for the stream of the program; False for nothing at all.
+_again: ContextVar[Stream | bool | None] = ContextVar("optlab draws again", default=None)
 
 
 class Generator:
@@ -137,6 +144,9 @@ class Generator:
         >>> seed(3).initial_seed()
         3
         """
+        again = _again.get()
+        if isinstance(again, Stream):
+            return again.key.seed
         if _root is None:
             seed_anywhere()
         assert _root is not None
@@ -195,7 +205,11 @@ def _start_from(n: Any) -> Generator:
 def go_on_with(stream: Stream) -> None:
     """Let the whole program draw from `stream` from now on."""
     global _root
-    _root = stream
+    again = _again.get()
+    if again is None:
+        _root = stream
+    elif isinstance(again, Stream):
+        again.become(stream)
 
 
 class Bookmark(NamedTuple):
@@ -203,6 +217,8 @@ class Bookmark(NamedTuple):
 
     key: Key
     draws: int
+    #: Whether they are those of the whole program, which `seed` starts anew.
+    of_program: bool = False
 
 
 def bookmark() -> Bookmark:
@@ -220,17 +236,20 @@ def bookmark() -> Bookmark:
     stream = present_stream()
     if threading.get_ident() != stream.owner:
         stream = stream._of_this_thread()
-    return Bookmark(stream.key, next(copy.copy(stream.draws)))
+    of_program = stream_of_the_program() is not None
+    return Bookmark(stream.key, next(copy.copy(stream.draws)), of_program)
 
 
 @contextmanager
 def replayed(place: Bookmark) -> Iterator[None]:
     """Draw from a bookmark on, for the length of a ``with`` block; nothing outside notices."""
-    token = _scopes.set(Stream(place.key, place.draws))
+    stream = Stream(place.key, place.draws)
+    token, before = _scopes.set(stream), _again.set(stream if place.of_program else False)
     try:
         yield
     finally:
         _scopes.reset(token)
+        _again.reset(before)
 
 
 def seed_anywhere() -> None:
@@ -259,7 +278,8 @@ def present_stream() -> Stream:
 
 def stream_of_the_program() -> Stream | None:
     """Give the stream that is drawn from outside any scope; None inside one."""
-    return None if _scopes.get() is not None else present_stream()
+    inner = _scopes.get()
+    return present_stream() if inner is None or inner is _again.get() else None
 
 
 @contextmanager

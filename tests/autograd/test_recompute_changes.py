@@ -294,3 +294,45 @@ def test_three_threads_go_back_through_one_graph_at_once(reentrant: bool) -> Non
         for thread in threads:
             thread.join()
     assert not failed
+
+
+@ALL
+def test_a_function_that_seeds(way: str) -> None:
+    x = leaf()
+
+    def f(x: Any) -> Any:
+        ol.seed(7)
+        with ol.random_scope("inside"):
+            y = nn.functional.dropout(np.sin(x), 0.5)
+            state = ol.seed(8)
+        return nn.functional.dropout(y, 0.5) * state.initial_seed()
+
+    ol.seed(0)
+    f(x).sum().backward()
+    plain, after = x.grad.numpy(), ol.get_rng_state()
+    x.grad = None
+    ol.seed(0)
+    y = WAYS[way](f, x).sum()
+    assert ol.get_rng_state() == after
+    ol.rand([2])
+    state = ol.get_rng_state()
+    y.backward()
+    np.testing.assert_array_equal(x.grad.numpy(), plain)
+    assert ol.get_rng_state() == state
+
+
+@ALL
+def test_a_function_that_seeds_inside_a_scope(way: str) -> None:
+    x = leaf()
+
+    def f(x: Any) -> Any:
+        ol.seed(7)
+        return nn.functional.dropout(np.sin(x), 0.5)
+
+    ol.seed(0)
+    with ol.random_scope("around"):
+        y = WAYS[way](f, x).sum()
+    ol.rand([2])
+    state = ol.get_rng_state()
+    y.backward()
+    assert ol.get_rng_state() == state
