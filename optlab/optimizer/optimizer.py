@@ -81,7 +81,10 @@ class Optimizer(Interface, Stateful):
         True says that rows without a gradient keep parameter and slots as they are, so that a
         row-sparse gradient is applied to its rows alone.
     ``draws``, optional
-        True gives the rule a random key of the step and the parameter, as ``c.key``.
+        True gives the rule a random key of the step and the parameter, as ``c.key``:
+        ``c.key.generator()`` is a NumPy generator, the same in every run from the same seed. Cast
+        what it draws: ``c.key.generator().standard_normal(p.shape).astype(p.dtype)``. A rule that
+        draws has ``kind = "tensor"``.
     ``ranges``, optional
         What values are allowed: name to (lowest, highest), the highest excluded.
 

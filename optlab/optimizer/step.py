@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from optlab.autograd.sparse import RowSparse
+from optlab.autograd.tape import ZERO
 from optlab.autograd.tensor import raw
 from optlab.backend import events
 from optlab.backend.arrays import frozen
@@ -23,7 +24,7 @@ from optlab.optimizer.application import apply_rule
 from optlab.optimizer.arena import Arena, Run, check_gradient
 from optlab.optimizer.blocks import Pass, fast_pass, take_passes
 from optlab.optimizer.groups import Group
-from optlab.optimizer.reminders import remind_of_backward, remind_of_schedule
+from optlab.optimizer.reminders import remind_of_backward, remind_of_schedule, remind_of_zeros
 from optlab.optimizer.rows import RowUpdate, rows_updated, write_rows
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
     base_rate = optimizer.get_lr()
     if base_rate == 0:
         remind_of_schedule(optimizer)
+    if given is None and getattr(optimizer.groups[0].parameters[0].node, "grad", None) is ZERO:
+        remind_of_zeros(optimizer)
     of_groups: list[tuple[Group, list[list[Any]]]] = []
     for group in optimizer.groups:
         of_groups.append((group, [arena.gradients(given) for arena in group.arenas]))
