@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 import base64
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import anywidget
 import traitlets
 
-from optlab.viz import layout, theme
-from optlab.viz.explorer import export as explorer_parts
+from optlab.viz import browser, layout, theme
 from optlab.viz.explorer.widget import _close_earlier
-from optlab.viz.graphs import export as graph_parts
 from optlab.viz.memory_views import MIB, NAMES, amount, made_as
 from optlab.viz.recompute_pictures import recompute_png
 from optlab.viz.recompute_plot import clipped
 from optlab.viz.recompute_views import RecomputeView, Timeline, recompute_view
 
+_PLACE = "optlab-recompute"
 _STATIC = Path(__file__).parent / "recompute_static"
 _SHARES = 7
 
 
-@cache
 def javascript() -> str:
-    """Give the browser's code: what makes elements and draws markers is the other widgets'."""
-    drawing = (explorer_parts._STATIC / "3_draw.js").read_text(encoding="utf-8")
-    own = (_STATIC / "recompute.js").read_text(encoding="utf-8")
-    return "\n".join([graph_parts.making(), drawing, own])
+    """Give the browser's code."""
+    return browser.javascript(_STATIC)
 
 
-@cache
 def style_sheet() -> str:
-    """Give the style sheet: that of the graph, whose slider and buttons these are, and its own."""
-    shared = graph_parts.style_sheet().replace(".optlab-graph", ".optlab-recompute")
-    return shared + (_STATIC / "recompute.css").read_text(encoding="utf-8")
+    """Give the style sheet."""
+    return browser.style_sheet(_PLACE, _STATIC)
 
 
 class RecomputeExplorer(anywidget.AnyWidget):
@@ -48,7 +41,7 @@ class RecomputeExplorer(anywidget.AnyWidget):
     study : MemoryStudy
     """
 
-    _esm = javascript() + "\nexport default { render };\n"
+    _esm = browser.as_module(javascript())
     _css = style_sheet()
 
     view = traitlets.Dict().tag(sync=True)
@@ -108,10 +101,7 @@ class RecomputeExplorer(anywidget.AnyWidget):
             The page; its path, if it was written to a file.
         """
         page = page_of(dict(self.view), int(self.selected), str(self.study))
-        if path is None:
-            return page
-        Path(path).write_text(page, encoding="utf-8")
-        return Path(path)
+        return browser.written(page, path)
 
     def to_png(self, path: str | Path | None = None, width: int = layout.WIDTH) -> bytes:
         """Give a picture of all runs, drawn by matplotlib: that of `optlab.viz.recompute_png`."""
@@ -295,5 +285,4 @@ def _layered(held: Any) -> str:
 def page_of(view: dict[str, Any], selected: int, words: str) -> str:
     """Give one HTML page with everything in it; it asks no server for anything."""
     stored = {"view": view, "selected": selected}
-    place = "optlab-recompute"
-    return graph_parts.page_around(place, view["title"], stored, words, style_sheet(), javascript())
+    return browser.page_around(_PLACE, view["title"], stored, words, style_sheet(), javascript())

@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from optlab.viz import theme
 from optlab.viz.explorer.model import Model
 from optlab.viz.matplotlib_panels import draw_curves, draw_map, end_marker
 from optlab.viz.matplotlib_parts import (
-    DOTS_PER_INCH,
     PIXEL,
     add_heading,
+    blank,
     draw_page,
     line_pen,
     panel_axes,
@@ -36,9 +34,7 @@ def picture(model: Model, width: int = 1300) -> bytes:
         return race_png(model.problem, width=width, height=height)
     race = as_comparison(model)
     page = race_page(race, width, height)
-    figure = Figure(figsize=(width / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
-    figure.set_facecolor(theme.PAPER)
-    FigureCanvasAgg(figure)
+    figure = blank(width, height)
     draw_page(figure, page, race)
     first, second = page.panels
     if len(model.start) == 1:

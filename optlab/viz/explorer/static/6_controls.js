@@ -3,7 +3,6 @@
 class Controls {
   constructor(explorer) {
     this.explorer = explorer;
-    const button = (text, label, click, options = {}) => make("button", { type: "button", text, "aria-label": label, title: label, on: { click }, ...options });
     this.problem = make("select", { "aria-label": "problem", on: { change: () => explorer.request("problem", this.problem.value) } });
     this.presets = make("div", { class: "pills", role: "group", "aria-label": "presets" });
     this.mode = make("select", { "aria-label": "race mode", on: { change: () => explorer.setMode(this.mode.value) } });
@@ -13,11 +12,11 @@ class Controls {
     this.says = make("p", { class: "says" });
     this.message = make("p", { class: "message", role: "alert", hidden: true });
 
-    this.first = button("❙◀\uFE0E", "first step", () => explorer.go(0), { class: "round" });
-    this.back = button("◀\uFE0E", "one step back", () => explorer.go(explorer.state.step - 1), { class: "round small" });
-    this.play = button("▶\uFE0E", "play", () => explorer.toggle(), { class: "round main" });
-    this.forward = button("▶\uFE0E", "one step forward", () => explorer.go(explorer.state.step + 1), { class: "round small" });
-    this.last = button("▶\uFE0E❙", "last step", () => explorer.go(explorer.runs.steps), { class: "round" });
+    this.first = makeButton("❙◀\uFE0E", "first step", () => explorer.go(0), { class: "round" });
+    this.back = makeButton("◀\uFE0E", "one step back", () => explorer.go(explorer.state.step - 1), { class: "round small" });
+    this.play = makeButton("▶\uFE0E", "play", () => explorer.toggle(), { class: "round main" });
+    this.forward = makeButton("▶\uFE0E", "one step forward", () => explorer.go(explorer.state.step + 1), { class: "round small" });
+    this.last = makeButton("▶\uFE0E❙", "last step", () => explorer.go(explorer.runs.steps), { class: "round" });
     this.scrub = make("input", { type: "range", min: "0", step: "1", "aria-label": "step", class: "scrub", on: { input: () => explorer.go(Number(this.scrub.value)) } });
     this.count = make("span", { class: "count" });
     this.transport = make("div", { class: "transport" }, this.first, this.back, this.play, this.forward, this.last, this.scrub, this.count);
@@ -220,12 +219,6 @@ class Controls {
       this.moreWanted = null;
     }
   }
-}
-
-// Paint the part of a slider's track that lies before its thumb.
-function fill(slider) {
-  const share = (Number(slider.value) - Number(slider.min)) / (Number(slider.max) - Number(slider.min) || 1);
-  slider.style.setProperty("--share", `${100 * share}%`);
 }
 
 function download(name, type, parts) {

@@ -64,7 +64,7 @@ class MapPanel {
     const { explorer } = this;
     const pen = fitCanvas(this.base, this.width, this.height);
     clearCanvas(pen);
-    const key = `${explorer.landSerial}|${explorer.themeName}|${this.base.width}|${explorer.state.text_size}`;
+    const key = `${explorer.landSerial}|${explorer.theme}|${this.base.width}|${explorer.state.text_size}`;
     if (this.landKey !== key) {
       const land = fitCanvas(this.ground, this.width, this.height);
       clearCanvas(land);
@@ -77,9 +77,9 @@ class MapPanel {
   }
 
   drawLand(pen) {
-    const { land, landNumbers, palette, themeName } = this.explorer;
+    const { land, landNumbers, palette, theme } = this.explorer;
     const [rows, columns] = land.grid;
-    const colors = land.colors[themeName].map((c) => [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16)));
+    const colors = land.colors[theme].map((c) => [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16)));
     const paper = [1, 3, 5].map((i) => parseInt(palette.paper.slice(i, i + 2), 16));
     const w = pen.canvas.width, h = pen.canvas.height;
     const image = pen.createImageData(w, h);
