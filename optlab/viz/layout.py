@@ -18,7 +18,8 @@ TITLE_LINE, HEADLINE_LINE, LEGEND_LINE = 26, 47, 70
 HEADING_ROOM, LEGEND_ROW, NOTE_LINE, AXIS_ROOM = 34, 20, 16, 30
 AXIS_GAP = 62
 """Between two panels: the numbers of the right one's axis stand there."""
-_LEGEND_SAMPLE = 54  # line, marker, and the space before the name
+LINE_SAMPLE, SQUARE_SAMPLE = 54.0, 24.0
+"""In the legend, pixels from the left end of a sample, a line or a square, to its name."""
 _LEAST = (480, 320)
 
 
@@ -48,6 +49,8 @@ class Page:
         Pixels of one legend entry.
     note : tuple of str
         The line under the figure, wrapped to the page.
+    sample : float
+        Pixels of an entry that lie before its name.
     """
 
     width: int
@@ -56,6 +59,7 @@ class Page:
     columns: int
     entry_width: float
     note: tuple[str, ...]
+    sample: float = LINE_SAMPLE
 
     @property
     def top(self) -> float:
@@ -92,6 +96,7 @@ def page(
     rooms: Sequence[float],
     headed: bool = False,
     least: float = 0.0,
+    sample: float = LINE_SAMPLE,
 ) -> Page:
     """Lay out a figure.
 
@@ -113,6 +118,8 @@ def page(
     least : float
         Pixels of height that the panels need at least: the figure grows where they lack. It also
         grows by rows of the legend and lines of the note beyond two, which would flatten them.
+    sample : float
+        What the legend shows of each: `LINE_SAMPLE` or `SQUARE_SAMPLE`.
 
     Raises
     ------
@@ -131,8 +138,8 @@ def page(
             f"the least is {_LEAST[0]} x {_LEAST[1]}"
         )
     usable = width - LEFT - RIGHT
-    entry_width = _LEGEND_SAMPLE + max((text_width(n, theme.FONT_TEXT) for n in names), default=0)
-    entry_width += 18
+    entry_width = sample + max((text_width(n, theme.FONT_TEXT) for n in names), default=0)
+    entry_width += sample / 3
     columns = max(1, int(usable // entry_width))
     rows = math.ceil(len(names) / columns)
     letters = int(usable / (0.5 * theme.FONT_TEXT))
@@ -150,4 +157,4 @@ def page(
         across = room * share / sum(shares)
         panels.append(Panel(left, top, across, height - top - bottom))
         left += across + after
-    return Page(width, height, tuple(panels), columns, entry_width, lines)
+    return Page(width, height, tuple(panels), columns, entry_width, lines, sample)

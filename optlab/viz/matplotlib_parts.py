@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -11,13 +11,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, fontManager
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from optlab.viz import layout, theme, words
 from optlab.viz.layout import Page, Panel
 from optlab.viz.results import ComparisonLike
-from optlab.viz.theme import Style
+from optlab.viz.theme import Area, Style
 from optlab.viz.views import Mark, styles_of
 
 DOTS_PER_INCH = 100
@@ -34,6 +35,7 @@ _MARKERS = {
     "x": "X",
     "star": "*",
 }
+_HATCHES = {"/": "////", "x": "xxx", ".": "...", "": None}
 # matplotlib's diamond and star differ in size from plotly's of the same number.
 _MARKER_SCALE = {"diamond": 0.85, "square": 0.9, "star": 1.35}
 
@@ -110,7 +112,33 @@ def write_page(
             **marker_pen(style.marker, theme.END_SIZE, style.color, theme.PAPER, 1.2),
         )
         figure.add_artist(sample)
-        _write(figure, page, x + 54, y, name, theme.FONT_TEXT)
+        _write(figure, page, x + page.sample, y, name, theme.FONT_TEXT)
+
+
+def write_areas(figure: Figure, page: Page, roles: Iterable[tuple[str, str]]) -> None:
+    """Draw the legend of figures of memory: a square for every role, and its name."""
+    for at, (role, name) in enumerate(roles):
+        x, y = page.legend_place(at)
+        figure.add_artist(
+            Rectangle(
+                (x / page.width, 1 - (y + 6.5) / page.height),
+                13 / page.width,
+                13 / page.height,
+                transform=figure.transFigure,
+                **area_pen(theme.MEMORY[role]),
+            )
+        )
+        _write(figure, page, x + page.sample, y, name, theme.FONT_TEXT)
+
+
+def area_pen(area: Area | None) -> dict[str, Any]:
+    """Return colour and hatch of a role of memory as matplotlib fills areas; None: other roles."""
+    return {
+        "facecolor": theme.FRAME if area is None else area.color,
+        "edgecolor": (theme.INK, 0.35),
+        "hatch": None if area is None else _HATCHES[area.pattern],
+        "linewidth": 0,
+    }
 
 
 def panel_axes(figure: Figure, page: Page, at: int) -> Axes:

@@ -140,6 +140,7 @@ def memory_view(trace: Any, width: int, height: int) -> MemoryView:
         note=_note(trace, len(chosen)),
         shares=[1.75, 1],
         rooms=[26, 0],
+        sample=layout.SQUARE_SAMPLE,
     )
     panel = page.panels[0]
     top = float(heights.sum(axis=1).max()) * panel.height / (panel.height - _ABOVE)

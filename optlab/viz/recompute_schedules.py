@@ -171,7 +171,7 @@ def recompute_schedule_png(
             )
         )  # fmt: skip
         figure.text(
-            (x + 54) / page.width, 1 - y / page.height, kind.name, color=theme.INK,
+            (x + page.sample) / page.width, 1 - y / page.height, kind.name, color=theme.INK,
             fontproperties=font(theme.FONT_TEXT), va="center_baseline", parse_math=False,
         )  # fmt: skip
     axes = panel_axes(figure, page, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -180,8 +180,9 @@ def _page(
     """Lay out the rows of timelines, and below them bars and the plot."""
     names = [NAMES[role] for role in roles]
     frame = layout.page(
-        width, 480, names=names, headed=True, note=note_of(study), shares=[1], rooms=[0]
-    )
+        width, 480, names=names, headed=True, note=note_of(study), shares=[1], rooms=[0],
+        sample=layout.SQUARE_SAMPLE,
+    )  # fmt: skip
     usable, gap = width - layout.LEFT - layout.RIGHT, 16.0
     need = max(LEAST_ACROSS, *(_headed(name, "") for name in timelines), 0.0)
     fitting = max(1, min(ACROSS, int((usable + gap) // (need + gap))))
@@ -203,7 +204,7 @@ def _page(
         panels.append(Panel(left, top, each, tall))
     start = frame.top + lines * (tall + GAP_DOWN)
     panels += _below(study, bars, usable, start, total - bottom - start)
-    return Page(width, total, tuple(panels), frame.columns, frame.entry_width, frame.note)
+    return replace(frame, height=total, panels=tuple(panels))
 
 
 def _headed(title: str, note: str) -> float:
