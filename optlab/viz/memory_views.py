@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -234,6 +234,18 @@ def made_as(held: Any) -> str:
     )
 
 
+def in_layers(holders: Sequence[Any]) -> list[str]:
+    """Say of each what made it, and in which layer; in which phase, where two would read alike."""
+    found = []
+    for held in holders:
+        several = f", {len(held.layers)} layers" if len(held.layers) > 1 else ""
+        found.append(made_as(held) + (f", {held.layers[0]}" if len(held.layers) == 1 else several))
+    return [
+        f"{text}, in {held.phase}" if held.phase and found.count(text) > 1 else text
+        for text, held in zip(found, holders, strict=True)
+    ]
+
+
 def _shares(trace: Any, panel: Panel) -> tuple[Share, ...]:
     """Give the rows of what makes up the peak."""
     held = trace.by_operation()
@@ -242,12 +254,10 @@ def _shares(trace: Any, panel: Panel) -> tuple[Share, ...]:
         most += 1
     total = max(1, sum(one.nbytes for one in held))
     rows = []
-    for one in held[:most]:
-        several = f", {len(one.layers)} layers" if len(one.layers) > 1 else ""
-        layer = f", {one.layers[0]}" if len(one.layers) == 1 else several
+    for one, whole in zip(held[:most], in_layers(held[:most]), strict=True):
         part = one.nbytes / total
         said = f"{amount(one.nbytes)}, {part:.0%}"
-        text = first_to_fit([made_as(one) + layer, made_as(one)], panel.width)
+        text = first_to_fit([whole, made_as(one)], panel.width)
         rows.append(Share(text, said, part, theme.MEMORY[one.role]))
     rest = held[most:]
     if rest:

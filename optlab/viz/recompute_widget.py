@@ -11,7 +11,7 @@ import traitlets
 
 from optlab.viz import browser, layout, theme
 from optlab.viz.explorer.widget import _close_earlier
-from optlab.viz.memory_views import MIB, NAMES, amount, made_as
+from optlab.viz.memory_views import MIB, NAMES, amount, in_layers
 from optlab.viz.recompute_pictures import recompute_png
 from optlab.viz.recompute_plot import clipped
 from optlab.viz.recompute_views import RecomputeView, Timeline, recompute_view
@@ -256,8 +256,8 @@ def _line(row: Any, line: Timeline) -> dict[str, Any]:
     new = [held for held in trace.by_operation() if held.phase]
     total = max(1, sum(held.nbytes for held in new))
     shares = [
-        [_layered(held), amount(held.nbytes), held.nbytes / total, held.role]
-        for held in new[:_SHARES]
+        [text, amount(held.nbytes), held.nbytes / total, held.role]
+        for text, held in zip(in_layers(new[:_SHARES]), new, strict=False)
     ]
     rest = sum(held.nbytes for held in new[_SHARES:])
     if rest:
@@ -270,16 +270,10 @@ def _line(row: Any, line: Timeline) -> dict[str, Any]:
         "bands": {role: [_short(v) for v in high - low] for role, low, high in line.bands},
         "tips": [tip.replace("<b>", "").replace("</b>", "").split("<br>") for tip in line.tips],
         "peak": [line.peak[0], _short(line.peak[1])],
-        "peakText": f"{amount(line.peak[1] * MIB)}, in {where}",
+        "peakText": f"arrays: {amount(line.peak[1] * MIB)}, in {where}",
         "where": f"{where}{f' of {layer}' if layer else ''}",
         "shares": shares,
     }
-
-
-def _layered(held: Any) -> str:
-    """Say what made arrays, and in how many layers."""
-    several = f", {len(held.layers)} layers" if len(held.layers) > 1 else ""
-    return made_as(held) + (f", {held.layers[0]}" if len(held.layers) == 1 else several)
 
 
 def page_of(view: dict[str, Any], selected: int, words: str) -> str:

@@ -26,6 +26,7 @@ class RecomputeExplorer extends Widget {
     this.view = model.get("view");
     this.last = this.view.runs.length - 1;
     this.selected = Math.max(0, Math.min(this.last, model.get("selected")));
+    this.ruler = make("canvas").getContext("2d");
     this.id = `optlab-${Math.random().toString(36).slice(2)}`;
     this.build(element);
     this.listen();
@@ -171,7 +172,7 @@ class RecomputeExplorer extends Widget {
   drawPlane() {
     const { view, selected } = this;
     const [x0, x1, y0, y1] = view.box;
-    const { svg, x, y } = this.axes(this.plane, x0, x1, y0, y1, 290, "%");
+    const { svg, x, y, width } = this.axes(this.plane, x0, x1, y0, y1, 290, "%");
     const path = (points) => {
       let d = "", broken = true;
       for (const [a, b] of points) {
@@ -183,23 +184,32 @@ class RecomputeExplorer extends Widget {
       }
       return d;
     };
+    const taken = [], along = [];
     for (const bound of view.bounds) {
       svg.append(make("path", { class: "bound", d: path(bound.points), "stroke-dasharray": bound.dash.join(" ") || false }));
-      if (bound.label) svg.append(make("text", { x: x(bound.label[0]), y: y(bound.label[1]) - bound.label[3] + 4, "text-anchor": bound.label[2] === "left" ? "start" : "end", text: bound.name }));
+      along.push(...between(bound.points.map(([a, b]) => (a === null || b === null ? null : [x(a), y(b)]))));
     }
     const steps = view.front.flatMap(([a, b], i) => (i ? [[view.front[i - 1][0], b], [a, b]] : [[a, b]]));
     svg.append(make("path", { class: "front", d: path(steps) }));
+    along.push(...between(steps.map(([a, b]) => [x(a), y(b)])));
     const order = view.runs.map((_, i) => i).sort((a, b) => (a === selected) - (b === selected));
     for (const i of order) {
       const run = view.runs[i], chosen = i === selected;
       if (!run.point) continue;
       const [px, py] = [x(run.point[0]), y(run.point[1])];
+      taken.push([px - 8, py - 8, px + 8, py + 8]);
       svg.append(make("path", { class: `run${chosen ? " chosen" : ""}`, d: markerShape(run.marker, px, py, chosen ? 15 : 10), fill: run.color[this.theme], stroke: chosen ? "var(--ink)" : "var(--paper)", "stroke-width": 1.4, "data-run": i, on: { click: () => this.go(i) } }, make("title", { text: run.said })));
-      if (chosen) {
-        const left = run.point[0] > (x0 + x1) / 2;
-        svg.append(make("text", { class: "strong", x: px + (left ? -12 : 12), y: py - 8, "text-anchor": left ? "end" : "start", text: run.name }));
-      }
     }
+    // The chosen run is named first: it gets the best place.
+    const name = (text, px, py, distance, options) => {
+      const spot = placeLabel(this.ruler, text, px, py, 12, width, 290 - PAD.bottom, taken, distance, along);
+      svg.append(make("text", { x: spot.cx, y: spot.cy + 4, "text-anchor": "middle", text, ...options }));
+    };
+    for (const i of order.reverse()) {
+      const run = view.runs[i];
+      if (run.point) name(run.name, x(run.point[0]), y(run.point[1]), i === selected ? 13 : 8, i === selected ? { class: "strong" } : { class: "named", style: `fill: ${run.color[this.theme]}` });
+    }
+    for (const bound of view.bounds) if (bound.label) name(bound.name, x(bound.label[0]), y(bound.label[1]), 4, { class: "named" });
     this.plane.replaceChildren(svg);
   }
 

@@ -196,15 +196,9 @@ class MapPanel {
     for (const entry of this.explorer.runs.optimizers) {
       const rate = this.explorer.rateIndex(entry);
       const end = this.explorer.runs.lastStep(entry, rate, this.explorer.runs.steps);
-      let before = null;
-      for (let k = 0; k <= end; k++) {
-        const place = this.place(entry, rate, k);
-        if (place && before) {
-          const pieces = Math.min(20, Math.ceil(Math.hypot(place[0] - before[0], place[1] - before[1]) / 14));
-          for (let i = 0; i < pieces; i++) points.push([before[0] + ((place[0] - before[0]) * i) / pieces, before[1] + ((place[1] - before[1]) * i) / pieces]);
-        }
-        before = place;
-      }
+      const places = [];
+      for (let k = 0; k <= end; k++) places.push(this.place(entry, rate, k));
+      points.push(...between(places));
     }
     this.points = points;
     for (const minimum of land.minima) {

@@ -187,7 +187,7 @@ class Explorer extends Widget {
     const edge = runs.optimizers.filter((entry) => this.rateIndex(entry) === entry.best && entry.best === entry.rates.length - 1 && state.mode !== "equal");
     const note = edge.length ? ` ${edge.map((entry) => entry.name).join(" and ")}: the ladder's end, a larger rate may be better.` : "";
     const around = runs.optimizers.filter((entry) => entry.around && entry.around.kind).map((entry) => {
-      const settings = Object.entries(entry.around).filter(([name]) => name !== "kind").map(([name, value]) => `${name} ${numberText(value)}`);
+      const settings = Object.entries(entry.around).filter(([name]) => name !== "kind").map(([name, value]) => `${settingName(name)} ${numberText(value)}`);
       return ` Around ${entry.name}: ${entry.around.kind} (${settings.join(", ")}).`;
     });
     return `Same start (${start}), same ${runs.steps} steps, seed ${state.seed}. Rates: ${how}.${around.join("")}${note}`;
