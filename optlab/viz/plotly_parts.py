@@ -73,7 +73,7 @@ def empty_figure(page: Page, title: str, headline: str) -> go.Figure:
                 "y": 1 - (layout.LEGEND_LINE - layout.LEGEND_ROW / 2) / page.height,
                 "yref": "container",
                 "yanchor": "top",
-                "entrywidth": page.entry_width - max(page.sample, _LEAST_ITEM + 10) - 4,
+                "entrywidth": max(0, page.entry_width - max(page.sample, _LEAST_ITEM + 10) - 4),
                 "itemwidth": max(_LEAST_ITEM, page.sample - 10),
                 "tracegroupgap": 0,
                 "font": {"size": theme.FONT_TEXT},
