@@ -20,6 +20,8 @@ AXIS_GAP = 62
 """Between two panels: the numbers of the right one's axis stand there."""
 LINE_SAMPLE, SQUARE_SAMPLE = 54.0, 24.0
 """In the legend, pixels from the left end of a sample, a line or a square, to its name."""
+ENTRY_GAP = 16
+"""Between squares with their names."""
 _LEAST = (480, 320)
 
 
@@ -43,10 +45,11 @@ class Page:
         Pixels.
     panels : tuple of Panel
         From left to right.
-    columns : int
-        Legend entries that fit one row.
+    legend : tuple of (float, float)
+        Left end and middle height of each entry of the legend: lines stand in columns, squares
+        follow one another.
     entry_width : float
-        Pixels of one legend entry.
+        Pixels of an entry in columns; 0 where each is as wide as its name.
     note : tuple of str
         The line under the figure, wrapped to the page.
     sample : float
@@ -56,7 +59,7 @@ class Page:
     width: int
     height: int
     panels: tuple[Panel, ...]
-    columns: int
+    legend: tuple[tuple[float, float], ...]
     entry_width: float
     note: tuple[str, ...]
     sample: float = LINE_SAMPLE
@@ -73,8 +76,7 @@ class Page:
 
     def legend_place(self, index: int) -> tuple[float, float]:
         """Left end and middle height of a legend entry."""
-        row, column = divmod(index, self.columns)
-        return LEFT + column * self.entry_width, LEGEND_LINE + row * LEGEND_ROW
+        return self.legend[index]
 
     def note_line(self, index: int) -> float:
         """Middle height of a line of the note."""
@@ -138,10 +140,18 @@ def page(
             f"the least is {_LEAST[0]} x {_LEAST[1]}"
         )
     usable = width - LEFT - RIGHT
-    entry_width = sample + max((text_width(n, theme.FONT_TEXT) for n in names), default=0)
-    entry_width += sample / 3
-    columns = max(1, int(usable // entry_width))
-    rows = math.ceil(len(names) / columns)
+    in_columns = sample == LINE_SAMPLE
+    before = sample + (18 if in_columns else ENTRY_GAP)
+    widths = [before + text_width(name, theme.FONT_TEXT) for name in names]
+    if in_columns:
+        widths = [max(widths, default=0)] * len(names)
+    legend, x, row = [], 0.0, 0
+    for across in widths:
+        if x and x + across > usable:
+            x, row = 0.0, row + 1
+        legend.append((LEFT + x, float(LEGEND_LINE + row * LEGEND_ROW)))
+        x += across
+    rows = row + 1 if names else 0
     letters = int(usable / (0.5 * theme.FONT_TEXT))
     lines = tuple(textwrap.wrap(note, letters))
     height += max(0, rows - 2) * LEGEND_ROW + max(0, len(lines) - 2) * NOTE_LINE
@@ -157,4 +167,5 @@ def page(
         across = room * share / sum(shares)
         panels.append(Panel(left, top, across, height - top - bottom))
         left += across + after
-    return Page(width, height, tuple(panels), columns, entry_width, lines, sample)
+    entry_width = widths[0] if names and in_columns else 0.0
+    return Page(width, height, tuple(panels), tuple(legend), entry_width, lines, sample)

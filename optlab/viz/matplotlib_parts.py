@@ -117,8 +117,11 @@ def write_page(
 
 def write_areas(figure: Figure, page: Page, roles: Iterable[tuple[str, str]]) -> None:
     """Draw the legend of figures of memory: a square for every role, and its name."""
+    before = x = y = 0.0
     for at, (role, name) in enumerate(roles):
-        x, y = page.legend_place(at)
+        left, y = page.legend_place(at)
+        x = left if y != before else x  # names are narrower than the page takes them to be
+        before = y
         figure.add_artist(
             Rectangle(
                 (x / page.width, 1 - (y + 6.5) / page.height),
@@ -128,7 +131,9 @@ def write_areas(figure: Figure, page: Page, roles: Iterable[tuple[str, str]]) ->
                 **area_pen(theme.MEMORY[role]),
             )
         )
-        _write(figure, page, x + page.sample, y, name, theme.FONT_TEXT)
+        written = _write(figure, page, x + page.sample, y, name, theme.FONT_TEXT)
+        renderer = FigureCanvasAgg(figure).get_renderer()
+        x += page.sample + written.get_window_extent(renderer).width + layout.ENTRY_GAP
 
 
 def area_pen(area: Area | None) -> dict[str, Any]:

@@ -25,6 +25,7 @@ CONFIG: dict[str, Any] = {
 """plotly's configuration for our figures."""
 
 _LEAST_ITEM = 30  # plotly draws no narrower sample; its name stands 10 pixels further
+_SQUARE_AT = 13  # before a square that is in the middle of such a sample
 _FONT = ", ".join((*theme.FONT_FAMILIES, "sans-serif"))
 _HALO = ", ".join(
     f"{x}px {y}px 2px {theme.PAPER}" for x, y in ((1, 0), (-1, 0), (0, 1), (0, -1), (0, 0))
@@ -67,13 +68,13 @@ def empty_figure(page: Page, title: str, headline: str) -> go.Figure:
             },
             "legend": {
                 "orientation": "h",
-                "x": (layout.LEFT - max(0, _LEAST_ITEM + 10 - page.sample)) / page.width,
+                "x": (layout.LEFT - (0 if page.entry_width else _SQUARE_AT)) / page.width,
                 "xref": "container",
                 "xanchor": "left",
                 "y": 1 - (layout.LEGEND_LINE - layout.LEGEND_ROW / 2) / page.height,
                 "yref": "container",
                 "yanchor": "top",
-                "entrywidth": max(0, page.entry_width - max(page.sample, _LEAST_ITEM + 10) - 4),
+                "entrywidth": max(0, page.entry_width - page.sample - 4),
                 "itemwidth": max(_LEAST_ITEM, page.sample - 10),
                 "tracegroupgap": 0,
                 "font": {"size": theme.FONT_TEXT},

@@ -258,10 +258,12 @@ def _below(
 def _ticks(events: int) -> tuple[int, ...]:
     """Give round numbers of events, so few that they stand apart under a narrow timeline.
 
+    None stands at its right end, where it would run into the next timeline's zero.
+
     Examples
     --------
-    >>> _ticks(357), _ticks(48), _ticks(3)
-    ((0, 100, 200, 300), (0, 20, 40), (0, 1, 2, 3))
+    >>> _ticks(357), _ticks(48), _ticks(600)
+    ((0, 100, 200, 300), (0, 20, 40), (0, 200, 400))
     """
     step = next(
         step
@@ -269,7 +271,7 @@ def _ticks(events: int) -> tuple[int, ...]:
         for step in (10**power, 2 * 10**power, 5 * 10**power)
         if events / step <= 3.6
     )
-    return tuple(range(0, events + 1, step))
+    return tuple(range(0, math.ceil(0.94 * events), step))
 
 
 def note_of(study: Any) -> str:

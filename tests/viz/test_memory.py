@@ -7,10 +7,12 @@ import itertools
 import json
 import tomllib
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image, ImageColor
 
 import optlab as ol
 from optlab import viz
@@ -200,3 +202,28 @@ def test_no_text_runs_into_another_or_out_of_its_panel(trace, width):
     above = (view.top - view.peak[1]) * view.page.panels[0].height / view.top
     assert above > 2 * theme.FONT_TEXT + 9  # the label of the peak, and over it the phases
     assert panel.height >= memory_views.ROW * len(view.shares)
+
+
+def test_small_patches_of_a_picture_keep_their_colors(trace):
+    picture = Image.open(BytesIO(viz.memory_png(trace, width=1000))).convert("RGB")
+    seen = dict(map(reversed, picture.getcolors(1 << 24)))
+    assert len(seen) <= 128
+    for role in memory_views.memory_view(trace, 1000, 480).bands:
+        color = ImageColor.getrgb(role.area.color)
+        assert seen.get(color, 0) > 40, f"the square of {role.name}"
+
+
+@pytest.mark.parametrize("width", [480, 850])
+def test_the_squares_of_the_legend_follow_one_another(width):
+    names = ["parameters", "data, buffers", "gradients", "saved for backward", "temporary"]
+    page = layout.page(
+        width, 480, names=names, note="", shares=[1], rooms=[0], sample=layout.SQUARE_SAMPLE
+    )
+    rows = itertools.groupby(zip(page.legend, names, strict=True), key=lambda entry: entry[0][1])
+    rows = [list(entries) for _, entries in rows]
+    assert len(rows) == (1 if width == 850 else 2)
+    for entries in rows:
+        ends = [x + page.sample + layout.text_width(name, 12) for (x, _), name in entries]
+        assert all(end < x for end, ((x, _), _) in zip(ends, entries[1:], strict=False))
+        assert ends[-1] < width
+    assert page.top > page.legend[-1][1] + layout.LEGEND_ROW
