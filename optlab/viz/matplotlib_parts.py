@@ -60,7 +60,7 @@ def font(size: float, weight: str = "normal") -> FontProperties:
     return FontProperties(family=_family(), size=size * PIXEL, weight=weight)
 
 
-def _write(
+def write(
     figure: Figure,
     page: Page,
     x: float,
@@ -94,12 +94,12 @@ def write_page(
 ) -> None:
     """Write title, headline and note, and draw the legend."""
     place: float = layout.TITLE_LINE - 6
-    _write(figure, page, layout.LEFT, place, title, theme.FONT_TITLE, weight="bold")
+    write(figure, page, layout.LEFT, place, title, theme.FONT_TITLE, weight="bold")
     place = layout.HEADLINE_LINE - 4
-    _write(figure, page, layout.LEFT, place, headline, theme.FONT_TEXT, color=theme.QUIET)
+    write(figure, page, layout.LEFT, place, headline, theme.FONT_TEXT, color=theme.QUIET)
     for at, line in enumerate(page.note):
         place = page.note_line(at)
-        _write(figure, page, layout.LEFT, place, line, theme.FONT_SMALL, color=theme.QUIET)
+        write(figure, page, layout.LEFT, place, line, theme.FONT_SMALL, color=theme.QUIET)
     for at, (name, style) in enumerate(styles.items()):
         x, y = page.legend_place(at)
         across = [(x + shift) / page.width for shift in (4, 26, 48)]
@@ -112,7 +112,7 @@ def write_page(
             **marker_pen(style.marker, theme.END_SIZE, style.color, theme.PAPER, 1.2),
         )
         figure.add_artist(sample)
-        _write(figure, page, x + page.sample, y, name, theme.FONT_TEXT)
+        write(figure, page, x + page.sample, y, name, theme.FONT_TEXT)
 
 
 def write_areas(figure: Figure, page: Page, roles: Iterable[tuple[str, str]]) -> None:
@@ -131,7 +131,7 @@ def write_areas(figure: Figure, page: Page, roles: Iterable[tuple[str, str]]) ->
                 **area_pen(theme.MEMORY[role]),
             )
         )
-        written = _write(figure, page, x + page.sample, y, name, theme.FONT_TEXT)
+        written = write(figure, page, x + page.sample, y, name, theme.FONT_TEXT)
         renderer = FigureCanvasAgg(figure).get_renderer()
         x += page.sample + written.get_window_extent(renderer).width + layout.ENTRY_GAP
 

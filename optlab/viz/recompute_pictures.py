@@ -22,6 +22,7 @@ from optlab.viz.matplotlib_parts import (
     panel_axes,
     put_mark,
     style_ticks,
+    write,
     write_areas,
     write_page,
 )
@@ -124,18 +125,15 @@ def _write_names(figure: Figure, view: RecomputeView) -> None:
     page, panel = view.page, view.page.panels[view.first_of_bars]
     each = panel.height / len(view.runs)
     for i, (name, style) in enumerate(view.runs):
-        y = 1 - (panel.top + (i + 0.5) * each) / page.height
+        y = panel.top + (i + 0.5) * each
         figure.add_artist(
             Line2D(
-                [(layout.LEFT + 9) / page.width], [y], linestyle="none",
+                [(layout.LEFT + 9) / page.width], [1 - y / page.height], linestyle="none",
                 transform=figure.transFigure,
                 **marker_pen(style.marker, theme.END_SIZE, style.color, theme.PAPER, 0),
             )
         )  # fmt: skip
-        figure.text(
-            (layout.LEFT + 18) / page.width, y, name, color=theme.INK, va="center_baseline",
-            fontproperties=font(theme.FONT_TEXT), parse_math=False,
-        )  # fmt: skip
+        write(figure, page, layout.LEFT + 18, y, name, theme.FONT_TEXT)
 
 
 def _draw_plot(axes: Axes, view: RecomputeView) -> None:

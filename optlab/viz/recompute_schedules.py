@@ -18,9 +18,9 @@ from optlab.viz.layout import Page
 from optlab.viz.matplotlib_parts import (
     PIXEL,
     blank,
-    font,
     panel_axes,
     style_ticks,
+    write,
     write_page,
 )
 from optlab.viz.matplotlib_parts import add_heading as add_static_heading
@@ -170,10 +170,7 @@ def recompute_schedule_png(
                 solid_capstyle="butt", transform=figure.transFigure,
             )
         )  # fmt: skip
-        figure.text(
-            (x + page.sample) / page.width, 1 - y / page.height, kind.name, color=theme.INK,
-            fontproperties=font(theme.FONT_TEXT), va="center_baseline", parse_math=False,
-        )  # fmt: skip
+        write(figure, page, x + page.sample, y, kind.name, theme.FONT_TEXT)
     axes = panel_axes(figure, page, 0)
     axes.set(xlim=(0, view.time), ylim=(view.layers - 0.4, -0.6))
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))

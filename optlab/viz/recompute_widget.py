@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 from typing import Any
 
@@ -122,10 +121,7 @@ class RecomputeExplorer(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """Give the widget, its picture for where no widget lives, and the table in words."""
         bundle = super()._repr_mimebundle_(**kwargs)
-        data, metadata = bundle if isinstance(bundle, tuple) else (bundle or {}, {})
-        data["text/plain"] = str(self.study)
-        data["image/png"] = base64.b64encode(self.to_png(width=900)).decode("ascii")
-        return data, metadata
+        return browser.with_twin(bundle, str(self.study), self.to_png(width=900))
 
 
 def recompute_explorer(study: Any, selected: int = 0) -> RecomputeExplorer:

@@ -105,6 +105,13 @@ body {{ margin: 0; padding: 12px; background: #eceef1; }}
 """
 
 
+def with_twin(bundle: Any, words: str, picture: bytes) -> Any:
+    """Add to what a notebook stores of a widget its words, and its picture for where none lives."""
+    data, metadata = bundle if isinstance(bundle, tuple) else (bundle or {}, {})
+    image = base64.b64encode(picture).decode("ascii")
+    return {**data, "text/plain": words, "image/png": image}, metadata
+
+
 def written(page: str, path: str | Path | None) -> str | Path:
     """Write a page to a file and give its path; without one, give the page."""
     if path is None:
