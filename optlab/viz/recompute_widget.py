@@ -9,7 +9,7 @@ import anywidget
 import traitlets
 
 from optlab.viz import browser, layout, theme
-from optlab.viz.explorer.widget import _close_earlier
+from optlab.viz.cell_runs import close_earlier
 from optlab.viz.memory_views import MIB, NAMES, amount, in_layers
 from optlab.viz.recompute_pictures import recompute_png
 from optlab.viz.recompute_plot import clipped
@@ -51,8 +51,7 @@ class RecomputeExplorer(anywidget.AnyWidget):
         self._last = len(study.rows) - 1
         self.study = study
         super().__init__(view=view_of(study, view), selected=selected)
-        earlier: Any = self
-        _close_earlier(earlier)
+        close_earlier(self._let_go)
 
     @traitlets.validate("selected")
     def _checked(self, proposal: Any) -> int:

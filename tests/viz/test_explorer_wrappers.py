@@ -7,9 +7,9 @@ import pytest
 
 import optlab as ol
 from optlab.viz.explorer.around import AROUND, as_around, defaults_of
+from optlab.viz.explorer.options import browser_options
 from optlab.viz.explorer.picture import as_comparison, with_followers
 from optlab.viz.explorer.state import State, optimizer_classes
-from optlab.viz.explorer.widget import browser_options
 from optlab.viz.views import map_view
 
 O = ol.optimizer  # noqa: E741
