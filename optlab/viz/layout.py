@@ -20,8 +20,8 @@ AXIS_GAP = 62
 """Between two panels: the numbers of the right one's axis stand there."""
 LINE_SAMPLE, SQUARE_SAMPLE = 54.0, 24.0
 """In the legend, pixels from the left end of a sample, a line or a square, to its name."""
-ENTRY_GAP = 16
-"""Between squares with their names."""
+ENTRY_GAP = 18
+"""Between a name and the next sample."""
 _LEAST = (480, 320)
 
 
@@ -46,10 +46,9 @@ class Page:
     panels : tuple of Panel
         From left to right.
     legend : tuple of (float, float)
-        Left end and middle height of each entry of the legend: lines stand in columns, squares
-        follow one another.
+        Left end and middle height of each entry of the legend.
     entry_width : float
-        Pixels of an entry in columns; 0 where each is as wide as its name.
+        Pixels of an entry in columns; 0 where all follow one another in one row.
     note : tuple of str
         The line under the figure, wrapped to the page.
     sample : float
@@ -140,11 +139,10 @@ def page(
             f"the least is {_LEAST[0]} x {_LEAST[1]}"
         )
     usable = width - LEFT - RIGHT
-    in_columns = sample == LINE_SAMPLE
-    before = sample + (18 if in_columns else ENTRY_GAP)
-    widths = [before + text_width(name, theme.FONT_TEXT) for name in names]
+    widths = [sample + ENTRY_GAP + text_width(name, theme.FONT_TEXT) for name in names]
+    in_columns = sum(widths) > usable
     if in_columns:
-        widths = [max(widths, default=0)] * len(names)
+        widths = [max(widths)] * len(names)
     legend, x, row = [], 0.0, 0
     for across in widths:
         if x and x + across > usable:
@@ -167,5 +165,5 @@ def page(
         across = room * share / sum(shares)
         panels.append(Panel(left, top, across, height - top - bottom))
         left += across + after
-    entry_width = widths[0] if names and in_columns else 0.0
+    entry_width = widths[0] if in_columns else 0.0
     return Page(width, height, tuple(panels), tuple(legend), entry_width, lines, sample)

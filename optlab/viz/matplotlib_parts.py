@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -100,8 +100,7 @@ def write_page(
     for at, line in enumerate(page.note):
         place = page.note_line(at)
         write(figure, page, layout.LEFT, place, line, theme.FONT_SMALL, color=theme.QUIET)
-    for at, (name, style) in enumerate(styles.items()):
-        x, y = page.legend_place(at)
+    for (x, y), style in zip(write_legend(figure, page, styles), styles.values(), strict=True):
         across = [(x + shift) / page.width for shift in (4, 26, 48)]
         sample = Line2D(
             across,
@@ -112,16 +111,26 @@ def write_page(
             **marker_pen(style.marker, theme.END_SIZE, style.color, theme.PAPER, 1.2),
         )
         figure.add_artist(sample)
-        write(figure, page, x + page.sample, y, name, theme.FONT_TEXT)
 
 
-def write_areas(figure: Figure, page: Page, roles: Iterable[tuple[str, str]]) -> None:
+def write_legend(figure: Figure, page: Page, names: Iterable[str]) -> list[tuple[float, float]]:
+    """Write the names of the legend; give left end and middle height of each one's sample."""
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    places, next_x = [], float(layout.LEFT)
+    for at, name in enumerate(names):
+        x, y = page.legend_place(at)
+        if not page.entry_width:  # in one row; the page takes names to be wider than they are
+            x = next_x
+        places.append((x, y))
+        text = write(figure, page, x + page.sample, y, name, theme.FONT_TEXT)
+        next_x = x + page.sample + text.get_window_extent(renderer).width + layout.ENTRY_GAP
+    return places
+
+
+def write_areas(figure: Figure, page: Page, roles: Sequence[tuple[str, str]]) -> None:
     """Draw the legend of figures of memory: a square for every role, and its name."""
-    before = x = y = 0.0
-    for at, (role, name) in enumerate(roles):
-        left, y = page.legend_place(at)
-        x = left if y != before else x  # names are narrower than the page takes them to be
-        before = y
+    names = [name for _, name in roles]
+    for (x, y), (role, _) in zip(write_legend(figure, page, names), roles, strict=True):
         figure.add_artist(
             Rectangle(
                 (x / page.width, 1 - (y + 6.5) / page.height),
@@ -131,9 +140,6 @@ def write_areas(figure: Figure, page: Page, roles: Iterable[tuple[str, str]]) ->
                 **area_pen(theme.MEMORY[role]),
             )
         )
-        written = write(figure, page, x + page.sample, y, name, theme.FONT_TEXT)
-        renderer = FigureCanvasAgg(figure).get_renderer()
-        x += page.sample + written.get_window_extent(renderer).width + layout.ENTRY_GAP
 
 
 def area_pen(area: Area | None) -> dict[str, Any]:

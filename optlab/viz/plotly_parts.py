@@ -24,8 +24,6 @@ CONFIG: dict[str, Any] = {
 }
 """plotly's configuration for our figures."""
 
-_LEAST_ITEM = 30  # plotly draws no narrower sample; its name stands 10 pixels further
-_SQUARE_AT = 13  # before a square that is in the middle of such a sample
 _FONT = ", ".join((*theme.FONT_FAMILIES, "sans-serif"))
 _HALO = ", ".join(
     f"{x}px {y}px 2px {theme.PAPER}" for x, y in ((1, 0), (-1, 0), (0, 1), (0, -1), (0, 0))
@@ -68,14 +66,14 @@ def empty_figure(page: Page, title: str, headline: str) -> go.Figure:
             },
             "legend": {
                 "orientation": "h",
-                "x": (layout.LEFT - (0 if page.entry_width else _SQUARE_AT)) / page.width,
+                "x": (layout.LEFT - _before_sample(page)) / page.width,
                 "xref": "container",
                 "xanchor": "left",
                 "y": 1 - (layout.LEGEND_LINE - layout.LEGEND_ROW / 2) / page.height,
                 "yref": "container",
                 "yanchor": "top",
-                "entrywidth": max(0, page.entry_width - page.sample - 4),
-                "itemwidth": max(_LEAST_ITEM, page.sample - 10),
+                "entrywidth": max(0, page.entry_width - _item_width(page) - 14),
+                "itemwidth": _item_width(page),
                 "tracegroupgap": 0,
                 "font": {"size": theme.FONT_TEXT},
                 "bgcolor": theme.with_opacity(theme.PAPER, 0),
@@ -92,6 +90,16 @@ def empty_figure(page: Page, title: str, headline: str) -> go.Figure:
             **on_page(page, layout.LEFT, middle),
         )
     return figure
+
+
+def _item_width(page: Page) -> float:
+    """Pixels of a sample in the legend, 10 before its name; plotly draws none below 30."""
+    return max(30.0, page.sample - 10)
+
+
+def _before_sample(page: Page) -> float:
+    """Pixels that plotly leaves free before a sample that is in the middle of a wider one."""
+    return 13.0 if page.sample == layout.SQUARE_SAMPLE else 0.0
 
 
 def on_page(page: Page, x: float, y: float) -> dict[str, Any]:

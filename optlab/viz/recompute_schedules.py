@@ -20,7 +20,7 @@ from optlab.viz.matplotlib_parts import (
     blank,
     panel_axes,
     style_ticks,
-    write,
+    write_legend,
     write_page,
 )
 from optlab.viz.matplotlib_parts import add_heading as add_static_heading
@@ -161,8 +161,9 @@ def recompute_schedule_png(
     page = view.page
     figure = blank(page.width, page.height)
     write_page(figure, page, view.title, view.headline, {})
-    for at, (kind, _, _) in enumerate(view.lines):
-        x, y = page.legend_place(at)
+    kinds = [kind for kind, _, _ in view.lines]
+    places = write_legend(figure, page, [kind.name for kind in kinds])
+    for kind, (x, y) in zip(kinds, places, strict=True):
         figure.add_artist(
             Line2D(
                 [(x + 8) / page.width, (x + 48) / page.width], [1 - y / page.height] * 2,
@@ -170,7 +171,6 @@ def recompute_schedule_png(
                 solid_capstyle="butt", transform=figure.transFigure,
             )
         )  # fmt: skip
-        write(figure, page, x + page.sample, y, kind.name, theme.FONT_TEXT)
     axes = panel_axes(figure, page, 0)
     axes.set(xlim=(0, view.time), ylim=(view.layers - 0.4, -0.6))
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))

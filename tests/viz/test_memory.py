@@ -213,17 +213,16 @@ def test_small_patches_of_a_picture_keep_their_colors(trace):
         assert seen.get(color, 0) > 40, f"the square of {role.name}"
 
 
-@pytest.mark.parametrize("width", [480, 850])
-def test_the_squares_of_the_legend_follow_one_another(width):
+@pytest.mark.parametrize(("width", "rows"), [(480, 2), (850, 1)])
+def test_the_legend_is_one_row_where_it_fits_else_columns(width, rows):
     names = ["parameters", "data, buffers", "gradients", "saved for backward", "temporary"]
     page = layout.page(
         width, 480, names=names, note="", shares=[1], rooms=[0], sample=layout.SQUARE_SAMPLE
     )
-    rows = itertools.groupby(zip(page.legend, names, strict=True), key=lambda entry: entry[0][1])
-    rows = [list(entries) for _, entries in rows]
-    assert len(rows) == (1 if width == 850 else 2)
-    for entries in rows:
-        ends = [x + page.sample + layout.text_width(name, 12) for (x, _), name in entries]
-        assert all(end < x for end, ((x, _), _) in zip(ends, entries[1:], strict=False))
-        assert ends[-1] < width
+    entries = list(zip(page.legend, names, strict=True))
+    assert len({y for (_, y), _ in entries}) == rows
+    assert (page.entry_width == 0) == (rows == 1)
+    for ((x, y), name), ((next_x, next_y), _) in itertools.pairwise(entries):
+        end = x + page.sample + layout.text_width(name, theme.FONT_TEXT)
+        assert end < (next_x if next_y == y else width)
     assert page.top > page.legend[-1][1] + layout.LEGEND_ROW
