@@ -213,7 +213,7 @@ def test_small_patches_of_a_picture_keep_their_colors(trace):
         assert seen.get(color, 0) > 40, f"the square of {role.name}"
 
 
-@pytest.mark.parametrize(("width", "rows"), [(480, 2), (850, 1)])
+@pytest.mark.parametrize(("width", "rows"), [(480, 3), (600, 2), (850, 1)])
 def test_the_legend_is_one_row_where_it_fits_else_columns(width, rows):
     names = ["parameters", "data, buffers", "gradients", "saved for backward", "temporary"]
     page = layout.page(
