@@ -12,6 +12,7 @@ from optlab.viz import layout, theme
 from optlab.viz.geometry import Floats
 from optlab.viz.layout import Page, Panel
 from optlab.viz.theme import Area
+from optlab.viz.words import amount
 
 MIB = 1 << 20
 #: More events than a screen has pixels are drawn together, each time the highest of them.
@@ -105,21 +106,6 @@ class MemoryView:
     def total(self) -> Floats:
         """The height of all bands together."""
         return self.bands[-1].high
-
-
-def amount(count: float) -> str:
-    """Write a number of bytes.
-
-    Examples
-    --------
-    >>> amount(98.4 * 2**20), amount(12 * 2**10), amount(0.14 * 2**20)
-    ('98.4 MiB', '12.0 KiB', '143 KiB')
-    """
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if count >= size:
-            value = count / size
-            return f"{value:.3g} {unit}" if value >= 100 else f"{value:.1f} {unit}"
-    return f"{count:.0f} B"
 
 
 def memory_view(trace: Any, width: int, height: int) -> MemoryView:

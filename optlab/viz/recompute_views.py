@@ -11,7 +11,7 @@ import numpy as np
 from optlab.viz import layout, theme
 from optlab.viz.geometry import Box, Floats
 from optlab.viz.layout import Page, Panel
-from optlab.viz.memory_views import MIB, NAMES, amount
+from optlab.viz.memory_views import MIB, NAMES
 from optlab.viz.recompute_plot import (
     Curve,
     Point,
@@ -21,6 +21,7 @@ from optlab.viz.recompute_plot import (
     points_of,
 )
 from optlab.viz.theme import Style
+from optlab.viz.words import amount
 
 #: Columns of a timeline: events are drawn together, each time the highest of them.
 COLUMNS = 240

@@ -10,10 +10,11 @@ import traitlets
 
 from optlab.viz import browser, layout, theme
 from optlab.viz.cell_runs import close_earlier
-from optlab.viz.memory_views import MIB, NAMES, amount, in_layers
+from optlab.viz.memory_views import MIB, NAMES, in_layers
 from optlab.viz.recompute_pictures import recompute_png
 from optlab.viz.recompute_plot import clipped
 from optlab.viz.recompute_views import RecomputeView, Timeline, recompute_view
+from optlab.viz.words import amount
 
 _PLACE = "optlab-recompute"
 _STATIC = Path(__file__).parent / "recompute_static"
