@@ -114,8 +114,8 @@ class Layer(State, Hookable):
                 "place would be neither trained nor saved. Nothing was changed. Other values: "
                 f"layer.{name}.set_value(values), or, for a step by hand, `with ol.no_grad(): "
                 f"layer.{name} -= rate * layer.{name}.grad`. Another parameter: layer.{name} = "
-                f"ol.Parameter(values). None: layer.{name} = None. A Tensor computed elsewhere: del "
-                f"layer.{name} first."
+                f"ol.Parameter(values), or None. For a Tensor computed elsewhere: "
+                f"del layer.{name} first."
             )
         super().__setattr__(name, value)
 
