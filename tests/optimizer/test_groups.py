@@ -288,6 +288,15 @@ class TestWhatParametersAre:
         with pytest.raises(ValueError, match=r"no parameters|empty"):
             ol.optimizer.SGD(parameters=[])
 
+    @pytest.mark.parametrize("kind", [set, frozenset])
+    def test_a_set_has_no_order(self, kind):
+        ps = kind([ol.Parameter([1.0]), ol.Parameter([2.0])])
+        with pytest.raises(TypeError, match=f"got a {kind.__name__}, whose order is another in"):
+            ol.optimizer.SGD(parameters=ps)
+        with pytest.raises(TypeError, match=f"'params' of a group.* got a {kind.__name__}, whose"):
+            ol.optimizer.SGD(parameters=[{"params": ps}])
+        assert len(ol.optimizer.SGD(parameters=dict.fromkeys(ps).keys()).parameters) == 2
+
     def test_a_generator_will_do(self):
         ps = [ol.Parameter([1.0]), ol.Parameter([2.0])]
         optimizer = ol.optimizer.SGD(parameters=(p for p in ps))
