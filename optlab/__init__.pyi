@@ -57,12 +57,12 @@ from optlab.autograd.rematerialize import rematerialize as rematerialize
 from optlab.autograd.sequential import recompute_sequential as recompute_sequential
 from optlab.backend.device import get_device as get_device
 from optlab.backend.device import set_device as set_device
-from optlab.backend.random import get_cuda_rng_state as get_cuda_rng_state
-from optlab.backend.random import get_rng_state as get_rng_state
 from optlab.backend.random import scope as random_scope  # noqa: F401
 from optlab.backend.random import seed as seed
-from optlab.backend.random import set_cuda_rng_state as set_cuda_rng_state
-from optlab.backend.random import set_rng_state as set_rng_state
+from optlab.backend.random_state import get_cuda_rng_state as get_cuda_rng_state
+from optlab.backend.random_state import get_rng_state as get_rng_state
+from optlab.backend.random_state import set_cuda_rng_state as set_cuda_rng_state
+from optlab.backend.random_state import set_rng_state as set_rng_state
 from optlab.io import load as load
 from optlab.io import save as save
 from optlab.jit import disable_static as disable_static

@@ -8,6 +8,7 @@ file                       what it holds
 =========================  =========================================================================
 **a Tensor**
 ``tensor.py``              `Tensor`, and `apply`: run an operation, and put it on the tape
+``gradients.py``           ``t.requires_grad``, ``t.backward()``, ``t.grad``, ``t.register_hook(f)``
 ``operators.py``           ``a + b``, ``a @ b``, ``a < b``, ``t[i]``
 ``methods.py``             ``t.reshape(...)``, ``t.copy()``: the methods of NumPy's arrays
 ``reduction_methods.py``   ``t.sum()``, ``t.mean(axis)``: those that go through elements along axes

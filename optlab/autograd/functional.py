@@ -18,7 +18,7 @@ from optlab.autograd import backpropagation, tape, trees
 from optlab.autograd.mode import grad_mode, recording
 from optlab.autograd.run import Argnums, Run, name_of, positions
 from optlab.autograd.saving import as_usual
-from optlab.autograd.tensor import Tensor, _seed
+from optlab.autograd.tensor import Tensor, first_gradient
 from optlab.backend.arrays import as_array, spread_beside
 
 
@@ -76,7 +76,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[...,
         places, single = positions(argnums, args)
         run = Run(f, args, places, kwargs)
         _one_number(run, f)
-        gradients = run.built(run.pull(_seed(run.value, None)))
+        gradients = run.built(run.pull(first_gradient(run.value, None)))
         return run.result(), gradients[0] if single else tuple(gradients)
 
     return differentiated

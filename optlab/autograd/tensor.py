@@ -1,20 +1,18 @@
 """Tensor: an array that remembers how it was computed.
 
-Read this file and `tape` first: together they are the whole of reverse-mode differentiation here.
-The derivative rules themselves are in `rules`.
+Read this file and `tape` first, then `gradients` and `backpropagation`: together they are the whole
+of reverse-mode differentiation here. The derivative rules themselves are in `rules`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
-from optlab.autograd import anomaly, constants, saving, tape, writes
-from optlab.autograd.backpropagation import backpropagate
+from optlab.autograd import anomaly, constants, saving, writes
 from optlab.autograd.conversions import (
     Conversions,
     SilentDetachError,
@@ -24,6 +22,7 @@ from optlab.autograd.conversions import (
     refusal,
 )
 from optlab.autograd.extras import extras
+from optlab.autograd.gradients import Gradients
 from optlab.autograd.halves import (
     HALVES,
     cast_by_policy,
@@ -40,22 +39,28 @@ from optlab.autograd.paddle_names import PaddleNames
 from optlab.autograd.places import Places
 from optlab.autograd.reported import plain, reported
 from optlab.autograd.several import collected, outputs_of
-from optlab.autograd.sharing import REFERENCES_WHEN_ALONE
-from optlab.autograd.sparse import RowSparse
-from optlab.autograd.tape import Leaf, Node, leaf_for
+from optlab.autograd.tape import Node
 from optlab.backend import events
 from optlab.backend.arrays import (
     as_array,
     copied,
     on_host,
-    placed_beside,
     refuse_mixture,
     refuse_shapes,
     spread_beside,
 )
 from optlab.backend.dtypes import is_floating
 
-__all__ = ["SilentDetachError", "Tensor", "apply", "apply_several", "needs_grad", "raw", "refusal"]
+__all__ = [
+    "SilentDetachError",
+    "Tensor",
+    "apply",
+    "apply_several",
+    "first_gradient",
+    "needs_grad",
+    "raw",
+    "refusal",
+]
 
 _NOTHING: dict[str, Any] = {}
 _array = np.ndarray
@@ -64,7 +69,7 @@ _PLAIN = (np.ndarray, np.generic, int, float)
 _new: Any = object.__new__
 
 
-class Tensor(Operators, ArrayMethods, Conversions, Places, PaddleNames):
+class Tensor(Gradients, Operators, ArrayMethods, Conversions, Places, PaddleNames):
     """An array that, where a gradient is needed, knows the operation that made it.
 
     Every function of NumPy that has a rule takes Tensors: ``np.exp(t)`` simply works. Make one
@@ -110,70 +115,6 @@ class Tensor(Operators, ArrayMethods, Conversions, Places, PaddleNames):
         if data.dtype.itemsize == 2:
             meet(data.dtype)
 
-    # What it is ---------------------------------------------------------------------------------
-
-    @property
-    def requires_grad(self) -> bool:
-        """Whether backward brings a gradient here, or through here."""
-        return self.node is not None
-
-    @requires_grad.setter
-    def requires_grad(self, wanted: bool) -> None:
-        if not self.is_leaf:
-            raise RuntimeError(
-                "requires_grad can be set on Tensors that you made, not on the result of "
-                f"{self.node.operation.name!r}; use .detach() to cut it off."
-            )
-        if wanted and self.node is None:
-            self.node = leaf_for(self.data)
-        elif not wanted:
-            self.node = None
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether no recorded operation made it."""
-        return self.node is None or isinstance(self.node, Leaf)
-
-    @property
-    def grad(self) -> Any:
-        """The gradient collected by backward: a Tensor, a `RowSparse` gradient, or None."""
-        node = self.node
-        if not isinstance(node, Leaf):
-            return None
-        g = node.grad
-        if g.__class__ is not _array:
-            if g is None or isinstance(g, (Tensor, RowSparse)):
-                return g
-            if g is tape.ZERO:
-                g = node.gradient(self.data)
-        # What is handed out may be written to, so it must be this Tensor's alone; the array may be
-        # that of another gradient too, or part of it.
-        if getrefcount(g) > REFERENCES_WHEN_ALONE or getattr(g, "base", None) is not None:
-            g = g.copy()
-        handed: Tensor = _new(Tensor)
-        handed.data, handed.node = g, None
-        node.grad = handed
-        return handed
-
-    @grad.setter
-    def grad(self, value: Any) -> None:
-        if not isinstance(self.node, Leaf):
-            raise RuntimeError(
-                "grad can be set only on Tensors made with requires_grad=True; the gradients of "
-                "results in between are not kept."
-            )
-        if value is not None:
-            # A copy: the caller may go on writing to an array of his own.
-            array = placed_beside(self.data, copied(raw(value), self.dtype), "the gradient")
-            if array.shape != self.shape:
-                raise ValueError(
-                    f"a gradient must have the shape of its Tensor, {self.shape}; "
-                    f"got {array.shape}."
-                )
-            keeps_graph = isinstance(value, Tensor) and value.node is not None
-            value = value.astype(self.dtype) if keeps_graph else array
-        self.node.grad = value
-
     def __repr__(self) -> str:
         values = as_array(on_host(self.data))
         precision = None
@@ -199,85 +140,6 @@ class Tensor(Operators, ArrayMethods, Conversions, Places, PaddleNames):
         if record is not None and record.order and self.node is not None:
             return Tensor(self.data.copy())
         return Tensor(self.data)
-
-    # Backward -----------------------------------------------------------------------------------
-
-    def backward(
-        self, grad: Any = None, retain_graph: bool | None = None, create_graph: bool = False
-    ) -> None:
-        """Bring the gradient of this Tensor to every leaf that it was computed from.
-
-        Gradients add up in the leaves' ``grad`` until they are cleared.
-
-        Parameters
-        ----------
-        grad : array or Tensor, optional
-            The gradient to start from, of the shape of this Tensor. Ones by default.
-        retain_graph : bool, optional
-            Keep what was saved, so that backward can run again. Default: `create_graph`.
-        create_graph : bool
-            Put the gradients themselves on the tape, for derivatives of higher order.
-
-        Raises
-        ------
-        RuntimeError
-            If this Tensor needs no gradient, or its graph was already used.
-        ValueError
-            If `grad` has another shape.
-
-        Examples
-        --------
-        >>> import optlab as ol
-        >>> x = ol.to_tensor(3.0, requires_grad=True)
-        >>> (x * x).backward()
-        >>> x.grad.item()
-        6.0
-        """
-        node = self.node
-        if node is None:
-            raise RuntimeError(
-                "backward() has nowhere to go: nothing that this Tensor was computed from needs a "
-                "gradient. Make the inputs with requires_grad=True, and compute outside no_grad()."
-            )
-        if extras.on:
-            writes.check_fresh((self,))
-        seed = _seed(self.data, grad)
-        if create_graph and not isinstance(seed, Tensor):
-            seed = Tensor(seed)
-        if retain_graph is None:
-            retain_graph = create_graph
-        backpropagate(node, seed, self.data, None, create_graph, retain_graph)
-
-    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Callable[[], None]:
-        """Call `hook` with the gradient that arrives here; what it returns replaces the gradient.
-
-        Returns
-        -------
-        callable
-            Takes the hook off again.
-
-        Examples
-        --------
-        >>> import optlab as ol
-        >>> x = ol.to_tensor(3.0, requires_grad=True)
-        >>> remove = x.register_hook(lambda g: g * 10)
-        >>> (x * 2).backward()
-        >>> x.grad.item()
-        20.0
-        """
-        if self.node is None:
-            raise RuntimeError("a hook needs a Tensor that needs a gradient.")
-        node = self.node
-
-        def registered(g: Tensor) -> Tensor | None:  # one object for each registration
-            return hook(g)
-
-        node.hooks = [*(node.hooks or ()), registered]
-
-        def remove() -> None:
-            node.hooks = [kept for kept in node.hooks or () if kept is not registered] or None
-
-        return remove
 
     # What NumPy calls when it meets a Tensor (NEP 13, NEP 18) -----------------------------------
 
@@ -422,7 +284,7 @@ def raw(x: Any) -> Any:
     return x.data if isinstance(x, Tensor) else x
 
 
-def _seed(data: Any, grad: Any) -> Any:
+def first_gradient(data: Any, grad: Any) -> Any:
     """Give the gradient that backward starts from, of the shape and kind of the value `data`."""
     if isinstance(grad, Tensor) and grad.node is None:
         grad = grad.data

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd import backpropagation, tape
-from optlab.autograd.tensor import Tensor, _seed
+from optlab.autograd.tensor import Tensor, first_gradient
 from optlab.backend.arrays import Shape
 
 
@@ -176,7 +176,7 @@ class Graph:
 
     def seed(self, grad: Any = None) -> Any:
         """Give the gradient that the walk starts from: ones, or `grad` in the right dtype."""
-        return _seed(self._tensor.data, grad)
+        return first_gradient(self._tensor.data, grad)
 
     def back(self, grad: Any = None) -> Iterator[Stage]:
         """Walk back, one operation at a time, the latest first.

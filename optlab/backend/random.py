@@ -11,6 +11,8 @@ inherited by `contextvars.copy_context`) has a numbering of its own below it, so
 what the first one draws. Such threads are told apart by the order in which they first draw, which
 is chance where several start together: let each open a scope of its own, named by its job, and its
 numbers depend on that name alone.
+
+To keep where the draws of a program have arrived, and go on from there, see `random_state`.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from __future__ import annotations
 import copy
 import itertools
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -60,7 +62,7 @@ class Key(NamedTuple):
         return generator
 
 
-class _Stream:
+class Stream:
     """The draws of one place, numbered from 0; other threads number theirs below it."""
 
     __slots__ = ("draws", "epochs", "key", "loaders", "owner", "threads", "visitors")
@@ -87,25 +89,26 @@ class _Stream:
         return epoch
 
     def next_key(self) -> Key:
+        """Give the key of the next draw."""
         if threading.get_ident() != self.owner:
             return self._of_this_thread().next_key()
         seed, path = self.key
         return Key(seed, (*path, next(self.draws)))
 
-    def _of_this_thread(self) -> _Stream:
+    def _of_this_thread(self) -> Stream:
         """Give the numbering of a thread that is not the one this place belongs to."""
         with _lock:
             if self.threads is None:
                 self.threads = threading.local()
-        stream: _Stream | None = getattr(self.threads, "stream", None)
+        stream: Stream | None = getattr(self.threads, "stream", None)
         if stream is None:
-            stream = self.threads.stream = _Stream(self.key.fold("thread", next(self.visitors)))
+            stream = self.threads.stream = Stream(self.key.fold("thread", next(self.visitors)))
         return stream
 
 
 _lock = threading.Lock()
-_scopes: ContextVar[_Stream | None] = ContextVar("optlab random scope", default=None)
-_root: _Stream | None = None
+_scopes: ContextVar[Stream | None] = ContextVar("optlab random scope", default=None)
+_root: Stream | None = None
 
 
 class Generator:
@@ -179,121 +182,20 @@ def seed(n: int) -> Generator:
 
 
 def _start_from(n: Any) -> Generator:
-    global _root
     try:
         n = int(n.__index__())
     except AttributeError:
         raise TypeError(
             f"seed takes an integer, but got {n!r} of type {type(n).__name__}."
         ) from None
-    _root = _Stream(Key(n))
+    go_on_with(Stream(Key(n)))
     return Generator()
 
 
-def get_rng_state() -> dict[str, Any]:
-    """Give where the random numbers of the program have arrived, to go on from there later.
-
-    Returns
-    -------
-    dict
-        Plain numbers, which ``ol.save`` and JSON keep: the seed, how often was drawn, and how many
-        epochs each data loader has given (they are numbered in the order of their first epoch).
-
-    Raises
-    ------
-    RuntimeError
-        Inside a `scope`, whose draws start anew each time it is opened.
-
-    Examples
-    --------
-    >>> _ = seed(3)
-    >>> _ = next_key()
-    >>> state = get_rng_state()
-    >>> state
-    {'seed': 3, 'draws': 1, 'epochs': []}
-    >>> later = next_key()
-    >>> set_rng_state(state)
-    >>> next_key() == later
-    True
-    """
-    stream = _of_the_program("get_rng_state")
-    draws = copy.copy(stream.draws)
-    return {
-        "seed": stream.key.seed,
-        "draws": next(draws),
-        "epochs": [stream.epochs.get(i, 0) for i in range(max(stream.epochs, default=-1) + 1)],
-    }
-
-
-def set_rng_state(state: Mapping[str, Any]) -> None:
-    """Go on with random numbers where `get_rng_state` was called, also in another process.
-
-    Raises
-    ------
-    RuntimeError
-        Inside a `scope`.
-    ValueError
-        If it is no such state. Nothing has changed then.
-    """
-    _of_the_program("set_rng_state")
-    try:
-        given = {"seed": int(state["seed"]), "draws": int(state["draws"])}
-        epochs = [int(count) for count in state["epochs"]]
-        if len(state) != 3 or given["draws"] < 0 or any(count < 0 for count in epochs):
-            raise ValueError
-    except (TypeError, ValueError, KeyError, IndexError):
-        raise ValueError(
-            "set_rng_state takes what get_rng_state gave, a dict with seed, draws and epochs; got "
-            f"{state!r}."
-        ) from None
+def go_on_with(stream: Stream) -> None:
+    """Let the whole program draw from `stream` from now on."""
     global _root
-    _root = _Stream(Key(given["seed"]), given["draws"], epochs)
-
-
-def _of_the_program(function: str) -> _Stream:
-    if _scopes.get() is not None:
-        raise RuntimeError(
-            f"{function} is for the random numbers of the whole program; inside random_scope they "
-            "start anew each time, so there is nothing to keep."
-        )
-    return _stream()
-
-
-def get_cuda_rng_state() -> list[Any]:
-    """Give the states of the random generators that GPUs have: none.
-
-    Random numbers come from keys on every device (`seed`), so no GPU has a generator of its own.
-
-    Examples
-    --------
-    >>> get_cuda_rng_state()
-    []
-    """
-    return []
-
-
-def set_cuda_rng_state(state_list: Sequence[Any]) -> None:
-    """Take back what `get_cuda_rng_state` gave: nothing.
-
-    Parameters
-    ----------
-    state_list : sequence
-        It has to be empty; `seed` fixes the random numbers of every device.
-
-    Raises
-    ------
-    ValueError
-        If there is a state in it: it is not ours.
-
-    Examples
-    --------
-    >>> set_cuda_rng_state(get_cuda_rng_state())
-    """
-    if len(state_list):
-        raise ValueError(
-            f"set_cuda_rng_state got {len(state_list)} states, but no GPU has a random generator "
-            "of its own here: ol.seed(n) fixes the numbers of every device."
-        )
+    _root = stream
 
 
 class Bookmark(NamedTuple):
@@ -315,7 +217,7 @@ def bookmark() -> Bookmark:
     ...     print(next_key() == drawn)
     True
     """
-    stream = _stream()
+    stream = present_stream()
     if threading.get_ident() != stream.owner:
         stream = stream._of_this_thread()
     return Bookmark(stream.key, next(copy.copy(stream.draws)))
@@ -324,7 +226,7 @@ def bookmark() -> Bookmark:
 @contextmanager
 def replayed(place: Bookmark) -> Iterator[None]:
     """Draw from a bookmark on, for the length of a ``with`` block; nothing outside notices."""
-    token = _scopes.set(_Stream(place.key, place.draws))
+    token = _scopes.set(Stream(place.key, place.draws))
     try:
         yield
     finally:
@@ -340,10 +242,10 @@ def seed_anywhere() -> None:
 
 def next_key() -> Key:
     """Give a fresh key: the next one of the innermost `scope`, or of the whole program."""
-    return _stream().next_key()
+    return present_stream().next_key()
 
 
-def _stream() -> _Stream:
+def present_stream() -> Stream:
     """Give the innermost stream; without a seed, one that starts anywhere."""
     stream = _scopes.get() or _root
     if stream is None:
@@ -353,6 +255,11 @@ def _stream() -> _Stream:
         assert _root is not None
         stream = _root
     return stream
+
+
+def stream_of_the_program() -> Stream | None:
+    """Give the stream that is drawn from outside any scope; None inside one."""
+    return None if _scopes.get() is not None else present_stream()
 
 
 @contextmanager
@@ -398,8 +305,8 @@ def scope(*place: str | int, seed: int | None = None) -> Iterator[Key]:
     >>> keys[2]
     Key(seed=1, path=('job', 2, 0))
     """
-    key = Key(seed) if seed is not None else _stream().key
-    stream = _Stream(key.fold(*place))
+    key = Key(seed) if seed is not None else present_stream().key
+    stream = Stream(key.fold(*place))
     token = _scopes.set(stream)
     try:
         yield stream.key

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd import in_place
 from optlab.autograd.creation import DEFAULT_DTYPE, to_tensor
 from optlab.autograd.tape import leaf_for
 from optlab.autograd.tensor import Tensor
-from optlab.backend.arrays import as_array, as_float, on_host, placed_beside
+from optlab.backend.arrays import as_float, on_host
 
 
 class Parameter(Tensor):
@@ -115,23 +114,6 @@ class Parameter(Tensor):
     def numpy(self) -> np.ndarray:
         """Give a copy of the values: an optimizer writes to the array itself later."""
         return np.array(on_host(self.data))
-
-    def set_value(self, value: Any) -> None:
-        """Write new values, of the same shape; the dtype of the parameter stays.
-
-        Raises
-        ------
-        ValueError
-            If the shape differs. Nothing is changed then.
-        """
-        given = as_array(value.data if isinstance(value, Tensor) else value)
-        array = placed_beside(self.data, given, "the value")
-        if array.shape != self.shape:
-            raise ValueError(
-                f"parameter {self.name or 'without name'} has shape {self.shape}; "
-                f"a value of shape {array.shape} does not fit."
-            )
-        in_place.overwrite(self, array, "set_value()")
 
     def __repr__(self) -> str:
         body = super().__repr__().removeprefix(f"{type(self).__name__}(").rpartition(", dtype=")[0]

@@ -4,35 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from optlab.autograd.mode import enable_grad
-from optlab.autograd.tape import ZERO
-from optlab.autograd.tensor import raw
 from optlab.backend import events
-from optlab.backend.arrays import as_float, frozen
-from optlab.backend.sums import exact_sum
+from optlab.backend.arrays import as_float
+from optlab.optimizer.flat_point import Evaluation, counted_step, evaluated, point_of, write_point
 from optlab.optimizer.history import History, largest, starts_of
 from optlab.optimizer.line_search import Trial, strong_wolfe
 from optlab.optimizer.one_line import check_alike, check_one_run
 from optlab.optimizer.optimizer import Optimizer
-from optlab.optimizer.step import Update, clipped
-
-
-class Evaluation(NamedTuple):
-    """What one call of the closure gave: gradients are flat, raw and as clip and decay left them.
-
-    `penalised` is the loss with the decay's penalty.
-    """
-
-    returned: Any
-    loss: float
-    penalised: float
-    raw_gradient: Any
-    gradient: Any
 
 
 class LBFGS(Optimizer):
@@ -203,7 +186,7 @@ class LBFGS(Optimizer):
         most = h.max_iter * 5 // 4 if h.max_eval is None else int(h.max_eval)
         evaluations = 1
         for left in reversed(range(h.max_iter)):
-            g, start, before = here.gradient, self._point(), here
+            g, start, before = here.gradient, point_of(self.groups), here
             if largest(g) <= h.tolerance_grad:
                 break
             if known.iterations == 0:
@@ -225,7 +208,7 @@ class LBFGS(Optimizer):
                 evaluations += used
                 alpha = known.alpha = found.alpha
                 here = found.known
-            self._write(start + alpha * direction)
+            write_point(self.groups, start + alpha * direction)
             self._publish(rate, before, start)
             if events.step_finished.listeners:
                 events.step_finished.publish(self)
@@ -274,7 +257,7 @@ class LBFGS(Optimizer):
             If it is not one of these parameters. Nothing has changed then.
         """
         try:
-            self.history = History.read(state, list(self._spans()), self._point())
+            self.history = History.read(state, list(self._spans()), point_of(self.groups))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"the state has no history of LBFGS for these parameters: {error!r}. Nothing was "
@@ -308,7 +291,7 @@ class LBFGS(Optimizer):
         """Search along a direction; if the closure fails, the parameters are where they were."""
 
         def evaluate(alpha: float) -> Trial:
-            self._write(point + alpha * direction)
+            write_point(self.groups, point + alpha * direction)
             there = self._evaluate(closure)
             return Trial(alpha, there.penalised, self.history.dot(there.gradient, direction), there)
 
@@ -316,7 +299,7 @@ class LBFGS(Optimizer):
         try:
             return strong_wolfe(evaluate, start, alpha, largest(direction))
         except BaseException:
-            self._write(point)
+            write_point(self.groups, point)
             raise
 
     def _evaluate(self, closure: Callable[[], Any], first: bool = False) -> Evaluation:
@@ -324,82 +307,15 @@ class LBFGS(Optimizer):
         with enable_grad():
             returned = closure()
         self.history.evaluations += 1
-        loss = as_float(raw(returned), "the loss that the closure returns")
-        if first and all(
-            p.node is None or p.node.grad is None or p.node.grad is ZERO for p in self.parameters
-        ):
-            raise RuntimeError(
-                "no parameter of LBFGS has a gradient after the closure. Does it call "
-                "loss.backward(), and clear_grad() before that, not after it? Is the loss computed "
-                "from these parameters? Nothing was changed."
-            )
-        all_raw, all_used, penalties = [], [], [loss]
-        for group in self.groups:
-            held = ready = [arena.gradients() for arena in group.arenas]
-            if group.grad_clip is not None:
-                ready = clipped(group, held)
-            params = [p for arena in group.arenas for p in arena.parameters]
-            for p, g, used in zip(params, chain(*held), chain(*ready), strict=True):
-                if g is None:
-                    g = used = np.zeros_like(p.data)
-                else:
-                    regularizer = getattr(p, "regularizer", None) or group.regularizer
-                    if regularizer is not None:
-                        used = regularizer.add_to(used, p.data)
-                        penalties.append(float(regularizer.penalty(p.data)))
-                all_raw.append(g.reshape(-1))
-                all_used.append(used.reshape(-1))
-        dtype = self.groups[0].arenas[0].values.dtype
-        there = Evaluation(
-            returned,
-            loss,
-            exact_sum(penalties),
-            np.concatenate(all_raw).astype(dtype, copy=False),
-            np.concatenate(all_used).astype(dtype, copy=False),
-        )
+        there = evaluated(self.groups, returned, first)
         if events.array_kept.listeners:
             _tell("temporary", there.raw_gradient, there.gradient)
         return there
 
-    def _point(self) -> Any:
-        """Give a copy of all parameters, flat."""
-        return np.concatenate([a.values for group in self.groups for a in group.arenas])
-
-    def _write(self, point: Any) -> None:
-        """Put a flat array into the parameters."""
-        start = 0
-        for group in self.groups:
-            for arena in group.arenas:
-                end = start + arena.bounds[-1]
-                arena.write(slice(None), point[start:end])
-                arena.was_written(0, len(arena.parameters), "LBFGS.step()")
-                start = end
-
     def _publish(self, rate: float, before: Evaluation, start: Any) -> None:
         """Count a step, and tell those who listen."""
         self.loss_of_step = before.loss
-        updates, first, point = [], 0, self._point()
-        for group in self.groups:
-            for arena in group.arenas:
-                place = slice(first, first + arena.bounds[-1])
-                first = place.stop
-                arena.t = [t + 1 for t in arena.t]
-                new = frozen(point[place])
-                updates.append(
-                    Update(
-                        arena,
-                        0,
-                        len(arena.parameters),
-                        arena.t[0],
-                        rate,
-                        before.raw_gradient[place],
-                        before.gradient[place],
-                        new,
-                        {},
-                        {"update": new - start[place]},
-                        True,
-                    )
-                )
+        updates = counted_step(self.groups, rate, before, start)
         if events.step_taken.listeners:
             events.step_taken.publish(self, updates)
 

@@ -1,6 +1,7 @@
 """Floor 2: capture writes the array operations of a call down as a plan, which replays them."""
 
-from optlab.plan.blocks import BlockPlan, capture_blocks
+from optlab.plan.block_capture import capture_blocks
+from optlab.plan.blocks import BlockPlan
 from optlab.plan.capture import capture, capture_value_and_grad
 from optlab.plan.executors import use_executor
 from optlab.plan.plan import Plan

@@ -11,8 +11,8 @@ import anywidget
 import traitlets
 
 from optlab.viz import layout, theme
+from optlab.viz.cell_runs import close_earlier
 from optlab.viz.explorer import export as explorer_parts
-from optlab.viz.explorer.widget import _close_earlier
 from optlab.viz.graphs import export as graph_parts
 from optlab.viz.memory_views import MIB, NAMES, amount, made_as
 from optlab.viz.recompute_pictures import recompute_png
@@ -26,9 +26,8 @@ _SHARES = 7
 @cache
 def javascript() -> str:
     """Give the browser's code: what makes elements and draws markers is the other widgets'."""
-    drawing = (explorer_parts._STATIC / "3_draw.js").read_text(encoding="utf-8")
     own = (_STATIC / "recompute.js").read_text(encoding="utf-8")
-    return "\n".join([graph_parts.making(), drawing, own])
+    return "\n".join([graph_parts.making(), explorer_parts.drawing(), own])
 
 
 @cache
@@ -59,8 +58,7 @@ class RecomputeExplorer(anywidget.AnyWidget):
         self._last = len(study.rows) - 1
         self.study = study
         super().__init__(view=view_of(study, view), selected=selected)
-        earlier: Any = self
-        _close_earlier(earlier)
+        close_earlier(self._let_go)
 
     @traitlets.validate("selected")
     def _checked(self, proposal: Any) -> int:

@@ -7,8 +7,8 @@ import pytest
 
 import optlab as ol
 from optlab.viz.explorer.around import AROUND, as_around, defaults_of
+from optlab.viz.explorer.options import browser_options
 from optlab.viz.explorer.state import State, optimizer_classes
-from optlab.viz.explorer.widget import browser_options
 
 O = ol.optimizer  # noqa: E741
 EMA = O.ExponentialMovingAverage

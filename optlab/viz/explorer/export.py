@@ -28,6 +28,12 @@ def javascript() -> str:
 
 
 @cache
+def drawing() -> str:
+    """Give the part of it that draws what other widgets draw, too: markers, arrows, text, ticks."""
+    return (_STATIC / "3_draw.js").read_text(encoding="utf-8")
+
+
+@cache
 def style_sheet() -> str:
     """Give the style sheet."""
     return (_STATIC / "explorer.css").read_text(encoding="utf-8")

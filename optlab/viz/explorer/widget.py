@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,14 @@ import anywidget
 import traitlets
 
 from optlab.lab.compare import Comparison
-from optlab.lab.problems.find import NAMED, find
-from optlab.lab.problems.surface import Surface
+from optlab.lab.problems.find import find
 from optlab.optimizer import Optimizer
-from optlab.viz import theme
+from optlab.viz.cell_runs import close_earlier
 from optlab.viz.explorer import export
-from optlab.viz.explorer.around import AROUND, as_around
+from optlab.viz.explorer.around import as_around
 from optlab.viz.explorer.land import pack_land
-from optlab.viz.explorer.model import HOW_CHOSEN, Model, find_problem
-from optlab.viz.explorer.presets import PRESETS
+from optlab.viz.explorer.model import Model, find_problem
+from optlab.viz.explorer.options import browser_options
 from optlab.viz.explorer.state import (
     OWN,
     State,
@@ -33,7 +31,6 @@ from optlab.viz.explorer.state import (
 from optlab.viz.geometry import Box
 
 MOST_STEPS = 2000
-_BY_KERNEL = ("problem", "start", "steps", "seed", "optimizers")
 
 
 class Explorer(anywidget.AnyWidget):
@@ -81,7 +78,7 @@ class Explorer(anywidget.AnyWidget):
         traits = self._to_send()
         super().__init__(options=browser_options(), **traits)
         self.on_msg(self._on_message)
-        _close_earlier(self)
+        close_earlier(self._let_go)
 
     @property
     def model(self) -> Model:
@@ -373,51 +370,3 @@ class Explorer(anywidget.AnyWidget):
         data["text/plain"] = self.summary()
         data["image/png"] = base64.b64encode(self.to_png(width=900)).decode("ascii")
         return data, metadata
-
-
-_made: dict[str, tuple[Any, list[weakref.ref[Explorer]]]] = {}
-
-
-def _close_earlier(explorer: Explorer) -> None:
-    """Close the explorers that an earlier run of the same cell made.
-
-    Neither the kernel nor the page ever forgets an open widget: twenty runs of a cell would keep
-    twenty explorers.
-    """
-    from ipykernel.kernelbase import Kernel
-
-    if not Kernel.initialized():
-        return
-    header = Kernel.instance().get_parent("shell")
-    cell = header.get("metadata", {}).get("cellId")
-    message = header.get("header", {}).get("msg_id")
-    if cell is None or message is None:
-        return
-    before, earlier = _made.get(cell, (message, []))
-    if before != message:
-        for reference in earlier:
-            found = reference()
-            if found is not None:
-                found._let_go()
-        earlier = []
-    _made[cell] = message, [*earlier, weakref.ref(explorer)]
-
-
-def browser_options() -> dict[str, Any]:
-    """Give what the browser has to know once: menus, sentences and colours."""
-    surfaces = []
-    for name, known in NAMED.items():
-        found = known if isinstance(known, Surface) else None
-        if found is not None or name == "quadratic":
-            surfaces.append([name, (found or find(name)).title])
-    return {
-        "problems": surfaces,
-        "presets": {name: preset.says for name, preset in PRESETS.items()},
-        "classes": [name for name in optimizer_classes() if name != "AdamWithoutCorrection"],
-        "around": {
-            kind: {name: [s.low, s.high, s.step] for name, s in sliders.items()}
-            for kind, sliders in AROUND.items()
-        },
-        "palette": {"light": theme.LIGHT, "dark": theme.DARK},
-        "conditions": HOW_CHOSEN,
-    }

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import anywidget
 import traitlets
 
-from optlab.viz.explorer.widget import _close_earlier
+from optlab.viz.cell_runs import close_earlier
 from optlab.viz.graphs import export
 from optlab.viz.graphs.view import GraphView
 
@@ -24,8 +22,7 @@ class GraphStepper(anywidget.AnyWidget):
 
     def __init__(self, view: GraphView, stage: int) -> None:
         super().__init__(view=view.to_dict(), options=export.options(view), stage=stage)
-        earlier: Any = self
-        _close_earlier(earlier)
+        close_earlier(self._let_go)
 
     def _let_go(self) -> None:
         """Close, and free what takes memory: the cell that made this widget runs again."""

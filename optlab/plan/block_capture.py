@@ -1,0 +1,161 @@
+"""Capture for block plans: an elementwise function is written down, to be run block by block.
+
+It runs on arrays that keep their shape to themselves, because what is written down must be right
+for blocks of any length; what is not element by element is refused. The plan itself is in `blocks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from optlab.plan.blocks import UFUNCS, BlockPlan
+from optlab.plan.capture import CaptureArray, same_writing
+from optlab.plan.numbers import CaptureNumber
+from optlab.plan.plan import Instruction, Place
+from optlab.plan.reductions import Reduction
+from optlab.plan.writer import CaptureRefusedError, Writer, refusal, written
+
+
+class BlockArray(CaptureArray):
+    """A capture array that stands for blocks of any length: its shape may not be asked for."""
+
+    __slots__ = ()
+
+    def _of_all(self, what: str) -> Any:
+        raise refusal(f"{what} of an array, which is not the same for every block")
+
+    @property
+    def shape(self) -> Any:
+        """Not to be had."""
+        return self._of_all("the shape")
+
+    @property
+    def size(self) -> Any:
+        """Not to be had."""
+        return self._of_all("the size")
+
+    @property
+    def ndim(self) -> Any:
+        """Not to be had."""
+        return self._of_all("the number of axes")
+
+    def __len__(self) -> int:
+        return self._of_all("the length")  # type: ignore[no-any-return]
+
+    def _in_place(self, other: Any) -> Any:
+        raise refusal("writing into an array")
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = __iand__ = __ior__ = _in_place
+
+    def reduced_by(self, reduction: Reduction) -> BlockArray:
+        """Write down a number of the whole array."""
+        array: BlockArray = self.writer.write(reduction.__name__, reduction, (self,), {})
+        return array
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function not in (np.where, np.clip):
+            raise refusal(f"{function.__name__}, which is not element by element")
+        return super().__array_function__(function, types, args, kwargs)
+
+
+def _check(step: Instruction) -> None:
+    """Refuse what is not element by element, or cannot write into an array."""
+    known = step.function is None or isinstance(step.function, (np.ufunc, Reduction))
+    known = known or step.function in (np.where, np.clip, np.astype)
+    if step.shape is not None and step.function is None:
+        known = step.name in UFUNCS
+    if not known:
+        raise CaptureRefusedError(f"{step.name} is not element by element.")
+    if isinstance(step.function, np.ufunc) and (
+        step.function.nout > 1 or step.function.signature is not None or step.keywords
+    ):
+        raise CaptureRefusedError(f"{step.name} with several results or options.")
+    for value in [*step.arguments, *(value for _, value in step.keywords)]:
+        if isinstance(value, np.ndarray) or not isinstance(
+            value, (Place, int, float, bool, np.bool_, type(None), np.dtype, type)
+        ):
+            raise CaptureRefusedError(f"{step.name} with a constant {type(value).__name__}.")
+
+
+def capture_blocks(
+    f: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]],
+    arrays: Mapping[str, np.ndarray],
+    numbers: Mapping[str, float],
+) -> BlockPlan:
+    """Write down an elementwise function, to be run in place over blocks of its arrays.
+
+    Parameters
+    ----------
+    f : callable
+        Takes a dict of arrays and a dict of numbers, returns a dict of new arrays under names of
+        the first. It runs twice, and has to do the same both times.
+    arrays : mapping of str to array
+        Examples of one axis; only their dtypes matter.
+    numbers : mapping of str to float
+        Examples.
+
+    Raises
+    ------
+    CaptureRefusedError
+        If `f` is not element by element, asks for a shape or a value, or gives what it was not
+        given under a name of the arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def step(a, n):
+    ...     velocity = 0.5 * a["v"] + a["g"]
+    ...     return {"p": a["p"] - n["rate"] * velocity, "v": velocity}
+    >>> example = np.ones(2)
+    >>> plan = capture_blocks(step, {"p": example, "g": example, "v": example}, {"rate": 0.1})
+    >>> print(plan)
+    def prepare(n0):
+        return (n0, )
+    <BLANKLINE>
+    def run0(a_p, a_g, a_v, t0, n0):
+        multiply(0.5, a_v, out=a_v)
+        add(a_v, a_g, out=a_v)
+        multiply(n0, a_v, out=t0)
+        subtract(a_p, t0, out=a_p)
+    <BLANKLINE>
+    >>> p, g, v, t = np.ones(3), np.ones(3), np.zeros(3), np.empty(3)
+    >>> plan.runs[0](p, g, v, t, *plan.prepare(0.25))
+    >>> p, v
+    (array([0.75, 0.75, 0.75]), array([1., 1., 1.]))
+    """
+    first, second = _once(f, arrays, numbers), _once(f, arrays, numbers)
+    if not same_writing(first, second):
+        raise CaptureRefusedError("the function did different things when it ran twice.")
+    writer, outputs = first[0], dict(zip(first[2], first[1], strict=True))
+    for step in writer.instructions:
+        _check(step)
+    plan = BlockPlan(arrays, list(numbers), writer.instructions, outputs)
+    dtypes = {name: value.dtype for name, value in arrays.items()}
+    plan.repeats = lambda: _repeats(f, dtypes, numbers, first)
+    return plan
+
+
+def _repeats(f: Any, dtypes: Mapping[str, Any], numbers: Any, first: Any) -> bool:
+    """Say whether a function still writes what was captured."""
+    arrays = {name: np.ones(2, dtype) for name, dtype in dtypes.items()}
+    try:
+        return same_writing(first, _once(f, arrays, numbers))
+    except Exception:  # noqa: BLE001  # whatever it is, it is not what was captured
+        return False
+
+
+def _once(
+    f: Callable[..., Any], arrays: Mapping[str, Any], numbers: Mapping[str, float]
+) -> tuple[Writer, list[Any], tuple[str, ...]]:
+    writer = Writer(BlockArray)
+    given = {name: BlockArray(writer, writer.place(), x) for name, x in arrays.items()}
+    floats = {name: CaptureNumber(writer, writer.place(), x) for name, x in numbers.items()}
+    with np.errstate(all="ignore"):
+        result = f(given, floats)
+    for name, value in result.items():
+        if not isinstance(value, BlockArray) or value.dtype != arrays[name].dtype:
+            raise CaptureRefusedError(f"{name} is no array of dtype {arrays[name].dtype}.")
+    return writer, [written(x) for x in result.values()], tuple(result)
