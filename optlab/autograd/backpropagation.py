@@ -141,7 +141,6 @@ def backpropagate(
         return [found.get(target) for target in targets]
     reached: list[Any] = []
     if root.order:
-        root.walked = True
         ends = _walk(root, seed, {}, [], create_graph, retain_graph, 0, None, None, reached)
     else:
         ends = {root: seed}
@@ -150,6 +149,8 @@ def backpropagate(
             leaf.grad = g  # as `_collect` does
         else:
             _collect(leaf, g, create_graph)
+    if root.order:
+        root.walked = True  # a walk that failed on its way has brought the leaves nothing
     if events.backward_finished.listeners:
         events.backward_finished.publish(value, [*reached, *ends])
     return []

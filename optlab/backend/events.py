@@ -8,11 +8,15 @@ The engine publishes and never asks who is there; recorders, ledgers and debugge
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 Listener = Callable[..., None]
+
+#: Subscriptions of several threads are taken one after the other.
+_lock = threading.Lock()
 
 
 class Event:
@@ -43,14 +47,16 @@ class Event:
 
     def subscribe(self, listener: Listener) -> None:
         """Call `listener` at every publication from now on."""
-        self.listeners = (*self.listeners, listener)
+        with _lock:
+            self.listeners = (*self.listeners, listener)
 
     def unsubscribe(self, listener: Listener) -> None:
         """Take back one subscription of `listener`; one that is not there is ignored."""
-        remaining = list(self.listeners)
-        if listener in remaining:
-            remaining.remove(listener)
-        self.listeners = tuple(remaining)
+        with _lock:
+            remaining = list(self.listeners)
+            if listener in remaining:
+                remaining.remove(listener)
+            self.listeners = tuple(remaining)
 
     @contextmanager
     def subscribed(self, listener: Listener) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,7 +45,11 @@ def scalars_of(
         name = getattr(arena.parameters[first], "name", None) or ""
         number = 0
         if not name:
-            number = [id(p) for p in optimizer.parameters].index(id(arena.parameters[first]))
+            number = arena.places[first]
+            for group in optimizer.groups:
+                if any(one is arena for one in group.arenas):
+                    break
+                number += len(group.parameters)
         scalars["key"] = optimizer.key.fold(name, number, t)
     return scalars
 
@@ -95,7 +100,7 @@ def apply_rule(
         if optimizer.was_watched:
             result = optimizer.update(p, g, Slots(**slots), h, c)
         else:
-            result = first_update(optimizer, p, g, slots, h, c, checked_result)
+            result = first_update(optimizer, p, g, slots, h, c, checked_result, _shapes(p, place))
     except (TypeError, ValueError) as error:
         if "read-only" not in str(error):
             _add_note(f"{type(optimizer).__name__}.update", error)
@@ -130,6 +135,14 @@ def apply_rule(
             if (term.base if term.__class__ is _array else _base(term)) is not None:
                 terms = terms | {name: copied(term)}
     return new, made, terms
+
+
+def _shapes(p: Any, place: tuple[Any, int]) -> list[tuple[int, ...]]:
+    """Give the shapes of the parameters that lie side by side in a flat array."""
+    arena, first = place
+    stop = arena.bounds[first] + p.size
+    last = bisect_left(arena.bounds, stop, first)
+    return [one.shape for one in arena.parameters[first:last]]
 
 
 def _add_note(name: str, error: Exception) -> None:

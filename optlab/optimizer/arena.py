@@ -54,6 +54,8 @@ class Arena:
     Attributes
     ----------
     parameters : list of Tensor
+    places : list of int
+        The place of each parameter in its group.
     rules : list of Rule
         The settings of each parameter.
     flat : array
@@ -71,7 +73,7 @@ class Arena:
     """
 
     __slots__ = (
-        "alike", "bounds", "flat", "master", "parameters", "read_only", "rules", "slots",
+        "alike", "bounds", "flat", "master", "parameters", "places", "read_only", "rules", "slots",
         "slots_are_open", "t", "views", "written_at",
     )  # fmt: skip
 
@@ -81,8 +83,10 @@ class Arena:
         slots: dict[str, float],
         rules: list[Rule],
         multi_precision: bool = False,
+        places: Sequence[int] | None = None,
     ) -> None:
         self.parameters = list(parameters)
+        self.places = list(range(len(parameters)) if places is None else places)
         self.rules = rules
         #: Whether only what they say themselves may tell parameters apart: all have one rule.
         self.alike = all(isinstance(p, Parameter) for p in self.parameters) and all(
@@ -195,6 +199,12 @@ class Arena:
             else array
             for name, array in self.slots.items()
         }
+
+    def put_slots(self, slots: dict[str, Any]) -> None:
+        """Put new arrays, which nobody writes to, in the place of all slots, in their order."""
+        if list(slots) != list(self.slots):
+            slots = {name: slots[name] for name in self.slots}
+        self.slots, self.slots_are_open = slots, False
 
     def write(self, place: Any, values: Any) -> None:
         """Write new values to some elements: to the float32 copy, too, if there is one."""

@@ -40,6 +40,10 @@ _PARTS = {
 }  # fmt: skip
 
 
+#: What a class declares; the engine reads it.
+_DECLARED = {"hyperparameters", "slots", "ranges", "__annotations__"}
+
+
 class Pass(NamedTuple):
     """A run of parameters that a captured rule will update in place."""
 
@@ -242,9 +246,9 @@ def _watched(optimizer: Optimizer) -> tuple[Any, set[str]]:
 
     A copy, so that what a rule counts on itself is not counted when it is captured.
     """
-    own = set(vars(optimizer)) - _PARTS
-    read: set[str] = set()
     cls = type(optimizer)
+    own = (set(vars(optimizer)) - _PARTS) | _changeable(cls)
+    read: set[str] = set()
 
     def ask(self: Any, name: str) -> Any:
         if name in own:
@@ -254,6 +258,17 @@ def _watched(optimizer: Optimizer) -> tuple[Any, set[str]]:
     twin: Any = object.__new__(type(cls.__name__, (cls,), {"__getattribute__": ask}))
     object.__getattribute__(twin, "__dict__").update(vars(optimizer))
     return twin, read
+
+
+def _changeable(cls: type) -> set[str]:
+    """Name what a user's class holds that a rule may change without setting it: lists, arrays."""
+    return {
+        name
+        for one in cls.__mro__
+        if one.__module__.partition(".")[0] != "optlab" and one is not object
+        for name, value in vars(one).items()
+        if name not in _DECLARED and isinstance(value, (list, dict, set, bytearray, np.ndarray))
+    }
 
 
 def _gives_the_same(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -42,6 +43,12 @@ class Group:
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in Group.__slots__:
             raise AttributeError(_no_entry(name), name=name, obj=None)
+        if name == "multiplier":
+            value = checked("multiplier", value, 1.0, {"multiplier": (0.0, math.inf)})
+        elif name == "regularizer":
+            value = as_regularizer(value)
+        elif name == "grad_clip":
+            check_clip(value)
         super().__setattr__(name, value)
 
     def __getitem__(self, name: Any) -> Any:
@@ -85,9 +92,19 @@ class Group:
                 slots,
                 [_rule_for(own[i], h, shared) for i in places],
                 multi_precision,
+                places,
             )
             for places in alike.values()
         ]
+
+
+def check_clip(grad_clip: Any) -> None:
+    """Refuse what cannot clip."""
+    if grad_clip is not None and (not callable(grad_clip) or isinstance(grad_clip, type)):
+        raise TypeError(
+            "grad_clip takes ClipGradByValue, ClipGradByNorm or ClipGradByGlobalNorm; "
+            f"got {grad_clip!r}."
+        )
 
 
 #: What other libraries' groups have, and where it is here.
@@ -221,11 +238,12 @@ def parameter_names(groups: list[Group]) -> dict[int, str]:
     """
     found: dict[int, str] = {}
     taken: set[str] = set()
+    copies: dict[str, int] = {}
     for p in [p for group in groups for p in group.parameters]:
         name = base = getattr(p, "name", None) or f"parameter {len(found)}"
-        copies = 2
         while name in taken:
-            name, copies = f"{base} ({copies})", copies + 1
+            copies[base] = copies.get(base, 1) + 1
+            name = f"{base} ({copies[base]})"
         taken.add(name)
         found[id(p)] = name
     return found
@@ -339,11 +357,7 @@ def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
     if "weight_decay" in common:  # otherwise the rule has a decay of its own
         regularizer = as_regularizer(entry.get("weight_decay", common["weight_decay"]))
     grad_clip = entry.get("grad_clip", common["grad_clip"])
-    if grad_clip is not None and (not callable(grad_clip) or isinstance(grad_clip, type)):
-        raise TypeError(
-            "grad_clip takes ClipGradByValue, ClipGradByNorm or ClipGradByGlobalNorm; "
-            f"got {grad_clip!r}."
-        )
+    check_clip(grad_clip)
     multiplier = entry.get("learning_rate", 1.0)
     if is_schedule(multiplier):
         kind = type(multiplier).__name__

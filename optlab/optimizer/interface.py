@@ -241,20 +241,23 @@ class Interface:
         for entry in given:
             p = names.get(entry) if isinstance(entry, str) else entry
             if id(p) not in known:
-                label = repr(getattr(entry, "name", None) or entry)
-                raise ValueError(
-                    f"{argument} has {label}, which is not a parameter of this "
-                    f"{type(self).__name__}."
-                )
+                raise self._is_not_own(entry, argument)
             found.append(p)
         return found
 
+    def _is_not_own(self, entry: Any, argument: str) -> ValueError:
+        label = repr(getattr(entry, "name", None) or entry)
+        return ValueError(
+            f"{argument} has {label}, which is not a parameter of this {type(self).__name__}."
+        )
+
     def _given(self, params_grads: Any) -> dict[int, Any]:
         """Give the gradients by their parameter's identity."""
-        own = [p for group in self.groups for p in group.parameters]
+        known = {id(p) for group in self.groups for p in group.parameters}
         given: dict[int, Any] = {}
         for p, g in checked_pairs(params_grads, f"{type(self).__name__}.apply_gradients"):
-            [p] = self._found(own, [p], "params_grads")
+            if id(p) not in known:
+                raise self._is_not_own(p, "params_grads")
             if id(p) in given:
                 raise ValueError(
                     f"params_grads has {getattr(p, 'name', None) or 'a parameter'!r} twice; add "

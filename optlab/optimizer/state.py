@@ -40,6 +40,13 @@ class _Place(NamedTuple):
         masters = state.get("master_weights")
         return masters.get(self.name) if isinstance(masters, Mapping) else None
 
+    def is_in(self, state: Mapping[str, Any]) -> bool:
+        """Say whether a state dict has an entry for it, whatever it is."""
+        if self.slot is not None:
+            return self.label in state
+        masters = state.get("master_weights")
+        return isinstance(masters, Mapping) and self.name in masters
+
     @property
     def array(self) -> Any:
         """The array, in its parameter's shape; writing to it writes to the state."""
@@ -172,6 +179,8 @@ class Stateful:
         for place in self._arrays():
             value, there = place.found_in(given), place.array
             if value is None:
+                if place.is_in(given):
+                    faults.append(f"{place.label} is None in place of an array")
                 continue
             array = like(there, as_array(raw(value)))
             if array.shape == there.shape and array.dtype == there.dtype:
@@ -183,7 +192,9 @@ class Stateful:
                 )
         if "LR_Scheduler" in expected and "LR_Scheduler" in given:
             try:
-                copy.deepcopy(self.schedule).set_state_dict(given["LR_Scheduler"])
+                then = copy.deepcopy(self.schedule)
+                then.set_state_dict(given["LR_Scheduler"])
+                self._checked_lr(then)
             except (TypeError, ValueError, KeyError) as error:
                 faults.append(f"LR_Scheduler does not fit: {error}")
         counts = [f"{name}.t" for name, _, _ in self._named()]

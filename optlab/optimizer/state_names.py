@@ -25,7 +25,7 @@ def check_slot_names(owner: str, slots: Any) -> None:
     Raises
     ------
     ValueError
-        If a slot has a reserved name.
+        If a slot has a reserved name, or a dot in it.
 
     Examples
     --------
@@ -35,6 +35,11 @@ def check_slot_names(owner: str, slots: Any) -> None:
     ValueError: Mine has a slot 't': in its state "w.t" is of each parameter w its step count. ...
     """
     for name in slots if isinstance(slots, Mapping) else ():
+        if "." in str(name):
+            raise ValueError(
+                f"{owner} has a slot {name!r}: in a state the dot stands between the name of a "
+                f"parameter and that of a slot. Write {str(name).replace('.', '_')!r}."
+            )
         if name in RESERVED:
             raise ValueError(
                 f'{owner} has a slot {name!r}: in its state "w.{name}" is of each parameter w '
@@ -92,10 +97,12 @@ def warn_if_told_apart_by_order(
     for p, name in zip(parameters, names, strict=True):
         if given := getattr(p, "name", None):
             alike.setdefault((given, p.shape, str(p.dtype)), []).append(name)
+    several = {which: same for which, same in alike.items() if len(same) > 1}
+    own = _by_name(state) if several else {}
     doubtful = [
         given
-        for (given, _, _), same in alike.items()
-        if any(not _equal(_own(state, same[0]), _own(state, name)) for name in same[1:])
+        for (given, _, _), same in several.items()
+        if any(not _equal(own.get(same[0], []), own.get(name, [])) for name in same[1:])
     ]
     if doubtful:
         listed = ", ".join(map(repr, list(dict.fromkeys(doubtful))[:_MOST_LISTED]))
@@ -111,15 +118,19 @@ def warn_if_told_apart_by_order(
         )
 
 
-def _own(state: Mapping[str, Any], name: str) -> list[Any]:
-    """Give all that a state has under the name of a parameter, without the name."""
-    found: list[Any] = []
+def _by_name(
+    state: Mapping[str, Any], path: tuple[str, ...] = ()
+) -> dict[str, list[tuple[Any, ...]]]:
+    """Give all that a state has under each name of a parameter, without the name."""
+    found: dict[str, list[tuple[Any, ...]]] = {}
     for key, value in state.items():
-        base, _, slot = key.rpartition(".") if isinstance(key, str) else ("", "", "")
-        if key == name or base == name:
-            found.append(("" if key == name else slot, value))
-        elif isinstance(value, Mapping):
-            found.append((key, _own(value, name)))
+        if isinstance(value, Mapping):
+            for name, own in _by_name(value, (*path, str(key))).items():
+                found.setdefault(name, []).extend(own)
+        elif isinstance(key, str):
+            base, _, slot = key.rpartition(".")
+            found.setdefault(key, []).append((*path, "", value))
+            found.setdefault(base, []).append((*path, slot, value))
     return found
 
 

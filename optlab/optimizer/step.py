@@ -1,7 +1,8 @@
 """The step: clip the raw gradients of a group, add the decay, apply the rule, write.
 
 Everything is computed and checked before anything is written, so that an error leaves parameters
-and slots as they were.
+and slots as they were. What the fast step warns of (see `blocks`), it says when the whole step is
+written, also where warnings are errors.
 """
 
 from __future__ import annotations
@@ -114,8 +115,13 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
                     g = frozen(scaled(g, factor))
                 updates.append(_updated(optimizer, arena, run, rate, raw_gradient, g, listened))
     writer = f"{type(optimizer).__name__}.step()"
+    opened: dict[int, Arena] = {}
     for update in updates:
-        _write(update, writer, listened)
+        _write(update, writer, listened, opened)
+    if listened:
+        for arena in opened.values():
+            for array in arena.slots.values():
+                frozen(array)
     for few in few_rows:
         write_rows(few, writer)
     if passes:
@@ -212,19 +218,19 @@ def _whole(few: RowUpdate, raw_gradient: Any, g: Any) -> Update:
     )
 
 
-def _write(update: Update, writer: str, listened: bool) -> None:
-    """Put the results of one pass where they belong."""
+def _write(update: Update, writer: str, listened: bool, opened: dict[int, Arena]) -> None:
+    """Put the results of one pass where they belong; `opened` are arenas written to in parts."""
     arena, first, last = update.arena, update.first, update.last
     if update.whole:
-        arena.slots, arena.slots_are_open = update.slots, False
+        arena.put_slots(update.slots)
         arena.write(..., update.parameter)
     else:
         place = slice(arena.bounds[first], arena.bounds[last])
-        arena.own_slots(listened)
+        if id(arena) not in opened:
+            opened[id(arena)] = arena
+            arena.own_slots(listened)
         for name, array in update.slots.items():
             arena.slots[name][place] = array
-            if listened:
-                frozen(arena.slots[name])
         arena.write(place, update.parameter)
     arena.t[first:last] = [update.t] * (last - first)
     arena.was_written(first, last, writer)
@@ -255,11 +261,20 @@ def clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
         return raws
     name = getattr(group.grad_clip, "__name__", type(group.grad_clip).__name__)
     try:
-        found = {id(p): raw(g) for p, g in group.grad_clip(pairs)}
+        # Nobody may write into p.grad: what is handed out are views to read.
+        seen = [
+            (p, g if g is None or isinstance(g, RowSparse) else frozen(g[...])) for p, g in pairs
+        ]
+        same = {id(shown): g for (_, shown), (_, g) in zip(seen, pairs, strict=True)}
+        found = {id(p): same.get(id(raw(g)), raw(g)) for p, g in group.grad_clip(seen)}
     except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"grad_clip {name} takes (parameter, gradient) pairs and returns such pairs: {error}"
-        ) from error
+        said = f"grad_clip {name} takes (parameter, gradient) pairs and returns such pairs"
+        if "read-only" in str(error):
+            said = (
+                f"grad_clip {name} writes into a gradient, which is that of p.grad. Write g = g * "
+                "factor in place of g *= factor"
+            )
+        raise TypeError(f"{said}: {error}") from error
     if found.keys() != {id(p) for p, _ in pairs}:
         raise ValueError(
             f"grad_clip {name} was given {len(pairs)} (parameter, gradient) pairs and returned "

@@ -3,13 +3,18 @@
 All parameters of an elementwise rule lie side by side in one array, so a norm or a mean would be
 that of all of them, and other numbers would come out with other parameters beside. The first time
 that a rule of one's own is applied it is handed arrays that remember what they were computed from;
-they compute the same bits. The rule is called once, as always.
+they compute the same bits. The rule is called once, as always. Where it asks for more than
+elements (a shape, an unknown function, a plain array made of one), a copy of the optimizer takes
+the step again, for parts of the arrays and for parameters in their own shapes, and all must come to
+the same.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, starmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +24,8 @@ from optlab.optimizer.values import HyperParameters, Scalars, Slots
 if TYPE_CHECKING:
     from optlab.optimizer.optimizer import Optimizer
 
+#: So many parameters are asked for by themselves.
+_MOST_PARTS = 4
 #: Functions whose result for one element depends on others.
 _OF_ALL = {
     "all", "amax", "amin", "any", "argmax", "argmin", "argsort", "average", "corrcoef",
@@ -26,6 +33,15 @@ _OF_ALL = {
     "max", "mean", "median", "min", "nanmax", "nanmean", "nanmedian", "nanmin", "nanstd", "nansum",
     "nanvar", "norm", "partition", "percentile", "prod", "ptp", "quantile", "roll", "sort", "std",
     "sum", "tensordot", "vdot", "vecdot", "vector_norm", "var",
+}  # fmt: skip
+
+
+#: Functions whose result for one element is of that element, or is asked for no elements.
+_OF_ELEMENTS = {
+    "angle", "around", "astype", "clip", "copy", "copyto", "empty_like", "fix", "full_like",
+    "heaviside", "i0", "imag", "iscomplexobj", "isclose", "isneginf", "isposinf", "isreal",
+    "nan_to_num", "ones_like", "real", "real_if_close", "result_type", "round", "select", "sinc",
+    "where", "zeros_like",
 }  # fmt: skip
 
 
@@ -54,6 +70,8 @@ class Watched(np.ndarray):
     ) -> Any:
         own = method in ("reduce", "accumulate", "reduceat") or ufunc.signature is not None
         whole = _whole_of((inputs, kwargs)) or (f"np.{_NAMES.get(ufunc, ufunc.__name__)}" * own)
+        if any(isinstance(x, (np.ndarray, np.generic)) and type(x) is not Watched for x in inputs):
+            self.log.append("np.asarray()")
         if out is not None:
             kwargs["out"] = plain(out)
         result = getattr(ufunc, method)(*plain(inputs), **plain(kwargs))
@@ -70,6 +88,8 @@ class Watched(np.ndarray):
         module = getattr(function, "__module__", "")
         if not whole and (name in _OF_ALL or module == "numpy.linalg"):
             whole = f"np.linalg.{name}" if module == "numpy.linalg" else f"np.{name}"
+        elif name not in _OF_ELEMENTS:
+            self.log.append(f"np.{name}")
         return self._made(function(*plain(args), **plain(kwargs)), whole)
 
     def dot(self, other: Any, out: Any = None) -> Any:
@@ -92,6 +112,18 @@ class Watched(np.ndarray):
         self.log.append("len()")
         return int(np.ndarray.__len__(self))
 
+    @property  # type: ignore[misc]
+    def shape(self) -> Any:
+        """The lengths of the axes, which are not those of one parameter."""
+        self.log.append(".shape")
+        return plain(self).shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes, which is not that of one parameter."""
+        self.log.append(".ndim")
+        return int(plain(self).ndim)
+
     @property
     def size(self) -> int:
         """The number of elements, which is that of all parameters."""
@@ -109,8 +141,7 @@ class Watched(np.ndarray):
 
     def _taken_out(self) -> Any:
         """Give the plain array, and note that a value leaves for Python."""
-        if self.whole:
-            self.log.append(self.whole)
+        self.log.append(self.whole or ".tolist() or float()")
         return self.view(np.ndarray)
 
     def __float__(self) -> float:
@@ -159,6 +190,15 @@ def _whole_of(value: Any) -> str:
     return ""
 
 
+def _all_watched(value: Any) -> bool:
+    """Say whether all arrays in something are watched."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (tuple, list)):
+        return all(map(_all_watched, value))
+    return isinstance(value, Watched) or not isinstance(value, (np.ndarray, np.generic))
+
+
 def first_update(
     optimizer: Optimizer,
     p: Any,
@@ -167,10 +207,12 @@ def first_update(
     h: HyperParameters,
     c: Scalars,
     check: Callable[..., Any],
+    shapes: Sequence[tuple[int, ...]],
 ) -> Any:
     """Apply a rule for the first time, and see to it that it is elementwise if it says so.
 
-    `check` says what else is wrong with what it gives.
+    `check` says what else is wrong with what it gives; `shapes` are those of the parameters that
+    lie side by side in the arrays.
 
     Raises
     ------
@@ -195,8 +237,10 @@ def first_update(
         log[:] = ["a number"]
     # Terms are only looked at, so they may be of the whole.
     whole = _whole_of(result[:2]) if isinstance(result, tuple) else ""
+    if not whole and isinstance(result, tuple) and not _all_watched(result[:2]):
+        log.append("np.asarray()")
     result = plain(result)
-    if not whole and log and _differs(optimizer, p, g, slots, h, c, result):
+    if not whole and log and _differs(optimizer, p, g, slots, h, c, result, shapes):
         whole = log[0]
     if whole:
         check(optimizer, p, slots, result)
@@ -212,6 +256,17 @@ def first_update(
     return result
 
 
+def _of_each_rank(shapes: Sequence[tuple[int, ...]]) -> Iterator[tuple[slice, tuple[int, ...]]]:
+    """Give where the first parameter of each number of axes lies, and its shape."""
+    start, seen = 0, set()
+    for shape in shapes:
+        stop = start + math.prod(shape)
+        if len(shape) not in seen and stop > start:
+            seen.add(len(shape))
+            yield slice(start, stop), shape
+        start = stop
+
+
 def _differs(
     optimizer: Optimizer,
     p: Any,
@@ -220,26 +275,31 @@ def _differs(
     h: HyperParameters,
     c: Scalars,
     result: Any,
+    shapes: Sequence[tuple[int, ...]],
 ) -> bool:
-    """Say whether the two halves of the arrays by themselves give other numbers than together."""
+    """Say whether parts of the arrays by themselves give other numbers than all together."""
     twin = copy.copy(optimizer)
 
-    def new(part: slice) -> Any:
-        given = {name: array[part] for name, array in slots.items()}
-        return np.asarray(twin.update(p[part], g[part], Slots(**given), h, c)[0])
+    def taken(result: Any) -> list[Any]:
+        new, made = result[:2]
+        return [np.asarray(new), *(np.asarray(made[name]) for name in slots)]
 
-    def same(a: Callable[[], Any], b: Any) -> bool:
-        return bool(np.array_equal(a(), b, equal_nan=True))
+    def same(part: slice, shape: tuple[int, ...] = (-1,)) -> bool:
+        given = {name: array[part].reshape(shape) for name, array in slots.items()}
+        few = p[part].reshape(shape), g[part].reshape(shape)
+        found = taken(twin.update(*few, Slots(**given), h, c))
+        return all(
+            np.array_equal(np.ravel(a), b[part], equal_nan=True)
+            for a, b in zip(found, whole, strict=True)
+        )
 
     half = len(p) // 2
     try:
         with np.errstate(all="ignore"):
-            whole = result[0]
-            if not half or not same(lambda: new(slice(None)), whole):
+            whole = taken(result)
+            if not half or not same(slice(None)):
                 return False  # it does something else every time
-            first, second = slice(None, half), slice(half, None)
-            return not (
-                same(lambda: new(first), whole[first]) and same(lambda: new(second), whole[second])
-            )
+            own = islice(_of_each_rank(shapes), _MOST_PARTS)
+            return not (same(slice(half)) and same(slice(half, None)) and all(starmap(same, own)))
     except Exception:  # noqa: BLE001  # what is wrong with it is said of the whole
         return False

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -135,3 +138,23 @@ def test_listening_changes_no_bit(heard: dict[str, list[Any]]) -> None:
         for listener in event.listeners:
             event.unsubscribe(listener)
     np.testing.assert_array_equal(run(), listened)
+
+
+def test_subscriptions_of_many_threads_leave_nobody_behind() -> None:
+    event, before = Event("something happened"), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def come_and_go() -> None:
+        for number in range(2000):
+            with event.subscribed(partial(print, number)):
+                pass
+
+    threads = [threading.Thread(target=come_and_go) for _ in range(4)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert event.listeners == ()

@@ -351,3 +351,75 @@ class TestARateThatDoesNotGoWithTheOtherSettings:
         optimizer = Mine(0.1, parameters=[ol.Parameter([1.0])] if bound else None)
         with pytest.raises(ValueError, match=r"learning_rate must be in \[0, 1\); got 2.0"):
             optimizer.set_lr(2)
+
+
+def test_a_backward_that_failed_is_not_taken_for_one_that_was_done():
+    w = ol.Parameter([1.0])
+    optimizer = ol.optimizer.SGD(0.1, parameters=[w])
+    (w * 3).sum().backward()
+    loss, told = (w * 100).sum(), []
+
+    def once(g):
+        told.append(g)
+        if len(told) == 1:
+            raise KeyError("once")
+
+    loss.register_hook(once)
+    with pytest.raises(KeyError):
+        optimizer.minimize(loss)
+    try:
+        optimizer.minimize(loss)
+    except RuntimeError:
+        assert w.numpy() == 1.0  # what the graph saved is gone, and that is said
+    else:
+        assert w.grad.numpy() == 103.0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error", "words"),
+    [
+        ("multiplier", -1.0, ValueError, "multiplier must be"),
+        ("multiplier", float("nan"), ValueError, "multiplier must be"),
+        ("regularizer", "l2", TypeError, "l2"),
+        ("grad_clip", 1.0, TypeError, "grad_clip takes ClipGradByValue"),
+        ("grad_clip", ol.nn.ClipGradByNorm, TypeError, "grad_clip takes ClipGradByValue"),
+    ],
+)
+def test_attributes_of_a_group_are_checked(name, value, error, words):
+    group = ol.optimizer.SGD(0.1, parameters=[ol.Parameter([1.0])]).groups[0]
+    before = getattr(group, name)
+    with pytest.raises(error, match=words):
+        setattr(group, name, value)
+    assert getattr(group, name) == before
+
+
+def test_a_number_is_a_decay_of_a_group():
+    w = ol.Parameter([1.0])
+    optimizer = ol.optimizer.SGD(0.5, parameters=[w])
+    optimizer.groups[0].regularizer = 0.5
+    w.grad = [0.0]
+    optimizer.step()
+    assert w.numpy() == 0.75
+
+
+def test_a_clip_that_writes_into_a_gradient_is_refused_and_the_gradient_stays():
+    def clip(pairs):
+        for _, g in pairs:
+            g *= 0
+        return pairs
+
+    w = ol.Parameter([1.0])
+    optimizer = ol.optimizer.SGD(0.5, parameters=[w], grad_clip=clip)
+    w.grad = [2.0]
+    with pytest.raises(TypeError, match=r"clip writes into a gradient.*Write g = g \* factor"):
+        optimizer.step()
+    assert (w.numpy(), w.grad.numpy()) == (1.0, 2.0)
+
+
+def test_slots_keep_their_declared_order():
+    w = ol.Parameter([1.0])
+    optimizer = ol.optimizer.RMSProp(0.1, momentum=0.9, parameters=[w])
+    before = list(optimizer.state_dict())
+    w.grad = [1.0]
+    optimizer.step()
+    assert list(optimizer.state_dict()) == before

@@ -206,6 +206,13 @@ def test_no_slot_is_called_as_the_step_count(declared):
         make()
 
 
+def test_a_slot_with_a_dot_is_refused():
+    with pytest.raises(ValueError, match=r"Dotted has a slot 'x.t'.*Write 'x_t'"):
+
+        class Dotted(ol.optimizer.Optimizer):
+            slots = {"x.t": 0.0}
+
+
 def without(name):
     return lambda state: {key: value for key, value in state.items() if key != name}
 
@@ -244,6 +251,38 @@ class TestBadStates:
     @pytest.mark.parametrize("count", [-1, 1.5, "2", None, True])
     def test_a_step_count_that_is_none(self, count):
         self.refused(lambda s: s | {"0.weight.t": count}, "0.weight.t must be a step count")
+
+    def test_an_array_that_is_none(self):
+        change = {"0.weight.moment1": None}
+        self.refused(lambda s: s | change, "0.weight.moment1 is None in place of an array")
+
+    def test_a_float32_copy_that_is_none(self):
+        w = ol.Parameter(np.ones(3, np.float16), name="w")
+        optimizer = ol.optimizer.SGD(0.1, parameters=[w], multi_precision=True)
+        state = optimizer.state_dict()
+        state["master_weights"] = {"w": None}
+        with pytest.raises(ValueError, match="master_weights w is None in place of an array"):
+            optimizer.set_state_dict(state)
+
+    @pytest.mark.parametrize("rate", [-7.0, np.inf, np.nan])
+    def test_a_rate_of_a_schedule_that_is_none(self, rate):
+        schedule = ol.optimizer.lr.StepDecay(0.1, step_size=2)
+        optimizer = ol.optimizer.SGD(schedule, parameters=[ol.Parameter([1.0], name="w")])
+        state = optimizer.state_dict()
+        state["LR_Scheduler"]["last_lr"] = rate
+        with pytest.raises(ValueError, match=r"LR_Scheduler does not fit: .*last_lr"):
+            optimizer.set_state_dict(state)
+        assert optimizer.get_lr() == 0.1
+
+    def test_a_schedule_whose_rate_does_not_go_with_the_settings(self):
+        schedule = ol.optimizer.lr.StepDecay(0.05, step_size=2)
+        w = ol.Parameter([1.0], name="w")
+        optimizer = ol.optimizer.Rprop(schedule, learning_rate_range=(0.001, 0.1), parameters=[w])
+        state = optimizer.state_dict()
+        state["LR_Scheduler"]["last_lr"] = 5.0
+        with pytest.raises(ValueError, match="LR_Scheduler does not fit: learning_rate_range"):
+            optimizer.set_state_dict(state)
+        assert optimizer.get_lr() == 0.05
 
     def test_a_rate_that_is_none(self):
         self.refused(lambda s: s | {"learning_rate": -1.0}, "learning_rate must be finite")

@@ -123,6 +123,53 @@ def test_kind_tensor_is_what_to_write(size):
     np.testing.assert_array_equal(w.numpy(), p - g / np.linalg.norm(g))
 
 
+OF_THE_SHAPE = {
+    "the number of axes": lambda p, g, s: (p - g if p.ndim > 1 else p - 2 * g, {}),
+    "the length of an axis": lambda p, g, s: (p - g / p.shape[0], {}),
+    "the largest of plain numbers": lambda p, g, s: (p - g / np.max(np.abs(np.asarray(g))), {}),
+    "a view": lambda p, g, s: (p - g / g.view(np.ndarray).max(), {}),
+    "a list": lambda p, g, s: (p - g / max(g.tolist()), {}),
+    "another order": lambda p, g, s: (p - np.flip(g), {}),
+    "a spectrum": lambda p, g, s: (p - np.abs(np.fft.fft(g)).astype(p.dtype), {}),
+    "one element": lambda p, g, s: (p - np.take(g, 0), {}),
+    "in a slot": lambda p, g, s: (p - g, {"m": s.m + np.asarray(g).max()}),
+}
+
+
+@pytest.mark.parametrize("name", OF_THE_SHAPE)
+def test_a_rule_that_gives_something_else_for_each_parameter_by_itself_is_refused(name):
+    slots = {"m": 0.0} if name == "in a slot" else {}
+    shapes = [(2, 3), (4,)]
+    values = [
+        np.arange(1.0, 1 + np.prod(shape), dtype=np.float32).reshape(shape) for shape in shapes
+    ]
+    parameters = [ol.Parameter(value) for value in values]
+    optimizer = rule(OF_THE_SHAPE[name], slots=slots)(0.1, parameters=parameters)
+    for p, g in zip(parameters, values, strict=True):
+        p.grad = g
+    with pytest.raises(ValueError, match="of kind 'elementwise'"):
+        optimizer.step()
+    assert all((p.numpy() == value).all() for p, value in zip(parameters, values, strict=True))
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        lambda p, g, s: (p - g * np.ones(p.shape, p.dtype), {}),
+        lambda p, g, s: (p - np.asarray(g), {}),
+        lambda p, g, s: (np.asarray(p - np.array(g)), {}),
+    ],
+    ids=["ones of the shape", "a plain gradient", "a plain result"],
+)
+def test_a_shape_and_plain_arrays_may_be_asked_for(update):
+    a, b = ol.Parameter(np.ones((2, 3))), ol.Parameter(np.ones(4))
+    optimizer = rule(update)(0.1, parameters=[a, b])
+    a.grad, b.grad = np.full((2, 3), 0.5), np.arange(4.0)
+    optimizer.step()
+    assert (a.numpy() == 0.5).all()
+    assert (b.numpy() == 1 - np.arange(4.0)).all()
+
+
 def test_the_rule_is_called_once():
     calls = []
     _, optimizer = optimizer_of(lambda p, g, s: calls.append(1) or (p - g, {}), 5)

@@ -380,3 +380,17 @@ def test_what_lbfgs_holds_while_it_calls_the_closure_is_of_the_step():
 
     trace = ol.memory.report(lambda: optimizer.step(closure))
     assert {entry.phase for entry in trace.entries if entry.name == "LBFGS"} == {"step"}
+
+
+def test_the_weights_that_an_average_keeps_while_it_lends_are_slots():
+    w = ol.Parameter(np.ones(50_000, np.float32))
+    ema = ol.optimizer.ExponentialMovingAverage(0.5, parameters=[w])
+    ema.update()
+
+    def step():
+        with ema.apply():
+            return ol.mean(w).item()
+
+    found = ol.memory.report(step, verify=True)
+    assert found.by_role()["slot"].max() >= w.data.nbytes
+    assert (abs(found.made - found.measured) <= 0.02 * found.measured.max()).all()

@@ -317,7 +317,7 @@ class LRScheduler:
         if key == "last_epoch":
             return arguments.whole(where + key, _plain(value), 0)
         if key == "last_lr":
-            return float(arguments.number(where + key, value))
+            return float(arguments.number(where + key, value, least=self._lowest_rate))
         return _plain(value)
 
     def _adopt(self, read: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from optlab.autograd import in_place, writes
 from optlab.autograd.tensor import Tensor
+from optlab.backend import events
 from optlab.backend.arrays import copied
 
 _count = itertools.count()
@@ -40,6 +41,9 @@ class Loan:
         self.parameters = list(parameters)
         #: What each parameter held before.
         self.kept = [copied(p.data) for p in self.parameters]
+        if events.array_kept.listeners:
+            for array in self.kept:
+                events.array_kept.publish(array, self.lender, "slot", "")
         # An overflow of 16 bits is said, or raised, before anything is written.
         values = [
             value.astype(p.data.dtype, copy=False)
