@@ -262,9 +262,7 @@ def clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
     name = getattr(group.grad_clip, "__name__", type(group.grad_clip).__name__)
     try:
         # Nobody may write into p.grad: what is handed out are views to read.
-        seen = [
-            (p, g if g is None or isinstance(g, RowSparse) else frozen(g[...])) for p, g in pairs
-        ]
+        seen = [(p, g if isinstance(g, RowSparse) else frozen(g[...])) for p, g in pairs]
         same = {id(shown): g for (_, shown), (_, g) in zip(seen, pairs, strict=True)}
         found = {id(p): same.get(id(raw(g)), raw(g)) for p, g in group.grad_clip(seen)}
     except (TypeError, ValueError) as error:
