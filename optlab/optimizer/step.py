@@ -258,14 +258,14 @@ def _common_factor(group: Group, raws: list[list[Any]]) -> Any:
 
 
 def clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
-    """Give the gradients of all arenas of a group, clipped together."""
-    pairs = _pairs(group, raws)
+    """Give the gradients of all arenas of a group clipped together, and None as it is."""
+    pairs = [(p, g) for p, g in _pairs(group, raws) if g is not None]
+    if not pairs:
+        return raws
     name = getattr(group.grad_clip, "__name__", type(group.grad_clip).__name__)
     try:
         # Nobody may write into p.grad: what is handed out are views to read.
-        seen = [
-            (p, g if g is None or isinstance(g, RowSparse) else frozen(g[...])) for p, g in pairs
-        ]
+        seen = [(p, g if isinstance(g, RowSparse) else frozen(g[...])) for p, g in pairs]
         same = {id(shown): g for (_, shown), (_, g) in zip(seen, pairs, strict=True)}
         found = {id(p): same.get(id(raw(g)), raw(g)) for p, g in group.grad_clip(seen)}
     except (TypeError, ValueError) as error:
@@ -281,13 +281,12 @@ def clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
             f"grad_clip {name} was given {len(pairs)} (parameter, gradient) pairs and returned "
             f"{len(found)} of other parameters; it returns one for each. Nothing was changed."
         )
-    for p, g in pairs:
-        if g is not None:
-            check_gradient(p, found[id(p)], p.data.dtype)
+    for p, _ in pairs:
+        check_gradient(p, found[id(p)], p.data.dtype)
     if all(found[id(p)] is g for p, g in pairs):
         return raws
     results = iter([found[id(p)] for p, _ in pairs])
-    return [[next(results) for _ in gradients] for gradients in raws]
+    return [[None if g is None else next(results) for g in gradients] for gradients in raws]
 
 
 def _flat(gradients: Sequence[Any], beside: Any) -> Any:
