@@ -127,9 +127,9 @@ class Stateful:
         order. A parameter without a name is called by its place ("parameter 0"), and so are all if
         only one side knows names: those must be given in the order in which they were saved, as
         two of one shape cannot be told apart. Parameters of a model are named when it is first
-        asked for them (``model.parameters()``), others by ``ol.Parameter(data, name="w")``. Everything is checked before anything changes. Values
-        are copied to the device where the parameters lie. To go on with another rate, call `set_lr`
-        or `set_lr_scheduler` afterwards.
+        asked for them (``model.parameters()``), others by ``ol.Parameter(data, name="w")``.
+        Everything is checked before anything changes. Values are copied to the device where the
+        parameters lie. To go on with another rate, call `set_lr` or `set_lr_scheduler` afterwards.
 
         Raises
         ------
