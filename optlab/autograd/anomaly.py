@@ -13,6 +13,7 @@ import numpy as np
 from optlab.autograd.extras import extras
 from optlab.backend.callers import frame_outside, place_of
 from optlab.backend.dtypes import is_floating
+from optlab.backend.ensemble import EnsembleArray
 
 
 class AnomalyError(FloatingPointError):
@@ -45,6 +46,7 @@ class detect_anomaly:
 
     Inside the block every recorded operation is checked when it runs, and every derivative rule
     when backward comes to it. What was infinite already (a mask of ``-inf``, for instance) passes.
+    Inside `vmap`, and of an ensemble, each example is checked by itself, and the error says which.
     Checking takes time: use it to find an error, not to train.
 
     Raises
@@ -109,7 +111,14 @@ def _flat(values: Any) -> list[Any]:
     return [x for value in values for x in (_flat(value) if isinstance(value, tuple) else [value])]
 
 
-def _check(node: Any, what: str, y: Any, values: Any, names: Any, which: str) -> None:
+def _check(
+    node: Any, what: str, y: Any, values: Any, names: Any, which: str, example: tuple[int, ...] = ()
+) -> None:
+    if isinstance(y, EnsembleArray):
+        for k in _suspects(y):
+            alone = [_example(value, y.level, k) for value in values]
+            _check(node, what, y.members[k], alone, names, which, (k, *example))
+        return
     finite = np.isfinite(y)
     if bool(finite.all()):
         return
@@ -125,6 +134,8 @@ def _check(node: Any, what: str, y: Any, values: Any, names: Any, which: str) ->
     if not _is_elementwise(node.operation):
         parts = []
     made_of = f", from {' and '.join(parts)}" if parts else ""
+    # Inside vmap, and of an ensemble; of vmap in vmap, the outer one's comes first.
+    among = f", in example {example[0] if len(example) == 1 else example}" if example else ""
     if not what:
         if _derivative_running():
             return  # a step of a rule, such as its division; check_backward looks at what it gives
@@ -135,12 +146,36 @@ def _check(node: Any, what: str, y: Any, values: Any, names: Any, which: str) ->
     more = f" ({count} of {np.size(finite)} elements)" if count > 1 else ""
     raise AnomalyError(
         f"{what} {float(y[place]) if place else float(y)}{at}{which} of shape "
-        f"{np.shape(y)}{made_of}{more}.{line}"
+        f"{np.shape(y)}{among}{made_of}{more}.{line}"
     )
+
+
+def _suspects(y: EnsembleArray) -> Any:
+    """Give the examples, or members of an ensemble, that have numbers which are not finite."""
+    finite = np.isfinite(_plain(y))
+    if bool(finite.all()):
+        return ()
+    if isinstance(y.members, EnsembleArray):
+        return range(y.member_count)  # its own first axis stands for other examples
+    return [k for k, one in enumerate(finite) if not bool(one.all())]
+
+
+def _example(value: Any, level: int, k: int) -> Any:
+    """Give what one example of a level computes with; what all share stays as it is."""
+    mine = isinstance(value, EnsembleArray) and value.level == level
+    return value.members[k] if mine else value
+
+
+def _plain(value: Any) -> Any:
+    """Give all numbers as a plain array: those of an ensemble stacked."""
+    while isinstance(value, EnsembleArray):
+        value = value.members
+    return value
 
 
 def _is_finite(value: Any) -> bool:
     """Say whether a number or an array of floating numbers is finite; anything else counts so."""
+    value = _plain(value)
     if isinstance(getattr(value, "dtype", None), np.dtype):
         return not is_floating(value.dtype) or bool(np.isfinite(value).all())
     return not isinstance(value, float) or bool(np.isfinite(value))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from optlab.autograd import saving, trees
+from optlab.autograd.chain_arguments import called, list_of, schedule_for
 from optlab.autograd.kept_memory import Memory, arrays_in
 from optlab.autograd.mode import grad_mode, recomputing
+from optlab.autograd.recompute import Promise
 from optlab.autograd.reversal import Schedule
-from optlab.autograd.reversal_actions import Advance, Back, Record
-from optlab.autograd.sequential import called, list_of, schedule_for
+from optlab.autograd.second_runs import Forgetting, Twice
+from optlab.autograd.sequential import Saves
 from optlab.autograd.tape import Leaf
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events, random
@@ -34,6 +37,10 @@ class Prediction:
         Operations that each layer runs.
     first : int
         The first layer that backward comes to: those before it have nothing that needs a gradient.
+    inner : tuple of int
+        Operations that each layer runs again by itself when it is walked back, because it calls
+        `recompute` or `recompute_sequential` inside. What these operations save then is in no
+        count of bytes here, it comes on top.
     """
 
     schedule: Schedule
@@ -42,6 +49,7 @@ class Prediction:
     shared: tuple[int, ...]
     operations: tuple[int, ...]
     first: int = 0
+    inner: tuple[int, ...] = ()
 
     @property
     def peak(self) -> int:
@@ -59,29 +67,31 @@ class Prediction:
     @property
     def recomputed(self) -> tuple[int, ...]:
         """How often each layer runs beyond the first time."""
-        runs = [-1] * self.schedule.layers
-        done = self.schedule.forward if self.first >= len(runs) else self.schedule.actions
-        for action in done:
-            if isinstance(action, (Advance, Record)):
-                for layer in action.layers:
-                    runs[layer] += 1
-            elif isinstance(action, Back) and self.first in action.layers:
-                break
-        return tuple(runs)
+        return tuple(runs - 1 for runs in self.schedule.runs(self.first))
 
     @property
     def recomputed_operations(self) -> int:
-        """How many operations run beyond the first time."""
-        return sum(
-            times * count for times, count in zip(self.recomputed, self.operations, strict=True)
-        )
+        """How many operations run beyond the first time, those that run inside layers included."""
+        by_schedule = zip(self.recomputed, self.operations, strict=True)
+        return sum(times * count for times, count in by_schedule) + self.inner_operations
+
+    @property
+    def inner_operations(self) -> int:
+        """How many of them layers run again by themselves: see ``inner``."""
+        return sum(self.inner[self.first :])
 
     def __str__(self) -> str:
         plainly = sum(self.saved) - sum(self.shared)
+        inside = self.inner_operations
         return (
             f"{self.schedule.name}: {in_words(self.peak)} kept for backward at most (plainly "
             f"{in_words(plainly)}), {self.recomputed_layers} layers and "
             f"{self.recomputed_operations} operations run again"
+        ) + (
+            f"; {inside} of these operations run because layers recompute inside, and the bytes "
+            "that they keep meanwhile come on top"
+            if inside
+            else ""
         )
 
 
@@ -92,7 +102,8 @@ def predict(
 
     The layers run once, one after the other, and each is forgotten before the next but one, so it
     takes little more memory than the largest. Nothing remains of it: random numbers are as before,
-    and batch normalisation counts nothing. What layers recompute inside is not looked at.
+    and batch normalisation counts nothing. What layers recompute inside is counted among the
+    operations, and its bytes are not among those that are kept: ``inner`` says where that is so.
 
     Parameters
     ----------
@@ -131,13 +142,16 @@ def predict(
                 look = _Look({e.node for e in entries if isinstance(e, Tensor)}, given, before)
                 with saving.Keeping(look), events.operation_ran.subscribed(look.ran):
                     value = called(layer, build(entries))
-                rows.append((look.saved, size, look.shared, look.operations))
-                first = look.first(value, i, first)
+                seen = _behind(value)
+                look.promised(seen)
+                if not seen or not seen & look.entries:
+                    first = i if seen else i + 1
+                rows.append((look.saved, size, look.shared, look.operations, look.inner(seen)))
                 before = look.own
     finally:
         recomputing.depth -= 1
-    saved, inputs, shared, operations = zip(*rows, strict=True)
-    return Prediction(schedule, saved, inputs, shared, operations, first)
+    saved, inputs, shared, operations, inner = zip(*rows, strict=True)
+    return Prediction(schedule, saved, inputs, shared, operations, first, inner)
 
 
 def _entry(part: Any) -> Any:
@@ -145,6 +159,32 @@ def _entry(part: Any) -> Any:
     if not isinstance(part, Tensor) or part.node is None:
         return part
     return Tensor(part.data, Leaf(part.shape, part.dtype))
+
+
+def _behind(value: Any) -> set[Any]:
+    """Give the nodes that backward reaches from what a layer returned."""
+    seen = {p.node for p in trees.flatten(value)[0] if getattr(p, "node", None) is not None}
+    stack = list(seen)
+    while stack:
+        for edge in stack.pop().edges:
+            if edge is not None and edge not in seen:
+                seen.add(edge)
+                stack.append(edge)
+    return seen
+
+
+def _made_again(node: Any) -> dict[Twice, int]:
+    """Give the calls that are made again when backward comes to a node, and how often."""
+    saved = getattr(node, "saved", None)
+    of = saved[0] if isinstance(saved, tuple) and saved else saved
+    if isinstance(of, Twice):
+        return {of: of.more}
+    if isinstance(of, Promise):
+        return {of.twice: of.twice.more}
+    if not isinstance(of, Saves):
+        return {}
+    runs = of.chain.schedule.runs(of.start)
+    return {call: times - 1 for call, times in zip(of.chain.twice, runs, strict=True)}
 
 
 class _Look:
@@ -157,6 +197,8 @@ class _Look:
     saved, shared : int
         Its bytes, and those of them that the layer before keeps too.
     operations : int
+    within : Counter
+        How many operations ran inside calls that will be made again, by these calls.
     """
 
     def __init__(self, entries: set[Any], given: list[Any], before: Memory) -> None:
@@ -165,23 +207,34 @@ class _Look:
         for array in given:
             self.ignored.add(array)
         self.saved = self.shared = self.operations = 0
+        self.within: Counter[tuple[Twice, ...]] = Counter()
 
-    def first(self, value: Any, layer: int, first: int) -> int:
-        """Give the first layer that backward comes to, from what a layer returned."""
-        nodes = {p.node for p in trees.flatten(value)[0] if getattr(p, "node", None) is not None}
-        if not nodes:
-            return layer + 1
-        seen, stack = set(nodes), list(nodes)
-        while stack:
-            for edge in stack.pop().edges:
-                if edge is not None and edge not in seen:
-                    seen.add(edge)
-                    stack.append(edge)
-        return first if seen & self.entries else layer
+    def promised(self, seen: set[Any]) -> None:
+        """Count what operations keep that stand on the tape, but are to run again."""
+        for node in seen:
+            if isinstance(getattr(node, "saved", None), Promise):
+                for value in (*node.saved.values, *node.static.values()):
+                    self._count(value)
+
+    def inner(self, seen: set[Any]) -> int:
+        """Give how many operations run again by themselves where backward reaches these nodes."""
+        again: dict[Twice, int] = {}
+        for node in seen:
+            for call, times in _made_again(node).items():
+                again[call] = max(times, again.get(call, 0))
+        return sum(
+            count * (again[first] + sum(call.more for call in others))
+            for (first, *others), count in self.within.items()
+            if first in again
+        )
 
     def ran(self, *what: Any) -> None:
         """Count an operation, recorded or not: it will run again."""
         self.operations += 1
+        keepers = saving.entered_since(self)
+        calls = tuple(one.twice for one in keepers if isinstance(one, Forgetting))
+        if calls:
+            self.within[calls] += 1
 
     def keep(self, node: Any, saved: Any, forward: Any, values: Any) -> Any:
         """Count what an operation saves; parameters, and what was given, cost nothing."""

@@ -122,11 +122,24 @@ class Schedule:
     @cached_property
     def layer_runs(self) -> tuple[int, ...]:
         """How often each layer runs, recorded or not."""
+        return self.runs()
+
+    def runs(self, first: int = 0) -> tuple[int, ...]:
+        """Count how often each layer runs where backward goes no further than the layer `first`.
+
+        Examples
+        --------
+        >>> from optlab.autograd.schedules import in_segments
+        >>> in_segments(4, 2).runs(), in_segments(4, 2).runs(first=2)
+        ((2, 2, 2, 2), (1, 1, 2, 2))
+        """
         runs = [0] * self.layers
-        for action in self.actions:
+        for action in self.forward if first >= self.layers else self.actions:
             if isinstance(action, (Advance, Record)):
                 for layer in action.layers:
                     runs[layer] += 1
+            elif isinstance(action, Back) and first in action.layers:
+                break
         return tuple(runs)
 
     @property

@@ -107,6 +107,25 @@ def entered(*kinds: type) -> bool:
     return any(isinstance(keeper, kinds) for keeper in _here.keepers)
 
 
+def entered_since(keeper: Keeper) -> tuple[Keeper | None, ...]:
+    """Give the keepers that this thread has entered after another, the outermost first."""
+    keepers = _here.keepers
+    return keepers[keepers.index(keeper) + 1 :]
+
+
+def level_of(opened: int) -> int:
+    """Give the level of a `vmap` that opens now: in a second run, that of the first.
+
+    What the second run saves serves operations of the first, so levels have to agree.
+    """
+    level = opened
+    for keeper in _here.keepers:
+        agreed = getattr(keeper, "level", None)
+        if agreed is not None:
+            level = agreed(level)
+    return level
+
+
 @contextmanager
 def alone() -> Iterator[None]:
     """Inside, keepers of the whole program decide nothing in this thread."""

@@ -30,12 +30,19 @@ class Twice:
         One for each operation of the first run.
     ended : bool
         Whether the first run is over.
+    more : int
+        How often backward will make the call again.
     """
 
     takes_gradients_as_they_are = True  # the walk through the second run widens where that is due
 
     def __init__(
-        self, function: Callable[..., Any], args: Any, kwargs: Any, preserve_rng_state: bool
+        self,
+        function: Callable[..., Any],
+        args: Any,
+        kwargs: Any,
+        preserve_rng_state: bool,
+        more: int = 1,
     ) -> None:
         self.function = function
         self.parts, self.build = trees.flatten((list(args), kwargs))
@@ -53,6 +60,7 @@ class Twice:
         self.made_at = next(writes.clock)
         self.log: list[Fingerprint] = []
         self.ended = False
+        self.more = more
 
     @property
     def name(self) -> str:
@@ -71,12 +79,15 @@ class Twice:
 
     def check(self, number: int, node: Node, values: Any) -> None:
         """Compare an operation of the second run with that of the first."""
+        self.compare(number, self._fingerprint(node, values))
+
+    def compare(self, number: int, again: Fingerprint) -> None:
+        """Compare what is remembered of the second run with what is of the first."""
         if number >= len(self.log):
             raise self.differs(
                 f"the first run ended after {len(self.log)} operations, the second went on with "
-                f"{node.operation.name!r}"
+                f"{again.operation!r}"
             )
-        again = self._fingerprint(node, values)
         if again != self.log[number]:
             raise self.differs(
                 f"operation {number + 1} of {len(self.log)}: {self.log[number].difference(again)}"
@@ -91,9 +102,9 @@ class Twice:
             "optlab, with preserve_rng_state=True."
         )
 
-    def again(self, arrays: Any, keeper: Comparing) -> Any:
-        """Make the call a second time."""
-        writer = writes.writer_since(self.made_at, arrays)
+    def again(self, arrays: Any, keeper: Comparing, made_at: int | None = None) -> Any:
+        """Make the call a second time, with arrays that have stood since it was made."""
+        writer = writes.writer_since(self.made_at if made_at is None else made_at, arrays)
         if writer is not None:
             raise RuntimeError(
                 f"backward has to run {self.name} again, but {writer} has written over an argument "
@@ -103,6 +114,8 @@ class Twice:
         parts = list(self.parts)
         for (i, node), array in zip(self.places.items(), arrays, strict=True):
             parts[i] = Tensor(array, node)
+            if node is not None:
+                writes.stands_at(array, node.order)
         args, kwargs = self.build(parts)
         with saving.Keeping(keeper), grad_mode(True), self.as_before():
             returned = self.function(*args, **kwargs)
@@ -128,8 +141,8 @@ class Twice:
 #: What backward says inside a first run.
 INSIDE = (
     "backward reached what was computed inside a function that recompute runs, which kept nothing "
-    "of it. Return it from that function and call backward() outside; inside, take gradients by "
-    "ol.grad."
+    "of it. Return it from that function, by itself or in a list, tuple or dict (other objects are "
+    "not looked into), and call backward() outside; inside, take gradients by ol.grad."
 )
 
 

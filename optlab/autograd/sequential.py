@@ -14,12 +14,12 @@ from typing import Any
 
 from optlab.autograd import saving, several, trees, writes
 from optlab.autograd.backpropagation import gradients_of_ends
+from optlab.autograd.chain_arguments import called, list_of, schedule_for
 from optlab.autograd.fingerprints import Fingerprint, fingerprint
 from optlab.autograd.mode import grad_mode, recording
 from optlab.autograd.recompute import as_one_operation, ends_behind, made_since
 from optlab.autograd.reversal import Schedule
 from optlab.autograd.reversal_actions import Advance, Back, Free, Record, Restore, Snapshot
-from optlab.autograd.schedules import chosen
 from optlab.autograd.second_runs import Comparing, Forgetting, Twice
 from optlab.autograd.tape import Entry
 from optlab.autograd.tensor import Tensor
@@ -92,42 +92,6 @@ def recompute_sequential(
     return Chain(chain, schedule, preserve_rng_state).forward(args)
 
 
-def list_of(layers: Any) -> list[Callable[..., Any]]:
-    """Read the layers of a chain.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If they are none.
-    """
-    if callable(layers) and hasattr(layers, "children"):  # a Sequential: what it holds, in order
-        inside = list(layers.children())
-        layers = inside if hasattr(layers, "__iter__") or hasattr(layers, "__getitem__") else layers
-    if isinstance(layers, Tensor) or callable(layers) or not hasattr(layers, "__iter__"):
-        raise TypeError(
-            "recompute_sequential takes a Sequential, or a list of layers that follow each other, "
-            f"then what the first is called with; got {type(layers).__name__}. (Write net, x and "
-            "not net(x); several layers in a list; for one function: ol.recompute(f, x).)"
-        )
-    chain = list(layers)
-    for i, layer in enumerate(chain):
-        if not callable(layer):
-            raise TypeError(f"layers[{i}] cannot be called; it is a {type(layer).__name__}.")
-    if not chain:
-        raise ValueError("there are no layers to run.")
-    return chain
-
-
-def schedule_for(n: int, segments: Any, snapshots: int | None) -> Schedule:
-    """Give the schedule that the user asks for."""
-    return chosen(n, min(4, n) if segments is None else segments, snapshots)
-
-
-def called(layer: Callable[..., Any], value: Any) -> Any:
-    """Call a layer with what the one before returned: a tuple as several arguments."""
-    return layer(*value) if isinstance(value, tuple) else layer(value)
-
-
 def _looks(value: Any) -> list[Fingerprint]:
     return [
         fingerprint("output", one.data)
@@ -149,6 +113,9 @@ class _Stored:
         """Give it again; with `nodes`, on the tape."""
         if nodes is None:
             return self.build(list(self.parts))
+        for part, node in zip(self.parts, nodes, strict=True):
+            if node is not None:
+                writes.stands_at(part.data, node.order)
         return self.build(
             [
                 part if node is None else Tensor(part.data, node)
@@ -187,7 +154,7 @@ class _Part:
         self.recorded: tuple[int, list[Any]] | None = None
 
 
-class _Saves:
+class Saves:
     """What the node of a part saves: the chain, and what forward recorded of the part.
 
     That leads to the nodes before, which have the chain: so the chain itself must not have it.
@@ -195,11 +162,12 @@ class _Saves:
 
     takes_gradients_as_they_are = True
 
-    def __init__(self, chain: Chain, recorded: tuple[int, list[Any]] | None) -> None:
+    def __init__(self, chain: Chain, start: int, recorded: tuple[int, list[Any]] | None) -> None:
         self.chain = chain
+        self.start = start
         self.recorded = recorded
 
-    def restored(self) -> _Saves:
+    def restored(self) -> Saves:
         """Give itself: what is stored is not the node's to bring back."""
         return self
 
@@ -253,7 +221,9 @@ class Chain:
             for i in range(part.start, part.stop):
                 if i in snapshots:
                     self._store(i, value)
-                twice = Twice(self.layers[i], (), {}, self.preserve)
+                twice = Twice(
+                    self.layers[i], (), {}, self.preserve, self.schedule.layer_runs[i] - 1
+                )
                 self.twice.append(twice)
                 keeper = _Noting(twice) if i in recorded else Forgetting(twice)
                 with saving.Keeping(keeper):
@@ -286,7 +256,7 @@ class Chain:
         places = {edge: i for i, edge in enumerate(edges)}
         part.entries = [None if node is None else places.get(node, _NOWHERE) for node in nodes]
         part.edges = [weakref.ref(edge) for edge in edges]
-        saves = _Saves(self, (since, outputs) if recorded else None)
+        saves = Saves(self, part.start, (since, outputs) if recorded else None)
 
         def gradients(g: Any, saved: Any, static: Any, arriving: Any) -> list[Any]:
             if saved[0].recorded is not None:

@@ -54,18 +54,24 @@ def flatten(x: Any) -> tuple[list[Any], Build]:
     """
     if not is_container(x):
         return [x], lambda parts: parts[0]
-    keys = list(x) if isinstance(x, dict) else None
+    kind = type(x)
+    keys: list[Any] = []
+    shell: Any = None
+    if isinstance(x, dict):
+        keys, shell = list(x), x.copy()  # of the same kind: ordered, with defaults
+        shell.update(dict.fromkeys(keys))
     flat = [flatten(part) for part in (x.values() if isinstance(x, dict) else x)]
-    counts = [len(parts) for parts, _ in flat]
+    # What builds may stay for long, and must not keep the parts alive.
+    inner = [(build_part, len(parts)) for parts, build_part in flat]
 
     def build(parts: list[Any]) -> Any:
         built, start = [], 0
-        for (_, build_part), n in zip(flat, counts, strict=True):
+        for build_part, n in inner:
             built.append(build_part(parts[start : start + n]))
             start += n
-        if keys is None:
-            return type(x)._make(built) if hasattr(type(x), "_make") else type(x)(built)
-        new = x.copy()  # of the same kind: ordered, with defaults
+        if shell is None:
+            return kind._make(built) if hasattr(kind, "_make") else kind(built)
+        new = shell.copy()
         new.update(zip(keys, built, strict=True))
         return new
 

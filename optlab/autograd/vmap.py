@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd import tape, writes
+from optlab.autograd import saving, tape, writes
 from optlab.autograd.operation import Operation
 from optlab.autograd.tensor import Tensor, apply, refusal
 from optlab.backend.arrays import as_array
@@ -223,9 +223,10 @@ def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callab
             raise ValueError(_of_many_lengths(f, args, axes, found))
         count = lengths.pop()
         # The place on the tape also numbers the level: an inner vmap opens later than an outer one.
-        level = next(writes.clock)
+        since = next(writes.clock)
+        level = saving.level_of(since)
         y = f(*[_entered(x, a, level) for x, a in zip(args, axes, strict=True)], **kwargs)
-        _share_what_came_from_outside(_tensors_in(y), level, count)
+        _share_what_came_from_outside(_tensors_in(y), since, level, count)
         return _left(y, out_axes, level, count)
 
     return mapped
@@ -345,13 +346,15 @@ def _tensors_in(y: Any) -> list[Tensor]:
     return [t for part in y for t in _tensors_in(part)]
 
 
-def _share_what_came_from_outside(results: list[Tensor], level: int, count: int) -> None:
+def _share_what_came_from_outside(
+    results: list[Tensor], since: int, level: int, count: int
+) -> None:
     """Put a node between what was made inside and what was made outside.
 
     A Tensor of the outside (a weight in a closure, or an argument with in_axes=None) has one
     gradient, the sum over the members; inside, each member brings its own.
     """
-    inside = [t.node for t in results if t.node is not None and t.node.order > level]
+    inside = [t.node for t in results if t.node is not None and t.node.order > since]
     seen = set(inside)
     shared: dict[Any, tape.Node] = {}
     for node in inside:  # grows
@@ -361,22 +364,22 @@ def _share_what_came_from_outside(results: list[Tensor], level: int, count: int)
         for i, edge in enumerate(edges):
             if edge is None:
                 continue
-            if edge.order > level:
+            if edge.order > since:
                 if edge not in seen:
                     seen.add(edge)
                     inside.append(edge)
                 continue
             if edge not in shared:
-                shared[edge] = _between(edge, len(shared), level, count)
+                shared[edge] = _between(edge, since + len(shared) / 2**20, level, count)
             edges[i] = shared[edge]
         node.edges = tuple(edges)
 
 
-def _between(edge: Any, i: int, level: int, count: int) -> tape.Node:
+def _between(edge: Any, order: float, level: int, count: int) -> tape.Node:
     """Give a node that passes `edge` on to the inside; it is younger than all outside."""
     node = tape.Node(
         SHARE, (edge,), (), SHARE.recipe(1), {"level": level, "count": count}, edge.shape,
         edge.dtype, source=edge.source,
     )  # fmt: skip
-    node.order = level + i / 2**20  # type: ignore[assignment]
+    node.order = order  # type: ignore[assignment]
     return node

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd import saving, trees
+from optlab.autograd.chain_arguments import called, list_of, schedule_for
 from optlab.autograd.extras import extras
 from optlab.autograd.mode import recomputing, recording
 from optlab.autograd.rematerialize import rematerialize
 from optlab.autograd.reversal import Schedule
 from optlab.autograd.schedules import plain
 from optlab.autograd.second_runs import Comparing, Forgetting
-from optlab.autograd.sequential import called, list_of, recompute_sequential, schedule_for
+from optlab.autograd.sequential import recompute_sequential
 from optlab.autograd.sparse import whole
 from optlab.autograd.tape import Leaf
 from optlab.autograd.tensor import raw

@@ -28,6 +28,7 @@ from optlab.backend import events
 from optlab.backend.ledger import Ledger
 from optlab.nn.following import Running, following
 from optlab.optimizer import Optimizer
+from optlab.trace.layer_places import LayerPlaces
 from optlab.trace.memory_trace import Holding, MemoryTrace
 
 __all__ = ["Holding", "MemoryTrace", "Prediction", "ledger", "predict", "report"]
@@ -75,10 +76,18 @@ def ledger(verify: bool = False) -> Iterator[MemoryTrace]:
         raise RuntimeError("a memory ledger is open already; close it before another is opened.")
     try:
         book, running = Ledger(verify), Running()
-        trace = MemoryTrace(book)
-        watch = Watch(book, running.path)
-        with watch, following(running, watch.given), events.step_finished.subscribed(_Steps(watch)):
-            yield trace
+        places = LayerPlaces(running)
+        trace = MemoryTrace(book, places.said)
+        watch = Watch(book, places.path)
+        try:
+            with (
+                watch,
+                following(running, watch.given),
+                events.step_finished.subscribed(_Steps(watch)),
+            ):
+                yield trace
+        finally:
+            trace.call_layers(places.names())  # the trace shall not keep the layers
     finally:
         _one_at_a_time.release()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ class MemoryTrace:
         "recomputed" and "temporary".
     operation, phase, layer : list of str, one an event
         What happened; whether in "forward", "backward", a "step" or a "recompute"; and in which
-        layer, where one ran.
+        layer, where one ran ("1: GELU"; in a loop over several models "Sequential 2, 1: GELU").
     bytes, during : array of int, shape (events, roles)
     entries : list of Entry
         Every piece of memory that was met.
@@ -83,9 +83,14 @@ class MemoryTrace:
 
     roles: tuple[str, ...] = ROLES
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, said: Callable[[str], str] = str) -> None:
         self._ledger = ledger
+        self._said = said
         self._found: tuple[np.ndarray, np.ndarray] | None = None
+
+    def call_layers(self, names: dict[str, str]) -> None:
+        """Say from now on what layers are called, by the paths under which they were noted."""
+        self._said = lambda path: names.get(path, path)
 
     # Over events --------------------------------------------------------------------------------
 
@@ -110,7 +115,7 @@ class MemoryTrace:
     @property
     def layer(self) -> list[str]:
         """The layer that ran."""
-        return [row.path for row in self._ledger.rows]
+        return [self._said(row.path) for row in self._ledger.rows]
 
     @property
     def recomputed_operations(self) -> int:
@@ -236,7 +241,7 @@ class MemoryTrace:
             named = entry.phase or role not in ("parameter", "gradient")
             groups[entry.name if named else None, entry.phase, role].append(entry)
         found = [
-            _holding(name or _together(role, entries), phase, role, entries, total)
+            self._holding(name or _together(role, entries), phase, role, entries, total)
             for (name, phase, role), entries in groups.items()
         ]
         extra = int(left[ROLES.index("temporary")])
@@ -246,6 +251,14 @@ class MemoryTrace:
             inside = Holding(name, phase, "temporary", layers, 0, extra, (), "", extra / total)
             found.append(inside)
         return sorted(found, key=lambda held: -held.nbytes)
+
+    def _holding(self, name: str, phase: str, role: str, held: list[Entry], total: int) -> Holding:
+        largest = max(held, key=lambda entry: entry.nbytes)
+        size = sum(entry.nbytes for entry in held)
+        layers = tuple(dict.fromkeys(self._said(entry.path) for entry in held if entry.path))
+        return Holding(
+            name, phase, role, layers, len(held), size, largest.shape, largest.dtype, size / total
+        )
 
     def _alive_before(self, i: int) -> Iterator[Entry]:
         """Go through what was alive at the highest point before an event."""
@@ -383,13 +396,3 @@ def _together(role: str, entries: list[Entry]) -> str:
     many = re.compile(r"(\d+) parameters")  # the array in which an optimizer lays them together
     counts = [found[1] if (found := many.fullmatch(e.name)) else "1" for e in entries]
     return f"{sum(map(int, counts))} {role}s"
-
-
-def _holding(name: str, phase: str, role: str, entries: Iterable[Entry], total: int) -> Holding:
-    held = list(entries)
-    largest = max(held, key=lambda entry: entry.nbytes)
-    size = sum(entry.nbytes for entry in held)
-    layers = tuple(dict.fromkeys(entry.path for entry in held if entry.path))
-    return Holding(
-        name, phase, role, layers, len(held), size, largest.shape, largest.dtype, size / total
-    )

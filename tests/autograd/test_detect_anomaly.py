@@ -212,3 +212,65 @@ def test_a_cell_of_ipython_itself() -> None:
     )
     assert re.search(r"called in cell In\[\d+\], line 3: np\.log\(x\)", shell.user_ns["said"])
     type(shell).clear_instance()
+
+
+EXAMPLES = np.array([[2.0, 3.0], [1.0, 5.0], [4.0, 9.0]])
+
+
+def _logs(v: Any) -> Any:
+    return np.sum(np.log(v - 1))
+
+
+def _roots(v: Any) -> Any:
+    return np.sum(np.sqrt(v - 1))
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (lambda x: ol.vmap(ol.grad(_logs))(x), "'log' gave -inf at element [0] of shape (2,), in"),
+        (lambda x: ol.vmap(ol.grad(_roots))(x), "the derivative of 'sqrt' for x is inf at element"),
+        (lambda x: np.sum(ol.vmap(_roots)(x)).backward(), "the derivative of 'sqrt' for x is inf"),
+        (
+            lambda x: ol.vmap(ol.grad(lambda v: ol.recompute(_logs, v)))(x),
+            "'log' gave -inf at element [0] of shape (2,), in",
+        ),
+    ],
+)
+def test_inside_vmap_it_names_the_example(run: Any, said: str) -> None:
+    x = ol.to_tensor(EXAMPLES, requires_grad=True)
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(AnomalyError) as caught,
+        ol.autograd.detect_anomaly(),
+    ):
+        run(x)
+    assert str(caught.value).startswith(said)
+    assert "of shape (2,), in example 1, from" in str(caught.value)
+
+
+def test_inside_vmap_of_vmap_the_outer_example_comes_first() -> None:
+    each = ol.vmap(ol.vmap(ol.grad(np.sqrt)))
+    with np.errstate(all="ignore"), ol.autograd.detect_anomaly():
+        assert each(EXAMPLES).shape == (3, 2)
+        with pytest.raises(AnomalyError, match=r"of shape \(\), in example \(1, 0\), from"):
+            each(EXAMPLES - 1)
+
+
+def test_what_was_infinite_in_one_example_is_not_blamed_but_that_of_another_is() -> None:
+    plain = ol.vmap(ol.grad(lambda v: np.sum(np.exp(-v))))
+    with np.errstate(all="ignore"), ol.autograd.detect_anomaly():
+        before = np.array([[np.inf, 0.0], [1.0, 2.0]])
+        np.testing.assert_array_equal(plain(before), -np.exp(-before))
+        with pytest.raises(AnomalyError, match=r"'exp' gave inf .*in example 1"):
+            plain(np.array([[-np.inf, 0.0], [-1000.0, 2.0]]))
+
+
+def test_the_members_of_an_ensemble_are_told_apart() -> None:
+    x = ol.to_tensor(ol.ensemble(EXAMPLES), requires_grad=True)
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(AnomalyError, match="in example 1"),
+        ol.autograd.detect_anomaly(),
+    ):
+        _logs(x)

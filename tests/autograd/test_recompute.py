@@ -74,6 +74,8 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "transform": lambda x: ol.grad(lambda z: np.sum(np.sin(z) * x))(x) * x,
     "hvp": lambda x: ol.hvp(lambda z: np.sum(z**3), x, x),
     "vmap": lambda x: ol.vmap(lambda row: np.sum(np.exp(row)))(x) * x[:, 0],
+    "vmap beside what it shares": lambda x: ol.vmap(lambda row: np.sin(x @ row))(np.cos(x)),
+    "vmap in vmap": lambda x: ol.vmap(lambda r: ol.vmap(lambda a: np.sin(a * r + x[0]))(r))(x),
     "dropout": lambda x: ol.nn.functional.dropout(np.exp(x), 0.4),
     "no_grad inside": lambda x: x * ol.no_grad(np.exp)(x),
     "nothing": lambda x: ol.zeros([3]),
@@ -100,7 +102,7 @@ def test_the_bits_are_those_of_a_plain_call(name: str, reentrant: bool) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "vmap"])
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if not name.startswith("vmap")])
 def test_so_are_they_under_the_users_own_hooks_and_checks(name: str, reentrant: bool) -> None:
     f = FUNCTIONS[name]
     with ol.autograd.saved_tensors_hooks(lambda t: t, lambda t: t):

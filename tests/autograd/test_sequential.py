@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd.schedules import chosen
+from optlab.autograd.schedules import chosen, plain
 
 X = np.linspace(-1.0, 1.5, 12).reshape(3, 4)
 
@@ -125,6 +125,8 @@ def test_mistakes_are_said() -> None:
         ol.recompute_sequential(np.sin, x)
     with pytest.raises(TypeError, match=r"layers\[1\] cannot be called"):
         ol.recompute_sequential([np.sin, 3], x)
+    with pytest.raises(TypeError, match=r"recompute_sequential\(net, x, segments=2\)"):
+        ol.recompute_sequential({"segments": 2}, ol.nn.Sequential(ol.nn.Tanh()), x)
     with pytest.raises(ValueError, match="there are no layers"):
         ol.recompute_sequential([], x)
     with pytest.raises(ValueError, match="at most one segment a layer"):
@@ -236,3 +238,45 @@ def test_predicted_operations_are_those_that_run(segments: Any, kind: str) -> No
     with ol.memory.ledger() as trace:
         ol.recompute_sequential(layers, x, segments=segments).sum().backward()
     assert trace.recomputed_operations == predicted.recomputed_operations
+
+
+class Recomputing(ol.nn.Layer):
+    """A layer that recomputes a part of itself: how it does so is its setting."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how = how
+        self.part = ol.nn.Sequential(ol.nn.Linear(6, 6), ol.nn.Tanh(), ol.nn.Dropout(0.2))
+        self.rest = ol.nn.Linear(6, 6)
+
+    def forward(self, x: Any) -> Any:
+        def nested(v: Any) -> Any:
+            return ol.recompute(lambda u: np.sin(self.part(u)), np.cos(v))
+
+        if self.how == "unused":
+            ol.recompute(self.part, x)
+        elif self.how == "nested":
+            x = x + ol.recompute(nested, x)
+        elif self.how == "its operations":
+            x = x + ol.recompute(nested, x, use_reentrant=False)
+        elif self.how == "a chain":
+            inner = [np.sin, self.part, lambda v: ol.recompute(np.tanh, v), np.cos]
+            x = x + ol.recompute_sequential(inner, x, segments="revolve", snapshots=1)
+        return self.rest(x)
+
+
+INSIDE = ["unused", "nested", "its operations", "a chain"]
+
+
+@pytest.mark.parametrize("segments", [1, 2, "revolve", plain(4)])
+@pytest.mark.parametrize("how", INSIDE)
+def test_so_are_those_that_layers_run_again_by_themselves(segments: Any, how: str) -> None:
+    ol.seed(0)
+    layers = [np.exp, Recomputing(how), ol.nn.ReLU(), Recomputing(how)]
+    x = ol.ones([4, 6])
+    predicted = ol.memory.predict(layers, x, segments=segments)
+    with ol.memory.ledger() as trace:
+        ol.recompute_sequential(layers, x, segments=segments).sum().backward()
+    assert trace.recomputed_operations == predicted.recomputed_operations
+    assert (predicted.inner_operations > 0) == (how != "unused")
+    assert ("layers recompute inside" in str(predicted)) == (how != "unused")

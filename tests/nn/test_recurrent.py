@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 
 import optlab as ol
+from optlab.backend import events
 from tests.autograd.test_guarded import gradients, guarded_leaf, on_device_function
 from tests.guarded import GuardedArray
 
@@ -84,6 +86,35 @@ def test_an_lstm_is_cast_step_by_step():
         )
         y, _ = layer(x)
     np.testing.assert_allclose(plain(y), plain(layer(x)[0]), atol=1e-2)
+
+
+@pytest.mark.parametrize("elsewhere", ["a Tensor of 16 bits", "another thread that casts"])
+def test_an_lstm_of_32_bits_goes_on_at_once_whatever_others_do(elsewhere):
+    layer, gradients, counts = ol.nn.LSTM(3, 4), [], []
+
+    def run(steps):
+        layer.clear_gradients()
+        recorded = []
+        with events.operation_recorded.subscribed(recorded.append):
+            y, _ = layer(ol.to_tensor(numbers(2, steps, 3).astype("float32")))
+            np.sum(y * y).backward()
+        gradients.append([p.grad.numpy() for p in layer.parameters()])
+        counts.append(len(recorded))
+
+    run(5)
+    if elsewhere == "a Tensor of 16 bits":
+        ol.ones([2], dtype="float16")
+        run(5)
+        run(9)
+    else:
+        with ThreadPoolExecutor(1) as threads:
+            casting = threads.submit(ol.amp.auto_cast().__enter__).result()
+            run(5)
+            run(9)
+            threads.submit(casting.__exit__, None, None, None).result()
+    assert counts[0] == counts[1] == counts[2]  # a step more is no operation more
+    for a, b in zip(*gradients[:2], strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 @ALL

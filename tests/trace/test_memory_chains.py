@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
+from optlab.autograd.schedules import plain
 
 nn = ol.nn
 
@@ -94,3 +95,25 @@ def test_a_second_walk_through_a_chain_stores_again_what_the_first_has_used():
         loss.backward()
     assert kept(trace).max() == predicted
     assert trace.by_role()["saved"].max() == 0
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_the_arguments_of_a_function_that_a_layer_recomputes_are_saved_and_predicted(reentrant):
+    ol.seed(0)
+    part = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64))
+    layers = [
+        nn.Tanh(),
+        lambda x: np.exp(ol.recompute(part, np.sin(x) + 1, use_reentrant=reentrant)),
+        nn.Linear(64, 8),
+    ]
+    x = ol.to_tensor(numbers(128, 64), requires_grad=True)
+    schedule = plain(3)
+    with ol.memory.ledger() as trace:
+        loss = ol.recompute_sequential(layers, x, segments=schedule)
+    size = x.data.nbytes
+    # The outputs of tanh (which the sine reads too), of the sum (the argument), and of exp.
+    assert kept(trace).max() == 3 * size
+    predicted = ol.memory.predict(layers, x, segments=schedule)
+    assert predicted.peak == 3 * size
+    assert predicted.inner_operations == 3
+    loss.sum().backward()

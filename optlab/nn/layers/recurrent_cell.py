@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.halves import halves
+from optlab.autograd.halves import HALVES, halves
 from optlab.autograd.tensor import Tensor, apply, apply_several, raw
 from optlab.backend.arrays import zeros_beside
 from optlab.nn import functional
@@ -281,8 +281,10 @@ class LSTMCell(Gated):
     def along(self, given: Any, states: Any, turned: Any, time: int, backwards: bool) -> Any:
         """Go along axis `time` at once, where that can be done; else give None."""
         inputs = (given, turned, self.bias_hh, *states)
-        if self.proj_size or halves.on or type(self) is not LSTMCell:
-            return None  # `auto_cast` has its say on each product
+        if self.proj_size or type(self) is not LSTMCell:
+            return None
+        if halves.policy is not None or given.dtype in HALVES:
+            return None  # `auto_cast` has its say on each product; 16 bits round after each step
         if any(type(raw(x)) is not np.ndarray or x.dtype != given.dtype for x in inputs):
             return None
         if any(state.shape != (given.shape[1 - time], self.hidden_size) for state in states):

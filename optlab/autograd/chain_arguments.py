@@ -1,0 +1,52 @@
+"""What `recompute_sequential` is given, read: the layers of a chain, and how they are to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from optlab.autograd.reversal import Schedule
+from optlab.autograd.schedules import chosen
+from optlab.autograd.tensor import Tensor
+
+
+def list_of(layers: Any) -> list[Callable[..., Any]]:
+    """Read the layers of a chain.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are none.
+    """
+    if isinstance(layers, dict):
+        settings = ", ".join(f"{name}={value!r}" for name, value in layers.items())
+        raise TypeError(
+            "recompute_sequential takes the layers first, and its settings by name: "
+            f"recompute_sequential(net, x, {settings}); got a dict first."
+        )
+    if callable(layers) and hasattr(layers, "children"):  # a Sequential: what it holds, in order
+        inside = list(layers.children())
+        layers = inside if hasattr(layers, "__iter__") or hasattr(layers, "__getitem__") else layers
+    if isinstance(layers, Tensor) or callable(layers) or not hasattr(layers, "__iter__"):
+        raise TypeError(
+            "recompute_sequential takes a Sequential, or a list of layers that follow each other, "
+            f"then what the first is called with; got {type(layers).__name__}. (Write net, x and "
+            "not net(x); several layers in a list; for one function: ol.recompute(f, x).)"
+        )
+    chain = list(layers)
+    for i, layer in enumerate(chain):
+        if not callable(layer):
+            raise TypeError(f"layers[{i}] cannot be called; it is a {type(layer).__name__}.")
+    if not chain:
+        raise ValueError("there are no layers to run.")
+    return chain
+
+
+def schedule_for(n: int, segments: Any, snapshots: int | None) -> Schedule:
+    """Give the schedule that the user asks for."""
+    return chosen(n, min(4, n) if segments is None else segments, snapshots)
+
+
+def called(layer: Callable[..., Any], value: Any) -> Any:
+    """Call a layer with what the one before returned: a tuple as several arguments."""
+    return layer(*value) if isinstance(value, tuple) else layer(value)
