@@ -96,12 +96,18 @@ def _cells(optimizer: Optimizer, number: int, group: Group) -> list[str]:
         if arena.master is not None:
             slots["float32 copy"] = slots.get("float32 copy", 0) + arena.master.nbytes
     slots |= _of_wrappers(optimizer, group)
-    factor = "" if group.multiplier == 1 else f" ({group.multiplier:g} of it)"
+    rate = optimizer.get_lr() * group.multiplier
+    # The share of a group cannot be seen in a rate of zero, at which many schedules begin.
+    share = (
+        f" ({group.multiplier:g} of it)"
+        if isinstance(rate, float) and rate == 0 and group.multiplier != 1
+        else ""
+    )
     return [
         label,
         f"{len(group.parameters):,}",
         f"{sum(p.size for p in group.parameters):,}",
-        _rate(optimizer.get_lr() * group.multiplier) + factor,
+        _rate(rate) + share,
         _decay(group),
         "none" if group.grad_clip is None else repr(group.grad_clip),
         steps,
@@ -149,7 +155,7 @@ def _ways(optimizer: Optimizer) -> str:
     """Say how the rule runs, in one sentence where that is the same everywhere."""
     ways = optimizer.execution
     if set(ways.values()) == {UNKNOWN}:
-        return "How the rule runs is known after a step."
+        return f"How the rule runs is {UNKNOWN}."
     if len(set(ways.values())) == 1:
         return f"The rule runs {next(iter(ways.values()))}."
     return "The rule runs " + "; ".join(f"({place}) {way}" for place, way in ways.items()) + "."
