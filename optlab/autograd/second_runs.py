@@ -161,6 +161,7 @@ class Twice:
         """Put back what the first run met: the random stream, what casts, what it writes to."""
         policy, halves.policy = halves.policy, self.policy
         recomputing.depth += 1
+        recomputing.apart += 1
         try:
             with self.written.again(self.differs):
                 if self.bookmark is None:
@@ -171,6 +172,7 @@ class Twice:
         finally:
             halves.policy = policy
             recomputing.depth -= 1
+            recomputing.apart -= 1
 
 
 #: What backward says inside a first run.

@@ -7,12 +7,14 @@ the buffers of a Layer, which may also be given a new Tensor in forward.
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from optlab.autograd.mode import recomputing
 from optlab.backend.arrays import owner_of
 
 #: Of more bytes no copy is made before the first run writes: the second begins from what is there.
@@ -88,6 +90,16 @@ def _layers_of(function: Any) -> Iterator[Any]:
             yield one
 
 
+def _has_asked() -> bool:
+    """Say whether the write is of a function that has asked `is_recomputing`: it answers for it."""
+    frame: Any = sys._getframe(1) if recomputing.asked else None
+    while frame is not None:
+        if (id(frame), frame.f_code) in recomputing.asked:  # type: ignore[operator]
+            return True
+        frame = frame.f_back
+    return False
+
+
 class _Memory:
     """Memory that was written to through a view: a copy of it, if it is not large."""
 
@@ -112,15 +124,21 @@ class WrittenInside:
             for part in layer.sublayers(include_self=True)
             for name in part._buffer_names
         ]
-        #: By the id of a Tensor: itself, and a copy of its array, None if that is large.
+        #: By the id of a Tensor: itself, and a copy of its array; None if that is large, or
+        #: who wrote had asked whether it runs again: these begin as they are.
         self.tensors: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self.memory: dict[int, _Memory] = {}
 
     @contextmanager
     def noted(self) -> Iterator[None]:
         """Note in a first run what it writes to."""
-        with _watching(self._note):
-            yield
+        before = recomputing.asked
+        recomputing.asked = set() if before is None else before
+        try:
+            with _watching(self._note):
+                yield
+        finally:
+            recomputing.asked = before
         self.slots = [one for one in self.slots if vars(one[0]).get(one[1]) is not one[2]]
         tensors: list[Any] = [(key, *one, one[0]()) for key, one in list(self.tensors.items())]
         tensors = [one for one in tensors if self._waits(one[-1])]
@@ -143,13 +161,14 @@ class WrittenInside:
         if key in self.tensors:
             return
         owner = owner_of(data)
-        copy = data.copy() if data.nbytes <= LARGE else None
+        kept_as_it_is = data.nbytes > LARGE or _has_asked()
+        copy = None if kept_as_it_is else data.copy()
         if owner is not data:
             known = self.memory.get(id(owner))
             if known is None or known.owner() is not owner:
                 self.memory[id(owner)] = _Memory(owner)
         elif (known := self.memory.get(id(owner))) is not None and known.owner() is owner:
-            copy = known.copy  # a view was written to first
+            copy = None if kept_as_it_is else known.copy  # a view was written to first
 
         def forget(_: Any) -> None:
             self.tensors.pop(key, None)

@@ -77,11 +77,6 @@ class Stream:
         self.visitors = itertools.count()
         self.threads: threading.local | None = None
 
-    def become(self, other: Stream) -> None:
-        """Go on as another one."""
-        for name in self.__slots__:
-            setattr(self, name, getattr(other, name))
-
     def next_loader(self) -> int:
         """Give a data loader its number in this stream."""
         self.loaders += 1
@@ -114,8 +109,18 @@ class Stream:
 _lock = threading.Lock()
 _scopes: ContextVar[Stream | None] = ContextVar("optlab random scope", default=None)
 _root: Stream | None = None
-#: Where draws are made again: what stands for the stream of the program; False for nothing at all.
-_again: ContextVar[Stream | bool | None] = ContextVar("optlab draws again", default=None)
+
+
+class _Replay:
+    """What stands for the stream of the program inside `replayed`."""
+
+    __slots__ = ("stream",)
+
+    def __init__(self, stream: Stream | None) -> None:
+        self.stream = stream
+
+
+_replay: ContextVar[_Replay | None] = ContextVar("optlab random replay", default=None)
 
 
 class Generator:
@@ -144,9 +149,9 @@ class Generator:
         >>> seed(3).initial_seed()
         3
         """
-        again = _again.get()
-        if isinstance(again, Stream):
-            return again.key.seed
+        replay = _replay.get()
+        if replay is not None and replay.stream is not None:
+            return replay.stream.key.seed
         if _root is None:
             seed_anywhere()
         assert _root is not None
@@ -203,13 +208,13 @@ def _start_from(n: Any) -> Generator:
 
 
 def go_on_with(stream: Stream) -> None:
-    """Let the whole program draw from `stream` from now on."""
+    """Let the whole program draw from `stream` from now on; inside `replayed`, its end."""
     global _root
-    again = _again.get()
-    if again is None:
+    replay = _replay.get()
+    if replay is not None:
+        replay.stream = stream
+    else:
         _root = stream
-    elif isinstance(again, Stream):
-        again.become(stream)
 
 
 class Bookmark(NamedTuple):
@@ -217,8 +222,7 @@ class Bookmark(NamedTuple):
 
     key: Key
     draws: int
-    #: Whether they are those of the whole program, which `seed` starts anew.
-    of_program: bool = False
+    scoped: bool = False
 
 
 def bookmark() -> Bookmark:
@@ -236,20 +240,20 @@ def bookmark() -> Bookmark:
     stream = present_stream()
     if threading.get_ident() != stream.owner:
         stream = stream._of_this_thread()
-    of_program = stream_of_the_program() is not None
-    return Bookmark(stream.key, next(copy.copy(stream.draws)), of_program)
+    return Bookmark(stream.key, next(copy.copy(stream.draws)), _scopes.get() is not None)
 
 
 @contextmanager
 def replayed(place: Bookmark) -> Iterator[None]:
     """Draw from a bookmark on, for the length of a ``with`` block; nothing outside notices."""
     stream = Stream(place.key, place.draws)
-    token, before = _scopes.set(stream), _again.set(stream if place.of_program else False)
+    replay = _replay.set(_Replay(None if place.scoped else stream))
+    token = _scopes.set(stream if place.scoped else None)
     try:
         yield
     finally:
         _scopes.reset(token)
-        _again.reset(before)
+        _replay.reset(replay)
 
 
 def seed_anywhere() -> None:
@@ -266,7 +270,10 @@ def next_key() -> Key:
 
 def present_stream() -> Stream:
     """Give the innermost stream; without a seed, one that starts anywhere."""
-    stream = _scopes.get() or _root
+    stream = _scopes.get()
+    if stream is None:
+        replay = _replay.get()
+        stream = _root if replay is None or replay.stream is None else replay.stream
     if stream is None:
         with _lock:  # two threads may draw first at the same time
             if _root is None:
@@ -278,8 +285,7 @@ def present_stream() -> Stream:
 
 def stream_of_the_program() -> Stream | None:
     """Give the stream that is drawn from outside any scope; None inside one."""
-    inner = _scopes.get()
-    return present_stream() if inner is None or inner is _again.get() else None
+    return None if _scopes.get() is not None else present_stream()
 
 
 @contextmanager

@@ -185,6 +185,9 @@ def _plan_for(
     if len(plans) >= _MOST_FORMS:
         return _refused(optimizer, arena, f"it has more than {_MOST_FORMS} forms")
     plans[key] = None
+    if changeable := _changeable(optimizer):
+        # To capture a rule is to call it: what it counts would be counted once more.
+        return _refused(optimizer, arena, f"it may change its {changeable[0]!r}")
     try:
         plans[key] = _captured(optimizer, arena, run, scalars, clip)
     except CaptureRefusedError as error:
@@ -247,7 +250,7 @@ def _watched(optimizer: Optimizer) -> tuple[Any, set[str]]:
     A copy, so that what a rule counts on itself is not counted when it is captured.
     """
     cls = type(optimizer)
-    own = (set(vars(optimizer)) - _PARTS) | _changeable(cls)
+    own = set(vars(optimizer)) - _PARTS
     read: set[str] = set()
 
     def ask(self: Any, name: str) -> Any:
@@ -260,15 +263,14 @@ def _watched(optimizer: Optimizer) -> tuple[Any, set[str]]:
     return twin, read
 
 
-def _changeable(cls: type) -> set[str]:
-    """Name what a user's class holds that a rule may change without setting it: lists, arrays."""
-    return {
-        name
-        for one in cls.__mro__
-        if one.__module__.partition(".")[0] != "optlab" and one is not object
-        for name, value in vars(one).items()
-        if name not in _DECLARED and isinstance(value, (list, dict, set, bytearray, np.ndarray))
-    }
+def _changeable(optimizer: Optimizer) -> list[str]:
+    """Name what a user's rule may change without setting it, such as a list that it counts in."""
+    own = {name: value for name, value in vars(optimizer).items() if name not in _PARTS}
+    for one in type(optimizer).__mro__[:-1]:
+        if one.__module__.partition(".")[0] != "optlab":
+            own |= {name: value for name, value in vars(one).items() if name not in _DECLARED}
+    kinds = (list, dict, set, bytearray, np.ndarray)
+    return [name for name, value in own.items() if isinstance(value, kinds)]
 
 
 def _gives_the_same(

@@ -171,3 +171,39 @@ def test_threads_that_go_back_at_once_leave_buffers_as_they_were() -> None:
     assert layer.mean is mean
     assert layer.count.numpy() == 8
     np.testing.assert_array_equal(mean.numpy(), before)
+
+
+class Guarded(Centred):
+    """Writes its mean the first time alone, and reads it afterwards."""
+
+    def forward(self, x: Any) -> Any:
+        if not ol.autograd.is_recomputing():
+            self.mean[...] = 0.9 * self.mean + 0.1 * x.detach().mean(axis=0)
+        return np.tanh(self.linear(x) - self.mean.numpy())
+
+
+def beside(layer: Any, x: Any) -> Any:
+    """Batch normalisation whose running mean is read after it."""
+    return layer(x) * layer.buffers()[0].numpy()
+
+
+@ALL
+@pytest.mark.parametrize("kind", ["guarded", "batch norm"])
+def test_statistics_that_are_read_after_they_were_written(way: str, kind: str) -> None:
+    def run(call: Callable[..., Any]) -> Any:
+        ol.seed(0)
+        layer = ol.nn.Sequential(Guarded("", True)) if kind == "guarded" else ol.nn.BatchNorm1D(4)
+        f = layer if kind == "guarded" else lambda x: beside(layer, x)
+        x = ol.to_tensor(np.linspace(-1, 1, 12, dtype="f").reshape(3, 4))
+        call(f, x).sum().backward()
+        means = [b.numpy().tobytes() for b in layer.buffers()]
+        return means, [p.grad.numpy().tobytes() for p in layer.parameters()]
+
+    assert run(WAYS[way]) == run(lambda f, x: f(x))
+
+
+def test_a_prediction_learns_nothing() -> None:
+    layers = [ol.nn.utils.spectral_norm(ol.nn.Linear(4, 4)), ol.nn.BatchNorm1D(4)]
+    before = [b.numpy().tobytes() for layer in layers for b in layer.buffers()]
+    ol.memory.predict(layers, ol.ones([3, 4]), segments=1)
+    assert [b.numpy().tobytes() for layer in layers for b in layer.buffers()] == before

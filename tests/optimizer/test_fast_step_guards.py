@@ -177,3 +177,20 @@ class TestClipsOfOnesOwn:
     def test_a_class_in_place_of_a_clip(self):
         with pytest.raises(TypeError, match="grad_clip takes"):
             self.optimizer(ol.nn.ClipGradByNorm)
+
+
+@pytest.mark.parametrize("size", [100, 20_000])
+def test_a_rule_that_counts_in_a_list_of_its_class_counts_every_step_once(size):
+    class Slowing(ol.optimizer.Optimizer):
+        seen = []
+
+        def update(self, p, g, s, h, c):
+            self.seen.append(1)
+            return p - len(self.seen) * g, {}
+
+    w = ol.Parameter(np.zeros(size, np.float32))
+    optimizer = Slowing(0.1, parameters=[w])
+    for _ in range(4):
+        w.grad = np.ones(size, np.float32)
+        optimizer.step()
+    assert (w.numpy() == -(1 + 2 + 3 + 4)).all()
