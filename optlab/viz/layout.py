@@ -18,7 +18,10 @@ TITLE_LINE, HEADLINE_LINE, LEGEND_LINE = 26, 47, 70
 HEADING_ROOM, LEGEND_ROW, NOTE_LINE, AXIS_ROOM = 34, 20, 16, 30
 AXIS_GAP = 62
 """Between two panels: the numbers of the right one's axis stand there."""
-_LEGEND_SAMPLE = 54  # line, marker, and the space before the name
+LINE_SAMPLE, SQUARE_SAMPLE = 54.0, 24.0
+"""In the legend, pixels from the left end of a sample, a line or a square, to its name."""
+ENTRY_GAP = 18
+"""Between a name and the next sample."""
 _LEAST = (480, 320)
 
 
@@ -42,20 +45,23 @@ class Page:
         Pixels.
     panels : tuple of Panel
         From left to right.
-    columns : int
-        Legend entries that fit one row.
+    legend : tuple of (float, float)
+        Left end and middle height of each entry of the legend.
     entry_width : float
-        Pixels of one legend entry.
+        Pixels of an entry in columns; 0 where all follow one another in one row.
     note : tuple of str
         The line under the figure, wrapped to the page.
+    sample : float
+        Pixels of an entry that lie before its name.
     """
 
     width: int
     height: int
     panels: tuple[Panel, ...]
-    columns: int
+    legend: tuple[tuple[float, float], ...]
     entry_width: float
     note: tuple[str, ...]
+    sample: float = LINE_SAMPLE
 
     @property
     def top(self) -> float:
@@ -69,8 +75,7 @@ class Page:
 
     def legend_place(self, index: int) -> tuple[float, float]:
         """Left end and middle height of a legend entry."""
-        row, column = divmod(index, self.columns)
-        return LEFT + column * self.entry_width, LEGEND_LINE + row * LEGEND_ROW
+        return self.legend[index]
 
     def note_line(self, index: int) -> float:
         """Middle height of a line of the note."""
@@ -92,6 +97,7 @@ def page(
     rooms: Sequence[float],
     headed: bool = False,
     least: float = 0.0,
+    sample: float = LINE_SAMPLE,
 ) -> Page:
     """Lay out a figure.
 
@@ -113,6 +119,8 @@ def page(
     least : float
         Pixels of height that the panels need at least: the figure grows where they lack. It also
         grows by rows of the legend and lines of the note beyond two, which would flatten them.
+    sample : float
+        What the legend shows of each: `LINE_SAMPLE` or `SQUARE_SAMPLE`.
 
     Raises
     ------
@@ -131,10 +139,17 @@ def page(
             f"the least is {_LEAST[0]} x {_LEAST[1]}"
         )
     usable = width - LEFT - RIGHT
-    entry_width = _LEGEND_SAMPLE + max((text_width(n, theme.FONT_TEXT) for n in names), default=0)
-    entry_width += 18
-    columns = max(1, int(usable // entry_width))
-    rows = math.ceil(len(names) / columns)
+    widths = [sample + ENTRY_GAP + text_width(name, theme.FONT_TEXT) for name in names]
+    in_columns = sum(widths) > usable
+    if in_columns:
+        widths = [max(widths)] * len(names)
+    legend, x, row = [], 0.0, 0
+    for across in widths:
+        if x and x + across > usable:
+            x, row = 0.0, row + 1
+        legend.append((LEFT + x, float(LEGEND_LINE + row * LEGEND_ROW)))
+        x += across
+    rows = row + 1 if names else 0
     letters = int(usable / (0.5 * theme.FONT_TEXT))
     lines = tuple(textwrap.wrap(note, letters))
     height += max(0, rows - 2) * LEGEND_ROW + max(0, len(lines) - 2) * NOTE_LINE
@@ -150,4 +165,5 @@ def page(
         across = room * share / sum(shares)
         panels.append(Panel(left, top, across, height - top - bottom))
         left += across + after
-    return Page(width, height, tuple(panels), columns, entry_width, lines)
+    entry_width = widths[0] if in_columns else 0.0
+    return Page(width, height, tuple(panels), tuple(legend), entry_width, lines, sample)

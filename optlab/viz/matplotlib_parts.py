@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -11,13 +11,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, fontManager
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from optlab.viz import layout, theme, words
 from optlab.viz.layout import Page, Panel
 from optlab.viz.results import ComparisonLike
-from optlab.viz.theme import Style
+from optlab.viz.theme import Area, Style
 from optlab.viz.views import Mark, styles_of
 
 DOTS_PER_INCH = 100
@@ -34,6 +35,7 @@ _MARKERS = {
     "x": "X",
     "star": "*",
 }
+_HATCHES = {"/": "////", "x": "xxx", ".": "...", "": None}
 # matplotlib's diamond and star differ in size from plotly's of the same number.
 _MARKER_SCALE = {"diamond": 0.85, "square": 0.9, "star": 1.35}
 
@@ -58,7 +60,7 @@ def font(size: float, weight: str = "normal") -> FontProperties:
     return FontProperties(family=_family(), size=size * PIXEL, weight=weight)
 
 
-def _write(
+def write(
     figure: Figure,
     page: Page,
     x: float,
@@ -92,14 +94,13 @@ def write_page(
 ) -> None:
     """Write title, headline and note, and draw the legend."""
     place: float = layout.TITLE_LINE - 6
-    _write(figure, page, layout.LEFT, place, title, theme.FONT_TITLE, weight="bold")
+    write(figure, page, layout.LEFT, place, title, theme.FONT_TITLE, weight="bold")
     place = layout.HEADLINE_LINE - 4
-    _write(figure, page, layout.LEFT, place, headline, theme.FONT_TEXT, color=theme.QUIET)
+    write(figure, page, layout.LEFT, place, headline, theme.FONT_TEXT, color=theme.QUIET)
     for at, line in enumerate(page.note):
         place = page.note_line(at)
-        _write(figure, page, layout.LEFT, place, line, theme.FONT_SMALL, color=theme.QUIET)
-    for at, (name, style) in enumerate(styles.items()):
-        x, y = page.legend_place(at)
+        write(figure, page, layout.LEFT, place, line, theme.FONT_SMALL, color=theme.QUIET)
+    for (x, y), style in zip(write_legend(figure, page, styles), styles.values(), strict=True):
         across = [(x + shift) / page.width for shift in (4, 26, 48)]
         sample = Line2D(
             across,
@@ -110,7 +111,45 @@ def write_page(
             **marker_pen(style.marker, theme.END_SIZE, style.color, theme.PAPER, 1.2),
         )
         figure.add_artist(sample)
-        _write(figure, page, x + 54, y, name, theme.FONT_TEXT)
+
+
+def write_legend(figure: Figure, page: Page, names: Iterable[str]) -> list[tuple[float, float]]:
+    """Write the names of the legend; give left end and middle height of each one's sample."""
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    places, next_x = [], float(layout.LEFT)
+    for at, name in enumerate(names):
+        x, y = page.legend_place(at)
+        if not page.entry_width:  # in one row; the page takes names to be wider than they are
+            x = next_x
+        places.append((x, y))
+        text = write(figure, page, x + page.sample, y, name, theme.FONT_TEXT)
+        next_x = x + page.sample + text.get_window_extent(renderer).width + layout.ENTRY_GAP
+    return places
+
+
+def write_areas(figure: Figure, page: Page, roles: Sequence[tuple[str, str]]) -> None:
+    """Draw the legend of figures of memory: a square for every role, and its name."""
+    names = [name for _, name in roles]
+    for (x, y), (role, _) in zip(write_legend(figure, page, names), roles, strict=True):
+        figure.add_artist(
+            Rectangle(
+                (x / page.width, 1 - (y + 6.5) / page.height),
+                13 / page.width,
+                13 / page.height,
+                transform=figure.transFigure,
+                **area_pen(theme.MEMORY[role]),
+            )
+        )
+
+
+def area_pen(area: Area | None) -> dict[str, Any]:
+    """Return colour and hatch of a role of memory as matplotlib fills areas; None: other roles."""
+    return {
+        "facecolor": theme.FRAME if area is None else area.color,
+        "edgecolor": (theme.INK, 0.35),
+        "hatch": None if area is None else _HATCHES[area.pattern],
+        "linewidth": 0,
+    }
 
 
 def panel_axes(figure: Figure, page: Page, at: int) -> Axes:

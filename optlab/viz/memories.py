@@ -7,33 +7,35 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from optlab.viz import layout, theme
 from optlab.viz.matplotlib_parts import (
     PIXEL,
+    area_pen,
     blank,
     font,
     halo,
     panel_axes,
     style_ticks,
+    write_areas,
     write_page,
 )
 from optlab.viz.matplotlib_parts import add_heading as add_static_heading
 from optlab.viz.memory_views import WIDTH, MemoryView, memory_view
 from optlab.viz.pictures import as_png
 from optlab.viz.plotly_parts import (
+    add_areas,
     add_heading,
     axis_names,
     empty_figure,
     label_font,
     named_at_first,
+    pattern,
     put_axes,
 )
 
 _APART = {"ticklabelstandoff": 5}  # the names of both axes meet at zero
-_HATCHES = {"/": "////", "x": "xxx", ".": "...", "": None}
 
 
 def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go.Figure:
@@ -78,6 +80,7 @@ def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go
     )
     add_heading(figure, page, 0, "Bytes alive", "by role, linear scale from zero")
     across = np.repeat(view.edges, 2)[1:-1]
+    add_areas(figure, [(band.role, band.name) for band in view.bands])
     for band in view.bands:
         figure.add_trace(
             go.Scatter(
@@ -90,17 +93,10 @@ def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go
                 stackgroup="bytes",
                 line={"width": 0.8, "color": theme.PAPER},
                 fillcolor=band.area.color,
-                fillpattern={
-                    "shape": band.area.pattern,
-                    "fgcolor": theme.with_opacity(theme.INK, 0.35),
-                    "bgcolor": band.area.color,
-                    "size": 7,
-                    "solidity": 0.18,
-                },
+                fillpattern=pattern(band.area),
                 hoverinfo="skip",
             )
         )
-        figure.add_trace(_entry(band.name, band.area.color, band.role))
     figure.add_trace(
         go.Scatter(
             x=view.edges[:-1] + 0.5,
@@ -129,19 +125,6 @@ def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go
     _mark_peak(figure, view)
     _explain(figure, view)
     return figure
-
-
-def _entry(name: str, color: str, role: str) -> go.Scatter:
-    """Give an entry of the legend: a square, which switches the band."""
-    return go.Scatter(
-        x=[None],
-        y=[None],
-        name=name,
-        legendgroup=role,
-        mode="markers",
-        marker={"symbol": "square", "size": 13, "color": color},
-        hoverinfo="skip",
-    )
 
 
 def _mark_peak(figure: go.Figure, view: MemoryView) -> None:
@@ -185,8 +168,7 @@ def _explain(figure: go.Figure, view: MemoryView) -> None:
     x_name, y_name = axis_names(1)
     most = max((share.part for share in view.shares), default=1.0)
     for i, share in enumerate(view.shares):
-        area = share.area
-        color = theme.FRAME if area is None else area.color
+        fill = pattern(share.area)
         figure.add_trace(
             go.Bar(
                 x=[view.bar_length * share.part / most],
@@ -195,16 +177,7 @@ def _explain(figure: go.Figure, view: MemoryView) -> None:
                 orientation="h",
                 xaxis=x_name,
                 yaxis=y_name,
-                marker={
-                    "color": color,
-                    "pattern": {
-                        "shape": "" if area is None else area.pattern,
-                        "fgcolor": theme.with_opacity(theme.INK, 0.35),
-                        "bgcolor": color,
-                        "size": 7,
-                        "solidity": 0.18,
-                    },
-                },
+                marker={"color": fill["bgcolor"], "pattern": fill},
                 showlegend=False,
                 hoverinfo="skip",
             )
@@ -254,24 +227,7 @@ def memory_png(
     page = view.page
     figure = blank(page.width, page.height)
     write_page(figure, page, view.title, view.headline, {})
-    for at, band in enumerate(view.bands):
-        x, y = page.legend_place(at)
-        figure.add_artist(
-            Rectangle(
-                ((x + 20) / page.width, 1 - (y + 6.5) / page.height),
-                13 / page.width,
-                13 / page.height,
-                facecolor=band.area.color,
-                edgecolor=(theme.INK, 0.45),
-                linewidth=0,
-                hatch=_HATCHES[band.area.pattern],
-                transform=figure.transFigure,
-            )
-        )
-        figure.text(
-            (x + 54) / page.width, 1 - y / page.height, band.name, color=theme.INK,
-            fontproperties=font(theme.FONT_TEXT), va="center_baseline", parse_math=False,
-        )  # fmt: skip
+    write_areas(figure, page, [(band.role, band.name) for band in view.bands])
     _draw_bands(panel_axes(figure, page, 0), view)
     _draw_shares(panel_axes(figure, page, 1), view)
     return as_png(figure, scale)
@@ -291,10 +247,7 @@ def _draw_bands(axes: Axes, view: MemoryView) -> None:
             across,
             np.repeat(band.low, 2),
             np.repeat(band.high, 2),
-            facecolor=band.area.color,
-            edgecolor=(theme.INK, 0.35),
-            hatch=_HATCHES[band.area.pattern],
-            linewidth=0,
+            **area_pen(band.area),
         )
         axes.plot(across, np.repeat(band.high, 2), color=theme.PAPER, linewidth=0.8 * PIXEL)
     write: dict[str, Any] = {"fontproperties": font(theme.FONT_TEXT), "parse_math": False}
@@ -340,15 +293,11 @@ def _draw_shares(axes: Axes, view: MemoryView) -> None:
     most = max((share.part for share in view.shares), default=1.0)
     write: dict[str, Any] = {"va": "center_baseline", "parse_math": False}
     for i, share in enumerate(view.shares):
-        area = share.area
         axes.barh(
             [i + 0.74],
             [view.bar_length * share.part / most],
             height=0.32,
-            facecolor=theme.FRAME if area is None else area.color,
-            edgecolor=(theme.INK, 0.35),
-            hatch=None if area is None else _HATCHES[area.pattern],
-            linewidth=0,
+            **area_pen(share.area),
         )
         axes.text(0, i + 0.26, share.text, fontproperties=font(theme.FONT_TEXT), **write)
         axes.text(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from optlab.viz import layout, theme
 from optlab.viz.geometry import Floats
 from optlab.viz.layout import Page, Panel
 from optlab.viz.theme import Area
+from optlab.viz.words import amount
 
 MIB = 1 << 20
 #: More events than a screen has pixels are drawn together, each time the highest of them.
@@ -107,21 +108,6 @@ class MemoryView:
         return self.bands[-1].high
 
 
-def amount(count: float) -> str:
-    """Write a number of bytes.
-
-    Examples
-    --------
-    >>> amount(98.4 * 2**20), amount(12 * 2**10), amount(0.14 * 2**20)
-    ('98.4 MiB', '12.0 KiB', '143 KiB')
-    """
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if count >= size:
-            value = count / size
-            return f"{value:.3g} {unit}" if value >= 100 else f"{value:.1f} {unit}"
-    return f"{count:.0f} B"
-
-
 def memory_view(trace: Any, width: int, height: int) -> MemoryView:
     """Decide what is drawn of a memory trace."""
     if len(trace) < 2:
@@ -140,6 +126,7 @@ def memory_view(trace: Any, width: int, height: int) -> MemoryView:
         note=_note(trace, len(chosen)),
         shares=[1.75, 1],
         rooms=[26, 0],
+        sample=layout.SQUARE_SAMPLE,
     )
     panel = page.panels[0]
     top = float(heights.sum(axis=1).max()) * panel.height / (panel.height - _ABOVE)
@@ -233,6 +220,18 @@ def made_as(held: Any) -> str:
     )
 
 
+def in_layers(holders: Sequence[Any]) -> list[str]:
+    """Say of each what made it, and in which layer; in which phase, where two would read alike."""
+    found = []
+    for held in holders:
+        several = f", {len(held.layers)} layers" if len(held.layers) > 1 else ""
+        found.append(made_as(held) + (f", {held.layers[0]}" if len(held.layers) == 1 else several))
+    return [
+        f"{text}, in {held.phase}" if held.phase and found.count(text) > 1 else text
+        for text, held in zip(found, holders, strict=True)
+    ]
+
+
 def _shares(trace: Any, panel: Panel) -> tuple[Share, ...]:
     """Give the rows of what makes up the peak."""
     held = trace.by_operation()
@@ -241,12 +240,10 @@ def _shares(trace: Any, panel: Panel) -> tuple[Share, ...]:
         most += 1
     total = max(1, sum(one.nbytes for one in held))
     rows = []
-    for one in held[:most]:
-        several = f", {len(one.layers)} layers" if len(one.layers) > 1 else ""
-        layer = f", {one.layers[0]}" if len(one.layers) == 1 else several
+    for one, whole in zip(held[:most], in_layers(held[:most]), strict=True):
         part = one.nbytes / total
         said = f"{amount(one.nbytes)}, {part:.0%}"
-        text = first_to_fit([made_as(one) + layer, made_as(one)], panel.width)
+        text = first_to_fit([whole, made_as(one)], panel.width)
         rows.append(Share(text, said, part, theme.MEMORY[one.role]))
     rest = held[most:]
     if rest:

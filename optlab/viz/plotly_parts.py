@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from optlab.viz import layout, theme
 from optlab.viz.geometry import Floats
 from optlab.viz.layout import Page, Panel
 from optlab.viz.results import ComparisonLike
-from optlab.viz.theme import Style
+from optlab.viz.theme import Area, Style
 from optlab.viz.views import Mark, styles_of
 
 CLOUD_BUTTON = "sendChartToCloud"
@@ -66,13 +66,14 @@ def empty_figure(page: Page, title: str, headline: str) -> go.Figure:
             },
             "legend": {
                 "orientation": "h",
-                "x": 0,
+                "x": (layout.LEFT - _before_sample(page)) / page.width,
+                "xref": "container",
                 "xanchor": "left",
                 "y": 1 - (layout.LEGEND_LINE - layout.LEGEND_ROW / 2) / page.height,
                 "yref": "container",
                 "yanchor": "top",
-                "entrywidth": page.entry_width - 58,
-                "itemwidth": 44,
+                "entrywidth": max(0, page.entry_width - _item_width(page) - 14),
+                "itemwidth": _item_width(page),
                 "tracegroupgap": 0,
                 "font": {"size": theme.FONT_TEXT},
                 "bgcolor": theme.with_opacity(theme.PAPER, 0),
@@ -89,6 +90,16 @@ def empty_figure(page: Page, title: str, headline: str) -> go.Figure:
             **on_page(page, layout.LEFT, middle),
         )
     return figure
+
+
+def _item_width(page: Page) -> float:
+    """Pixels of a sample in the legend, 10 before its name; plotly draws none below 30."""
+    return max(30.0, page.sample - 10)
+
+
+def _before_sample(page: Page) -> float:
+    """Pixels that plotly leaves free before a sample that is in the middle of a wider one."""
+    return 13.0 if page.sample == layout.SQUARE_SAMPLE else 0.0
 
 
 def on_page(page: Page, x: float, y: float) -> dict[str, Any]:
@@ -187,6 +198,33 @@ def add_entries(figure: go.Figure, styles: Mapping[str, Style]) -> None:
                 hoverinfo="skip",
             )
         )
+
+
+def add_areas(figure: go.Figure, roles: Iterable[tuple[str, str]]) -> None:
+    """Add a square to the legend for every role of memory, which switches what is theirs."""
+    for role, name in roles:
+        figure.add_trace(
+            go.Scatter(
+                x=[None],
+                y=[None],
+                name=name,
+                legendgroup=role,
+                mode="markers",
+                marker={"symbol": "square", "size": 13, "color": theme.MEMORY[role].color},
+                hoverinfo="skip",
+            )
+        )
+
+
+def pattern(area: Area | None, size: int = 7) -> dict[str, Any]:
+    """Return the pattern of a role of memory as plotly fills areas and bars; None: other roles."""
+    return {
+        "shape": "" if area is None else area.pattern,
+        "fgcolor": theme.with_opacity(theme.INK, 0.35),
+        "bgcolor": theme.FRAME if area is None else area.color,
+        "size": size,
+        "solidity": 0.18,
+    }
 
 
 def end_marker(

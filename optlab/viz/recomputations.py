@@ -11,6 +11,7 @@ from optlab.viz import layout, theme
 from optlab.viz.layout import Page
 from optlab.viz.memory_views import NAMES, WIDTH
 from optlab.viz.plotly_parts import (
+    add_areas,
     add_heading,
     axis_names,
     empty_figure,
@@ -18,6 +19,7 @@ from optlab.viz.plotly_parts import (
     label_font,
     named_at_first,
     on_page,
+    pattern,
     put_axes,
 )
 from optlab.viz.recompute_plot import clipped
@@ -72,8 +74,7 @@ def recompute(study: Any, *, width: int = WIDTH, height: int | None = None) -> g
     page = view.page
     figure = empty_figure(page, view.title, view.headline)
     figure.update_layout(barmode="overlay")
-    for role in view.roles:
-        figure.add_trace(_entry(role))
+    add_areas(figure, [(role, NAMES[role]) for role in view.roles])
     put_axes(figure, page, WHOLE, _HIDDEN, _HIDDEN)
     for at, timeline in enumerate(view.timelines, 1):
         _draw_timeline(figure, view, timeline, at)
@@ -89,33 +90,6 @@ def place(page: Page, at: int) -> list[float]:
     whole, panel = page.panels[WHOLE], page.panels[at]
     low = 1 - (panel.top + panel.height - whole.top) / whole.height
     return [max(0.0, low), min(1.0, 1 - (panel.top - whole.top) / whole.height)]
-
-
-def area_fill(role: str) -> dict[str, Any]:
-    """Give colour and pattern of a role, as plotly fills an area."""
-    area = theme.MEMORY[role]
-    return {
-        "fillcolor": area.color,
-        "fillpattern": {
-            "shape": area.pattern,
-            "fgcolor": theme.with_opacity(theme.INK, 0.35),
-            "bgcolor": area.color,
-            "size": 6,
-            "solidity": 0.18,
-        },
-    }
-
-
-def _entry(role: str) -> go.Scatter:
-    return go.Scatter(
-        x=[None],
-        y=[None],
-        name=NAMES[role],
-        legendgroup=role,
-        mode="markers",
-        marker={"symbol": "square", "size": 13, "color": theme.MEMORY[role].color},
-        hoverinfo="skip",
-    )
 
 
 def _draw_timeline(figure: go.Figure, view: RecomputeView, line: Timeline, at: int) -> None:
@@ -143,7 +117,8 @@ def _draw_timeline(figure: go.Figure, view: RecomputeView, line: Timeline, at: i
                 stackgroup=f"run {at}",
                 line={"width": 0, "color": theme.PAPER},
                 hoverinfo="skip",
-                **area_fill(role),
+                fillcolor=theme.MEMORY[role].color,
+                fillpattern=pattern(theme.MEMORY[role], 6),
                 **axes,
             )
         )
@@ -235,8 +210,8 @@ def _draw_bars(figure: go.Figure, view: RecomputeView, bars: Bars, at: int) -> N
     figure.add_trace(
         go.Bar(
             x=bars.values,
-            y=[i + 0.24 for i in range(count)],
-            width=0.3,
+            y=[i + 0.26 for i in range(count)],
+            width=0.28,
             orientation="h",
             xaxis=x_name,
             yaxis=y_name,
@@ -251,7 +226,7 @@ def _draw_bars(figure: go.Figure, view: RecomputeView, bars: Bars, at: int) -> N
         said = " ".join(one for one in (text, bold) if one)
         if said:
             figure.add_annotation(
-                x=0, y=i - 0.14, xref=x_name, yref=y_name, text=said, showarrow=False,
+                x=0, y=i - 0.2, xref=x_name, yref=y_name, text=said, showarrow=False,
                 xanchor="left", borderpad=0, font={"size": theme.FONT_TEXT, "color": theme.INK},
             )  # fmt: skip
 

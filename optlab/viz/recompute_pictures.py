@@ -8,14 +8,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from optlab.viz import layout, theme
-from optlab.viz.layout import Page
 from optlab.viz.matplotlib_parts import (
     PIXEL,
     add_heading,
+    area_pen,
     blank,
     font,
     halo,
@@ -23,6 +22,8 @@ from optlab.viz.matplotlib_parts import (
     panel_axes,
     put_mark,
     style_ticks,
+    write,
+    write_areas,
     write_page,
 )
 from optlab.viz.memory_views import NAMES, WIDTH
@@ -30,8 +31,6 @@ from optlab.viz.pictures import as_png
 from optlab.viz.recompute_plot import clipped
 from optlab.viz.recompute_views import PLOT, RecomputeView, Timeline, recompute_view
 from optlab.viz.views import Mark
-
-HATCHES = {"/": "////", "x": "xxx", ".": "...", "": None}
 
 
 def recompute_png(
@@ -66,7 +65,7 @@ def recompute_png(
     page = view.page
     figure = blank(page.width, page.height)
     write_page(figure, page, view.title, view.headline, {})
-    draw_roles(figure, page, view.roles)
+    write_areas(figure, page, [(role, NAMES[role]) for role in view.roles])
     for at, line in enumerate(view.timelines, 1):
         _draw_timeline(panel_axes(figure, page, at), view, line, at)
     _write_names(figure, view)
@@ -76,39 +75,16 @@ def recompute_png(
         axes.set_axis_off()
         add_heading(axes, bars.title, bars.note)
         colors = [style.color for _, style in view.runs]
-        places = [i + 0.24 for i in range(len(view.runs))]
-        axes.barh(places, bars.values, height=0.3, color=colors)
+        places = [i + 0.26 for i in range(len(view.runs))]
+        axes.barh(places, bars.values, height=0.28, color=colors)
         remarks = view.remarks if at == view.first_of_bars else [""] * len(view.runs)
         for i, words in enumerate(zip(bars.texts, remarks, strict=True)):
             axes.text(
-                0, i - 0.14, " ".join(filter(None, words)), va="center_baseline", color=theme.INK,
+                0, i - 0.2, " ".join(filter(None, words)), va="center_baseline", color=theme.INK,
                 fontproperties=font(theme.FONT_TEXT), parse_math=False,
             )  # fmt: skip
     _draw_plot(panel_axes(figure, page, view.plot), view)
     return as_png(figure, scale)
-
-
-def draw_roles(figure: Figure, page: Page, roles: tuple[str, ...]) -> None:
-    """Draw the legend: a square for every role of memory."""
-    for at, role in enumerate(roles):
-        x, y = page.legend_place(at)
-        area = theme.MEMORY[role]
-        figure.add_artist(
-            Rectangle(
-                ((x + 20) / page.width, 1 - (y + 6.5) / page.height),
-                13 / page.width,
-                13 / page.height,
-                facecolor=area.color,
-                edgecolor=(theme.INK, 0.45),
-                linewidth=0,
-                hatch=HATCHES[area.pattern],
-                transform=figure.transFigure,
-            )
-        )
-        figure.text(
-            (x + 54) / page.width, 1 - y / page.height, NAMES[role], color=theme.INK,
-            fontproperties=font(theme.FONT_TEXT), va="center_baseline", parse_math=False,
-        )  # fmt: skip
 
 
 def _draw_timeline(axes: Axes, view: RecomputeView, line: Timeline, at: int) -> None:
@@ -128,10 +104,7 @@ def _draw_timeline(axes: Axes, view: RecomputeView, line: Timeline, at: int) -> 
             across,
             np.repeat(low, 2),
             np.repeat(high, 2),
-            facecolor=theme.MEMORY[role].color,
-            edgecolor=(theme.INK, 0.35),
-            hatch=HATCHES[theme.MEMORY[role].pattern],
-            linewidth=0,
+            **area_pen(theme.MEMORY[role]),
         )
     if at > 1:
         axes.axhline(view.plain_peak, color=theme.QUIET, linewidth=PIXEL, dashes=(2, 3))
@@ -152,18 +125,15 @@ def _write_names(figure: Figure, view: RecomputeView) -> None:
     page, panel = view.page, view.page.panels[view.first_of_bars]
     each = panel.height / len(view.runs)
     for i, (name, style) in enumerate(view.runs):
-        y = 1 - (panel.top + (i + 0.5) * each) / page.height
+        y = panel.top + (i + 0.5) * each
         figure.add_artist(
             Line2D(
-                [(layout.LEFT + 9) / page.width], [y], linestyle="none",
+                [(layout.LEFT + 9) / page.width], [1 - y / page.height], linestyle="none",
                 transform=figure.transFigure,
                 **marker_pen(style.marker, theme.END_SIZE, style.color, theme.PAPER, 0),
             )
         )  # fmt: skip
-        figure.text(
-            (layout.LEFT + 18) / page.width, y, name, color=theme.INK, va="center_baseline",
-            fontproperties=font(theme.FONT_TEXT), parse_math=False,
-        )  # fmt: skip
+        write(figure, page, layout.LEFT + 18, y, name, theme.FONT_TEXT)
 
 
 def _draw_plot(axes: Axes, view: RecomputeView) -> None:

@@ -10,8 +10,9 @@ import numpy as np
 from optlab.viz import layout, theme
 from optlab.viz.geometry import Box, Floats, LabelPlacer, clip_line
 from optlab.viz.layout import Panel
-from optlab.viz.memory_views import MIB, amount
+from optlab.viz.memory_views import MIB
 from optlab.viz.theme import Style
+from optlab.viz.words import amount
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from optlab.viz.layout import Page
 from optlab.viz.matplotlib_parts import (
     PIXEL,
     blank,
-    font,
     panel_axes,
     style_ticks,
+    write_legend,
     write_page,
 )
 from optlab.viz.matplotlib_parts import add_heading as add_static_heading
@@ -161,18 +161,15 @@ def recompute_schedule_png(
     page = view.page
     figure = blank(page.width, page.height)
     write_page(figure, page, view.title, view.headline, {})
-    for at, (kind, _, _) in enumerate(view.lines):
-        x, y = page.legend_place(at)
+    kinds = [kind for kind, _, _ in view.lines]
+    places = write_legend(figure, page, [kind.name for kind in kinds])
+    for kind, (x, y) in zip(kinds, places, strict=True):
         figure.add_artist(
             Line2D(
                 [(x + 8) / page.width, (x + 48) / page.width], [1 - y / page.height] * 2,
                 color=kind.color, linewidth=max(2.0, 14 * kind.share) * PIXEL,
                 solid_capstyle="butt", transform=figure.transFigure,
             )
-        )  # fmt: skip
-        figure.text(
-            (x + 54) / page.width, 1 - y / page.height, kind.name, color=theme.INK,
-            fontproperties=font(theme.FONT_TEXT), va="center_baseline", parse_math=False,
         )  # fmt: skip
     axes = panel_axes(figure, page, 0)
     axes.set(xlim=(0, view.time), ylim=(view.layers - 0.4, -0.6))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from optlab.viz import layout, theme
 from optlab.viz.geometry import Box, Floats
 from optlab.viz.layout import Page, Panel
-from optlab.viz.memory_views import MIB, NAMES, amount
+from optlab.viz.memory_views import MIB, NAMES
 from optlab.viz.recompute_plot import (
     Curve,
     Point,
@@ -21,6 +21,7 @@ from optlab.viz.recompute_plot import (
     points_of,
 )
 from optlab.viz.theme import Style
+from optlab.viz.words import amount
 
 #: Columns of a timeline: events are drawn together, each time the highest of them.
 COLUMNS = 240
@@ -180,8 +181,9 @@ def _page(
     """Lay out the rows of timelines, and below them bars and the plot."""
     names = [NAMES[role] for role in roles]
     frame = layout.page(
-        width, 480, names=names, headed=True, note=note_of(study), shares=[1], rooms=[0]
-    )
+        width, 480, names=names, headed=True, note=note_of(study), shares=[1], rooms=[0],
+        sample=layout.SQUARE_SAMPLE,
+    )  # fmt: skip
     usable, gap = width - layout.LEFT - layout.RIGHT, 16.0
     need = max(LEAST_ACROSS, *(_headed(name, "") for name in timelines), 0.0)
     fitting = max(1, min(ACROSS, int((usable + gap) // (need + gap))))
@@ -203,7 +205,7 @@ def _page(
         panels.append(Panel(left, top, each, tall))
     start = frame.top + lines * (tall + GAP_DOWN)
     panels += _below(study, bars, usable, start, total - bottom - start)
-    return Page(width, total, tuple(panels), frame.columns, frame.entry_width, frame.note)
+    return replace(frame, height=total, panels=tuple(panels))
 
 
 def _headed(title: str, note: str) -> float:
@@ -257,10 +259,12 @@ def _below(
 def _ticks(events: int) -> tuple[int, ...]:
     """Give round numbers of events, so few that they stand apart under a narrow timeline.
 
+    None stands at its right end, where it would run into the next timeline's zero.
+
     Examples
     --------
-    >>> _ticks(357), _ticks(48), _ticks(3)
-    ((0, 100, 200, 300), (0, 20, 40), (0, 1, 2, 3))
+    >>> _ticks(357), _ticks(48), _ticks(600)
+    ((0, 100, 200, 300), (0, 20, 40), (0, 200, 400))
     """
     step = next(
         step
@@ -268,7 +272,7 @@ def _ticks(events: int) -> tuple[int, ...]:
         for step in (10**power, 2 * 10**power, 5 * 10**power)
         if events / step <= 3.6
     )
-    return tuple(range(0, events + 1, step))
+    return tuple(range(0, math.ceil(0.94 * events), step))
 
 
 def note_of(study: Any) -> str:

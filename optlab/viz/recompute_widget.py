@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-import base64
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import anywidget
 import traitlets
 
-from optlab.viz import layout, theme
+from optlab.viz import browser, layout, theme
 from optlab.viz.cell_runs import close_earlier
-from optlab.viz.explorer import export as explorer_parts
-from optlab.viz.graphs import export as graph_parts
-from optlab.viz.memory_views import MIB, NAMES, amount, made_as
+from optlab.viz.memory_views import MIB, NAMES, in_layers
 from optlab.viz.recompute_pictures import recompute_png
 from optlab.viz.recompute_plot import clipped
 from optlab.viz.recompute_views import RecomputeView, Timeline, recompute_view
+from optlab.viz.words import amount
 
+_PLACE = "optlab-recompute"
 _STATIC = Path(__file__).parent / "recompute_static"
 _SHARES = 7
 
 
-@cache
 def javascript() -> str:
-    """Give the browser's code: what makes elements and draws markers is the other widgets'."""
-    own = (_STATIC / "recompute.js").read_text(encoding="utf-8")
-    return "\n".join([graph_parts.making(), explorer_parts.drawing(), own])
+    """Give the browser's code."""
+    return browser.javascript(_STATIC)
 
 
-@cache
 def style_sheet() -> str:
-    """Give the style sheet: that of the graph, whose slider and buttons these are, and its own."""
-    shared = graph_parts.style_sheet().replace(".optlab-graph", ".optlab-recompute")
-    return shared + (_STATIC / "recompute.css").read_text(encoding="utf-8")
+    """Give the style sheet."""
+    return browser.style_sheet(_PLACE, _STATIC)
 
 
 class RecomputeExplorer(anywidget.AnyWidget):
@@ -47,7 +41,7 @@ class RecomputeExplorer(anywidget.AnyWidget):
     study : MemoryStudy
     """
 
-    _esm = javascript() + "\nexport default { render };\n"
+    _esm = browser.as_module(javascript())
     _css = style_sheet()
 
     view = traitlets.Dict().tag(sync=True)
@@ -106,10 +100,7 @@ class RecomputeExplorer(anywidget.AnyWidget):
             The page; its path, if it was written to a file.
         """
         page = page_of(dict(self.view), int(self.selected), str(self.study))
-        if path is None:
-            return page
-        Path(path).write_text(page, encoding="utf-8")
-        return Path(path)
+        return browser.written(page, path)
 
     def to_png(self, path: str | Path | None = None, width: int = layout.WIDTH) -> bytes:
         """Give a picture of all runs, drawn by matplotlib: that of `optlab.viz.recompute_png`."""
@@ -130,10 +121,7 @@ class RecomputeExplorer(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """Give the widget, its picture for where no widget lives, and the table in words."""
         bundle = super()._repr_mimebundle_(**kwargs)
-        data, metadata = bundle if isinstance(bundle, tuple) else (bundle or {}, {})
-        data["text/plain"] = str(self.study)
-        data["image/png"] = base64.b64encode(self.to_png(width=900)).decode("ascii")
-        return data, metadata
+        return browser.with_twin(bundle, str(self.study), self.to_png(width=900))
 
 
 def recompute_explorer(study: Any, selected: int = 0) -> RecomputeExplorer:
@@ -264,8 +252,8 @@ def _line(row: Any, line: Timeline) -> dict[str, Any]:
     new = [held for held in trace.by_operation() if held.phase]
     total = max(1, sum(held.nbytes for held in new))
     shares = [
-        [_layered(held), amount(held.nbytes), held.nbytes / total, held.role]
-        for held in new[:_SHARES]
+        [text, amount(held.nbytes), held.nbytes / total, held.role]
+        for text, held in zip(in_layers(new[:_SHARES]), new, strict=False)
     ]
     rest = sum(held.nbytes for held in new[_SHARES:])
     if rest:
@@ -278,20 +266,13 @@ def _line(row: Any, line: Timeline) -> dict[str, Any]:
         "bands": {role: [_short(v) for v in high - low] for role, low, high in line.bands},
         "tips": [tip.replace("<b>", "").replace("</b>", "").split("<br>") for tip in line.tips],
         "peak": [line.peak[0], _short(line.peak[1])],
-        "peakText": f"{amount(line.peak[1] * MIB)}, in {where}",
+        "peakText": f"arrays: {amount(line.peak[1] * MIB)}, in {where}",
         "where": f"{where}{f' of {layer}' if layer else ''}",
         "shares": shares,
     }
 
 
-def _layered(held: Any) -> str:
-    """Say what made arrays, and in how many layers."""
-    several = f", {len(held.layers)} layers" if len(held.layers) > 1 else ""
-    return made_as(held) + (f", {held.layers[0]}" if len(held.layers) == 1 else several)
-
-
 def page_of(view: dict[str, Any], selected: int, words: str) -> str:
     """Give one HTML page with everything in it; it asks no server for anything."""
     stored = {"view": view, "selected": selected}
-    place = "optlab-recompute"
-    return graph_parts.page_around(place, view["title"], stored, words, style_sheet(), javascript())
+    return browser.page_around(_PLACE, view["title"], stored, words, style_sheet(), javascript())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,36 +18,54 @@ from optlab.viz import (
     schedules,
     words,
 )
-from optlab.viz.results import ComparisonLike
 
 _SIZE = {"width": 850, "height": 440}
 """Of picture and figure alike, in pixels. JupyterLab shows the stored picture until the mouse
 enters it, and never scales it: it has to fit beside the file browser of a small screen."""
-_SMALL: dict[str, Any] = {"width": 640, "height": 340}
+_SMALL = {"width": 640, "height": 340}
 """The same for a schedule, of which a notebook may show several."""
 
 
-class ComparisonRenderer:
-    """Draws comparisons: a race of optimizers on one problem."""
+@dataclass(frozen=True)
+class Renderer:
+    """Draws results of one kind.
 
-    def figure(self, result: ComparisonLike, /, **options: Any) -> Any:
-        """Return `optlab.viz.race` of a comparison; the options are its `width` and `height`."""
-        return figures.race(result, **options)
+    Attributes
+    ----------
+    draw, picture : callable
+        Give the interactive figure of a result, and its static twin as a PNG image.
+    size : dict
+        Their options in a notebook.
+    say : callable
+        Gives a result in words, for a terminal and for those who see no pictures.
+    has_picture : callable
+        Whether there is something to draw: else a notebook stores words alone.
+    """
 
-    def save(self, result: ComparisonLike, path: Path, /) -> None:
-        """Write a comparison to a file: ``.png``, or ``.html`` with the live figure."""
+    draw: Callable[..., Any]
+    picture: Callable[..., bytes]
+    size: dict[str, int] = field(default_factory=lambda: _SIZE)
+    say: Callable[[Any], str] = str
+    has_picture: Callable[[Any], bool] = lambda result: True
+
+    def figure(self, result: Any, /, **options: Any) -> Any:
+        """Return the interactive figure of a result; the options are those of `draw`."""
+        return self.draw(result, **options)
+
+    def save(self, result: Any, path: Path, /) -> None:
+        """Write a result to a file: ``.png``, or ``.html`` with the live figure."""
         if path.suffix == ".png":
-            path.write_bytes(pictures.race_png(result, scale=2))
+            path.write_bytes(self.picture(result, scale=2))
         elif path.suffix == ".html":
-            figures.race(result).write_html(path, config=figures.CONFIG)
+            self.draw(result).write_html(path, config=figures.CONFIG)
         else:
             raise ValueError(f"the name must end in .png or .html; got {path.name!r}.")
 
-    def mimebundle(self, result: ComparisonLike, /) -> dict[str, Any]:
-        """Return a comparison as a notebook stores it.
+    def mimebundle(self, result: Any, /) -> dict[str, Any]:
+        """Return a result as a notebook stores it.
 
-        The interactive figure for a living notebook, the picture for one that is only read, and the
-        summary in words for a terminal and for those who see neither.
+        The interactive figure for a living notebook, the picture for one that is only read, and
+        the result in words; as a table, too, if it has one.
 
         Examples
         --------
@@ -53,138 +73,34 @@ class ComparisonRenderer:
         >>> race = ol.compare("rosenbrock", {"Adam": ol.optimizer.Adam(0.1)}, steps=5)
         >>> sorted(comparison.mimebundle(race))
         ['application/vnd.plotly.v1+json', 'image/png', 'text/plain']
-        """
-        picture = pictures.race_png(result, **_SIZE)
-        drawn = json.loads(figures.race(result, **_SIZE).to_json())
-        return {
-            "application/vnd.plotly.v1+json": {**drawn, "config": figures.CONFIG},
-            "image/png": base64.b64encode(picture).decode("ascii"),
-            "text/plain": words.summary(result),
-        }
-
-
-class ScheduleRenderer:
-    """Draws schedules: learning rates over the steps."""
-
-    def figure(self, result: Any, /, **options: Any) -> Any:
-        """Return `optlab.viz.schedule` of a schedule, with its options."""
-        return schedules.schedule(result, **options)
-
-    def save(self, result: Any, path: Path, /) -> None:
-        """Write a schedule to a file: ``.png``, or ``.html`` with the live figure."""
-        if path.suffix == ".png":
-            path.write_bytes(schedules.schedule_png(result, scale=2))
-        elif path.suffix == ".html":
-            schedules.schedule(result).write_html(path, config=figures.CONFIG)
-        else:
-            raise ValueError(f"the name must end in .png or .html; got {path.name!r}.")
-
-    def mimebundle(self, result: Any, /) -> dict[str, Any]:
-        """Return a schedule as a notebook stores it: figure, picture and words.
-
-        Words alone where the rates depend on what will be measured.
-
-        Examples
-        --------
-        >>> import optlab as ol
         >>> sorted(schedule.mimebundle(ol.optimizer.lr.StepDecay(0.5, step_size=10)))
         ['application/vnd.plotly.v1+json', 'image/png', 'text/plain']
-        """
-        if not schedules.is_foreseen(result):
-            return {"text/plain": repr(result)}
-        drawn = json.loads(schedules.schedule(result, **_SMALL).to_json())
-        return {
-            "application/vnd.plotly.v1+json": {**drawn, "config": figures.CONFIG},
-            "image/png": base64.b64encode(schedules.schedule_png(result, **_SMALL)).decode("ascii"),
-            "text/plain": repr(result),
-        }
-
-
-class MemoryRenderer:
-    """Draws memory traces: the bytes of a step."""
-
-    def figure(self, result: Any, /, **options: Any) -> Any:
-        """Return `optlab.viz.memory` of a trace; the options are its `width` and `height`."""
-        return memories.memory(result, **options)
-
-    def save(self, result: Any, path: Path, /) -> None:
-        """Write a memory trace to a file: ``.png``, or ``.html`` with the live figure."""
-        if path.suffix == ".png":
-            path.write_bytes(memories.memory_png(result, scale=2))
-        elif path.suffix == ".html":
-            memories.memory(result).write_html(path, config=figures.CONFIG)
-        else:
-            raise ValueError(f"the name must end in .png or .html; got {path.name!r}.")
-
-    def mimebundle(self, result: Any, /) -> dict[str, Any]:
-        """Return a memory trace as a notebook stores it: figure, picture, and the table in words.
-
-        Words alone before its block is left: there is nothing to draw yet.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import optlab as ol
-        >>> w = ol.to_tensor(np.ones(1000), requires_grad=True)
-        >>> sorted(memory.mimebundle(ol.memory.report(lambda: np.sum(np.exp(w)).backward())))
+        >>> w = ol.to_tensor([1.0], requires_grad=True)
+        >>> sorted(memory.mimebundle(ol.memory.report(lambda: (w * w).sum().backward())))
         ['application/vnd.plotly.v1+json', 'image/png', 'text/html', 'text/plain']
         """
-        if len(result) < 2:
-            return {"text/html": result._repr_html_(), "text/plain": str(result)}
-        drawn = json.loads(memories.memory(result, **_SIZE).to_json())
-        picture = memories.memory_png(result, **_SIZE)
-        return {
-            "application/vnd.plotly.v1+json": {**drawn, "config": figures.CONFIG},
-            "image/png": base64.b64encode(picture).decode("ascii"),
-            "text/html": result._repr_html_(),
-            "text/plain": str(result),
-        }
+        found: dict[str, Any] = {"text/plain": self.say(result)}
+        if hasattr(result, "_repr_html_"):
+            found["text/html"] = result._repr_html_()
+        if self.has_picture(result):
+            drawn = json.loads(self.draw(result, **self.size).to_json())
+            picture = self.picture(result, **self.size)
+            found["application/vnd.plotly.v1+json"] = {**drawn, "config": figures.CONFIG}
+            found["image/png"] = base64.b64encode(picture).decode("ascii")
+        return found
 
 
-class MemoryStudyRenderer:
-    """Draws memory studies: a step under schedules and budgets."""
-
-    def figure(self, result: Any, /, **options: Any) -> Any:
-        """Return `optlab.viz.recompute` of a study; the options are its `width` and `height`."""
-        return recomputations.recompute(result, **options)
-
-    def save(self, result: Any, path: Path, /) -> None:
-        """Write a study to a file: ``.png``, or ``.html`` with the live figure."""
-        if path.suffix == ".png":
-            path.write_bytes(recompute_pictures.recompute_png(result, scale=2))
-        elif path.suffix == ".html":
-            recomputations.recompute(result).write_html(path, config=figures.CONFIG)
-        else:
-            raise ValueError(f"the name must end in .png or .html; got {path.name!r}.")
-
-    def mimebundle(self, result: Any, /) -> dict[str, Any]:
-        """Return a study as a notebook stores it: figure, picture, table and words.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import optlab as ol
-        >>> w = ol.to_tensor(np.ones(1000), requires_grad=True)
-        >>> step = lambda: np.sum(np.exp(np.sin(w))).backward()
-        >>> sorted(memory_study.mimebundle(ol.lab.memory_study(step, [], ["1 MiB"], repeats=1)))
-        ['application/vnd.plotly.v1+json', 'image/png', 'text/html', 'text/plain']
-        """
-        width = _SIZE["width"]
-        drawn = json.loads(recomputations.recompute(result, width=width).to_json())
-        picture = recompute_pictures.recompute_png(result, width=width)
-        return {
-            "application/vnd.plotly.v1+json": {**drawn, "config": figures.CONFIG},
-            "image/png": base64.b64encode(picture).decode("ascii"),
-            "text/html": result._repr_html_(),
-            "text/plain": str(result),
-        }
-
-
-comparison = ComparisonRenderer()
+comparison = Renderer(figures.race, pictures.race_png, say=words.summary)
 """The renderer of comparisons, as `pyproject.toml` names it."""
-schedule = ScheduleRenderer()
-"""The renderer of schedules, as `pyproject.toml` names it."""
-memory = MemoryRenderer()
-"""The renderer of memory traces, as `pyproject.toml` names it."""
-memory_study = MemoryStudyRenderer()
-"""The renderer of memory studies, as `pyproject.toml` names it."""
+schedule = Renderer(
+    schedules.schedule, schedules.schedule_png, _SMALL, repr, schedules.is_foreseen
+)  # fmt: skip
+"""The renderer of schedules: those whose rates do not depend on what will be measured."""
+memory = Renderer(
+    memories.memory, memories.memory_png, has_picture=lambda trace: len(trace) > 1
+)  # fmt: skip
+"""The renderer of memory traces; before its block is left there is nothing to draw yet."""
+memory_study = Renderer(
+    recomputations.recompute, recompute_pictures.recompute_png, {"width": _SIZE["width"]}
+)
+"""The renderer of memory studies; a study is as high as it has runs."""

@@ -61,6 +61,21 @@ def times(ratio: float) -> str:
     return f"{int(float(f'{ratio:.2e}')):,} times"
 
 
+def amount(count: float) -> str:
+    """Write a number of bytes.
+
+    Examples
+    --------
+    >>> amount(98.4 * 2**20), amount(12 * 2**10), amount(0.14 * 2**20)
+    ('98.4 MiB', '12.0 KiB', '143 KiB')
+    """
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= size:
+            value = count / size
+            return f"{value:.3g} {unit}" if value >= 100 else f"{value:.1f} {unit}"
+    return f"{count:.0f} B"
+
+
 def optimizer_class(trace: TraceLike) -> str:
     """Return the class of the optimizer behind a trace; its name where no class was recorded."""
     return str(trace.settings.get("class", trace.name))

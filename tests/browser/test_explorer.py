@@ -279,10 +279,9 @@ def test_wrappers_are_drawn_and_asked_for(chromium, tmp_path):
         text = str(explorer.to_html())
         if live:  # somebody answers, but too late: what is asked stays to be read
             text = text.replace("isStatic: true", "isStatic: false")
-            text = text.replace("model[name] = nothing;", "model[name] = () => {};")
-            text = text.replace(
-                "render({\n", "model.send = (message) => { window.asked = message; };\nrender({\n"
-            )
+            drawn = "render({ model, el: document"
+            send = "model.send = (message) => { window.asked = message; };"
+            text = text.replace(drawn, f"{send}\n{drawn}")
         path.write_text(text, encoding="utf-8")
         page.goto(path.as_uri())
         root = page.locator(".optlab-explorer")

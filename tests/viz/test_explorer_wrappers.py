@@ -8,7 +8,9 @@ import pytest
 import optlab as ol
 from optlab.viz.explorer.around import AROUND, as_around, defaults_of
 from optlab.viz.explorer.options import browser_options
+from optlab.viz.explorer.picture import as_comparison, with_followers
 from optlab.viz.explorer.state import State, optimizer_classes
+from optlab.viz.views import map_view
 
 O = ol.optimizer  # noqa: E741
 EMA = O.ExponentialMovingAverage
@@ -135,3 +137,29 @@ def test_networks_that_were_wrapped():
     runs = ol.explore(race).model.runs["slow"]
     assert "slow" in runs.terms
     assert set(runs.slots) == {"moment1", "moment2"}
+
+
+def test_the_picture_has_the_weights_that_follow():
+    explorer = ol.explore("rosenbrock", ["SGD", "Adam", "Momentum"], steps=40)
+    explorer.change(around={"Adam": "LookAhead", "Momentum": "EMA"})
+    model = explorer.model
+    race = as_comparison(model, jumps=True)
+    plain = map_view(model.problem, race, 600, 450)
+    view = with_followers(plain, model)
+    assert view.note == f"{plain.note}; bold: averages, slow weights"
+    added = [path for path in view.paths if path not in plain.paths]
+    assert [(path.name, path.style.dash) for path in added] == [("Adam", ()), ("Momentum", ())]
+    trace = ol.compare(
+        "rosenbrock",
+        {"Adam": O.LookAhead(with_rate(model, "Adam"), alpha=0.5, k=5)},
+        steps=40,
+    )["Adam"]
+    np.testing.assert_array_equal(added[0].step_x[1:], trace["slow"][4::5, 0])
+    # Where the weights were pulled back, the path first goes where they had been.
+    np.testing.assert_array_equal(race.traces["Adam"].parameters["point"][5], trace["fast"][4])
+    assert len(race.traces["Adam"].parameters["point"]) == 40 + 1 + 8
+    assert explorer.to_png().startswith(b"\x89PNG")
+
+
+def with_rate(model, name):
+    return O.Adam(model.runs[name].rates[model.rate_index(name)])

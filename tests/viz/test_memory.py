@@ -7,10 +7,12 @@ import itertools
 import json
 import tomllib
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image, ImageColor
 
 import optlab as ol
 from optlab import viz
@@ -200,3 +202,27 @@ def test_no_text_runs_into_another_or_out_of_its_panel(trace, width):
     above = (view.top - view.peak[1]) * view.page.panels[0].height / view.top
     assert above > 2 * theme.FONT_TEXT + 9  # the label of the peak, and over it the phases
     assert panel.height >= memory_views.ROW * len(view.shares)
+
+
+def test_small_patches_of_a_picture_keep_their_colors(trace):
+    picture = Image.open(BytesIO(viz.memory_png(trace, width=1000))).convert("RGB")
+    seen = dict(map(reversed, picture.getcolors(1 << 24)))
+    assert len(seen) <= 128
+    for role in memory_views.memory_view(trace, 1000, 480).bands:
+        color = ImageColor.getrgb(role.area.color)
+        assert seen.get(color, 0) > 40, f"the square of {role.name}"
+
+
+@pytest.mark.parametrize(("width", "rows"), [(480, 3), (600, 2), (850, 1)])
+def test_the_legend_is_one_row_where_it_fits_else_columns(width, rows):
+    names = ["parameters", "data, buffers", "gradients", "saved for backward", "temporary"]
+    page = layout.page(
+        width, 480, names=names, note="", shares=[1], rooms=[0], sample=layout.SQUARE_SAMPLE
+    )
+    entries = list(zip(page.legend, names, strict=True))
+    assert len({y for (_, y), _ in entries}) == rows
+    assert (page.entry_width == 0) == (rows == 1)
+    for ((x, y), name), ((next_x, next_y), _) in itertools.pairwise(entries):
+        end = x + page.sample + layout.text_width(name, theme.FONT_TEXT)
+        assert end < (next_x if next_y == y else width)
+    assert page.top > page.legend[-1][1] + layout.LEGEND_ROW

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from optlab.viz import theme
 from optlab.viz.explorer.model import Model
+from optlab.viz.explorer.runs import Runs
+from optlab.viz.geometry import clip_line, simplify
 from optlab.viz.matplotlib_panels import draw_curves, draw_map, end_marker
 from optlab.viz.matplotlib_parts import (
-    DOTS_PER_INCH,
     PIXEL,
     add_heading,
+    blank,
     draw_page,
     line_pen,
     panel_axes,
@@ -26,7 +28,10 @@ from optlab.viz.matplotlib_parts import (
 from optlab.viz.pages import race_page
 from optlab.viz.pictures import as_png, race_png
 from optlab.viz.series import loss_view
-from optlab.viz.views import Mark, map_view
+from optlab.viz.views import MapView, Mark, map_view
+
+_BOLD, _DOT = 3.0, 6.0  # pixels, of the weights that follow
+_ACROSS, _DOT_APART = 600, 9  # so many pixels is a map wide, about; dots keep so many between them
 
 
 def picture(model: Model, width: int = 1300) -> bytes:
@@ -36,36 +41,47 @@ def picture(model: Model, width: int = 1300) -> bytes:
         return race_png(model.problem, width=width, height=height)
     race = as_comparison(model)
     page = race_page(race, width, height)
-    figure = Figure(figsize=(width / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
-    figure.set_facecolor(theme.PAPER)
-    FigureCanvasAgg(figure)
+    figure = blank(width, height)
     draw_page(figure, page, race)
     first, second = page.panels
     if len(model.start) == 1:
         _draw_curve(panel_axes(figure, page, 0), model)
     else:
-        draw_map(
-            panel_axes(figure, page, 0), map_view(race.problem, race, first.width, first.height)
-        )
+        view = map_view(race.problem, as_comparison(model, jumps=True), first.width, first.height)
+        draw_map(panel_axes(figure, page, 0), with_followers(view, model))
     draw_curves(panel_axes(figure, page, 1), loss_view(race, second.width, second.height))
     return as_png(figure, 1.0)
 
 
-def as_comparison(model: Model) -> Any:
-    """Give what a model shows as a comparison, which the house's figures can draw."""
+def as_comparison(model: Model, *, jumps: bool = False) -> Any:
+    """Give what a model shows as a comparison, which the house's figures can draw.
+
+    With `jumps`, where LookAhead pulled the weights back, a path first goes where they had been.
+    """
     traces, final = {}, {}
     for entry in model.state.optimizers:
         runs, i = model.runs[entry.name], model.rate_index(entry.name)
         assert runs.point is not None
         stopped = int(runs.stopped[i])
         taken = model.state.steps if stopped < 0 else stopped
+        path, order = runs.point[i, : taken + 1], np.arange(taken + 1)
+        if jumps and "synchronised" in runs.terms:
+            order = np.repeat(order, np.append(1, 1 + _met(runs, i, taken)))
+            path = path[order]
+            before = np.flatnonzero(np.diff(order) == 0)
+            path[before] = runs.terms["fast"][i, order[before] - 1]
+        around = {name: value for name, value in entry.around.items() if name != "kind"}
+        if around:
+            outer = "class" if entry.around["kind"] == "LookAhead" else "average"
+            around |= {outer: entry.around["kind"], "inner_optimizer": entry.kind}
         traces[entry.name] = SimpleNamespace(
             name=entry.name,
             step=np.arange(1, taken + 1),
-            loss=runs.loss[i, :taken],
+            loss=runs.loss[i, order[:-1]],
+            taken=order.astype(np.float64),
             learning_rate=np.full(taken, runs.rates[i]),
-            parameters={"point": runs.point[i, : taken + 1]},
-            settings={"class": entry.kind, "learning_rate": runs.rates[i]},
+            parameters={"point": path},
+            settings={"class": entry.kind, "learning_rate": runs.rates[i]} | around,
             stopped=runs.why[i] or None,
         )
         final[entry.name] = float(runs.loss[i, taken])
@@ -76,7 +92,56 @@ def as_comparison(model: Model) -> Any:
         seed=model.state.seed,
         final_loss=final,
         accuracy={},
+        styles=model.styles,
     )
+
+
+def _met(runs: Runs, i: int, taken: int) -> NDArray[np.bool_]:
+    """Say of each step whether LookAhead let fast and slow weights meet in it."""
+    found: NDArray[np.bool_] = runs.terms["synchronised"][i, :taken, 0] > 0
+    return found
+
+
+def with_followers(view: MapView, model: Model) -> MapView:
+    """Add the weights that follow: slow ones, with a dot at each synchronisation, and averages."""
+    paths, said = [], set()
+    pixel = view.box.width / _ACROSS
+    for path in view.paths:
+        paths.append(path)
+        runs, i = model.runs[path.name], model.rate_index(path.name)
+        slow = "slow" in runs.terms
+        if not slow and "average" not in runs.terms:
+            continue
+        assert runs.point is not None
+        stopped = int(runs.stopped[i])
+        taken = model.state.steps if stopped < 0 else stopped
+        follow = runs.terms["slow" if slow else "average"][i, :taken]
+        if slow:
+            follow = follow[_met(runs, i, taken)]
+        follow = np.concatenate([runs.point[i, :1], follow])
+        x, y = simplify(*clip_line(follow[:, 0], follow[:, 1], view.box), 0.4 * pixel)
+        seen = view.box.holds(follow[:, 0], follow[:, 1])
+        apart = np.hypot(*np.diff(follow[seen], axis=0, prepend=np.inf).T) > _DOT_APART * pixel
+        paths.append(
+            replace(
+                path,
+                style=replace(path.style, dash=()),
+                x=x,
+                y=y,
+                step_x=follow[seen, 0],
+                step_y=follow[seen, 1],
+                dotted=apart & slow,
+                end=None,
+                leaves=None,
+                width=_BOLD,
+                dot=_DOT,
+            )
+        )
+        said.add("slow weights" if slow else "averages")
+    if not said:
+        return view
+    note = f"{view.note}; bold: {', '.join(sorted(said))}"
+    return replace(view, paths=tuple(paths), note=note)
 
 
 def _draw_curve(axes: Axes, model: Model) -> None:

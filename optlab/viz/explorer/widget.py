@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ import traitlets
 from optlab.lab.compare import Comparison
 from optlab.lab.problems.find import find
 from optlab.optimizer import Optimizer
+from optlab.viz import browser
 from optlab.viz.cell_runs import close_earlier
 from optlab.viz.explorer import export
 from optlab.viz.explorer.around import as_around
@@ -47,7 +47,7 @@ class Explorer(anywidget.AnyWidget):
         Templates that were given as objects.
     """
 
-    _esm = export.javascript() + "\nexport default { render };\n"
+    _esm = browser.as_module(export.javascript())
     _css = export.style_sheet()
 
     state = traitlets.Dict().tag(sync=True)
@@ -183,10 +183,7 @@ class Explorer(anywidget.AnyWidget):
             The page; its path, if it was written to a file.
         """
         page = export.page(self._present(), dict(self.options))
-        if path is None:
-            return page
-        Path(path).write_text(page, encoding="utf-8")
-        return Path(path)
+        return browser.written(page, path)
 
     def to_png(self, path: str | Path | None = None, width: int = 1300) -> bytes:
         """Give a picture of the present state, drawn by matplotlib.
@@ -366,7 +363,4 @@ class Explorer(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """Give the widget, its picture for where no widget lives, and its summary in words."""
         bundle = super()._repr_mimebundle_(**kwargs)
-        data, metadata = bundle if isinstance(bundle, tuple) else (bundle or {}, {})
-        data["text/plain"] = self.summary()
-        data["image/png"] = base64.b64encode(self.to_png(width=900)).decode("ascii")
-        return data, metadata
+        return browser.with_twin(bundle, self.summary(), self.to_png(width=900))

@@ -7,7 +7,6 @@ from io import BytesIO
 from itertools import pairwise
 from typing import Any
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, PathPatch
@@ -17,7 +16,7 @@ from optlab.viz import theme
 from optlab.viz.graphs.palette import PALETTE, legend
 from optlab.viz.graphs.view import NODE_HEIGHT, EdgeView, GraphView, NodeView
 from optlab.viz.layout import text_width
-from optlab.viz.matplotlib_parts import DOTS_PER_INCH, PIXEL, font
+from optlab.viz.matplotlib_parts import DOTS_PER_INCH, PIXEL, blank, font
 from optlab.viz.pictures import as_png
 
 _MARGIN, _TOP, _LEGEND_LINE = 18.0, 70.0, 20.0
@@ -59,9 +58,7 @@ def draw(view: GraphView, stage: int) -> Figure:
     problem = textwrap.wrap(view.problem, int(room / (0.52 * theme.FONT_TEXT)))
     top = _TOP + 17.0 * len(problem)
     height = top + view.height + _MARGIN + _LEGEND_LINE * len(rows) + 10
-    figure = Figure(figsize=(width / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
-    figure.set_facecolor(theme.PAPER)
-    FigureCanvasAgg(figure)
+    figure = blank(width, height)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, width), ylim=(height, 0))
     axes.set_axis_off()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -128,13 +127,11 @@ class GraphPicture:
         return "\n".join(said)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+        from optlab.viz import browser
         from optlab.viz.graphs.picture import png
         from optlab.viz.graphs.widget import GraphStepper
 
         if self._widget is None or self._widget.comm is None:
             self._widget = GraphStepper(self.view, self.stage)
         shown = self._widget._repr_mimebundle_()
-        data, metadata = shown if isinstance(shown, tuple) else (shown or {}, {})
-        data["text/plain"] = repr(self)
-        data["image/png"] = base64.b64encode(png(self.view, self.view.last)).decode("ascii")
-        return data, metadata
+        return browser.with_twin(shown, repr(self), png(self.view, self.view.last))

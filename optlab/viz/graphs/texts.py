@@ -12,21 +12,6 @@ from optlab.autograd.walk import GraphNode
 from optlab.viz.words import number
 
 _WRITTEN_OUT = 24
-_UNITS = ("B", "kB", "MB", "GB", "TB")
-
-
-def size(count: float) -> str:
-    """Write a number of bytes.
-
-    Examples
-    --------
-    >>> size(4), size(12345), size(12_345_678)
-    ('4 B', '12.3 kB', '12.3 MB')
-    """
-    power = 0
-    while count >= 999.5 and power < len(_UNITS) - 1:
-        count, power = count / 1000, power + 1
-    return f"{number(count)} {_UNITS[power]}"
 
 
 def shape(node: GraphNode) -> str:

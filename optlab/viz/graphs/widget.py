@@ -5,6 +5,7 @@ from __future__ import annotations
 import anywidget
 import traitlets
 
+from optlab.viz import browser
 from optlab.viz.cell_runs import close_earlier
 from optlab.viz.graphs import export
 from optlab.viz.graphs.view import GraphView
@@ -13,7 +14,7 @@ from optlab.viz.graphs.view import GraphView
 class GraphStepper(anywidget.AnyWidget):
     """A graph that is stepped through backwards; `optlab.viz.graph` makes one."""
 
-    _esm = export.javascript() + "\nexport default { render };\n"
+    _esm = browser.as_module(export.javascript())
     _css = export.style_sheet()
 
     view = traitlets.Dict().tag(sync=True)

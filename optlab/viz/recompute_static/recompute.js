@@ -20,23 +20,24 @@ function markerShape(marker, x, y, size) {
 
 const plainNumber = (value) => String(Number(value.toPrecision(4))).replace("-", "−");
 
-class RecomputeExplorer {
+class RecomputeExplorer extends Widget {
   constructor(model, element) {
-    this.model = model;
+    super(model);
     this.view = model.get("view");
     this.last = this.view.runs.length - 1;
     this.selected = Math.max(0, Math.min(this.last, model.get("selected")));
-    this.cleanup = [];
+    this.ruler = make("canvas").getContext("2d");
     this.id = `optlab-${Math.random().toString(36).slice(2)}`;
     this.build(element);
     this.listen();
-    this.chooseTheme();
-    this.fit();
+    this.onModel("change:selected", () => this.go(this.model.get("selected")));
+    this.paint(this.view.palette);
+    this.resize();
   }
 
   build(element) {
     const { view } = this;
-    const button = (text, label, click) => make("button", { type: "button", class: "round small", text, "aria-label": label, title: label, on: { click } });
+    const button = (text, label, click) => makeButton(text, label, click, { class: "round small" });
     this.slider = make("input", { type: "range", min: "0", max: this.last, step: "1", "aria-label": "the run that is shown", on: { input: () => this.go(Number(this.slider.value)) } });
     this.label = make("span", { class: "stage" });
     const transport = make("div", { class: "transport" }, button("◀\uFE0E", "the run before", () => this.go(this.selected - 1)), this.slider, button("▶\uFE0E", "the next run", () => this.go(this.selected + 1)), this.label);
@@ -66,39 +67,12 @@ class RecomputeExplorer {
     element.append(this.root);
   }
 
-  listen() {
-    const on = (target, event, listener) => {
-      target.addEventListener(event, listener);
-      this.cleanup.push(() => target.removeEventListener(event, listener));
-    };
-    on(this.root, "keydown", (event) => this.onKey(event));
-    const resize = new ResizeObserver(() => this.fit());
-    resize.observe(this.root);
-    const theme = () => {
-      this.chooseTheme();
-      this.update();
-    };
-    const watcher = new MutationObserver(theme);
-    watcher.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"] });
-    on(window.matchMedia("(prefers-color-scheme: dark)"), "change", theme);
-    const asked = () => this.go(this.model.get("selected"));
-    this.model.on("change:selected", asked);
-    this.cleanup.push(() => resize.disconnect(), () => watcher.disconnect(), () => this.model.off("change:selected", asked));
+  themed() {
+    this.paint(this.view.palette);
+    this.update();
   }
 
-  chooseTheme() {
-    let dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
-    const lab = document.body.dataset.jpThemeLight;
-    if (lab !== undefined) dark = lab === "false";
-    this.theme = dark ? "dark" : "light";
-    for (const [part, color] of Object.entries(this.view.palette[this.theme])) this.root.style.setProperty(`--${part}`, color);
-    this.root.style.colorScheme = this.theme;
-  }
-
-  fit() {
-    const width = this.root.clientWidth;
-    if (!width || width === this.seenWidth) return;
-    this.seenWidth = width;
+  resized(width) {
     this.root.classList.toggle("narrow", width < 780);
     this.update();
   }
@@ -108,32 +82,27 @@ class RecomputeExplorer {
     if (to === this.selected) return;
     this.selected = to;
     this.update();
-    if (this.model.get("selected") !== to) {
-      this.model.set("selected", to);
-      this.model.save_changes();
-    }
+    this.tell("selected", to);
   }
 
   onKey(event) {
-    event.stopPropagation(); // no key of ours may reach the notebook's commands
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (["INPUT", "SUMMARY"].includes(event.target.tagName)) return;
+    if (["INPUT", "SUMMARY"].includes(event.target.tagName)) return false;
     if (event.key === "ArrowRight") this.go(this.selected + 1);
     else if (event.key === "ArrowLeft") this.go(this.selected - 1);
     else if (event.key === "Home") this.go(0);
     else if (event.key === "End") this.go(this.last);
-    else return;
-    event.preventDefault();
+    else return false;
+    return true;
   }
 
   update() {
     const { view, selected } = this;
     const run = view.runs[selected];
     this.slider.value = selected;
-    this.slider.style.setProperty("--share", `${(100 * selected) / Math.max(1, this.last)}%`);
+    fill(this.slider);
     this.slider.setAttribute("aria-valuetext", run.name);
     this.label.replaceChildren(make("span", { class: "quiet", text: `${selected + 1} / ${this.last + 1}` }), make("b", { text: run.name }));
-    if (this.said.textContent !== run.said) this.said.textContent = run.said;
+    put(this.said, run.said);
     this.rows.forEach((row, i) => row.setAttribute("class", i === selected ? "chosen" : ""));
     this.drawTimeline(run);
     this.drawPlane();
@@ -203,7 +172,7 @@ class RecomputeExplorer {
   drawPlane() {
     const { view, selected } = this;
     const [x0, x1, y0, y1] = view.box;
-    const { svg, x, y } = this.axes(this.plane, x0, x1, y0, y1, 290, "%");
+    const { svg, x, y, width } = this.axes(this.plane, x0, x1, y0, y1, 290, "%");
     const path = (points) => {
       let d = "", broken = true;
       for (const [a, b] of points) {
@@ -215,23 +184,32 @@ class RecomputeExplorer {
       }
       return d;
     };
+    const taken = [], along = [];
     for (const bound of view.bounds) {
       svg.append(make("path", { class: "bound", d: path(bound.points), "stroke-dasharray": bound.dash.join(" ") || false }));
-      if (bound.label) svg.append(make("text", { x: x(bound.label[0]), y: y(bound.label[1]) - bound.label[3] + 4, "text-anchor": bound.label[2] === "left" ? "start" : "end", text: bound.name }));
+      along.push(...between(bound.points.map(([a, b]) => (a === null || b === null ? null : [x(a), y(b)]))));
     }
     const steps = view.front.flatMap(([a, b], i) => (i ? [[view.front[i - 1][0], b], [a, b]] : [[a, b]]));
     svg.append(make("path", { class: "front", d: path(steps) }));
+    along.push(...between(steps.map(([a, b]) => [x(a), y(b)])));
     const order = view.runs.map((_, i) => i).sort((a, b) => (a === selected) - (b === selected));
     for (const i of order) {
       const run = view.runs[i], chosen = i === selected;
       if (!run.point) continue;
       const [px, py] = [x(run.point[0]), y(run.point[1])];
+      taken.push([px - 8, py - 8, px + 8, py + 8]);
       svg.append(make("path", { class: `run${chosen ? " chosen" : ""}`, d: markerShape(run.marker, px, py, chosen ? 15 : 10), fill: run.color[this.theme], stroke: chosen ? "var(--ink)" : "var(--paper)", "stroke-width": 1.4, "data-run": i, on: { click: () => this.go(i) } }, make("title", { text: run.said })));
-      if (chosen) {
-        const left = run.point[0] > (x0 + x1) / 2;
-        svg.append(make("text", { class: "strong", x: px + (left ? -12 : 12), y: py - 8, "text-anchor": left ? "end" : "start", text: run.name }));
-      }
     }
+    // The chosen run is named first: it gets the best place.
+    const name = (text, px, py, distance, options) => {
+      const spot = placeLabel(this.ruler, text, px, py, 12, width, 290 - PAD.bottom, taken, distance, along);
+      svg.append(make("text", { x: spot.cx, y: spot.cy + 4, "text-anchor": "middle", text, ...options }));
+    };
+    for (const i of order.reverse()) {
+      const run = view.runs[i];
+      if (run.point) name(run.name, x(run.point[0]), y(run.point[1]), i === selected ? 13 : 8, i === selected ? { class: "strong" } : { class: "named", style: `fill: ${run.color[this.theme]}` });
+    }
+    for (const bound of view.bounds) if (bound.label) name(bound.name, x(bound.label[0]), y(bound.label[1]), 4, { class: "named" });
     this.plane.replaceChildren(svg);
   }
 
@@ -244,10 +222,9 @@ class RecomputeExplorer {
   }
 
   destroy() {
-    for (const undo of this.cleanup) undo();
-    this.root.remove();
+    super.destroy();
     delete this.root.explorer;
-    this.view = this.model = null;
+    this.view = null;
   }
 }
 

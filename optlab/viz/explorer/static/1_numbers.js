@@ -75,26 +75,6 @@ function putMarked(element, text) {
   }
 }
 
-// An element in one line: make("button", {text, class, on: {click}, ...attributes}, ...children).
-function make(tag, options = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(options)) {
-    if (name === "text") element.textContent = value;
-    else if (name === "on") {
-      for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
-    } else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined) {
-      element.setAttribute(name, value);
-    }
-  }
-  // JupyterLab takes keys from widgets unless the focused element itself says that it must not.
-  if (["BUTTON", "SELECT", "INPUT"].includes(element.tagName) || "tabindex" in options) {
-    element.setAttribute("data-lm-suppress-shortcuts", "true");
-  }
-  element.append(...children.filter((child) => child !== null && child !== undefined));
-  return element;
-}
-
 function fillSelect(select, choices, chosen) {
   const key = JSON.stringify(choices);
   if (select.filledWith === key) {

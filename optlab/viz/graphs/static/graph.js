@@ -21,25 +21,25 @@ function stateAt(node, stage) {
   return piece.complete ? "arrived" : "part";
 }
 
-class GraphStepper {
+class GraphStepper extends Widget {
   constructor(model, element) {
-    this.model = model;
+    super(model);
     this.view = model.get("view");
     this.options = model.get("options");
     this.last = this.view.stages.length - 1;
     this.stage = Math.min(model.get("stage"), this.last);
     this.chosen = null;
-    this.cleanup = [];
     this.build(element);
     this.listen();
-    this.chooseTheme();
-    this.fit();
+    this.onModel("change:stage", () => this.go(this.model.get("stage")));
+    this.themed();
+    this.resize();
     this.update();
   }
 
   build(element) {
     const { view } = this;
-    const button = (text, label, click, kind = "round") => make("button", { type: "button", class: kind, text, "aria-label": label, title: label, on: { click } });
+    const button = (text, label, click, kind = "round") => makeButton(text, label, click, { class: kind });
     this.play = button("▶\uFE0E", "play", () => this.toggle(), "round main");
     this.scrub = make("input", { type: "range", min: "0", max: this.last, step: "1", "aria-label": "stage of the walk back", on: { input: () => this.go(Number(this.scrub.value)) } });
     this.label = make("span", { class: "stage" });
@@ -98,36 +98,11 @@ class GraphStepper {
     return group;
   }
 
-  listen() {
-    const on = (target, event, listener) => {
-      target.addEventListener(event, listener);
-      this.cleanup.push(() => target.removeEventListener(event, listener));
-    };
-    on(this.root, "keydown", (event) => this.onKey(event));
-    const resize = new ResizeObserver(() => this.fit());
-    resize.observe(this.root);
-    const theme = () => this.chooseTheme();
-    const watcher = new MutationObserver(theme);
-    watcher.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"] });
-    on(window.matchMedia("(prefers-color-scheme: dark)"), "change", theme);
-    const asked = () => this.go(this.model.get("stage"));
-    this.model.on("change:stage", asked);
-    this.cleanup.push(() => resize.disconnect(), () => watcher.disconnect(), () => this.model.off("change:stage", asked));
+  themed() {
+    this.paint(this.options.palette);
   }
 
-  chooseTheme() {
-    let dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
-    const lab = document.body.dataset.jpThemeLight;
-    if (lab !== undefined) dark = lab === "false";
-    const name = dark ? "dark" : "light";
-    for (const [part, color] of Object.entries(this.options.palette[name])) this.root.style.setProperty(`--${part}`, color);
-    this.root.style.colorScheme = name;
-  }
-
-  fit() {
-    const width = this.root.clientWidth;
-    if (!width || width === this.seenWidth) return;
-    this.seenWidth = width;
+  resized(width) {
     this.root.classList.toggle("narrow", width < 780);
     const whole = this.view.width + 2 * MARGIN, tall = this.view.height + 2 * MARGIN;
     const room = this.scroller.clientWidth;
@@ -160,10 +135,7 @@ class GraphStepper {
     this.stage = to;
     this.chosen = null;
     this.update();
-    if (this.model.get("stage") !== to) {
-      this.model.set("stage", to);
-      this.model.save_changes();
-    }
+    this.tell("stage", to);
   }
 
   update() {
@@ -183,11 +155,11 @@ class GraphStepper {
     const rank = (edge) => (late(edge) > stage ? -1 : late(edge));
     this.lines.append(...[...this.edges].sort((a, b) => rank(a) - rank(b)));
     this.scrub.value = stage;
-    this.scrub.style.setProperty("--share", `${(100 * stage) / Math.max(1, this.last)}%`);
+    fill(this.scrub);
     this.scrub.setAttribute("aria-valuetext", view.stages[stage]);
     this.label.textContent = "";
     this.label.append(make("span", { class: "quiet", text: `${stage} / ${this.last}` }), view.stages[stage]);
-    this.tell(shown);
+    this.describe(shown);
     this.show(shown);
     const piece = pieceAt(view.nodes[shown], stage);
     put(this.live, `${view.stages[stage]}. ${view.nodes[shown].title}${piece && piece.full ? `: gradient ${piece.full}` : ""}`);
@@ -203,7 +175,7 @@ class GraphStepper {
     if (x - near < box.scrollLeft || x + near > box.scrollLeft + box.clientWidth) box.scrollLeft = x - box.clientWidth / 2;
   }
 
-  tell(i) {
+  describe(i) {
     const { view, stage } = this;
     const node = view.nodes[i];
     const piece = pieceAt(node, stage);
@@ -216,7 +188,7 @@ class GraphStepper {
     } else {
       parts.push(make("h4", { text: node.title }), make("p", { class: "quiet", text: node.what }));
       if (piece && piece.full) parts.push(make("h5", { text: piece.complete ? "gradient that arrives, g" : "gradient so far (more is to come)" }), make("div", { class: "numbers", text: piece.full }));
-      this.tellRules(node, parts);
+      this.describeRules(node, parts);
       const table = make("table", { class: "facts" });
       for (const [label, text] of node.facts) table.append(make("tr", {}, make("th", { scope: "row", text: label }), make("td", { text })));
       if (node.rules.length || piece) parts.push(make("h5", { text: node.kind === "operation" ? "what ran" : "what it is" }));
@@ -226,7 +198,7 @@ class GraphStepper {
     this.panel.scrollTop = 0;
   }
 
-  tellRules(node, parts) {
+  describeRules(node, parts) {
     const reached = node.turn !== null && node.turn <= this.stage;
     for (const rule of node.rules) {
       parts.push(make("h5", {}, reached ? "sends to " : "rule for ", rule.to, make("span", { class: "quiet", text: named(rule, this.view.nodes) })));
@@ -236,11 +208,9 @@ class GraphStepper {
   }
 
   onKey(event) {
-    event.stopPropagation(); // no key of ours may reach the notebook's commands
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     const { tagName } = event.target;
     if (event.key === " " && tagName !== "BUTTON") this.toggle();
-    else if (tagName === "INPUT" || event.target === this.panel) return;
+    else if (tagName === "INPUT" || event.target === this.panel) return false;
     else if (event.key === "ArrowRight") this.go(this.stage + 1);
     else if (event.key === "ArrowLeft") this.go(this.stage - 1);
     else if (event.key === "Home") this.go(0);
@@ -248,8 +218,8 @@ class GraphStepper {
     else if (event.key === "ArrowUp") this.choose(Math.max(0, this.shown() - 1));
     else if (event.key === "ArrowDown") this.choose(Math.min(this.view.nodes.length - 1, this.shown() + 1));
     else if (event.key === "Escape") this.choose(null);
-    else return;
-    event.preventDefault();
+    else return false;
+    return true;
   }
 
   toggle() {
@@ -260,37 +230,27 @@ class GraphStepper {
         this.go(this.stage + 1);
         if (this.stage >= this.last) this.pause();
       }, 1100);
-      this.showPlaying();
+      showPlaying(this.play, Boolean(this.timer));
     }
   }
 
   pause() {
     clearInterval(this.timer);
     this.timer = 0;
-    this.showPlaying();
-  }
-
-  showPlaying() {
-    this.play.textContent = this.timer ? "❚❚" : "▶\uFE0E";
-    this.play.setAttribute("aria-label", this.timer ? "pause" : "play");
+    showPlaying(this.play, Boolean(this.timer));
   }
 
   destroy() {
     this.pause();
-    for (const undo of this.cleanup) undo();
-    this.root.remove();
+    super.destroy();
     delete this.root.stepper;
-    this.view = this.model = null;
+    this.view = null;
   }
 }
 
 function named(rule, nodes) {
   const { title } = nodes[rule.target];
   return title === rule.to ? "" : `: ${title}`;
-}
-
-function put(element, text) {
-  if (element.textContent !== text) element.textContent = text;
 }
 
 // Text that fits; what is cut off stands in the panel.

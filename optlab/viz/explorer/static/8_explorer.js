@@ -1,8 +1,8 @@
 // The explorer itself: state, the kernel, time, and drawing in the right order.
 
-class Explorer {
+class Explorer extends Widget {
   constructor(model, element) {
-    this.model = model;
+    super(model);
     this.isStatic = Boolean(model.isStatic);
     this.element = element;
     this.due = new Set();
@@ -18,7 +18,6 @@ class Explorer {
     this.map = null;
     this.controls = new Controls(this);
     this.panels = [];
-    this.cleanup = [];
     this.adopt(true);
     this.build();
     this.listen();
@@ -43,39 +42,19 @@ class Explorer {
   }
 
   listen() {
-    const on = (target, event, listener) => {
-      target.addEventListener(event, listener);
-      this.cleanup.push(() => target.removeEventListener(event, listener));
-    };
-    on(this.root, "keydown", (event) => this.onKey(event));
-    const observer = new ResizeObserver(() => this.resize());
-    observer.observe(this.root);
-    this.cleanup.push(() => observer.disconnect());
-    const theme = () => this.later("theme");
-    const watcher = new MutationObserver(theme);
-    watcher.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name"] });
-    this.cleanup.push(() => watcher.disconnect());
-    on(window.matchMedia("(prefers-color-scheme: dark)"), "change", theme);
-    const answered = () => this.onAnswer();
-    const message = (content, buffers) => this.onMessage(content, buffers);
-    this.model.on("change:answer", answered);
-    this.model.on("msg:custom", message);
-    this.cleanup.push(() => {
-      this.model.off("change:answer", answered);
-      this.model.off("msg:custom", message);
-    });
+    super.listen();
+    this.onModel("change:answer", () => this.onAnswer());
+    this.onModel("msg:custom", (content, buffers) => this.onMessage(content, buffers));
   }
 
   destroy() {
     this.pause();
     cancelAnimationFrame(this.frame);
     for (const timer of this.timers.values()) clearTimeout(timer);
-    for (const undo of this.cleanup) undo();
-    this.cleanup = [];
     this.dead = true;
-    this.root.remove();
+    super.destroy();
     delete this.root.explorer;
-    this.runs = this.landNumbers = this.map = this.model = null;
+    this.runs = this.landNumbers = this.map = null;
     this.panels = [];
   }
 
@@ -197,7 +176,7 @@ class Explorer {
   }
 
   color(entry) {
-    return entry.style[this.themeName];
+    return entry.style[this.theme];
   }
 
   conditions() {
@@ -208,7 +187,7 @@ class Explorer {
     const edge = runs.optimizers.filter((entry) => this.rateIndex(entry) === entry.best && entry.best === entry.rates.length - 1 && state.mode !== "equal");
     const note = edge.length ? ` ${edge.map((entry) => entry.name).join(" and ")}: the ladder's end, a larger rate may be better.` : "";
     const around = runs.optimizers.filter((entry) => entry.around && entry.around.kind).map((entry) => {
-      const settings = Object.entries(entry.around).filter(([name]) => name !== "kind").map(([name, value]) => `${name} ${numberText(value)}`);
+      const settings = Object.entries(entry.around).filter(([name]) => name !== "kind").map(([name, value]) => `${settingName(name)} ${numberText(value)}`);
       return ` Around ${entry.name}: ${entry.around.kind} (${settings.join(", ")}).`;
     });
     return `Same start (${start}), same ${runs.steps} steps, seed ${state.seed}. Rates: ${how}.${around.join("")}${note}`;
@@ -320,7 +299,7 @@ class Explorer {
   start() {
     if (this.state.step >= this.runs.steps) this.go(0);
     this.playing = true;
-    this.showPlaying();
+    showPlaying(this.controls.play, this.playing);
     const jump = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (jump) {
       const stride = Math.max(1, Math.round(this.runs.steps / 10));
@@ -353,12 +332,6 @@ class Explorer {
     this.playing = false;
     cancelAnimationFrame(this.playFrame);
     clearInterval(this.timers.get("play"));
-    if (this.root) this.showPlaying();
-  }
-
-  showPlaying() {
-    const { play } = this.controls;
-    play.textContent = this.playing ? "❚❚" : "▶\uFE0E";
-    play.setAttribute("aria-label", this.playing ? "pause" : "play");
+    if (this.root) showPlaying(this.controls.play, this.playing);
   }
 }

@@ -103,7 +103,3 @@ Object.assign(Controls.prototype, {
     this.live.textContent = `Step ${state.step} of ${runs.steps}. Loss: ${said.join(", ")}.`;
   },
 });
-
-function put(element, text) {
-  if (element.textContent !== text) element.textContent = text;
-}

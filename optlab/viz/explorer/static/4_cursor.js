@@ -79,11 +79,12 @@ Object.assign(MapPanel.prototype, {
       const long = times > 1 ? `update ×${numberText(times)}` : "update";
       ends.push([this.far(end), explorer.color(entry), long]);
     }
+    for (const [end, color] of ends) drawArrow(pen, from[0], from[1], end[0], end[1], color, palette.paper);
+    // A label keeps away from both arrows, its own included.
+    const arrows = ends.flatMap(([end]) => [...between([from, end], 3, 60), end]);
     for (const [end, color, text] of ends) {
-      drawArrow(pen, from[0], from[1], end[0], end[1], color, palette.paper);
-      taken.push([Math.min(from[0], end[0]), Math.min(from[1], end[1]), Math.max(from[0], end[0]), Math.max(from[1], end[1])]);
       if (!this.inside(end)) continue;
-      const spot = placeLabel(pen, text, end[0], end[1], labels.size, this.width, this.height, taken, 6);
+      const spot = placeLabel(pen, text, end[0], end[1], labels.size, this.width, this.height, taken, 8, arrows);
       drawText(pen, text, spot.cx, spot.cy, { ...labels, color });
     }
   },

@@ -119,6 +119,18 @@ function linearTicks(low, high, most) {
   return found;
 }
 
+// Points along a path of pixels, which labels keep away from; null breaks the path.
+function between(places, apart = 14, most = 20) {
+  const found = [];
+  places.forEach((place, i) => {
+    const before = places[i - 1];
+    if (!place || !before) return;
+    const pieces = Math.min(most, Math.ceil(Math.hypot(place[0] - before[0], place[1] - before[1]) / apart));
+    for (let k = 0; k < pieces; k++) found.push([before[0] + ((place[0] - before[0]) * k) / pieces, before[1] + ((place[1] - before[1]) * k) / pieces]);
+  });
+  return found;
+}
+
 // A place for a label beside a point, inside the canvas and away from boxes that are taken.
 function placeLabel(pen, text, x, y, size, width, height, taken, distance = 12, points = []) {
   pen.font = `${size}px ${FONTS}`;

@@ -3,7 +3,6 @@
 class Controls {
   constructor(explorer) {
     this.explorer = explorer;
-    const button = (text, label, click, options = {}) => make("button", { type: "button", text, "aria-label": label, title: label, on: { click }, ...options });
     this.problem = make("select", { "aria-label": "problem", on: { change: () => explorer.request("problem", this.problem.value) } });
     this.presets = make("div", { class: "pills", role: "group", "aria-label": "presets" });
     this.mode = make("select", { "aria-label": "race mode", on: { change: () => explorer.setMode(this.mode.value) } });
@@ -13,11 +12,11 @@ class Controls {
     this.says = make("p", { class: "says" });
     this.message = make("p", { class: "message", role: "alert", hidden: true });
 
-    this.first = button("❙◀\uFE0E", "first step", () => explorer.go(0), { class: "round" });
-    this.back = button("◀\uFE0E", "one step back", () => explorer.go(explorer.state.step - 1), { class: "round small" });
-    this.play = button("▶\uFE0E", "play", () => explorer.toggle(), { class: "round main" });
-    this.forward = button("▶\uFE0E", "one step forward", () => explorer.go(explorer.state.step + 1), { class: "round small" });
-    this.last = button("▶\uFE0E❙", "last step", () => explorer.go(explorer.runs.steps), { class: "round" });
+    this.first = makeButton("❙◀\uFE0E", "first step", () => explorer.go(0), { class: "round" });
+    this.back = makeButton("◀\uFE0E", "one step back", () => explorer.go(explorer.state.step - 1), { class: "round small" });
+    this.play = makeButton("▶\uFE0E", "play", () => explorer.toggle(), { class: "round main" });
+    this.forward = makeButton("▶\uFE0E", "one step forward", () => explorer.go(explorer.state.step + 1), { class: "round small" });
+    this.last = makeButton("▶\uFE0E❙", "last step", () => explorer.go(explorer.runs.steps), { class: "round" });
     this.scrub = make("input", { type: "range", min: "0", step: "1", "aria-label": "step", class: "scrub", on: { input: () => explorer.go(Number(this.scrub.value)) } });
     this.count = make("span", { class: "count" });
     this.transport = make("div", { class: "transport" }, this.first, this.back, this.play, this.forward, this.last, this.scrub, this.count);
@@ -94,12 +93,21 @@ class Controls {
     this.startRow.hidden = runs.network;
     this.startLabels[1].hidden = runs.header.start.length < 2;
     this.startBoxes.forEach((box) => (box.disabled = fixed));
-    this.hint.textContent = explorer.isStatic ? "A new start or problem needs a kernel: ol.explore() in a notebook." : explorer.land ? explorer.land.note : "";
+    const plain = explorer.isStatic ? "a new start or problem needs a kernel: ol.explore() in a notebook" : explorer.land ? explorer.land.note : "";
+    this.hint.textContent = [this.boldText(), plain].filter(Boolean).join("; ");
     if (!runs.network) this.showStart(state.start || runs.header.start);
     this.buildRows();
     fillSelect(this.add, [["", "+ add optimizer"], ...options.classes.map((name) => [name, name])], "");
     this.add.hidden = fixed;
     this.buildMore();
+  }
+
+  // What the bold lines on the map are.
+  boldText() {
+    const { runs } = this.explorer;
+    if (runs.network || runs.header.start.length < 2) return "";
+    const kinds = new Set(runs.optimizers.map((entry) => (entry.around || {}).kind).filter(Boolean).map((kind) => (kind === "LookAhead" ? "slow weights" : "averages")));
+    return kinds.size ? `bold: ${[...kinds].sort().join(", ")}` : "";
   }
 
   updateMode() {
@@ -133,7 +141,10 @@ class Controls {
       if (chosen && entry.rates.length > 1) {
         this.slider = make("input", { type: "range", min: "0", max: entry.rates.length - 1, step: "1", class: "slider", "aria-label": `learning rate of ${entry.name}`, on: { input: () => explorer.setRate(Number(this.slider.value)) } });
         middle.append(make("span", { class: "quiet", text: explorer.state.mode === "equal" ? "rate of all" : "rate" }), this.slider);
-      } else middle.append(make("span", { class: "quiet fate" }));
+      } else {
+        if (entry.around && entry.around.kind) middle.append(make("span", { class: "quiet", text: `${entry.around.kind} around it` }));
+        middle.append(make("span", { class: "quiet fate" }));
+      }
       if (!explorer.fixed && explorer.runs.optimizers.length > 1) {
         row.append(make("button", { type: "button", class: "remove", text: "×", "aria-label": `remove ${entry.name}`, title: `remove ${entry.name}`, on: { click: () => explorer.request("remove", entry.name) } }));
       }
@@ -172,10 +183,7 @@ class Controls {
       } });
       box.disabled = explorer.fixed;
       fill(box);
-      line.append(make("label", { class: "quiet" }, `${name.replace("average_window_rate", "window rate").replace("min_average_window", "least window")} `, box, shown));
-    }
-    if (around.kind && !explorer.runs.network && explorer.runs.header.start.length === 2) {
-      line.append(make("span", { class: "quiet", text: around.kind === "LookAhead" ? "bold: slow weights" : "bold: the average" }));
+      line.append(make("label", { class: "quiet" }, `${settingName(name)} `, box, shown));
     }
     return line;
   }
@@ -222,10 +230,8 @@ class Controls {
   }
 }
 
-// Paint the part of a slider's track that lies before its thumb.
-function fill(slider) {
-  const share = (Number(slider.value) - Number(slider.min)) / (Number(slider.max) - Number(slider.min) || 1);
-  slider.style.setProperty("--share", `${100 * share}%`);
+function settingName(name) {
+  return { average_window_rate: "window rate", min_average_window: "least window" }[name] || name;
 }
 
 function download(name, type, parts) {

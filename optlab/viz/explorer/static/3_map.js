@@ -64,7 +64,7 @@ class MapPanel {
     const { explorer } = this;
     const pen = fitCanvas(this.base, this.width, this.height);
     clearCanvas(pen);
-    const key = `${explorer.landSerial}|${explorer.themeName}|${this.base.width}|${explorer.state.text_size}`;
+    const key = `${explorer.landSerial}|${explorer.theme}|${this.base.width}|${explorer.state.text_size}`;
     if (this.landKey !== key) {
       const land = fitCanvas(this.ground, this.width, this.height);
       clearCanvas(land);
@@ -77,9 +77,9 @@ class MapPanel {
   }
 
   drawLand(pen) {
-    const { land, landNumbers, palette, themeName } = this.explorer;
+    const { land, landNumbers, palette, theme } = this.explorer;
     const [rows, columns] = land.grid;
-    const colors = land.colors[themeName].map((c) => [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16)));
+    const colors = land.colors[theme].map((c) => [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16)));
     const paper = [1, 3, 5].map((i) => parseInt(palette.paper.slice(i, i + 2), 16));
     const w = pen.canvas.width, h = pen.canvas.height;
     const image = pen.createImageData(w, h);
@@ -196,15 +196,9 @@ class MapPanel {
     for (const entry of this.explorer.runs.optimizers) {
       const rate = this.explorer.rateIndex(entry);
       const end = this.explorer.runs.lastStep(entry, rate, this.explorer.runs.steps);
-      let before = null;
-      for (let k = 0; k <= end; k++) {
-        const place = this.place(entry, rate, k);
-        if (place && before) {
-          const pieces = Math.min(20, Math.ceil(Math.hypot(place[0] - before[0], place[1] - before[1]) / 14));
-          for (let i = 0; i < pieces; i++) points.push([before[0] + ((place[0] - before[0]) * i) / pieces, before[1] + ((place[1] - before[1]) * i) / pieces]);
-        }
-        before = place;
-      }
+      const places = [];
+      for (let k = 0; k <= end; k++) places.push(this.place(entry, rate, k));
+      points.push(...between(places));
     }
     this.points = points;
     for (const minimum of land.minima) {

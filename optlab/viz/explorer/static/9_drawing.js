@@ -15,11 +15,12 @@ Object.assign(Explorer.prototype, {
     this.later("all");
   },
 
-  resize(force) {
-    const width = this.root.clientWidth;
-    if (!width || (width === this.seenWidth && !force)) return;
-    this.seenWidth = width;
+  resized() {
     this.later("size");
+  },
+
+  themed() {
+    this.later("theme");
   },
 
   layOut() {
@@ -41,17 +42,6 @@ Object.assign(Explorer.prototype, {
     return i === this.panels.length - 1 || (!this.map && i === 1);
   },
 
-  chooseTheme() {
-    let dark = window.matchMedia("(prefers-color-scheme: dark)").matches;
-    const lab = document.body.dataset.jpThemeLight;
-    if (lab !== undefined) dark = lab === "false";
-    if (this.state.theme !== "auto") dark = this.state.theme === "dark";
-    this.themeName = dark ? "dark" : "light";
-    this.palette = this.options.palette[this.themeName];
-    for (const [name, color] of Object.entries(this.palette)) this.root.style.setProperty(`--${name}`, color);
-    this.root.style.colorScheme = this.themeName;
-  },
-
   draw() {
     const whole = ["all", "size", "theme"].some((what) => this.due.has(what)) || !this.laidOut;
     const paths = whole || this.due.has("rate");
@@ -59,7 +49,7 @@ Object.assign(Explorer.prototype, {
     const top = cursor || this.due.has("top");
     this.due.clear();
     if (whole) {
-      this.chooseTheme();
+      this.paint(this.options.palette, this.state.theme);
       this.controls.update();
       this.fillQuantities();
       if (!this.layOut()) return; // not on the page yet; the observer calls again
@@ -99,23 +89,21 @@ Object.assign(Explorer.prototype, {
   },
 
   onKey(event) {
-    event.stopPropagation(); // no key of ours may reach the notebook's commands
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     const { tagName, type } = event.target;
     const typing = tagName === "SELECT" || (tagName === "INPUT" && type !== "range");
-    if (typing) return;
+    if (typing) return false;
     const slides = tagName === "INPUT";
     const { step } = this.state;
     if (event.key === " " && tagName !== "BUTTON") this.toggle();
-    else if (slides) return;
+    else if (slides) return false;
     else if (event.key === "ArrowRight") this.go(step + (event.shiftKey ? 10 : 1));
     else if (event.key === "ArrowLeft") this.go(step - (event.shiftKey ? 10 : 1));
     else if (event.key === "Home") this.go(0);
     else if (event.key === "End") this.go(this.runs.steps);
     else if (event.key === "ArrowDown") this.selectNext(1);
     else if (event.key === "ArrowUp") this.selectNext(-1);
-    else return;
-    event.preventDefault();
+    else return false;
+    return true;
   },
 });
 
