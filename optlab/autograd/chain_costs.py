@@ -98,33 +98,11 @@ class Prediction:
 def predict(
     layers: Any, *args: Any, segments: Any = None, snapshots: int | None = None
 ) -> Prediction:
-    """Say what `recompute_sequential` will keep and run again, without doing it.
+    """Run the layers once, and say what `recompute_sequential` will keep and run again.
 
-    The layers run once, one after the other, and each is forgotten before the next but one, so it
-    takes little more memory than the largest. Nothing remains of it: random numbers are as before,
-    and batch normalisation counts nothing. What layers recompute inside is counted among the
-    operations, and its bytes are not among those that are kept: ``inner`` says where that is so.
-
-    Parameters
-    ----------
-    layers, *args, segments, snapshots
-        As of `optlab.recompute_sequential`. A schedule of your own will do, too.
-
-    Returns
-    -------
-    Prediction
-        Its ``peak`` is what waits for backward: inputs that are stored, and what recorded layers
-        saved. What an operation needs while it runs, gradients on their way, and what is computed
-        with the chain's output, come on top; `optlab.lab.memory_study` measures all of it.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> layers = [ol.nn.Tanh() for _ in range(16)]
-    >>> x = ol.to_tensor(ol.ones([256, 1024]), requires_grad=True)
-    >>> print(ol.memory.predict(layers, x, segments=4))  # doctest: +NORMALIZE_WHITESPACE
-    4 segments: 6 MiB kept for backward at most (plainly 16 MiB), 16 layers and 16 operations
-    run again
+    The random numbers of this house are as before, and batch normalisation counts nothing; what
+    else layers change in forward stays changed. `optlab.memory.predict` puts that back, too, and
+    has the parameters.
     """
     chain = list_of(layers)
     schedule = schedule_for(len(chain), segments, snapshots)

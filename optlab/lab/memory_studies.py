@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.budget import MemoryBudgetError
-from optlab.autograd.chain_costs import Prediction, predict
+from optlab.autograd.chain_costs import Prediction
 from optlab.lab.memory_results import MemoryRun, MemoryStudy
 from optlab.lab.memory_runs import (
     PLAIN,
@@ -30,7 +30,7 @@ from optlab.lab.memory_runs import (
 )
 from optlab.lab.put_back import Before
 from optlab.optimizer import Optimizer
-from optlab.trace.memory import MemoryTrace, ledger
+from optlab.trace.memory import MemoryTrace, ledger, predict
 
 #: What is compared where nothing else was asked for.
 SCHEDULES = ("plain", 4, "sqrt", "revolve")
