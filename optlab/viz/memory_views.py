@@ -108,8 +108,15 @@ class MemoryView:
         return self.bands[-1].high
 
 
-def memory_view(trace: Any, width: int, height: int) -> MemoryView:
-    """Decide what is drawn of a memory trace."""
+def memory_view(trace: Any, width: int, height: int, of: str = "memory") -> MemoryView:
+    """Decide what is drawn of a memory trace; `of` is the function that was called."""
+    if not hasattr(trace, "by_operation") or not hasattr(trace, "during"):
+        of_step = f"Write ol.viz.{of}(ol.memory.report(step))."
+        of_study = "(A study of several ways is drawn by viz.recompute.)"
+        raise TypeError(
+            f"viz.{of} takes what ol.memory.report(step) or ol.memory.ledger() gave; got "
+            f"{type(trace).__name__}. " + (of_step if callable(trace) else of_study)
+        )
     if len(trace) < 2:
         raise ValueError(
             "there is nothing to draw: a memory trace is complete when its block is left."
