@@ -90,13 +90,26 @@ class MemoryStudy:
         kept = plain(len(chain.saved)).peak(chain.saved, chain.inputs, shared=chain.shared)
         return max(0, self.plain.peak - kept)
 
+    @property
+    def equal_layers(self) -> bool:
+        """Whether the layers of the chain keep and compute the same, so that Revolve is optimal.
+
+        The first may keep less: its input is the caller's.
+        """
+        if len(self.chains) != 1:
+            return False
+        [chain] = self.chains
+        alike = (chain.saved[1:], chain.inputs[1:], chain.shared[2:], chain.operations)
+        return all(len(set(one)) < 2 for one in alike) and chain.saved[0] <= chain.saved[-1]
+
     def bounds(self) -> list[Bound]:
         """Give what theory says of the chain: its segments from one to one a layer, and Revolve.
 
         Bytes: what the schedule keeps at most, from the bytes that each layer keeps (as
         `optlab.memory.predict` finds them), and `besides`. Time: that of the plain run, and
         `layer_seconds` for each run of a layer beyond the first. Nothing where a step runs no
-        chain or several.
+        chain or several. Revolve is a bound only where `equal_layers` holds: it counts layers, not
+        what they keep.
         """
         besides, seconds = self.besides, self.plain.seconds
         if besides is None or seconds is None:
