@@ -85,7 +85,9 @@ def predict(
 
 @contextmanager
 def ledger(verify: bool = False) -> Iterator[MemoryTrace]:
-    """Keep account of every array inside a ``with`` block: what is alive, why, and who made it.
+    """Keep account of every array of Tensors in a ``with`` block: what is alive, why, who made it.
+
+    Arrays that NumPy makes outside of Tensors are not seen: ``verify=True`` says how much they are.
 
     Nothing that runs is changed by one bit. Results, gradients and slots are known as they are made
     and forgotten when they are freed; the highest point between two events comes from
@@ -97,8 +99,8 @@ def ledger(verify: bool = False) -> Iterator[MemoryTrace]:
     ----------
     verify : bool
         Also ask NumPy's allocator (by `tracemalloc`) and CuPy's pool at every event for the bytes
-        of all arrays, into ``trace.measured``. What ``trace.made`` says should be the same. It
-        takes its time.
+        of all arrays, into ``trace.measured``. What ``trace.made`` says should be the same; what
+        is measured beyond it are arrays that NumPy made outside of Tensors. It takes its time.
 
     Yields
     ------
@@ -140,7 +142,10 @@ def ledger(verify: bool = False) -> Iterator[MemoryTrace]:
 
 
 def report(step: Callable[[], Any], verify: bool = False) -> MemoryTrace:
-    """Run a training step, and say where its memory went.
+    """Run a training step, and say where the memory of its Tensors went.
+
+    Arrays that NumPy makes outside of Tensors, such as ``np.zeros(10**6)`` appended to a list, are
+    not seen, except with ``verify=True``: then a line under the table says how much they are.
 
     Parameters
     ----------
@@ -241,3 +246,7 @@ def _held_by(thing: Any, depth: int = 6, seen: set[int] | None = None) -> Iterat
         return
     for part in parts if depth else ():
         yield from _held_by(part, depth - 1, seen)
+
+
+def __dir__() -> list[str]:
+    return __all__
