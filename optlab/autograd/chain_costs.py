@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from optlab.autograd import saving, trees
@@ -20,7 +21,7 @@ from optlab.backend import events, random
 from optlab.backend.sizes import in_words
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Prediction:
     """What a schedule will cost on a chain of layers.
 
@@ -79,6 +80,26 @@ class Prediction:
     def inner_operations(self) -> int:
         """How many of them layers run again by themselves: see ``inner``."""
         return sum(self.inner[self.first :])
+
+    def __repr__(self) -> str:
+        return f"<Prediction {self}>"
+
+    def _repr_html_(self) -> str:
+        """Give the sentence, and layer by layer what it is made of."""
+        runs = self.schedule.runs(self.first)
+        columns = (self.saved, self.inputs, self.operations, runs)
+        rows = "".join(
+            f"<tr><td>{i}</td><td>{in_words(saved)}</td><td>{in_words(entry)}</td>"
+            f"<td>{operations}</td><td>{times}</td></tr>"
+            for i, (saved, entry, operations, times) in enumerate(zip(*columns, strict=True))
+        )
+        heads = ("layer", "keeps", "its input", "operations", "runs")
+        return (
+            f'<div class="optlab-prediction"><div>{escape(str(self))}</div><details>'
+            "<summary>layer by layer</summary><table><tr>"
+            + "".join(f"<th>{head}</th>" for head in heads)
+            + f"</tr>{rows}</table></details></div>"
+        )
 
     def __str__(self) -> str:
         plainly = sum(self.saved) - sum(self.shared)

@@ -165,3 +165,13 @@ def test_nothing_remains_of_a_prediction(layer, wrap):
     assert ol.memory.predict([wrap(layer), moody], x, segments=2).operations[0] > 0
     np.testing.assert_equal(everything(), before)
     assert not hasattr(ol.nn.Layer.__call__, "__wrapped__")
+
+
+def test_a_prediction_on_a_line_of_its_own_is_a_sentence():
+    layers, x = elementwise()
+    predicted = ol.memory.predict(layers, x, segments=3)
+    assert repr(predicted) == f"<Prediction {predicted}>"
+    assert len(repr(predicted)) < 150
+    page = predicted._repr_html_()
+    assert f"<div>{predicted}</div>" in page
+    assert page.count("<tr>") == 1 + len(layers)
