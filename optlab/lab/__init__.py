@@ -12,3 +12,7 @@ __all__ = [
     "LADDER", "Comparison", "MemoryRun", "MemoryStudy", "RaceWarning", "RateSearch", "Sweep",
     "best_rate", "compare", "data", "memory_study", "models", "sweep",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__
