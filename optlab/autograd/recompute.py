@@ -272,6 +272,12 @@ class Promise:
         saved, node.static = self.second.given(self.number)
         if self.places is not None:
             saved[0].places = self.places
+            return saved
+        # Of leaves the memory is not of the second run.
+        orders = [0 if edge is None else edge.order for edge in (*node.edges, node)]
+        for source, value in zip(node.recipe.sources, saved, strict=False):
+            if source < len(orders) and orders[source] and hasattr(value, "dtype"):
+                writes.stands_at(value, orders[source])
         return saved
 
 

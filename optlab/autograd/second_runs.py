@@ -114,6 +114,8 @@ class Twice:
         parts = list(self.parts)
         for (i, node), array in zip(self.places.items(), arrays, strict=True):
             parts[i] = Tensor(array, node)
+            if node is not None:
+                writes.stands_at(array, node.order)
         args, kwargs = self.build(parts)
         with saving.Keeping(keeper), grad_mode(True), self.as_before():
             returned = self.function(*args, **kwargs)

@@ -113,6 +113,9 @@ class _Stored:
         """Give it again; with `nodes`, on the tape."""
         if nodes is None:
             return self.build(list(self.parts))
+        for part, node in zip(self.parts, nodes, strict=True):
+            if node is not None:
+                writes.stands_at(part.data, node.order)
         return self.build(
             [
                 part if node is None else Tensor(part.data, node)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.extras import extras
+from optlab.autograd.mode import recording
 from optlab.backend.arrays import owner_of
 
 #: Numbers what happens: operations as they are recorded, and writes to memory that they may have
@@ -97,6 +98,16 @@ def writer_since(time: int, values: Iterable[Any]) -> str | None:
     return None
 
 
+def stands_at(array: Any, order: int) -> None:
+    """Note that what was written to the memory of `array` is the value of a node.
+
+    A second run has written to memory of its own; its values stand for those of the first.
+    """
+    record = record_of(array)
+    if record is not None:
+        record.order = min(record.order, order)
+
+
 def check_fresh(tensors: Iterable[Any]) -> None:
     """Make sure that the tape still says where the values of these Tensors come from.
 
@@ -107,6 +118,8 @@ def check_fresh(tensors: Iterable[Any]) -> None:
     """
     from optlab.autograd.tensor import Tensor
 
+    if not recording.on:  # no gradient will ask
+        return
     for t in tensors:
         record = record_of(t.data) if isinstance(t, Tensor) else None
         if record is None or not record.order:

@@ -111,6 +111,18 @@ _scopes: ContextVar[Stream | None] = ContextVar("optlab random scope", default=N
 _root: Stream | None = None
 
 
+class _Replay:
+    """What stands for the stream of the program inside `replayed`."""
+
+    __slots__ = ("stream",)
+
+    def __init__(self, stream: Stream | None) -> None:
+        self.stream = stream
+
+
+_replay: ContextVar[_Replay | None] = ContextVar("optlab random replay", default=None)
+
+
 class Generator:
     """What draws the random numbers of a program, as `seed` gives it: it can be seeded again.
 
@@ -193,9 +205,13 @@ def _start_from(n: Any) -> Generator:
 
 
 def go_on_with(stream: Stream) -> None:
-    """Let the whole program draw from `stream` from now on."""
+    """Let the whole program draw from `stream` from now on; inside `replayed`, its end."""
     global _root
-    _root = stream
+    replay = _replay.get()
+    if replay is not None:
+        replay.stream = stream
+    else:
+        _root = stream
 
 
 class Bookmark(NamedTuple):
@@ -203,6 +219,7 @@ class Bookmark(NamedTuple):
 
     key: Key
     draws: int
+    scoped: bool = False
 
 
 def bookmark() -> Bookmark:
@@ -220,17 +237,20 @@ def bookmark() -> Bookmark:
     stream = present_stream()
     if threading.get_ident() != stream.owner:
         stream = stream._of_this_thread()
-    return Bookmark(stream.key, next(copy.copy(stream.draws)))
+    return Bookmark(stream.key, next(copy.copy(stream.draws)), _scopes.get() is not None)
 
 
 @contextmanager
 def replayed(place: Bookmark) -> Iterator[None]:
     """Draw from a bookmark on, for the length of a ``with`` block; nothing outside notices."""
-    token = _scopes.set(Stream(place.key, place.draws))
+    stream = Stream(place.key, place.draws)
+    replay = _replay.set(_Replay(None if place.scoped else stream))
+    token = _scopes.set(stream if place.scoped else None)
     try:
         yield
     finally:
         _scopes.reset(token)
+        _replay.reset(replay)
 
 
 def seed_anywhere() -> None:
@@ -247,7 +267,10 @@ def next_key() -> Key:
 
 def present_stream() -> Stream:
     """Give the innermost stream; without a seed, one that starts anywhere."""
-    stream = _scopes.get() or _root
+    stream = _scopes.get()
+    if stream is None:
+        replay = _replay.get()
+        stream = _root if replay is None or replay.stream is None else replay.stream
     if stream is None:
         with _lock:  # two threads may draw first at the same time
             if _root is None:

@@ -51,6 +51,10 @@ class Fluid:
                 named[new] = named.pop(old)
         super().__init__(*values, **named)
 
+    def current_step_lr(self) -> Any:
+        """Give the present learning rate: `get_lr`, as 1.8.5 calls it."""
+        return self.get_lr()  # type: ignore[attr-defined]
+
     def backward(
         self,
         loss: Any,

@@ -61,22 +61,22 @@ class GradientClip:
     """What the three clips have in common: which gradients they touch."""
 
     def __call__(self, params_grads: Pairs) -> list[tuple[Any, Any]]:
-        """Give the same pairs with clipped gradients.
+        """Give the pairs that have a gradient, with it clipped, in their order.
 
         Parameters
         ----------
         params_grads : sequence of (parameter, gradient)
-            Gradients are arrays or Tensors; None is passed on.
+            Gradients are arrays or Tensors. A pair with None is left out, as
+            ``optimizer.backward(loss)`` does.
 
         Raises
         ------
         TypeError
             If something is no such pair.
         """
-        pairs = checked_pairs(params_grads, type(self).__name__)
-        chosen = [
-            i for i, (p, g) in enumerate(pairs) if g is not None and getattr(p, "need_clip", True)
-        ]
+        given = checked_pairs(params_grads, type(self).__name__)
+        pairs = [(p, g) for p, g in given if g is not None]
+        chosen = [i for i, (p, _) in enumerate(pairs) if getattr(p, "need_clip", True)]
         clipped = self.clip([raw(pairs[i][1]) for i in chosen])
         for i, g in zip(chosen, clipped, strict=True):
             p, before = pairs[i]
@@ -183,9 +183,9 @@ class ClipGradByGlobalNorm(_NormClip):
     clip_norm : float
         The largest norm c.
     group_name : str
-        Of the documents' static graphs, where it says which parameters are clipped together. Here
-        that is said by the groups of an optimizer, or by the list that the clip is called with, so
-        only "default_group" is taken.
+        A name for the gradients that are clipped together. It joins none: these are the list that
+        the clip is called with, and an optimizer calls it with one of its groups at a time. (In the
+        documents' static graphs, which optlab does not have, clips of one name share a norm.)
     auto_skip_clip : bool
         Leave gradients alone whose norm is within the limit, in place of multiplying them by 1.
         The result is the same to the bit. On the CPU a list of gradients is left alone in either
@@ -208,20 +208,17 @@ class ClipGradByGlobalNorm(_NormClip):
         self, clip_norm: float, group_name: str = "default_group", auto_skip_clip: bool = False
     ) -> None:
         super().__init__(clip_norm)
-        if group_name != "default_group":
-            raise TypeError(
-                f"group_name={group_name!r} belongs to static graphs, which optlab does not have. "
-                "To clip parameters together put them into one group of the optimizer, "
-                "parameters=[{'params': [...], 'grad_clip': clip}, ...]."
-            )
+        if not isinstance(group_name, str):
+            raise TypeError(f"group_name must be text; got {reprlib.repr(group_name)}.")
         if not isinstance(auto_skip_clip, (bool, np.bool_)):
             raise TypeError(f"auto_skip_clip must be True or False; got {auto_skip_clip!r}.")
         self.group_name = group_name
         self.auto_skip_clip = bool(auto_skip_clip)
 
     def __repr__(self) -> str:
+        named = f", {self.group_name!r}" if self.group_name != "default_group" else ""
         skips = ", auto_skip_clip=True" if self.auto_skip_clip else ""
-        return f"ClipGradByGlobalNorm({self.clip_norm}{skips})"
+        return f"ClipGradByGlobalNorm({self.clip_norm}{named}{skips})"
 
     def clip(self, gradients: list[Any]) -> list[Any]:
         """Scale all gradients by one factor."""

@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from reprlib import recursive_repr
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,6 +104,20 @@ class Layer(State, Hookable):
         if self._hooks is None:
             return self.forward(*inputs, **options)
         return self._hooks.run(self, inputs, options)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(vars(self).get(name), Parameter) and not isinstance(
+            value, (Parameter, NoneType)
+        ):
+            raise TypeError(
+                f"{type(self).__name__}.{name} is a parameter; a {type(value).__name__} in its "
+                "place would be neither trained nor saved. Nothing was changed. Other values: "
+                f"layer.{name}.set_value(values), or, for a step by hand, `with ol.no_grad(): "
+                f"layer.{name} -= rate * layer.{name}.grad`. Another parameter: layer.{name} = "
+                f"ol.Parameter(values), or None. For a Tensor computed elsewhere: "
+                f"del layer.{name} first."
+            )
+        super().__setattr__(name, value)
 
     if not TYPE_CHECKING:  # a type checker would take every name for an attribute
 

@@ -31,6 +31,8 @@ class Adam(Optimizer):
         Otherwise these see a gradient of zero.
     amsgrad : bool
         Divide by the largest v so far (Reddi et al. 2018, arXiv 1904.09237).
+    use_multi_tensor : bool
+        Taken as the documents have it; a step updates all parameters at once in either case.
 
     Notes
     -----
@@ -56,6 +58,7 @@ class Adam(Optimizer):
         "amsgrad": False,
     }
     slots: ClassVar[dict[str, float]] = {"moment1": 0.0, "moment2": 0.0}
+    of_speed: ClassVar[tuple[str, ...]] = ("use_multi_tensor",)
 
     def slots_for(self, h: Any) -> dict[str, float]:
         """Give one slot more for AMSGrad."""

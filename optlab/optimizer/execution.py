@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from optlab.optimizer.optimizer import Optimizer
 
 FAST = "captured, in place and block by block"
+UNKNOWN = "not known before a step"
 
 
 def execution(optimizer: Optimizer) -> dict[str, str]:
@@ -60,4 +61,4 @@ def _way(optimizer: Optimizer, arena: Arena) -> str:
     if refused:
         way = f"{fast}; at times as it is written" if captured else "as it is written"
         return f"{way}: {refused.removesuffix('.').removesuffix(': a plan cannot repeat it')}"
-    return fast if captured else "not known before a step"
+    return fast if captured else UNKNOWN

@@ -16,8 +16,15 @@ class Formula(str):
         return f"$\\displaystyle {lines}$"
 
 
+#: What makes the mathematics of an optimizer, or of a schedule.
+_RULES = {"update", "get_lr"}
+
+
 class FormulaOfDocstring:
-    """An attribute of a class: the ``.. math::`` block of its docstring, or of its base's."""
+    """An attribute of a class: the ``.. math::`` block of its docstring, or of its base's.
+
+    A class with a rule of its own and no such block has none: its base's is not its formula.
+    """
 
     def __get__(self, instance: Any, owner: Any) -> Formula:
         """Give the block without its indentation; empty where no class has one."""
@@ -25,6 +32,8 @@ class FormulaOfDocstring:
             found = math_block(cls.__dict__.get("__doc__"))
             if found:
                 return found
+            if not _RULES.isdisjoint(vars(cls)):
+                break
         return Formula("")
 
 

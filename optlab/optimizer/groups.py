@@ -285,6 +285,8 @@ def _listed(what: str, given: Any, instead: str, more: str = "") -> list[Any]:
     kind = type(given).__name__
     if _is_named(given):
         kind = f"a {kind} of names and Tensors"
+    elif isinstance(given, (set, frozenset)):
+        kind = f"a {kind}, whose order is another in every run, so that no state would fit"
     elif isinstance(given, np.ndarray):
         kind = "a NumPy array, which has no gradient"
         instead = f"{instead}, and the Tensor w in place of w.numpy()"

@@ -29,7 +29,7 @@ class LarsMomentum(Optimizer):
     learning_rate : float
         The rate :math:`\eta`.
     momentum : float
-        How much of the velocity stays, :math:`\mu` in [0, 1).
+        How much of the velocity stays, :math:`\mu` in [0, 1].
     lars_coeff : float
         How far a parameter is trusted to move, c.
     lars_weight_decay : float

@@ -225,6 +225,25 @@ class LBFGS(Optimizer):
                 break
         return first.returned
 
+    def state_dict(self) -> dict[str, Any]:
+        """Give all that a resumed run needs to be equal to the bit.
+
+        Returns
+        -------
+        dict
+            As of every optimizer, and as ``"state"`` what the documents read there, for looking at
+            it alone: ``state_dict()["state"]["func_evals"]``, how often the closure was called, and
+            ``"n_iter"``, how many steps were taken.
+        """
+        counts = {"func_evals": self.history.evaluations, "n_iter": self.history.iterations}
+        return {**super().state_dict(), "state": counts}
+
+    def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:
+        """Check a state, and give what writes it; ``"state"`` says nothing that it needs."""
+        if isinstance(state_dict, Mapping):
+            state_dict = {**state_dict, "state": {}}
+        return super().checked_state(state_dict)
+
     def extra_state(self) -> dict[str, Any]:
         """Give the history, its arrays cut into those of the parameters, by name."""
         return self.history.written(list(self._spans()))

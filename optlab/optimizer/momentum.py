@@ -19,11 +19,13 @@ class Momentum(Optimizer):
     learning_rate : float
         The rate :math:`\eta`.
     momentum : float
-        How much of the velocity stays, :math:`\mu` in [0, 1).
+        How much of the velocity stays, :math:`\mu` in [0, 1].
     use_nesterov : bool
         Look ahead along the velocity (Nesterov 1983, in the form of Sutskever et al. 2013).
     rescale_grad : float
         Multiplies the gradient first.
+    use_multi_tensor : bool
+        Taken as the documents have it; a step updates all parameters at once in either case.
 
     Notes
     -----
@@ -49,6 +51,7 @@ class Momentum(Optimizer):
         "rescale_grad": 1.0,
     }
     slots: ClassVar[dict[str, float]] = {"velocity": 0.0}
+    of_speed: ClassVar[tuple[str, ...]] = ("use_multi_tensor",)
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
         """Gather the gradient into the velocity, and step along it."""

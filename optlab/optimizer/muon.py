@@ -36,7 +36,7 @@ class Muon(Optimizer):
     learning_rate : float
         The rate :math:`\eta`.
     momentum : float
-        How much of the velocity stays, :math:`\mu` in [0, 1).
+        How much of the velocity stays, :math:`\mu` in [0, 1].
     use_nesterov : bool
         Look ahead along the velocity; otherwise v itself is made orthogonal.
     newton_schulz_steps : int

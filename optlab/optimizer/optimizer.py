@@ -81,7 +81,10 @@ class Optimizer(Interface, Stateful):
         True says that rows without a gradient keep parameter and slots as they are, so that a
         row-sparse gradient is applied to its rows alone.
     ``draws``, optional
-        True gives the rule a random key of the step and the parameter, as ``c.key``.
+        True gives the rule a random key of the step and the parameter, as ``c.key``:
+        ``c.key.generator()`` is a NumPy generator, the same in every run from the same seed. Cast
+        what it draws: ``c.key.generator().standard_normal(p.shape).astype(p.dtype)``. A rule that
+        draws has ``kind = "tensor"``.
     ``ranges``, optional
         What values are allowed: name to (lowest, highest), the highest excluded.
 
@@ -131,6 +134,9 @@ class Optimizer(Interface, Stateful):
     by_rows: ClassVar[bool] = False
     draws: ClassVar[bool] = False
     ranges: ClassVar[dict[str, tuple[float, float]]] = {}
+    #: Arguments, True or False, of which the documents say that they change the speed alone: taken,
+    #: as a step is the same, and as fast, with either.
+    of_speed: ClassVar[tuple[str, ...]] = ()
 
     #: Whether a rule of a user's was looked at when it was first applied: see `watched`.
     was_watched = True
@@ -160,6 +166,9 @@ class Optimizer(Interface, Stateful):
             for key, default in COMMON.items()
             if key not in cls.hyperparameters
         }
+        for key in cls.of_speed:
+            if not isinstance(named.pop(key, False), bool):
+                raise TypeError(f"{key} of {cls.__name__} must be True or False.")
         rate = values[0] if values else named.get("learning_rate")
         self.settings = read(cls, values, named)
         self.schedule = rate if is_schedule(rate) else None
@@ -194,7 +203,11 @@ class Optimizer(Interface, Stateful):
         super().__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Any:
-        known = {"param_groups": "groups", "defaults": "settings", "state": "state_dict()"}
+        known = {
+            "param_groups": "groups", "defaults": "settings", "state": "state_dict()",
+            "_param_groups": "groups", "_parameter_list": "parameters",
+            "_learning_rate": "schedule",
+        }  # fmt: skip
         hint = f"; write .{known[name]}" if name in known else ""
         if name in _ALIASES_OF_RATE:
             hint = "; write .get_lr()"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from optlab.nn.pages import FONT, NUMBER, QUIET, RULE
 from optlab.nn.summary import bytes_in_words
+from optlab.optimizer.execution import UNKNOWN
 from optlab.optimizer.settings import COMMON
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def optimizer_page(optimizer: Optimizer) -> str:
         )
     name = f' <span style="{QUIET}">{escape(optimizer.name)}</span>' if optimizer.name else ""
     return (
-        f'<div class="optlab-optimizer" style="{FONT} max-width: 900px; overflow-x: auto;">'
+        f'<div class="optlab-optimizer" style="{FONT} max-width: 1200px; overflow-x: auto;">'
         f"<b>{type(optimizer).__name__}</b>{name}"
         f'<div style="{QUIET}">{escape(settings)}</div>{shown}{body}</div>'
     )
@@ -71,7 +72,7 @@ def average_page(average: Average) -> str:
     formula = average.formula
     shown = f'<div style="padding: 6px 0;">{formula._repr_latex_()}</div>' if formula else ""
     return (
-        f'<div class="optlab-optimizer" style="{FONT} max-width: 900px; overflow-x: auto;">'
+        f'<div class="optlab-optimizer" style="{FONT} max-width: 1200px; overflow-x: auto;">'
         f"<b>{type(average).__name__}</b>{name}"
         f'<div style="{QUIET}">{escape(settings)}</div>{shown}'
         f'<div style="{QUIET}">{escape(body)}</div></div>'
@@ -94,16 +95,38 @@ def _cells(optimizer: Optimizer, number: int, group: Group) -> list[str]:
             slots[name] += array.nbytes
         if arena.master is not None:
             slots["float32 copy"] = slots.get("float32 copy", 0) + arena.master.nbytes
+    slots |= _of_wrappers(optimizer, group)
+    rate = optimizer.get_lr() * group.multiplier
+    # The share of a group cannot be seen in a rate of zero, at which many schedules begin.
+    share = (
+        f" ({group.multiplier:g} of it)"
+        if isinstance(rate, float) and rate == 0 and group.multiplier != 1
+        else ""
+    )
     return [
         label,
         f"{len(group.parameters):,}",
         f"{sum(p.size for p in group.parameters):,}",
-        _rate(optimizer.get_lr() * group.multiplier),
+        _rate(rate) + share,
         _decay(group),
         "none" if group.grad_clip is None else repr(group.grad_clip),
         steps,
         ", ".join(f"{name} {bytes_in_words(size)}" for name, size in slots.items()) or "none",
     ]
+
+
+def _of_wrappers(optimizer: Optimizer, group: Group) -> dict[str, int]:
+    """Give the bytes of what wrappers remember of a group: slow weights, averages."""
+    from optlab.optimizer.wrappers.wrapper import layers_of
+
+    found: dict[str, int] = {}
+    for wrapper in layers_of(optimizer)[1]:
+        for (arena, _), memory in zip(wrapper.places, wrapper._memories(), strict=True):
+            if any(arena is one for one in group.arenas):
+                for name, value in memory.items():
+                    if hasattr(value, "nbytes"):
+                        found[name] = found.get(name, 0) + value.nbytes
+    return found
 
 
 def _rate(rate: Any) -> str:
@@ -131,6 +154,8 @@ def _total(optimizer: Optimizer) -> str:
 def _ways(optimizer: Optimizer) -> str:
     """Say how the rule runs, in one sentence where that is the same everywhere."""
     ways = optimizer.execution
+    if set(ways.values()) == {UNKNOWN}:
+        return f"How the rule runs is {UNKNOWN}."
     if len(set(ways.values())) == 1:
         return f"The rule runs {next(iter(ways.values()))}."
     return "The rule runs " + "; ".join(f"({place}) {way}" for place, way in ways.items()) + "."

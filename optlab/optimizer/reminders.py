@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
+from optlab.autograd.tape import ZERO
 from optlab.backend.callers import stack_level_outside
 
 if TYPE_CHECKING:
@@ -25,6 +26,21 @@ def remind_of_backward(optimizer: Optimizer) -> None:
         f"no parameter of this {type(optimizer).__name__} has a gradient, so step() changed "
         "nothing. Was loss.backward() called before it, and the gradients not cleared in between? "
         "Is the loss computed from these parameters?"
+    )
+
+
+def remind_of_zeros(optimizer: Optimizer) -> None:
+    """Warn of a step on nothing but the zeros that `clear_grad` has left."""
+    if "zeros" in optimizer.told:
+        return
+    nodes = [p.node for group in optimizer.groups for p in group.parameters]
+    if any(node is not None and node.grad is not None and node.grad is not ZERO for node in nodes):
+        return
+    optimizer.told["zeros"] = 1
+    _warn(
+        f"all gradients of this {type(optimizer).__name__} are the zeros that clear_grad() left, "
+        "and step() takes them for gradients: moments and decay go on moving the parameters. Was "
+        "loss.backward() forgotten, or clear_grad() called between it and step()?"
     )
 
 

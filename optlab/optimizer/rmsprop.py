@@ -28,7 +28,7 @@ class RMSProp(Optimizer):
     epsilon : float
         Added inside the root.
     momentum : float
-        How much of the last step is repeated, :math:`\mu` in [0, 1).
+        How much of the last step is repeated, :math:`\mu` in [0, 1].
     centered : bool
         Divide by the running standard deviation instead.
 

@@ -30,11 +30,13 @@ COMMON: dict[str, Any] = {
     "not_finite": "pass",
 }
 
+_ABOVE_ONE = math.nextafter(1.0, 2.0)
+
 #: Ranges of names that mean the same in every rule: (lowest, highest), the highest excluded.
 COMMON_RANGES: dict[str, tuple[float, float]] = {
     "learning_rate": (0.0, math.inf),
     "epsilon": (0.0, math.inf),
-    "momentum": (0.0, 1.0),
+    "momentum": (0.0, _ABOVE_ONE),  # at 1 nothing rubs: a body that rolls for ever
     "beta1": (0.0, 1.0),
     "beta2": (0.0, 1.0),
     "rho": (0.0, 1.0),
@@ -106,7 +108,7 @@ def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, 
     lowest, highest = ranges.get(name) or COMMON_RANGES.get(name) or (-math.inf, math.inf)
     if not (lowest <= number < highest and math.isfinite(number)):
         if highest < math.inf:
-            bound = f"in [{lowest:g}, {highest:g})"
+            bound = f"in [{lowest:g}, {highest:g}{']' if highest == _ABOVE_ONE else ')'}"
         else:
             bound = "finite" if lowest == -math.inf else f"finite and at least {lowest:g}"
         raise ValueError(f"{name} must be {bound}; got {number!r}.")
@@ -212,6 +214,11 @@ def read(cls: Any, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, 
     if missing:
         example = ", ".join(f"{name}={_USUAL.get(name, '...')}" for name in missing)
         raise TypeError(f"{cls.__name__} needs {' and '.join(missing)}, such as {example}.")
+    for name in [name for name, value in given.items() if value is None]:
+        default = known[name]
+        if default is REQUIRED or type(default) in (int, float):
+            instead = "give a number" if default is REQUIRED else f"leave it out for {default!r}"
+            raise ValueError(f"{name} of {cls.__name__} must be one number, not None: {instead}.")
     return {
         name: checked_of(cls, name, given.get(name, default)) for name, default in known.items()
     }

@@ -126,10 +126,10 @@ class Stateful:
         Parameters that have names of their own are found by them, so they may be given in another
         order. A parameter without a name is called by its place ("parameter 0"), and so are all if
         only one side knows names: those must be given in the order in which they were saved, as
-        two of one shape cannot be told apart. Parameters of a model have names, others get one by
-        ``ol.Parameter(data, name="w")``. Everything is checked before anything changes. Values
-        are copied to the device where the parameters lie. To go on with another rate, call `set_lr`
-        or `set_lr_scheduler` afterwards.
+        two of one shape cannot be told apart. Parameters of a model are named when it is first
+        asked for them (``model.parameters()``), others by ``ol.Parameter(data, name="w")``.
+        Everything is checked before anything changes. Values are copied to the device where the
+        parameters lie. To go on with another rate, call `set_lr` or `set_lr_scheduler` afterwards.
 
         Raises
         ------
@@ -143,8 +143,9 @@ class Stateful:
         -----
         UserWarning
             If several parameters of one shape share a name, as those of two models of one
-            structure do, and what is remembered of them differs: they are then told apart by
-            their order alone, which must be that of the optimizer whose state it is.
+            structure do, or if only one side knows names, and what is remembered of them differs:
+            they are then told apart by their order alone, which must be that of the optimizer
+            whose state it is.
 
         Examples
         --------
@@ -162,7 +163,9 @@ class Stateful:
         write = self.checked_state(state_dict)
         parameters = [arena.parameters[number] for _, arena, number in self._named()]
         names = [name for name, _, _ in self._named()]
-        warn_if_told_apart_by_order(renamed(state_dict, names), parameters, names)
+        given = renamed(state_dict, names)
+        by_position = given.keys() != state_dict.keys()
+        warn_if_told_apart_by_order(given, parameters, names, by_position)
         write()
 
     def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:

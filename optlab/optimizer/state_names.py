@@ -76,7 +76,11 @@ def renamed(state: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]:
 
 
 def warn_if_told_apart_by_order(
-    state: Mapping[str, Any], parameters: Sequence[Any], names: Sequence[str], depth: int = 3
+    state: Mapping[str, Any],
+    parameters: Sequence[Any],
+    names: Sequence[str],
+    by_position: bool,
+    depth: int = 3,
 ) -> None:
     """Warn if only the order says which parameter an entry of a state belongs to.
 
@@ -90,12 +94,15 @@ def warn_if_told_apart_by_order(
     parameters : sequence of Tensor
     names : sequence of str
         What `parameter_names` calls them.
+    by_position : bool
+        Whether only one side knew names, and the other side's were found by their order.
     depth : int
         Where the user's call is, as `warnings.warn` counts.
     """
     alike: dict[Any, list[str]] = {}
     for p, name in zip(parameters, names, strict=True):
-        if given := getattr(p, "name", None):
+        given = "" if by_position else getattr(p, "name", None)
+        if given or by_position:
             alike.setdefault((given, p.shape, str(p.dtype)), []).append(name)
     several = {which: same for which, same in alike.items() if len(same) > 1}
     own = _by_name(state) if several else {}
@@ -104,7 +111,17 @@ def warn_if_told_apart_by_order(
         for (given, _, _), same in several.items()
         if any(not _equal(own.get(same[0], []), own.get(name, [])) for name in same[1:])
     ]
-    if doubtful:
+    if doubtful and by_position:
+        warnings.warn(
+            "only one of the two knows names of parameters, this optimizer or the state, so their "
+            "order says whose state is whose, and several are of one shape: if they were given in "
+            "another order when it was saved, theirs is now swapped. A model names its parameters "
+            "when it is asked for them: call model.parameters() before the optimizer is made, on "
+            "both sides.",
+            UserWarning,
+            stacklevel=depth,
+        )
+    elif doubtful:
         listed = ", ".join(map(repr, list(dict.fromkeys(doubtful))[:_MOST_LISTED]))
         warnings.warn(
             f"several parameters are called {listed}, and only their order says whose state is "

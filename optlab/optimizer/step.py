@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from optlab.autograd.sparse import RowSparse
+from optlab.autograd.tape import ZERO
 from optlab.autograd.tensor import raw
 from optlab.backend import events
 from optlab.backend.arrays import frozen
@@ -23,7 +24,7 @@ from optlab.optimizer.application import apply_rule
 from optlab.optimizer.arena import Arena, Run, check_gradient
 from optlab.optimizer.blocks import Pass, fast_pass, take_passes
 from optlab.optimizer.groups import Group
-from optlab.optimizer.reminders import remind_of_backward, remind_of_schedule
+from optlab.optimizer.reminders import remind_of_backward, remind_of_schedule, remind_of_zeros
 from optlab.optimizer.rows import RowUpdate, rows_updated, write_rows
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
     base_rate = optimizer.get_lr()
     if base_rate == 0:
         remind_of_schedule(optimizer)
+    if given is None and getattr(optimizer.groups[0].parameters[0].node, "grad", None) is ZERO:
+        remind_of_zeros(optimizer)
     of_groups: list[tuple[Group, list[list[Any]]]] = []
     for group in optimizer.groups:
         of_groups.append((group, [arena.gradients(given) for arena in group.arenas]))
@@ -255,14 +258,14 @@ def _common_factor(group: Group, raws: list[list[Any]]) -> Any:
 
 
 def clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
-    """Give the gradients of all arenas of a group, clipped together."""
-    pairs = _pairs(group, raws)
+    """Give the gradients of all arenas of a group clipped together, and None as it is."""
+    pairs = [(p, g) for p, g in _pairs(group, raws) if g is not None]
+    if not pairs:
+        return raws
     name = getattr(group.grad_clip, "__name__", type(group.grad_clip).__name__)
     try:
         # Nobody may write into p.grad: what is handed out are views to read.
-        seen = [
-            (p, g if g is None or isinstance(g, RowSparse) else frozen(g[...])) for p, g in pairs
-        ]
+        seen = [(p, g if isinstance(g, RowSparse) else frozen(g[...])) for p, g in pairs]
         same = {id(shown): g for (_, shown), (_, g) in zip(seen, pairs, strict=True)}
         found = {id(p): same.get(id(raw(g)), raw(g)) for p, g in group.grad_clip(seen)}
     except (TypeError, ValueError) as error:
@@ -278,13 +281,12 @@ def clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
             f"grad_clip {name} was given {len(pairs)} (parameter, gradient) pairs and returned "
             f"{len(found)} of other parameters; it returns one for each. Nothing was changed."
         )
-    for p, g in pairs:
-        if g is not None:
-            check_gradient(p, found[id(p)], p.data.dtype)
+    for p, _ in pairs:
+        check_gradient(p, found[id(p)], p.data.dtype)
     if all(found[id(p)] is g for p, g in pairs):
         return raws
     results = iter([found[id(p)] for p, _ in pairs])
-    return [[next(results) for _ in gradients] for gradients in raws]
+    return [[None if g is None else next(results) for g in gradients] for gradients in raws]
 
 
 def _flat(gradients: Sequence[Any], beside: Any) -> Any:

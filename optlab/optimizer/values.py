@@ -24,10 +24,11 @@ class Values(SimpleNamespace):
     what: ClassVar[str] = "value"
     letter: ClassVar[str] = "values"
     hint: ClassVar[str] = ""
+    hints: ClassVar[dict[str, str]] = {}
 
     def __getattr__(self, name: str) -> Any:
         known = ", ".join(vars(self)) or "none"
-        hint = "" if name.startswith("__") else self.hint.format(name=name)
+        hint = "" if name.startswith("__") else self.hints.get(name, self.hint).format(name=name)
         raise AttributeError(f"there is no {self.what} {name!r}; there is {known}.{hint}")
 
     def __getitem__(self, key: Any) -> Any:
@@ -69,3 +70,6 @@ class Scalars(Values):
         " They are what scalars(self, t, h) returns, t being the step count from 1: "
         "return {{{name!r}: ...}} there, for example {{'t': float(t)}}."
     )
+    hints: ClassVar[dict[str, str]] = {
+        "key": " A rule that draws random numbers says so in the class: draws = True."
+    }

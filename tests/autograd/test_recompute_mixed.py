@@ -22,7 +22,9 @@ def within(way: str, inner: Function, w: Any) -> Function:
     """Put a function between two others, so that its argument is computed inside too."""
 
     def before(v: Any) -> Any:
-        return np.sin(v @ w)
+        y = np.sin(v @ w)
+        y *= 1.5  # a second run writes to memory of its own
+        return y
 
     def after(v: Any) -> Any:
         return v * v + np.sum(w)

@@ -192,3 +192,15 @@ def test_templates_race():
 def test_an_unknown_name_is_answered():
     with pytest.raises(TypeError, match="regularisation"):
         F.SGD(0.1, regularisation=None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_present_rate_has_its_old_name(name):
+    optimizer = made(name, parameter_list=[ol.Parameter([1.0])])
+    assert optimizer.current_step_lr() == 0.1
+    optimizer.set_lr(0.05)
+    assert optimizer.current_step_lr() == optimizer.get_lr() == 0.05
+    schedule = ol.optimizer.lr.StepDecay(0.5, step_size=1)
+    scheduled = made(name, schedule, parameter_list=[ol.Parameter([1.0])])
+    schedule.step()
+    assert scheduled.current_step_lr() == 0.05

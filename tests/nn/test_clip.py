@@ -115,16 +115,16 @@ def test_half_precision_is_added_up_in_float32(cls):
 
 
 @pytest.mark.parametrize("cls", CLIPS)
-def test_pairs_without_gradient_and_parameters_that_opt_out_pass(cls):
+def test_parameters_that_opt_out_pass_and_pairs_without_gradient_are_left_out(cls):
     keep = ol.Parameter([1.0], need_clip=False)
     take = ol.Parameter([1.0])
     none = ol.Parameter([1.0])
     big = np.array([100.0], np.float32)
-    pairs = cls(1.0)([(keep, big), (take, big), (none, None)])
-    assert all(a is b for (a, _), b in zip(pairs, [keep, take, none], strict=True))
+    pairs = cls(1.0)([(keep, big), (none, None), (take, big)])
+    assert all(a is b for (a, _), b in zip(pairs, [keep, take], strict=True))
     assert pairs[0][1].tolist() == [100.0]
     assert pairs[1][1].tolist() == [1.0]
-    assert pairs[2][1] is None
+    assert cls(1.0)([(none, None)]) == []
 
 
 def test_a_parameter_that_opts_out_does_not_count_in_the_global_norm():
@@ -224,10 +224,13 @@ def test_auto_skip_clip_of_an_ensemble():
     np.testing.assert_allclose(new.members, [[0.3], [1.0]])
 
 
-def test_arguments_of_the_global_norm_that_mean_nothing_here():
-    ol.nn.ClipGradByGlobalNorm(1.0, group_name="default_group")
-    with pytest.raises(TypeError, match="group_name='mine' belongs to static graphs"):
-        ol.nn.ClipGradByGlobalNorm(1.0, "mine")
+def test_arguments_of_the_global_norm():
+    given = [(None, np.array([3.0])), (None, np.array([4.0]))]
+    named = ol.nn.ClipGradByGlobalNorm(1.0, group_name="mine")
+    assert named(given) == ol.nn.ClipGradByGlobalNorm(1.0)(given)
+    assert repr(named) == "ClipGradByGlobalNorm(1.0, 'mine')"
+    with pytest.raises(TypeError, match="group_name must be text; got 3"):
+        ol.nn.ClipGradByGlobalNorm(1.0, 3)
     with pytest.raises(TypeError, match="auto_skip_clip must be True or False; got 1"):
         ol.nn.ClipGradByGlobalNorm(1.0, auto_skip_clip=1)
 

@@ -237,3 +237,35 @@ def test_other_missing_names_fail_in_their_own_words():
         _ = Half().width
     with pytest.raises(AttributeError, match="'Half' object has no attribute 'height'"):
         _ = Half().height
+
+
+@pytest.mark.parametrize("value", [np.ones((2, 2), np.float32), [[1.0]], 3.0])
+def test_what_is_no_parameter_does_not_take_the_place_of_one(value):
+    layer = ol.nn.Linear(2, 2)
+    before = layer.weight
+    with pytest.raises(TypeError, match=r"Linear.weight is a parameter; .*layer.weight.set_value"):
+        layer.weight = value
+    assert layer.weight is before
+    assert [name for name, _ in layer.named_parameters()] == ["weight", "bias"]
+
+
+def test_a_step_by_hand_that_makes_a_new_tensor_is_refused():
+    layer = ol.nn.Linear(2, 1)
+    layer(ol.ones([1, 2])).sum().backward()
+    with pytest.raises(TypeError, match=r"with ol.no_grad\(\): layer.weight -= rate"):
+        layer.weight = layer.weight - 0.1 * layer.weight.grad
+    before = layer.weight.numpy()
+    with ol.no_grad():
+        layer.weight -= 0.1 * layer.weight.grad
+    np.testing.assert_allclose(layer.weight.numpy(), before - 0.1)
+
+
+def test_parameters_and_none_take_the_place_of_a_parameter_and_anything_after_del():
+    layer = ol.nn.Linear(2, 2)
+    layer.weight = ol.Parameter(np.ones((2, 2), np.float32))
+    layer.bias = None
+    assert [name for name, _ in layer.named_parameters()] == ["weight"]
+    del layer.weight
+    layer.weight = ol.to_tensor(np.eye(2, dtype=np.float32))
+    assert layer.parameters() == []
+    assert layer(ol.ones([1, 2])).numpy().tolist() == [[1.0, 1.0]]

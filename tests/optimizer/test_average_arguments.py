@@ -21,6 +21,7 @@ W = [ol.Parameter([1.0], name="w")]
         (lambda: EMA(0.9, thres_steps="t"), TypeError, "thres_steps must be one number"),
         (lambda: EMA(0.9, parameters=W[0]), TypeError, r"got Parameter. Write parameters=\[w\]"),
         (lambda: EMA(0.9, parameters=ol.nn.Linear(1, 1)), TypeError, r"model.parameters\(\)"),
+        (lambda: EMA(0.9, parameters=set(W)), TypeError, "must be a list of Tensors; got set"),
         (lambda: EMA(0.9, parameters=[]), ValueError, "nothing to average"),
         (lambda: EMA(0.9, parameters=[1.0]), TypeError, "parameter 0 is a float"),
         (lambda: EMA(0.9, parameters=W * 2), ValueError, "twice"),

@@ -234,3 +234,36 @@ def test_mathematics_may_stand_beside_the_directive():
 
     assert Beside.formula == r"p \leftarrow p - \eta g"
     assert Begun.formula == "p &\\leftarrow p \\\\\n&- \\eta g"
+
+
+def test_a_rule_of_one_s_own_has_no_formula_of_another():
+    class Signs(ol.optimizer.Adam):
+        def update(self, p, g, s, h, c):
+            return p - h.learning_rate * np.sign(g), vars(s)
+
+    class Described(Signs):
+        r"""Signs.
+
+        .. math:: p - \\eta \\operatorname{sign} g
+        """
+
+    class Renamed(ol.optimizer.Adam):
+        """Adam by another name."""
+
+    assert Signs.formula == ""
+    assert "sign" in Described.formula
+    assert Renamed.formula == ol.optimizer.Adam.formula != ""
+
+
+def test_a_rule_that_draws_without_saying_so_is_told_what_to_write():
+    class Blurred(ol.optimizer.Optimizer):
+        def update(self, p, g, s, h, c):
+            return p + c.key.generator().standard_normal(p.shape).astype(p.dtype), {}
+
+    w = ol.Parameter([1.0, 2.0])
+    w.grad = [1.0, 1.0]
+    with pytest.raises(AttributeError, match="draws = True"):
+        Blurred(0.1, parameters=[w]).step()
+    drawing = type("Drawing", (Blurred,), {"draws": True, "kind": "tensor"})(0.1, parameters=[w])
+    drawing.step()
+    assert w.dtype == np.float32

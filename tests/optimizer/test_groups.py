@@ -92,6 +92,46 @@ class TestOwnSettings:
         optimizer.step()
         assert (free.item(), bound.item()) == (100.0, 2.0)
 
+    @pytest.mark.parametrize("watched", [False, True])
+    @pytest.mark.parametrize(
+        "clip",
+        [ol.nn.ClipGradByValue(2.0), ol.nn.ClipGradByNorm(2.0), ol.nn.ClipGradByGlobalNorm(2.0)],
+    )
+    def test_a_clip_is_given_what_has_a_gradient(self, clip, watched):
+        given = []
+
+        def watching(pairs):
+            given.append([p for p, _ in pairs])
+            return clip(pairs)
+
+        none, small, large = ol.Parameter([5.0]), ol.Parameter([[0.0]]), ol.Parameter([0.0])
+        other = ol.Parameter(np.array([7.0]))  # alone with its dtype
+        optimizer = ol.optimizer.Momentum(
+            1.0,
+            parameters=[none, small, other, large],
+            grad_clip=watching if watched else clip,
+        )
+        give(large, [-100.0])
+        optimizer.step()
+        assert [none.item(), small.item(), other.item(), large.item()] == [5.0, 0.0, 7.0, 2.0]
+        optimizer.clear_grad(set_to_zero=False)
+        give(small, [[1.0]])
+        optimizer.step()
+        assert [none.item(), small.item(), other.item(), large.item()] == [5.0, -1.0, 7.0, 2.0]
+        assert [[id(p) for p in ps] for ps in given] == [[id(large)], [id(small)]] * watched
+
+    def test_a_clip_is_not_asked_where_there_is_no_gradient(self):
+        def refuse(pairs):
+            raise AssertionError(pairs)
+
+        p, q = ol.Parameter([1.0]), ol.Parameter([1.0])
+        optimizer = ol.optimizer.SGD(
+            1.0, parameters=[{"params": [p], "grad_clip": refuse}, {"params": [q]}]
+        )
+        give(q, [1.0])
+        optimizer.step()
+        assert (p.item(), q.item()) == (1.0, 0.0)
+
     @pytest.mark.parametrize("make", EACH.values(), ids=list(EACH))
     def test_neighbours_with_other_settings_do_not_mix(self, make):
         """Parameters side by side, each with settings of its own, go as each would alone."""
@@ -287,6 +327,15 @@ class TestWhatParametersAre:
     def test_an_empty_list_says_so(self):
         with pytest.raises(ValueError, match=r"no parameters|empty"):
             ol.optimizer.SGD(parameters=[])
+
+    @pytest.mark.parametrize("kind", [set, frozenset])
+    def test_a_set_has_no_order(self, kind):
+        ps = kind([ol.Parameter([1.0]), ol.Parameter([2.0])])
+        with pytest.raises(TypeError, match=f"got a {kind.__name__}, whose order is another in"):
+            ol.optimizer.SGD(parameters=ps)
+        with pytest.raises(TypeError, match=f"'params' of a group.* got a {kind.__name__}, whose"):
+            ol.optimizer.SGD(parameters=[{"params": ps}])
+        assert len(ol.optimizer.SGD(parameters=dict.fromkeys(ps).keys()).parameters) == 2
 
     def test_a_generator_will_do(self):
         ps = [ol.Parameter([1.0]), ol.Parameter([2.0])]

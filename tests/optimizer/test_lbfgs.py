@@ -377,6 +377,29 @@ def test_a_history_is_cut_by_the_names_of_parameters():
     np.testing.assert_array_equal(np.roll(mine, 3), its)
 
 
+def test_a_state_says_how_often_the_closure_was_called():
+    """The documents read it: ``optimizer.state_dict()["state"]["func_evals"]``."""
+    p = ol.Parameter(random(3), name="p")
+    optimizer = LBFGS(max_iter=2, parameters=[p])
+    calls = []
+    closure = closure_of(optimizer, lambda: calls.append(1) or bowl(p)())
+    while optimizer.state_dict()["state"]["func_evals"] < 5:
+        optimizer.step(closure)
+    state = optimizer.state_dict()
+    assert state["state"] == {"func_evals": len(calls), "n_iter": state["extra"]["iterations"]}
+    for told in (state["state"], {"func_evals": 99}, None):  # for looking at it alone
+        resumed = LBFGS(max_iter=2, parameters=[ol.Parameter(p.numpy(), name="p")])
+        given = dict(state, state=told)
+        if told is None:  # states of before
+            del given["state"]
+        resumed.set_state_dict(given)
+        assert resumed.state_dict()["state"] == state["state"]
+    with pytest.raises(ValueError, match="other is unexpected"):
+        optimizer.set_state_dict({**state, "other": 1})
+    with pytest.raises(TypeError, match="takes what state_dict gave"):
+        optimizer.set_state_dict(None)
+
+
 @pytest.mark.parametrize("fault", ["nothing", "shape", "number"])
 def test_a_history_of_others_is_refused(fault):
     p = ol.Parameter(random(3), name="p")

@@ -235,3 +235,38 @@ def test_tensors_of_one_step_are_none_of_the_next() -> None:
     optimizer.minimize((hidden**2).sum())
     with pytest.warns(UserWarning, match="Tensors are checkpoints of one step alone"):
         optimizer.minimize(forward(blocks))
+
+
+def test_training_goes_on_with_recomputation_or_without_from_the_state_of_either():
+    def make(wrap):
+        ol.seed(0)
+        model = ol.nn.Sequential(ol.nn.Linear(4, 4), ol.nn.Tanh(), ol.nn.Linear(4, 1))
+        optimizer = wrap(ol.optimizer.Adam(0.1, parameters=model.parameters()))
+        return model, optimizer
+
+    def checkpointed(adam):
+        return ol.optimizer.RecomputeOptimizer(adam)
+
+    for first, second in [(checkpointed, lambda adam: adam), (lambda adam: adam, checkpointed)]:
+        (model, one), (twin, other) = make(first), make(second)
+        for optimizer, network in ((one, model), (other, twin)):
+            if hasattr(optimizer, "set_checkpoints"):
+                optimizer.set_checkpoints([network[1]])
+        (model(ol.ones([2, 4])) ** 2).sum().backward()
+        one.step()
+        twin.set_state_dict(model.state_dict())
+        other.set_state_dict(one.state_dict())
+        assert {n: str(v) for n, v in other.state_dict().items()} == {
+            n: str(v) for n, v in one.state_dict().items()
+        }
+        assert other.state_dict()["0.weight.t"] == 1
+
+
+def test_that_checkpoints_were_never_set_is_said_once():
+    w = ol.Parameter([1.0])
+    optimizer = ol.optimizer.RecomputeOptimizer(ol.optimizer.SGD(0.1, parameters=[w]))
+    with pytest.warns(UserWarning, match="no checkpoints were set"):
+        optimizer.minimize((w * w).sum())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        optimizer.minimize((w * w).sum())

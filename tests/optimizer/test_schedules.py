@@ -380,3 +380,9 @@ def test_how_many_steps_show_a_cosine():
     cosine = lr.CosineAnnealingDecay(0.5, T_max=30)
     assert cosine.horizon == 31
     assert lr.LinearWarmup(cosine, 10, 0.0, 0.5).horizon == 41
+
+
+def test_milestones_of_every_kind_of_list():
+    expected = lr.MultiStepDecay(0.5, [2, 5, 8]).preview(12)
+    for given in ((2, 5, 8), np.array([2, 5, 8]), range(2, 9, 3)):
+        assert lr.MultiStepDecay(0.5, given).preview(12) == expected

@@ -31,7 +31,7 @@ def test_an_infinite_rate_is_called_so(cls, rate):
 
 
 @classes
-@pytest.mark.parametrize("rate", ["0.1", None, [0.1, 0.2], True, {}, 1j])
+@pytest.mark.parametrize("rate", ["0.1", [0.1, 0.2], True, {}, 1j])
 def test_a_rate_of_the_wrong_type(cls, rate):
     with pytest.raises(TypeError, match="learning_rate must be one number"):
         cls(rate)
@@ -70,12 +70,54 @@ def test_a_rate_of_zero_moves_nothing():
 @pytest.mark.parametrize(
     ("cls", "name"),
     [(ol.optimizer.Adam, "beta1"), (ol.optimizer.Adam, "beta2"), (ol.optimizer.RMSProp, "rho"),
-     (ol.optimizer.RMSProp, "momentum"), (ol.optimizer.Momentum, "momentum")],
+     (ol.optimizer.DecayedAdagrad, "decay")],
 )  # fmt: skip
 @pytest.mark.parametrize("value", [1.0, 1.5, -0.1, nan, inf])
 def test_what_forgets_lies_in_zero_to_one(cls, name, value):
     with pytest.raises(ValueError, match=rf"{name} must be in \[0, 1\); got"):
         cls(0.1, **{name: value})
+
+
+@pytest.mark.parametrize("cls", [ol.optimizer.RMSProp, ol.optimizer.Momentum])
+@pytest.mark.parametrize("value", [1 + 1e-9, 1.5, -0.1, nan, inf])
+def test_momentum_lies_in_zero_to_one(cls, value):
+    with pytest.raises(ValueError, match=r"momentum must be in \[0, 1\]; got"):
+        cls(0.1, momentum=value)
+
+
+def test_momentum_of_one_keeps_all_of_the_velocity():
+    p = ol.Parameter([0.0])
+    optimizer = ol.optimizer.Momentum(0.5, momentum=1.0, parameters=[p])
+    for gradient in (1.0, 0.0, 0.0):
+        optimizer.apply_gradients([(p, np.float32([gradient]))])
+    assert p.numpy().tolist() == [-1.5]
+
+
+@pytest.mark.parametrize(
+    ("cls", "name"),
+    [(ol.optimizer.SGD, "learning_rate"), (ol.optimizer.Momentum, "momentum"),
+     (ol.optimizer.Adam, "beta1"), (ol.optimizer.Adadelta, "rho"), (ol.optimizer.ASGD, "batch_num"),
+     (ol.optimizer.LarsMomentum, "momentum"), (ol.optimizer.AdamW, "weight_decay")],
+)  # fmt: skip
+def test_a_number_that_is_none_is_named(cls, name):
+    with pytest.raises(ValueError, match=f"{name} of {cls.__name__} must be one number, not None"):
+        cls(**{"learning_rate": 0.1, name: None})
+
+
+@pytest.mark.parametrize("cls", [ol.optimizer.Adam, ol.optimizer.Momentum])
+def test_how_tensors_are_updated_changes_no_bit(cls):
+    found = []
+    for given in ({}, {"use_multi_tensor": True}, {"use_multi_tensor": False}):
+        p, q = ol.Parameter([1.0, 2.0]), ol.Parameter([[3.0]])
+        optimizer = cls(0.1, parameters=[p, q], **given)
+        for _ in range(2):
+            optimizer.apply_gradients([(p, np.float32([1, -2])), (q, np.float32([[0.5]]))])
+        found.append([*p.tolist(), *q.ravel().tolist(), repr(optimizer)])
+    assert found[0] == found[1] == found[2]
+    with pytest.raises(TypeError, match=r"use_multi_tensor of .* must be True or False"):
+        cls(0.1, use_multi_tensor=1)
+    with pytest.raises(TypeError, match="AdamW has no setting 'use_multi_tensor'"):
+        ol.optimizer.AdamW(0.1, use_multi_tensor=True)
 
 
 @pytest.mark.parametrize("cls", [ol.optimizer.Adam, ol.optimizer.RMSProp])

@@ -60,17 +60,31 @@ def test_steps_that_are_meant_say_nothing(w, wrap):
     optimizer.apply_gradients([])
     give(w, [1.0, 1.0])
     optimizer.step()
-    optimizer.clear_grad()
+    give(w, [0.0, 0.0])
     optimizer.step()  # zeros are gradients
     optimizer.clear_grad(False)
     optimizer.step()  # there was a gradient once
 
 
-def test_zeros_and_few_rows_are_gradients(w):
-    optimizer = SGD(0.1, parameters=[w])
+@pytest.mark.parametrize("wrap", WRAPPERS)
+def test_a_step_on_what_clear_grad_left_warns_once(w, wrap):
+    other = ol.Parameter([1.0])
+    optimizer = wrap(Adam(0.1, parameters=[w, other]))
     give(w, [1.0, 1.0])
+    optimizer.step()
+    optimizer.clear_grad()
+    (w * w).sum().backward()
+    optimizer.step()  # of one parameter there is a gradient
+    optimizer.clear_grad()
+    before = w.numpy()
+    with pytest.warns(UserWarning, match="zeros that clear_grad.. left"):
+        optimizer.step()
+    assert (w.numpy() != before).all()  # Paddle's clear_grad leaves zeros, and they are gradients
     optimizer.clear_grad()
     optimizer.step()
+
+
+def test_few_rows_are_gradients():
     table = ol.nn.Embedding(5, 2, sparse=True)
     optimizer = Adam(0.1, lazy_mode=True, parameters=table.parameters())
     table(ol.to_tensor(np.array([1, 3]))).sum().backward()

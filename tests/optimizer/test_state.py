@@ -468,3 +468,23 @@ def test_settings_are_not_attributes(name, words):
     with pytest.raises(AttributeError, match="groups"):
         optimizer.param_groups  # noqa: B018
     assert not hasattr(optimizer, "param_groups")
+
+
+@pytest.mark.parametrize("named", ["the first", "the second"])
+def test_that_only_one_side_knows_names_is_said_where_order_decides(named):
+    def make(order, ask):
+        network = ol.nn.Sequential(ol.nn.Linear(3, 3), ol.nn.Linear(3, 3))
+        if ask:
+            network.parameters()
+        weights = [network[0].weight, network[1].weight]
+        return ol.optimizer.Momentum(0.1, parameters=[weights[i] for i in order])
+
+    first, second = make([0, 1], named == "the first"), make([1, 0], named == "the second")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        second.set_state_dict(first.state_dict())  # nothing is remembered that could be swapped
+    for number, p in enumerate(first.parameters):
+        p.grad = np.full((3, 3), number, np.float32)
+    first.step()
+    with pytest.warns(UserWarning, match=r"only one of the two knows names.*model.parameters"):
+        second.set_state_dict(first.state_dict())

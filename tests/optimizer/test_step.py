@@ -94,6 +94,7 @@ def test_after_clearing_to_none_the_parameter_rests():
     assert np.array_equal(p.numpy(), before)
 
 
+@pytest.mark.filterwarnings("ignore:all gradients of this Adam are the zeros")
 def test_zeroed_steps_count():
     """Adam with zero gradients in between follows the formula with zeros in between."""
     gradients = [random(3), np.zeros(3), np.zeros(3), random(3, seed=1)]

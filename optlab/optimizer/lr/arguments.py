@@ -146,9 +146,9 @@ def rising(name: str, value: Any) -> list[int]:
 
 
 def listed(name: str, value: Any) -> list[Any]:
-    """Give a list, tuple or one-dimensional array as a list."""
+    """Give a list, tuple, range or one-dimensional array as a list."""
     shape = getattr(value, "shape", None)
-    if isinstance(value, (list, tuple)) or (shape is not None and len(shape) == 1):
+    if isinstance(value, (list, tuple, range)) or (shape is not None and len(shape) == 1):
         return list(value)
     raise TypeError(
         f"{name} must be a list of numbers; got {value!r} of type {type(value).__name__}."

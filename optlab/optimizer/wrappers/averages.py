@@ -312,7 +312,9 @@ class Average:
         """
         write = self.checked_state(state_dict)
         names = self.names()
-        warn_if_told_apart_by_order(renamed(state_dict, names), self.parameters, names)
+        given = renamed(state_dict, names)
+        by_position = given.keys() != state_dict.keys()
+        warn_if_told_apart_by_order(given, self.parameters, names, by_position)
         write()
 
     set_dict = set_state_dict

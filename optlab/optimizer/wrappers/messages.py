@@ -49,7 +49,7 @@ def check_shape(p: Tensor, values: Any, memory: Memory) -> None:
 def checked_parameters(who: str, parameters: Any) -> list[Tensor]:
     """Give the parameters as a list of Tensors, or say what is wrong with them."""
     if (
-        isinstance(parameters, (Tensor, str, Mapping))
+        isinstance(parameters, (Tensor, str, Mapping, set, frozenset))
         or callable(getattr(parameters, "parameters", None))
         or not isinstance(parameters, Iterable)
     ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from optlab.autograd import saving
@@ -108,6 +108,7 @@ class RecomputeOptimizer(Wrapper):
                     f"got {what}."
                 )
         marks = _marks[self]
+        marks.given = True
         marks.remove_hooks()
         tensors = [one for one in checkpoints if isinstance(one, Tensor)]
         marks.layers = [one for one in checkpoints if not isinstance(one, Tensor)]
@@ -133,6 +134,17 @@ class RecomputeOptimizer(Wrapper):
         """The Layers that close segments."""
         return list(_marks[self].layers)
 
+    def state_dict(self) -> dict[str, Any]:
+        """Give the state of the inner optimizer: there is nothing else to remember.
+
+        So training goes on with recomputation, or without, from the state of either.
+        """
+        return self.inner_optimizer.state_dict()
+
+    def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:
+        """Check a state of the inner optimizer, and give what writes it."""
+        return self.inner_optimizer.checked_state(state_dict)
+
     def load(self, state_dict: Any) -> None:
         """Take in what `state_dict` gave, as `set_state_dict` does."""
         self.set_state_dict(state_dict)
@@ -157,6 +169,13 @@ class RecomputeOptimizer(Wrapper):
 
     def _after(self, updated: list[bool]) -> None:
         marks = _marks[self]
+        if not marks.given and not marks.warned:
+            marks.warned = True
+            warnings.warn(
+                "nothing was dropped in this step: no checkpoints were set. Call "
+                "set_checkpoints([block1, block2]) with Layers before forward.",
+                stacklevel=5,
+            )
         if not marks.closed and not marks.warned:
             marks.warned = True
             warnings.warn(
@@ -191,6 +210,8 @@ class _Marks:
         self.hooks: list[Any] = []
         #: Whether a segment was closed since the last step, and whether Tensors did that before.
         self.closed, self.by_tensors, self.warned = True, False, False
+        #: Whether checkpoints, or none, were asked for.
+        self.given = False
         self.leave: Callable[[], None] = saving.ambient(segments)
 
     def close(self, layer: Any, inputs: Any, output: Any) -> None:
