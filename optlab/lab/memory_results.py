@@ -18,6 +18,8 @@ from optlab.trace.memory_tables import html_table, lines_of
 
 #: Of a bound, so many points are computed at most.
 _POINTS = 40
+#: So many times tell two ways apart, where their ranges do not overlap.
+_FEWEST = 3
 
 HEADS = (
     "", "peak", "kept, predicted", "time", "range", "x plain", "run again", "share", "gradients",
@@ -182,10 +184,13 @@ class MemoryStudy:
     def apart(self, row: MemoryRun) -> bool:
         """Say whether a run took another time than the plain one, as far as can be told.
 
-        Each was timed several times, and the two ranges do not overlap.
+        Each was timed three times at least, and the two ranges do not overlap. (Of two times each,
+        every third pair of ranges would be apart by chance.)
         """
-        one, other = row.span, self.plain.span
-        return one is not None and other is not None and (one[0] > other[1] or one[1] < other[0])
+        one, other = row.times, self.plain.times
+        if min(len(one), len(other)) < _FEWEST:
+            return False
+        return min(one) > max(other) or max(one) < min(other)
 
     def times_plain(self, row: MemoryRun) -> str:
         """Write the time of a run as a multiple of the plain one; nothing if timed only once."""
@@ -202,11 +207,14 @@ class MemoryStudy:
                 "Time: each way once, after a step that is not timed. That has no spread, so "
                 "nothing is said of who is quicker; repeats=5 finds out."
             )
-        unclear = any(self.times_plain(row).startswith("≈") for row in self.rows)
-        return (
+        said = (
             f"Time: median and range of {count}, the ways taking turns, each time after a step "
-            "that is not timed." + " (≈: its range overlaps that of plain.)" * unclear
+            "that is not timed."
         )
+        if count < _FEWEST:
+            return f"{said} So few cannot tell who is quicker; repeats=5 can."
+        unclear = any(self.times_plain(row).startswith("≈") for row in self.rows)
+        return said + " (≈: its range overlaps that of plain.)" * unclear
 
     def texts(self) -> list[tuple[str, ...]]:
         """Give the rows of the table as text, under `HEADS`."""

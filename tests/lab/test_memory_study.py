@@ -331,6 +331,13 @@ def test_times_have_a_range_and_what_cannot_be_told_is_not_claimed() -> None:
     assert study.headline().startswith("2 segments needs least memory")
 
 
+def test_two_times_are_too_few() -> None:
+    study = timed([0.012, 0.011], [0.004, 0.005])
+    assert study.texts()[1][5] == "≈ 0.39"
+    assert "x the time" not in study.headline()
+    assert "So few cannot tell" in str(study)
+
+
 def test_of_times_taken_once_nothing_is_claimed() -> None:
     study = timed([0.012], [0.001])
     assert study.texts()[1][3:6] == ("1.0 ms", "once", "")
