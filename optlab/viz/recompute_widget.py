@@ -9,7 +9,6 @@ import anywidget
 import traitlets
 
 from optlab.backend.sizes import in_words
-from optlab.lab.memory_rows import shortened
 from optlab.viz import browser, layout, theme
 from optlab.viz.cell_runs import close_earlier
 from optlab.viz.memory_views import MIB, NAMES, in_layers
@@ -193,7 +192,7 @@ def _instead(row: Any) -> str:
     """Say why a run has nothing to show."""
     if row.smallest is not None:
         return f"cannot be met; the smallest budget that can is {in_words(row.smallest)}"
-    return f"raised {shortened(row.raised).rstrip('.')}"
+    return f"raised {row.raised.rstrip('.')}"
 
 
 def view_of(study: Any, view: RecomputeView) -> dict[str, Any]:
