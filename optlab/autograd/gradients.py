@@ -78,6 +78,8 @@ class Gradients:
     @grad.setter
     def grad(self, value: Any) -> None:
         if not isinstance(self.node, Leaf):
+            if value is None:
+                return  # there is none
             raise RuntimeError(
                 "grad can be set only on Tensors made with requires_grad=True; the gradients of "
                 "results in between are not kept."

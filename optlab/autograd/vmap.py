@@ -110,6 +110,11 @@ def ensemble(data: Any, axis: int = 0) -> Any:
         Its shape is that of one member. Everything computed from it has a value for each member,
         gradients too; `members` gives them back in one array.
 
+    Raises
+    ------
+    TypeError
+        If it is one number, or no numbers.
+
     Notes
     -----
     Where a plain array meets an ensemble all members share it; its gradient is an ensemble, the
@@ -131,7 +136,15 @@ def ensemble(data: Any, axis: int = 0) -> Any:
     """
     if isinstance(data, Tensor):
         return apply(ENTER, (data,), {"axis": axis, "level": 0})
-    return enter(as_array(data), axis, 0)
+    array = as_array(data)
+    if array.dtype == object or array.ndim == 0:
+        raise TypeError(
+            "ensemble takes the members in one array, its first axis counting them: "
+            f"ol.ensemble([0.1, 0.2]); got a {type(data).__name__}. An ensemble of models has "
+            "ensembles as parameters: ol.Parameter(ol.ensemble(values)), values of shape "
+            "[members, ...]."
+        )
+    return enter(array, axis, 0)
 
 
 def members(x: Any, axis: int = 0) -> Any:

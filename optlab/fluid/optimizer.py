@@ -10,24 +10,23 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from optlab import optimizer as modern
+from optlab.fluid.methods import OldMethods
 from optlab.fluid.wrappers import (
     ExponentialMovingAverage,
     LookaheadOptimizer,
     ModelAverage,
     RecomputeOptimizer,
 )
-from optlab.optimizer.interface import Pairs
 from optlab.optimizer.settings import REQUIRED
 
 #: What 1.8.5 calls the common arguments.
 OLD_NAMES = {"parameters": "parameter_list", "weight_decay": "regularization"}
 
 
-class Fluid:
+class Fluid(OldMethods):
     """What all optimizers of 1.8.5 have in common: the names of arguments."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -50,70 +49,6 @@ class Fluid:
                     )
                 named[new] = named.pop(old)
         super().__init__(*values, **named)
-
-    def current_step_lr(self) -> Any:
-        """Give the present learning rate: `get_lr`, as 1.8.5 calls it."""
-        return self.get_lr()  # type: ignore[attr-defined]
-
-    def backward(
-        self,
-        loss: Any,
-        startup_program: None = None,
-        parameter_list: Iterable[Any] | None = None,
-        no_grad_set: Iterable[Any] | None = None,
-        callbacks: None = None,
-    ) -> Pairs:
-        """Run backward from `loss`, and give the parameters that have a gradient with it."""
-        pairs: Pairs = super().backward(  # type: ignore[misc]
-            loss, startup_program, parameter_list, no_grad_set, callbacks
-        )
-        return pairs
-
-    def minimize(
-        self,
-        loss: Any = None,
-        startup_program: None = None,
-        parameter_list: Iterable[Any] | None = None,
-        no_grad_set: Iterable[Any] | None = None,
-        grad_clip: Any = None,
-    ) -> tuple[list[Any], Pairs]:
-        """Run backward from `loss`, unless that was done already, and take a step.
-
-        Parameters
-        ----------
-        loss : Tensor
-        startup_program : None
-        parameter_list, no_grad_set : iterable of Tensor or str, optional
-            Only these, or not these, are updated.
-        grad_clip : ClipGradByValue, ClipGradByNorm or ClipGradByGlobalNorm, optional
-            Clips the gradients of this call, in place of the optimizer's own clip.
-
-        Returns
-        -------
-        tuple
-            An empty list, and the (parameter, gradient) pairs before they were clipped.
-        """
-        plain: Any = super()
-        if grad_clip is None:
-            result: tuple[list[Any], Pairs] = plain.minimize(
-                loss, startup_program, parameter_list, no_grad_set
-            )
-            return result
-        if not callable(grad_clip):
-            raise TypeError(
-                "grad_clip takes ClipGradByValue, ClipGradByNorm or ClipGradByGlobalNorm; "
-                f"got {grad_clip!r}."
-            )
-        groups: list[Any] = self.groups  # type: ignore[attr-defined]
-        own = [group.grad_clip for group in groups]
-        for group in groups:
-            group.grad_clip = grad_clip
-        try:
-            result = plain.minimize(loss, startup_program, parameter_list, no_grad_set)
-        finally:
-            for group, clip in zip(groups, own, strict=True):
-                group.grad_clip = clip
-        return result
 
 
 class SGDOptimizer(Fluid, modern.SGD):

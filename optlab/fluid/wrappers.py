@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from optlab import optimizer as modern
+from optlab.fluid.methods import OldMethods
 
 
-class LookaheadOptimizer(modern.LookAhead):
+class LookaheadOptimizer(OldMethods, modern.LookAhead):
     """`optlab.optimizer.LookAhead` under its old name.
 
     Examples
@@ -23,7 +24,7 @@ class LookaheadOptimizer(modern.LookAhead):
     """
 
 
-class RecomputeOptimizer(modern.RecomputeOptimizer):
+class RecomputeOptimizer(OldMethods, modern.RecomputeOptimizer):
     """`optlab.optimizer.RecomputeOptimizer` under its old place.
 
     Examples

@@ -173,6 +173,10 @@ def best_rate(
         raise ValueError(f"steps must be a whole number of at least 1; got {steps!r}.")
     if isinstance(widen, bool) or not isinstance(widen, (int, np.integer)) or widen < 0:
         raise ValueError(f"widen must be a whole number of at least 0; got {widen!r}.")
+    if not isinstance(rates, Iterable) or isinstance(rates, str):
+        raise TypeError(
+            f"rates must be a list of rates to try, such as [0.1, 0.01]; got {rates!r}."
+        )
     chosen = (seeds,) if isinstance(seeds, (int, np.integer)) else tuple(seeds)
     chosen = tuple(operator.index(seed) for seed in chosen)
     ladder = sorted({float(rate) for rate in rates})

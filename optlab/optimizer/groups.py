@@ -14,6 +14,7 @@ from optlab.optimizer.arena import Arena, Rule
 from optlab.optimizer.declaration import checked_slots
 from optlab.optimizer.per_member import PerMember, each_member
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
+from optlab.optimizer.reminders import remind_of_shared_memory
 from optlab.optimizer.settings import checked, checked_of, is_schedule, unknown
 from optlab.optimizer.state_names import check_slot_names
 from optlab.optimizer.values import HyperParameters, SpreadHyperParameters
@@ -183,6 +184,7 @@ def make_groups(optimizer: Any, parameters: Any, known: Iterable[int] = ()) -> l
             seen[id(p)] = label
     for *_, slots, _, _ in wanted:
         check_slot_names(type(optimizer).__name__, slots)
+    remind_of_shared_memory(p for tensors, *_ in wanted for p in tensors)
     return [Group(*settings) for settings in wanted if settings[0]]
 
 

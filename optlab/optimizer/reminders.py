@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from optlab.autograd.tape import ZERO
 from optlab.backend.callers import stack_level_outside
@@ -42,6 +47,21 @@ def remind_of_zeros(optimizer: Optimizer) -> None:
         "and step() takes them for gradients: moments and decay go on moving the parameters. Was "
         "loss.backward() forgotten, or clear_grad() called between it and step()?"
     )
+
+
+def remind_of_shared_memory(parameters: Iterable[Any]) -> None:
+    """Warn if parameters lie in the same memory: each is given memory of its own now."""
+    given = [p for p in parameters if type(p.data) is np.ndarray and p.size]
+    places = sorted((*byte_bounds(p.data), number) for number, p in enumerate(given))
+    for (_, end, one), (start, _, other) in pairwise(places):
+        if start < end and np.shares_memory(given[one].data, given[other].data):
+            first, second = (getattr(given[i], "name", None) or f"number {i}" for i in (one, other))
+            _warn(
+                f"parameters {first} and {second} share memory. An optimizer gives each memory of "
+                "its own, so from now on they differ. To tie weights use one Parameter in both "
+                "places."
+            )
+            return
 
 
 def remind_of_schedule(optimizer: Optimizer) -> None:

@@ -355,3 +355,12 @@ def test_a_hook_cannot_write_to_a_gradient_that_others_share() -> None:
     x.register_hook(doubled)
     with pytest.raises(TypeError, match=r"read-only.*g = g \* 2"):
         np.sum(x * 1.0).backward()
+
+
+def test_a_gradient_of_none_may_be_cleared_where_none_is_kept():
+    x = ol.to_tensor([1.0], requires_grad=True)
+    for t in (ol.to_tensor([1.0]), x * 2):
+        t.grad = None
+        assert t.grad is None
+        with pytest.raises(RuntimeError, match="grad can be set only on"):
+            t.grad = [1.0]

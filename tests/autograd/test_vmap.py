@@ -316,3 +316,9 @@ def test_lengths_that_differ_are_told_by_argument_with_the_in_axes_that_were_mea
 def test_one_answer_for_all_examples_is_refused_in_plain_words(f: Any, instead: str) -> None:
     with pytest.raises(EnsembleError, match=rf"stands for 3 examples at once.*vmap.*{instead}"):
         ol.vmap(f)(np.arange(3.0))
+
+
+@pytest.mark.parametrize("data", [0.1, np.float32(1), ol.nn.Linear(2, 2)])
+def test_an_ensemble_of_no_members_is_refused(data: Any) -> None:
+    with pytest.raises(TypeError, match="takes the members in one array"):
+        ol.ensemble(data)

@@ -165,3 +165,9 @@ def test_an_average_is_judged_by_its_averages_where_the_comparison_does():
     smooth = best_rate(problem, lambda r: ema.around(optimizer.SGD(r), decay=0.9), **settings)
     assert same.best_loss == pytest.approx(plain.best_loss, rel=1e-6)
     assert smooth.best_loss != pytest.approx(plain.best_loss, rel=1e-3)
+
+
+@pytest.mark.parametrize("rates", [0.1, "0.1"])
+def test_rates_are_a_list(rates):
+    with pytest.raises(TypeError, match=r"rates must be a list of rates to try, such as"):
+        ol.lab.best_rate("beale", ol.optimizer.Adam, rates=rates)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -192,3 +194,19 @@ def test_a_parameter_that_changed_its_dtype_keeps_the_new_one_or_is_named():
         assert "second" in str(error)  # noqa: PT017 - refusing is one of two right answers
     else:
         assert q.numpy().tolist() == [1 / 3]
+
+
+def test_parameters_that_share_memory_are_told_apart_and_that_is_said():
+    tied = ol.Parameter([1.0, 2.0], name="tied")
+    part = ol.Parameter([0.0], name="part")
+    part.data = tied.data[1:]
+    with pytest.warns(UserWarning, match="parameters tied and part share memory"):
+        ol.optimizer.SGD(0.1, parameters=[tied, part])
+
+
+def test_neighbours_in_an_arena_share_none():
+    parameters = [ol.Parameter(np.ones(3)), ol.Parameter(np.ones((2, 2))), ol.Parameter([])]
+    ol.optimizer.SGD(0.1, parameters=parameters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ol.optimizer.SGD(0.1, parameters=parameters)
