@@ -317,4 +317,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(dir(_numpy)) | set(globals()))
+    own = {name for name, it in globals().items() if getattr(it, "__module__", "") == __name__}
+    return sorted(name for name in set(dir(_numpy)) | own if not name.startswith("_"))

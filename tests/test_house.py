@@ -3,6 +3,7 @@
 import ast
 import json
 import linecache
+import operator
 import re
 import subprocess
 import sys
@@ -114,6 +115,27 @@ def test_every_public_name_is_there(name):
     if name == "bfloat16":  # of the extra `formats`
         pytest.importorskip("ml_dtypes")
     assert getattr(optlab, name) is not None
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "amp", "fluid", "fluid.optimizer", "incubate", "incubate.optimizer", "io", "jit", "lab",
+        "lab.data", "lab.models", "memory", "nn", "nn.functional", "nn.initializer", "nn.utils",
+        "optimizer", "optimizer.lr", "problems", "regularizer", "trace", "viz",
+    ],
+)  # fmt: skip
+def test_public_modules_list_public_names_alone(place):
+    module = operator.attrgetter(place)(optlab)
+    listed = {name for name in dir(module) if not name.startswith("__")}
+    assert listed == set(module.__all__)
+    assert all(getattr(module, name) is not None for name in module.__all__)
+
+
+def test_optlab_numpy_lists_numpy_s_names_and_its_own():
+    listed = dir(optlab.numpy)
+    assert {name for name in dir(np) if not name.startswith("_")} <= set(listed)
+    assert not {"Any", "wraps", "sys", "ModuleType", "Tensor", "_KINDS"} & set(listed)
 
 
 def test_numpy_s_functions_are_handed_on_as_they_are():

@@ -25,3 +25,7 @@ from optlab.amp.auto_casting import auto_cast, autocast, is_autocast_enabled
 from optlab.amp.grad_scaler import GradScaler
 
 __all__ = ["GradScaler", "auto_cast", "autocast", "is_autocast_enabled"]
+
+
+def __dir__() -> list[str]:
+    return __all__

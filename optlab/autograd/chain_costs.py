@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from optlab.autograd import saving, trees
@@ -20,7 +21,7 @@ from optlab.backend import events, random
 from optlab.backend.sizes import in_words
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Prediction:
     """What a schedule will cost on a chain of layers.
 
@@ -80,6 +81,26 @@ class Prediction:
         """How many of them layers run again by themselves: see ``inner``."""
         return sum(self.inner[self.first :])
 
+    def __repr__(self) -> str:
+        return f"<Prediction {self}>"
+
+    def _repr_html_(self) -> str:
+        """Give the sentence, and layer by layer what it is made of."""
+        runs = self.schedule.runs(self.first)
+        columns = (self.saved, self.inputs, self.operations, runs)
+        rows = "".join(
+            f"<tr><td>{i}</td><td>{in_words(saved)}</td><td>{in_words(entry)}</td>"
+            f"<td>{operations}</td><td>{times}</td></tr>"
+            for i, (saved, entry, operations, times) in enumerate(zip(*columns, strict=True))
+        )
+        heads = ("layer", "keeps", "its input", "operations", "runs")
+        return (
+            f'<div class="optlab-prediction"><div>{escape(str(self))}</div><details>'
+            "<summary>layer by layer</summary><table><tr>"
+            + "".join(f"<th>{head}</th>" for head in heads)
+            + f"</tr>{rows}</table></details></div>"
+        )
+
     def __str__(self) -> str:
         plainly = sum(self.saved) - sum(self.shared)
         inside = self.inner_operations
@@ -98,33 +119,11 @@ class Prediction:
 def predict(
     layers: Any, *args: Any, segments: Any = None, snapshots: int | None = None
 ) -> Prediction:
-    """Say what `recompute_sequential` will keep and run again, without doing it.
+    """Run the layers once, and say what `recompute_sequential` will keep and run again.
 
-    The layers run once, one after the other, and each is forgotten before the next but one, so it
-    takes little more memory than the largest. Nothing remains of it: random numbers are as before,
-    and batch normalisation counts nothing. What layers recompute inside is counted among the
-    operations, and its bytes are not among those that are kept: ``inner`` says where that is so.
-
-    Parameters
-    ----------
-    layers, *args, segments, snapshots
-        As of `optlab.recompute_sequential`. A schedule of your own will do, too.
-
-    Returns
-    -------
-    Prediction
-        Its ``peak`` is what waits for backward: inputs that are stored, and what recorded layers
-        saved. What an operation needs while it runs, gradients on their way, and what is computed
-        with the chain's output, come on top; `optlab.lab.memory_study` measures all of it.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> layers = [ol.nn.Tanh() for _ in range(16)]
-    >>> x = ol.to_tensor(ol.ones([256, 1024]), requires_grad=True)
-    >>> print(ol.memory.predict(layers, x, segments=4))  # doctest: +NORMALIZE_WHITESPACE
-    4 segments: 6 MiB kept for backward at most (plainly 16 MiB), 16 layers and 16 operations
-    run again
+    The random numbers of this house are as before, and batch normalisation counts nothing; what
+    else layers change in forward stays changed. `optlab.memory.predict` puts that back, too, and
+    has the parameters.
     """
     chain = list_of(layers)
     schedule = schedule_for(len(chain), segments, snapshots)

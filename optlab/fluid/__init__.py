@@ -3,3 +3,7 @@
 from optlab.fluid import optimizer
 
 __all__ = ["optimizer"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -231,3 +231,7 @@ __all__ = [
     "RecomputeOptimizer",
     "SGDOptimizer",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -13,3 +13,7 @@ __all__ = ["LookAhead", "ModelAverage", "optimizer"]
 
 def __getattr__(name: str) -> object:
     raise _missing("optlab.incubate", name, __all__)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -8,3 +8,7 @@ __all__ = ["LBFGS", "LookAhead", "ModelAverage", "RecomputeOptimizer"]
 
 def __getattr__(name: str) -> object:
     raise _missing("optlab.incubate.optimizer", name, __all__)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -3,123 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 from optlab.autograd.chain_costs import Prediction
 from optlab.autograd.schedules import in_segments, plain, revolve
 from optlab.backend import display
 from optlab.backend.sizes import in_words
-from optlab.lab.memory_runs import Way
+from optlab.lab.memory_rows import Bound, MemoryRun, shortened, span_in_words, time_in_words
 from optlab.nn.pages import FONT, QUIET
 from optlab.nn.summary import bytes_in_words
-from optlab.trace.memory import MemoryTrace
 from optlab.trace.memory_tables import html_table, lines_of
 
 #: Of a bound, so many points are computed at most.
 _POINTS = 40
+#: So many times tell two ways apart, where their ranges do not overlap.
+_FEWEST = 3
 
-
-@dataclass
-class MemoryRun:
-    """One way to run the step, and what it cost.
-
-    Attributes
-    ----------
-    name : str
-    way : Way
-    peak : int or None
-        Traced bytes at the highest point, above the start of the step.
-    times : list of float
-        Seconds, one for each repetition; `seconds` is their median.
-    recomputed_operations : int
-        How many operations ran again, as counted.
-    operations : int
-        How many ran altogether.
-    recomputed_layers : int or None
-        How many runs of layers there were beyond the first of each. (Schedules.)
-    predicted_operations : int or None
-        How many operations the schedule said would run again.
-    prediction : Prediction or None
-        What the schedule said before, where the step ran one chain.
-    smallest : int or None
-        Of a budget that cannot be met: the smallest that can. Nothing else was measured then.
-    difference : str
-        What differs first from the plain run; empty where all is equal to the bit.
-    timeline : MemoryTrace or None
-        The account of every array, where it was asked for.
-    """
-
-    name: str
-    way: Way
-    peak: int | None = None
-    times: list[float] = field(default_factory=list)
-    recomputed_operations: int = 0
-    operations: int = 0
-    recomputed_layers: int | None = None
-    predicted_operations: int | None = None
-    prediction: Prediction | None = None
-    smallest: int | None = None
-    difference: str = ""
-    timeline: MemoryTrace | None = None
-
-    @property
-    def seconds(self) -> float | None:
-        """The median time of a step, measured without any tracing."""
-        return median(self.times) if self.times else None
-
-    @property
-    def equal(self) -> bool | None:
-        """Whether all that the step gives is equal to the plain run, to the bit."""
-        return None if self.smallest is not None else not self.difference
-
-    @property
-    def predicted_peak(self) -> int | None:
-        """The most bytes that the schedule said it would keep at the same time."""
-        return None if self.prediction is None else self.prediction.peak
-
-    @property
-    def share(self) -> float:
-        """Recomputed operations, as a share of those of the plain step."""
-        once = self.operations - self.recomputed_operations
-        return self.recomputed_operations / once if once else 0.0
-
-    def __repr__(self) -> str:
-        if self.smallest is not None:
-            return (
-                f"<MemoryRun {self.name}: cannot be met, the smallest is {self.smallest:,} bytes>"
-            )
-        said = "equal to plain" if self.equal else self.difference
-        peak = "" if self.peak is None else f"peak {bytes_in_words(self.peak)}, "
-        return f"<MemoryRun {self.name}: {peak}{said}>"
-
-
-class Bound(NamedTuple):
-    """A point of what theory says: a schedule with so many segments or snapshots.
-
-    Attributes
-    ----------
-    schedule : str
-        "plain", "segments" or "revolve".
-    parameter : int
-        How many segments or snapshots.
-    nbytes : int
-        The peak.
-    seconds : float
-    recomputed_layers : int
-    """
-
-    schedule: str
-    parameter: int
-    nbytes: int
-    seconds: float
-    recomputed_layers: int
-
-
-HEADS = ("", "peak", "kept, predicted", "time", "x plain", "run again", "share", "gradients")
+HEADS = (
+    "", "peak", "kept, predicted", "time", "range", "x plain", "run again", "share", "gradients",
+)  # fmt: skip
+_ALIGN = "lrrrrrrrl"
 
 
 class MemoryStudy:
@@ -187,13 +92,26 @@ class MemoryStudy:
         kept = plain(len(chain.saved)).peak(chain.saved, chain.inputs, shared=chain.shared)
         return max(0, self.plain.peak - kept)
 
+    @property
+    def equal_layers(self) -> bool:
+        """Whether the layers of the chain keep and compute the same, so that Revolve is optimal.
+
+        The first may keep less: its input is the caller's.
+        """
+        if len(self.chains) != 1:
+            return False
+        [chain] = self.chains
+        alike = (chain.saved[1:], chain.inputs[1:], chain.shared[2:], chain.operations)
+        return all(len(set(one)) < 2 for one in alike) and chain.saved[0] <= chain.saved[-1]
+
     def bounds(self) -> list[Bound]:
         """Give what theory says of the chain: its segments from one to one a layer, and Revolve.
 
         Bytes: what the schedule keeps at most, from the bytes that each layer keeps (as
         `optlab.memory.predict` finds them), and `besides`. Time: that of the plain run, and
         `layer_seconds` for each run of a layer beyond the first. Nothing where a step runs no
-        chain or several.
+        chain or several. Revolve is a bound only where `equal_layers` holds: it counts layers, not
+        what they keep.
         """
         besides, seconds = self.besides, self.plain.seconds
         if besides is None or seconds is None:
@@ -236,6 +154,8 @@ class MemoryStudy:
                 "peak": row.peak,
                 "predicted peak": row.predicted_peak,
                 "seconds": row.seconds,
+                "fastest": min(row.times, default=None),
+                "slowest": max(row.times, default=None),
                 "slowdown": self.slowdown(row),
                 "recomputed operations": row.recomputed_operations,
                 "predicted operations": row.predicted_operations,
@@ -244,6 +164,7 @@ class MemoryStudy:
                 "gradients equal": row.equal,
                 "first difference": row.difference,
                 "smallest budget": row.smallest,
+                "raised": row.raised,
             }
             for row in self.rows
         }
@@ -260,24 +181,75 @@ class MemoryStudy:
             return None
         return row.seconds / self.plain.seconds
 
+    def apart(self, row: MemoryRun) -> bool:
+        """Say whether a run took another time than the plain one, as far as can be told.
+
+        Each was timed three times at least, and the two ranges do not overlap. (Of two times each,
+        every third pair of ranges would be apart by chance.)
+        """
+        one, other = row.times, self.plain.times
+        if min(len(one), len(other)) < _FEWEST:
+            return False
+        return min(one) > max(other) or max(one) < min(other)
+
+    def times_plain(self, row: MemoryRun) -> str:
+        """Write the time of a run as a multiple of the plain one; nothing if timed only once."""
+        slower = self.slowdown(row)
+        if slower is None or row.span is None:
+            return ""
+        return f"{'' if row is self.plain or self.apart(row) else '≈ '}{slower:.2f}"
+
+    def timing(self) -> str:
+        """Say how times were taken, and what they are worth."""
+        count = len(self.plain.times)
+        if count < 2:
+            return (
+                "Time: each way once, after a step that is not timed. That has no spread, so "
+                "nothing is said of who is quicker; repeats=5 finds out."
+            )
+        said = (
+            f"Time: median and range of {count}, the ways taking turns, each time after a step "
+            "that is not timed."
+        )
+        if count < _FEWEST:
+            return f"{said} So few cannot tell who is quicker; repeats=5 can."
+        unclear = any(self.times_plain(row).startswith("≈") for row in self.rows)
+        return said + " (≈: its range overlaps that of plain.)" * unclear
+
     def texts(self) -> list[tuple[str, ...]]:
         """Give the rows of the table as text, under `HEADS`."""
         found: list[tuple[str, ...]] = []
         for row in self.rows:
-            if row.smallest is not None:
-                least = f"smallest: {in_words(row.smallest)}"
-                found.append((row.name, "cannot be met", least, "", "", "", "", ""))
+            if not row.ran:
+                said = (
+                    ("cannot be met", f"smallest: {in_words(row.smallest)}")
+                    if row.smallest
+                    else ("", "")
+                )
+                found.append(
+                    (
+                        row.name,
+                        *said,
+                        "",
+                        "",
+                        "",
+                        "",
+                        "",
+                        shortened(f"raised: {row.raised}") if row.raised else "",
+                    )
+                )
                 continue
-            slower = self.slowdown(row)
+            again = row.recomputed_operations
             found.append(
                 (
                     row.name,
                     "" if row.peak is None else bytes_in_words(row.peak),
                     "" if row.predicted_peak is None else bytes_in_words(row.predicted_peak),
                     "" if row.seconds is None else time_in_words(row.seconds),
-                    "" if slower is None else f"{slower:.2f}",
-                    f"{row.recomputed_operations:,}" if row.recomputed_operations else "",
-                    f"{row.share:.0%}" if row.recomputed_operations else "",
+                    span_in_words(*row.span) if row.span else "once" if row.times else "",
+                    self.times_plain(row),
+                    f"{again:,}" if again else "",
+                    f"{row.share:.0%}" if again else "",
                     ("the reference" if row is self.plain else "equal" if row.equal else "DIFFER"),
                 )
             )
@@ -295,21 +267,21 @@ class MemoryStudy:
             f"{_upper(least.name)} needs least memory: {bytes_in_words(least.peak or 0)} in place "
             f"of {bytes_in_words(self.plain.peak or 0)}"
         )
-        slower = self.slowdown(least)
-        return said + (f", at {slower:.2f} x the time." if slower is not None else ".")
+        return said + (f", at {self.times_plain(least)} x the time." if self.apart(least) else ".")
 
     def proof(self) -> str:
         """Say whether all runs gave the same."""
         others = [row for row in self.rows[1:] if row.equal is not None]
         gradients = f"{self.leaves} gradient{'s' * (self.leaves != 1)}"
+        said = [f"{_upper(row.name)}: {row.difference}." for row in others if row.difference]
         if self.equal:
-            return (
-                f"{gradients}, what the step returns and the random stream afterwards are equal to "
-                f"the bit in {'all ' * (len(others) > 1)}{len(others) + 1} runs."
-            )
-        return " ".join(
-            f"{_upper(row.name)}: {row.difference}." for row in others if row.difference
-        )
+            runs = f"{'all ' * (len(others) > 1)}{len(others) + 1} runs"
+            what = "what the step returns and the random stream afterwards"
+            said = [f"{gradients}, {what} are equal to the bit in {runs}."]
+        for row in self:
+            if row.raised:
+                said.append(f"{_upper(row.name)} raised {row.raised.rstrip('.')}.")
+        return " ".join(said)
 
     def figure(self, **options: Any) -> Any:
         """Draw the study: timelines, peaks, times, and memory against time, as a plotly figure.
@@ -329,18 +301,20 @@ class MemoryStudy:
 
     def __repr__(self) -> str:
         said = "all equal to the bit" if self.equal else "NOT ALL EQUAL"
+        raised = sum(bool(row.raised) for row in self)
+        said += f", {raised} raised an error" * bool(raised)
         return f"<MemoryStudy of {len(self)} runs, {said}: {', '.join(r.name for r in self.rows)}>"
 
     def __str__(self) -> str:
-        lines = lines_of([HEADS, *self.texts()], "lrrrrrrl")
-        return "\n".join([self.headline(), "", *lines, "", self.proof()])
+        lines = lines_of([HEADS, *self.texts()], _ALIGN)
+        return "\n".join([self.headline(), "", *lines, "", self.proof(), self.timing()])
 
     def _repr_html_(self) -> str:
         return (
             f'<div class="optlab-memory-study" style="{FONT} max-width: 900px;">'
             f"<div><b>{escape(self.headline())}</b></div>"
-            + html_table([HEADS, *self.texts()], "lrrrrrrl")
-            + f'<div style="{QUIET}">{escape(self.proof())}</div></div>'
+            + html_table([HEADS, *self.texts()], _ALIGN)
+            + f'<div style="{QUIET}">{escape(self.proof())} {escape(self.timing())}</div></div>'
         )
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
@@ -348,19 +322,6 @@ class MemoryStudy:
             return dict(display.renderer("memory_study").mimebundle(self))
         except ModuleNotFoundError:
             return {"text/plain": str(self), "text/html": self._repr_html_()}
-
-
-def time_in_words(seconds: float) -> str:
-    """Write a time.
-
-    Examples
-    --------
-    >>> time_in_words(0.01234), time_in_words(2.5), time_in_words(2.5e-5)
-    ('12.3 ms', '2.50 s', '25 µs')
-    """
-    if seconds >= 1:
-        return f"{seconds:.2f} s"
-    return f"{1e3 * seconds:.1f} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.0f} µs"
 
 
 def _upper(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from statistics import median
@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.budget import MemoryBudgetError
-from optlab.autograd.chain_costs import Prediction, predict
-from optlab.lab.memory_results import MemoryRun, MemoryStudy
+from optlab.autograd.chain_costs import Prediction
+from optlab.lab.memory_results import MemoryStudy
+from optlab.lab.memory_rows import MemoryRun, first_line
 from optlab.lab.memory_runs import (
     PLAIN,
     Runs,
@@ -30,7 +31,7 @@ from optlab.lab.memory_runs import (
 )
 from optlab.lab.put_back import Before
 from optlab.optimizer import Optimizer
-from optlab.trace.memory import MemoryTrace, ledger
+from optlab.trace.memory import ledger, predict
 
 #: What is compared where nothing else was asked for.
 SCHEDULES = ("plain", 4, "sqrt", "revolve")
@@ -50,7 +51,8 @@ def memory_study(
 
     Every way has to give what the plain one gives, to the bit: the gradient of each leaf, what the
     step returns, buffers (and, with an optimizer, parameters) afterwards, and the place of the
-    random stream. Where one does not, its row says what differs first.
+    random stream. Where one does not, its row says what differs first; where one raises an error,
+    its row says which, and the others are measured all the same.
 
     Nothing of the study remains: parameters, gradients, slots, buffers and random numbers are
     afterwards what they were before.
@@ -73,7 +75,8 @@ def memory_study(
     optimizer : Optimizer or list of them, optional
         Needed if the step makes updates: what is put back before each run.
     repeats : int
-        The step is timed so often in each way, the ways taking turns; the median counts.
+        The step is timed so often in each way, the ways taking turns; the median counts. Once
+        has no spread, so nothing is said then of who is quicker.
     timelines : bool
         Also keep account of every array over one run of each way (`optlab.memory.ledger`).
 
@@ -90,6 +93,8 @@ def memory_study(
     RuntimeError
         If the step makes updates with an optimizer that was not given, or writes to a Tensor that
         no layer holds.
+    Exception
+        Whatever the plain run raises.
 
     Notes
     -----
@@ -121,12 +126,13 @@ def memory_study(
     study = _Study(Runs(step, Before(optimizers)), optimizers)
     try:
         study.look(ways, given_run)
-        rows = [study.prove(way) for way in ways]
-        for row in rows:
-            if row.smallest is None:
-                row.peak = study.peak_of(row.way)
-                row.timeline = study.timeline_of(row.way) if timelines else None
-        study.take_times([row for row in rows if row.smallest is None], int(repeats))
+        rows = [MemoryRun(way.name, way) for way in ways]
+        for measure in (study.prove, study.measure_peak, *[study.keep_account] * timelines):
+            for row in rows:
+                study.attempt(row, measure)
+        for _ in range(int(repeats)):
+            for row in rows:
+                study.attempt(row, study.take_time)
     finally:
         study.runs.before.end()
     return study.result(rows)
@@ -231,33 +237,41 @@ class _Study:
 
     # One way ------------------------------------------------------------------------------------
 
-    def prove(self, way: Way) -> MemoryRun:
+    def attempt(self, row: MemoryRun, measure: Callable[[MemoryRun], None]) -> None:
+        """Measure something of a run; of one that fails only that is known. The plain one must not.
+
+        A study of several ways is not worth less because one of them cannot be run.
+        """
+        if not row.ran:
+            return
+        try:
+            measure(row)
+        except Exception as error:
+            if row.way == PLAIN:
+                error.add_note("(in the plain run of memory_study)")
+                raise
+            if isinstance(error, MemoryBudgetError) and row.way.budget is not None:
+                row.fails(smallest=error.smallest)
+            else:
+                row.fails(raised=first_line(error))
+
+    def prove(self, row: MemoryRun) -> None:
         """Run the step in one way, and compare."""
-        row = MemoryRun(way.name, way)
         self.before.put_back()
         seen = Seen()
-        try:
-            self.runs.seen(way, seen)
-        except MemoryBudgetError as error:
-            if way.budget is None:
-                raise
-            row.smallest = error.smallest
-            return row
-        except Exception as error:
-            error.add_note(f"(in the run {way.name!r} of memory_study)")
-            raise
+        self.runs.seen(row.way, seen)
         row.difference = first_difference(self.plain, seen, self.before.names)
         row.operations, row.recomputed_operations = seen.operations, seen.recomputed
-        if way.kind not in ("plain", "schedule"):
-            return row
+        if row.way.kind not in ("plain", "schedule"):
+            return
         of_chains = [
-            replace(one, schedule=schedule_of(way, len(one.operations))) for one in self.predictions
+            replace(one, schedule=schedule_of(row.way, len(one.operations)))
+            for one in self.predictions
         ]
         row.predicted_operations = sum(one.recomputed_operations for one in of_chains)
         row.recomputed_layers = sum(one.recomputed_layers for one in of_chains)
         if len(of_chains) == 1:
             [row.prediction] = of_chains
-        return row
 
     def ready(self) -> None:
         """Start anew, with a gradient of zeros where a step leaves one."""
@@ -267,43 +281,38 @@ class _Study:
             if type(g) is np.ndarray:
                 leaf.grad = np.zeros_like(g)
 
-    def peak_of(self, way: Way) -> int:
-        """Give the traced bytes of a run at their highest, above its start."""
+    def measure_peak(self, row: MemoryRun) -> None:
+        """Measure the traced bytes of a run at their highest, above its start."""
         with _tracing():
             self.ready()
             gc.collect()
             start = tracemalloc.get_traced_memory()[0]
             tracemalloc.reset_peak()
-            self.runs.once(way)
-            return tracemalloc.get_traced_memory()[1] - start
+            self.runs.once(row.way)
+            row.peak = tracemalloc.get_traced_memory()[1] - start
 
-    def timeline_of(self, way: Way) -> MemoryTrace:
-        """Give the account of every array over a run."""
+    def keep_account(self, row: MemoryRun) -> None:
+        """Keep account of every array over a run."""
         self.ready()
-        with ledger() as trace:
-            self.runs.once(way)
-        return trace
+        with ledger() as row.timeline:
+            self.runs.once(row.way)
 
-    def take_times(self, rows: list[MemoryRun], repeats: int) -> None:
-        """Time every way, in turns, each time after an untimed step of the same way.
+    def take_time(self, row: MemoryRun) -> None:
+        """Time a run once, after an untimed step of the same way.
 
         A training makes one step after the other: memory that the last one freed is warm.
         """
+        self.ready()
+        self.runs.once(row.way)
+        self.ready()
+        gc.collect()
         was_on = gc.isenabled()
+        gc.disable()
         try:
-            for _ in range(repeats):
-                for row in rows:
-                    self.ready()
-                    self.runs.once(row.way)
-                    self.ready()
-                    gc.collect()
-                    gc.disable()
-                    start = perf_counter()
-                    self.runs.once(row.way)
-                    row.times.append(perf_counter() - start)
-                    self.forward[row.name].append(self.runs.seconds)
-                    if was_on:
-                        gc.enable()
+            start = perf_counter()
+            self.runs.once(row.way)
+            row.times.append(perf_counter() - start)
+            self.forward[row.name].append(self.runs.seconds)
         finally:
             if was_on:
                 gc.enable()
@@ -313,7 +322,7 @@ class _Study:
         layers = sum(len(one.operations) for one in self.predictions)
         # Forward is quickest where nothing is kept, as it is when a layer runs again.
         forward = min((median(self.forward[r.name]) for r in rows
-                       if r.way.kind in ("plain", "schedule")), default=0.0)  # fmt: skip
+                       if r.ran and r.way.kind in ("plain", "schedule")), default=0.0)  # fmt: skip
         return MemoryStudy(
             rows,
             chains=self.predictions,

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd import in_place, writes
+from optlab.autograd import writes
 from optlab.autograd.tape import Leaf
-from optlab.autograd.tensor import raw
 from optlab.backend import events, random
 from optlab.backend.arrays import copied
 from optlab.nn.following import Running, following
+from optlab.nn.kept_buffers import Buffers, overwrite
 from optlab.nn.layer import Layer
-from optlab.nn.parameter import Parameter
 from optlab.optimizer import Optimizer
 
 WRITER = "memory_study()"
@@ -53,7 +52,7 @@ class Before:
         self.names: dict[Leaf, str] = {}
         self._of_numpy, self._of_python = np.random.get_state(), of_python.getstate()  # noqa: NPY002
         self._gradients: dict[Leaf, Any] = {}
-        self._buffers: dict[tuple[int, str], tuple[Layer, str, Any, Any]] = {}
+        self._buffers = Buffers(WRITER)
         self._optimizers = [(optimizer, optimizer.state_dict()) for optimizer in optimizers]
         self._parameters: dict[int, tuple[Any, Any]] = {}
         for optimizer in optimizers:
@@ -85,11 +84,7 @@ class Before:
                 self.names.setdefault(p.node, prefix + name)
             if id(p) not in self._parameters:
                 self._parameters[id(p)] = p, copied(p.data)
-        for part in layer.sublayers(include_self=True):
-            for name, buffer in part._own_buffers():
-                key = id(part), name
-                if key not in self._buffers:
-                    self._buffers[key] = part, name, buffer, copied(buffer.data)
+        self._buffers.meet(layer)
 
     def _recorded(self, node: Any) -> None:
         for edge in node.edges:
@@ -124,17 +119,13 @@ class Before:
             f"the parameter {self.names.get(p.node, '') or p.name or i}": p.data
             for i, (p, _) in enumerate(self._parameters.values())
         }
-        for i, (part, name, _, _) in enumerate(self._buffers.values()):
-            found[f"the buffer {name} of {type(part).__name__} ({i})"] = raw(getattr(part, name))
-        return found
+        return found | self._buffers.state()
 
     def put_back(self) -> None:
         """Put back all but the gradients, which are cleared."""
-        for part, name, buffer, values in self._buffers.values():
-            setattr(part, name, buffer)
-            _overwrite(buffer, values)
+        self._buffers.put_back()
         for p, values in self._parameters.values():
-            _overwrite(p, values)
+            overwrite(p, values, WRITER)
         for optimizer, state in self._optimizers:
             optimizer.checked_state(state)()  # its own, so that there is nothing to warn of
         for leaf in self._gradients:
@@ -169,13 +160,3 @@ def _only_steps_of(known: list[Any]) -> Iterator[None]:
         yield
     finally:
         Optimizer._require_parameters = before  # type: ignore[method-assign]
-
-
-def _overwrite(tensor: Any, values: Any) -> None:
-    """Write the values that a Tensor had, where it has others."""
-    if tensor.data.shape == values.shape and tensor.data.tobytes() == values.tobytes():
-        return
-    if isinstance(tensor, Parameter):
-        tensor.set_value(values)
-    else:
-        in_place.overwrite(tensor, values, WRITER)

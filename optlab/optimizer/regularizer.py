@@ -11,6 +11,8 @@ from optlab.autograd.tensor import raw
 from optlab.backend.arrays import as_float
 from optlab.backend.ensemble import EnsembleArray
 
+__all__ = ["L1Decay", "L2Decay", "Regularizer"]
+
 
 class Regularizer:
     """Adds the gradient of a penalty on the parameters. Decay is not clipped."""
@@ -85,3 +87,7 @@ def _coefficient(value: Any, name: str) -> float:
     if not 0 <= number < math.inf:
         raise ValueError(f"{name} must be finite and at least 0; got {number!r}.")
     return number
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -4,3 +4,7 @@ from optlab.trace.recorder import record
 from optlab.trace.trace import Trace
 
 __all__ = ["Trace", "record"]
+
+
+def __dir__() -> list[str]:
+    return __all__

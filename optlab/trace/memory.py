@@ -15,18 +15,23 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from optlab.autograd.chain_costs import Prediction, predict
+import numpy as np
+
+from optlab.autograd import chain_costs
+from optlab.autograd.chain_costs import Prediction
 from optlab.autograd.memory_roles import Watch, arrays_of
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events
 from optlab.backend.ledger import Ledger
 from optlab.nn.following import Running, following
+from optlab.nn.kept_buffers import kept_buffers
 from optlab.optimizer import Optimizer
 from optlab.trace.layer_places import LayerPlaces
 from optlab.trace.memory_trace import Holding, MemoryTrace
@@ -36,9 +41,53 @@ __all__ = ["Holding", "MemoryTrace", "Prediction", "ledger", "predict", "report"
 _one_at_a_time = threading.Lock()
 
 
+def predict(
+    layers: Any, *args: Any, segments: Any = None, snapshots: int | None = None
+) -> Prediction:
+    """Say what `recompute_sequential` will keep and run again, without doing it.
+
+    The layers run once, one after the other, and each is forgotten before the next but one, so it
+    takes little more memory than the largest. Nothing remains of it in layers and random numbers:
+    buffers are put back, and random numbers, NumPy's and Python's too, are as before. (What
+    `forward` changes elsewhere, such as a list that it appends to, stays changed.) What layers
+    recompute inside is counted among the operations, and its bytes are not among those that are
+    kept: ``inner`` says where that is so.
+
+    Parameters
+    ----------
+    layers, *args, segments, snapshots
+        As of `optlab.recompute_sequential`. A schedule of your own will do, too.
+
+    Returns
+    -------
+    Prediction
+        Its ``peak`` is what waits for backward: inputs that are stored, and what recorded layers
+        saved. What an operation needs while it runs, gradients on their way, and what is computed
+        with the chain's output, come on top; `optlab.lab.memory_study` measures all of it.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> layers = [ol.nn.Tanh() for _ in range(16)]
+    >>> x = ol.to_tensor(ol.ones([256, 1024]), requires_grad=True)
+    >>> print(ol.memory.predict(layers, x, segments=4))  # doctest: +NORMALIZE_WHITESPACE
+    4 segments: 6 MiB kept for backward at most (plainly 16 MiB), 16 layers and 16 operations
+    run again
+    """
+    of_numpy, of_python = np.random.get_state(), random.getstate()  # noqa: NPY002
+    try:
+        with kept_buffers("memory.predict()"):
+            return chain_costs.predict(layers, *args, segments=segments, snapshots=snapshots)
+    finally:
+        np.random.set_state(of_numpy)  # noqa: NPY002
+        random.setstate(of_python)
+
+
 @contextmanager
 def ledger(verify: bool = False) -> Iterator[MemoryTrace]:
-    """Keep account of every array inside a ``with`` block: what is alive, why, and who made it.
+    """Keep account of every array of Tensors in a ``with`` block: what is alive, why, who made it.
+
+    Arrays that NumPy makes outside of Tensors are not seen: ``verify=True`` says how much they are.
 
     Nothing that runs is changed by one bit. Results, gradients and slots are known as they are made
     and forgotten when they are freed; the highest point between two events comes from
@@ -50,8 +99,8 @@ def ledger(verify: bool = False) -> Iterator[MemoryTrace]:
     ----------
     verify : bool
         Also ask NumPy's allocator (by `tracemalloc`) and CuPy's pool at every event for the bytes
-        of all arrays, into ``trace.measured``. What ``trace.made`` says should be the same. It
-        takes its time.
+        of all arrays, into ``trace.measured``. What ``trace.made`` says should be the same; what
+        is measured beyond it are arrays that NumPy made outside of Tensors. It takes its time.
 
     Yields
     ------
@@ -93,7 +142,10 @@ def ledger(verify: bool = False) -> Iterator[MemoryTrace]:
 
 
 def report(step: Callable[[], Any], verify: bool = False) -> MemoryTrace:
-    """Run a training step, and say where its memory went.
+    """Run a training step, and say where the memory of its Tensors went.
+
+    Arrays that NumPy makes outside of Tensors, such as ``np.zeros(10**6)`` appended to a list, are
+    not seen, except with ``verify=True``: then a line under the table says how much they are.
 
     Parameters
     ----------
@@ -194,3 +246,7 @@ def _held_by(thing: Any, depth: int = 6, seen: set[int] | None = None) -> Iterat
         return
     for part in parts if depth else ():
         yield from _held_by(part, depth - 1, seen)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 #: Of what makes up the peak, so many operations are listed.
 MOST = 10
 
+#: Bytes of arrays outside of Tensors that are not worth a word.
+LITTLE = 1 << 16
+
 LABELS = {
     "parameter": "parameters",
     "gradient": "gradients",
@@ -127,7 +130,7 @@ def recomputed(trace: MemoryTrace) -> str:
 def checked(trace: MemoryTrace) -> str:
     """Say how far this is from what the allocators measured; nothing where they were not asked."""
     measured = trace.measured
-    if measured is None:
+    if measured is None or outside(trace):
         return ""
     off = abs(trace.made - measured)
     most = int(off.max(initial=0))
@@ -138,9 +141,36 @@ def checked(trace: MemoryTrace) -> str:
     )
 
 
+def outside(trace: MemoryTrace) -> str:
+    """Say how much the allocators counted that no operation made; nothing where that is little.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> kept = []
+    >>> print(outside(ol.memory.report(lambda: kept.append(np.ones(2**20)), verify=True)))
+    8.0 MiB (at end) are of arrays that optlab did not make: NumPy's, outside of Tensors. They are
+    in no other number here. 8.0 MiB of them are alive at the end.
+    """
+    measured = trace.measured
+    if measured is None or not len(trace):
+        return ""
+    more = measured - trace.made
+    at = int(more.argmax())
+    if more[at] <= max(LITTLE, 0.02 * measured.max()):
+        return ""
+    said = (
+        f"{bytes_in_words(int(more[at]))} (at {where(trace, at)}) are of arrays that optlab did "
+        "not make: NumPy's, outside of Tensors. They are in no other number here."
+    )
+    left = int(more[-1])
+    return said + f" {bytes_in_words(left)} of them are alive at the end." * (left > LITTLE)
+
+
 def notes(trace: MemoryTrace) -> list[str]:
     """Give what stands under the tables."""
-    return [said for said in (recomputed(trace), checked(trace)) if said]
+    return [said for said in (recomputed(trace), outside(trace), checked(trace)) if said]
 
 
 def text(trace: MemoryTrace) -> str:

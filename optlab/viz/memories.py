@@ -223,7 +223,7 @@ def memory_png(
     >>> memory_png(ol.memory.report(lambda: np.sum(np.tanh(w)).backward()))[:4]
     b'\x89PNG'
     """
-    view = memory_view(trace, width, height)
+    view = memory_view(trace, width, height, "memory_png")
     page = view.page
     figure = blank(page.width, page.height)
     write_page(figure, page, view.title, view.headline, {})

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from optlab.trace.memory_tables import outside
 from optlab.viz import layout, theme
 from optlab.viz.geometry import Floats
 from optlab.viz.layout import Page, Panel
@@ -108,8 +109,15 @@ class MemoryView:
         return self.bands[-1].high
 
 
-def memory_view(trace: Any, width: int, height: int) -> MemoryView:
-    """Decide what is drawn of a memory trace."""
+def memory_view(trace: Any, width: int, height: int, of: str = "memory") -> MemoryView:
+    """Decide what is drawn of a memory trace; `of` is the function that was called."""
+    if not hasattr(trace, "by_operation") or not hasattr(trace, "during"):
+        of_step = f"Write ol.viz.{of}(ol.memory.report(step))."
+        of_study = "(A study of several ways is drawn by viz.recompute.)"
+        raise TypeError(
+            f"viz.{of} takes what ol.memory.report(step) or ol.memory.ledger() gave; got "
+            f"{type(trace).__name__}. " + (of_step if callable(trace) else of_study)
+        )
     if len(trace) < 2:
         raise ValueError(
             "there is nothing to draw: a memory trace is complete when its block is left."
@@ -265,6 +273,7 @@ def _note(trace: Any, drawn: int) -> str:
     again = trace.recomputed_operations
     if again:
         said.append(f"{again} operations ran again ({amount(trace.recomputed_bytes)}).")
+    said += filter(None, [outside(trace)])
     return " ".join(said)
 
 

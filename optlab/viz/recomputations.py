@@ -24,6 +24,7 @@ from optlab.viz.plotly_parts import (
 )
 from optlab.viz.recompute_plot import clipped
 from optlab.viz.recompute_views import (
+    BESIDE,
     PLOT,
     WHOLE,
     Bars,
@@ -41,7 +42,9 @@ def recompute(study: Any, *, width: int = WIDTH, height: int | None = None) -> g
     Above, the memory of every run over its events, by role, all on the same axes: a run that is
     lower needs less memory, one that is longer runs more operations. Below, peak, time and
     recomputed operations of each; and all runs in one plot of memory against time, with those that
-    no other beats joined, and what theory says of segments and of Revolve.
+    no other beats joined, and what theory says of segments and of Revolve. Revolve is the optimum
+    only where layers are equal; of others it counts the number alone. Of times that were taken
+    several times the range is drawn.
 
     Parameters
     ----------
@@ -158,10 +161,10 @@ def _draw_timeline(figure: go.Figure, view: RecomputeView, line: Timeline, at: i
             **axes,
         )
     )
-    left = line.peak[0] > 0.6 * view.events
+    shift, anchor = BESIDE[line.side]
     figure.add_annotation(
         x=line.peak[0], y=line.peak[1], xref=x_name, yref=y_name, text=line.said, showarrow=False,
-        xanchor="right" if left else "left", xshift=-7 if left else 7, yshift=9, borderpad=0,
+        xanchor=anchor, xshift=shift[0], yshift=shift[1], borderpad=0,
         font=label_font(theme.INK),
     )  # fmt: skip
 
@@ -199,10 +202,9 @@ def _write_names(figure: go.Figure, view: RecomputeView) -> None:
 
 def _draw_bars(figure: go.Figure, view: RecomputeView, bars: Bars, at: int) -> None:
     page, count = view.page, len(view.runs)
-    most = max(bars.values) or 1.0
     put_axes(
         figure, page, at,
-        {"range": [0, most], **_HIDDEN},
+        {"range": [0, bars.most], **_HIDDEN},
         {"range": [count - 0.5, -0.5], "domain": place(page, at), **_HIDDEN},
     )  # fmt: skip
     add_heading(figure, page, at, bars.title, bars.note)
@@ -220,6 +222,15 @@ def _draw_bars(figure: go.Figure, view: RecomputeView, bars: Bars, at: int) -> N
             hoverinfo="skip",
         )
     )
+    for i, span in enumerate(bars.spans):
+        if span is not None:
+            figure.add_trace(
+                go.Scatter(
+                    x=span, y=[i + 0.26] * 2, mode="lines", xaxis=x_name, yaxis=y_name,
+                    line={"color": theme.INK, "width": 1.2}, cliponaxis=False,
+                    showlegend=False, hoverinfo="skip",
+                )
+            )  # fmt: skip
     remarks = view.remarks if at == view.first_of_bars else [""] * count
     for i, (text, remark) in enumerate(zip(bars.texts, remarks, strict=True)):
         bold = f"<b>{remark}</b>" if remark == "DIFFERS" else remark

@@ -29,7 +29,7 @@ from optlab.viz.matplotlib_parts import (
 from optlab.viz.memory_views import NAMES, WIDTH
 from optlab.viz.pictures import as_png
 from optlab.viz.recompute_plot import clipped
-from optlab.viz.recompute_views import PLOT, RecomputeView, Timeline, recompute_view
+from optlab.viz.recompute_views import BESIDE, PLOT, RecomputeView, Timeline, recompute_view
 from optlab.viz.views import Mark
 
 
@@ -61,7 +61,7 @@ def recompute_png(
     >>> recompute_png(ol.lab.memory_study(step, [], ["1 MiB"], repeats=1))[:4]
     b'\x89PNG'
     """
-    view = recompute_view(study, width, height)
+    view = recompute_view(study, width, height, "recompute_png")
     page = view.page
     figure = blank(page.width, page.height)
     write_page(figure, page, view.title, view.headline, {})
@@ -71,12 +71,15 @@ def recompute_png(
     _write_names(figure, view)
     for at, bars in enumerate(view.bars, view.first_of_bars):
         axes = panel_axes(figure, page, at)
-        axes.set(xlim=(0, max(bars.values) or 1), ylim=(len(view.runs) - 0.5, -0.5))
+        axes.set(xlim=(0, bars.most), ylim=(len(view.runs) - 0.5, -0.5))
         axes.set_axis_off()
         add_heading(axes, bars.title, bars.note)
         colors = [style.color for _, style in view.runs]
         places = [i + 0.26 for i in range(len(view.runs))]
         axes.barh(places, bars.values, height=0.28, color=colors)
+        for y, span in zip(places, bars.spans, strict=False):
+            if span is not None:
+                axes.plot(span, (y, y), color=theme.INK, linewidth=1.2 * PIXEL, clip_on=False)
         remarks = view.remarks if at == view.first_of_bars else [""] * len(view.runs)
         for i, words in enumerate(zip(bars.texts, remarks, strict=True)):
             axes.text(
@@ -112,10 +115,10 @@ def _draw_timeline(axes: Axes, view: RecomputeView, line: Timeline, at: int) -> 
         [line.peak[0]], [line.peak[1]], marker="v", markersize=theme.END_SIZE * PIXEL,
         color=theme.INK, markeredgecolor=theme.PAPER, clip_on=False, zorder=5,
     )  # fmt: skip
-    left = line.peak[0] > 0.6 * view.events
+    shift, anchor = BESIDE[line.side]
     axes.annotate(
-        line.said, line.peak, ((-7 if left else 7) * PIXEL, 9 * PIXEL),
-        textcoords="offset points", ha="right" if left else "left", va="center_baseline",
+        line.said, line.peak, (shift[0] * PIXEL, shift[1] * PIXEL),
+        textcoords="offset points", ha=anchor, va="center_baseline",
         color=theme.INK, path_effects=halo(), fontproperties=font(theme.FONT_TEXT),
         parse_math=False, zorder=6,
     )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from optlab.lab.memory_rows import time_in_words
 from optlab.viz import layout, theme
 from optlab.viz.geometry import Box, Floats, LabelPlacer, clip_line
 from optlab.viz.layout import Panel
@@ -40,7 +41,7 @@ class CurveLabel:
 
 @dataclass(frozen=True)
 class Curve:
-    """A bound; its points are runs with so many segments or snapshots."""
+    """What theory says; its points are runs with so many segments or snapshots."""
 
     name: str
     dash: tuple[float, ...]
@@ -48,6 +49,13 @@ class Curve:
     y: Floats
     tips: tuple[str, ...]
     label: CurveLabel | None
+
+
+def time_of(study: Any, row: Any) -> str:
+    """Write a time beside the plain one; of one that was taken once, itself."""
+    if row.seconds is None:
+        return ""
+    return f"{study.times_plain(row)} x plain" if row.span else time_in_words(row.seconds)
 
 
 def beyond(study: Any, seconds: float) -> float:
@@ -71,7 +79,7 @@ def box_of(study: Any) -> Box:
 
 
 def curves_of(study: Any, box: Box, panel: Panel) -> tuple[Curve, ...]:
-    """Give the bounds that theory draws."""
+    """Give the curves that theory draws."""
     found = []
     by_name: dict[str, list[Any]] = {}
     for bound in study.bounds():
@@ -90,19 +98,22 @@ def curves_of(study: Any, box: Box, panel: Panel) -> tuple[Curve, ...]:
             for bound in bounds
         )
         dash = () if name == "revolve" else (5.0, 3.0)
-        text = "Revolve, the optimum" if name == "revolve" else "segments"
+        optimum = ", the optimum" if study.equal_layers else " by number of layers"
+        text = f"Revolve{optimum}" if name == "revolve" else "segments"
         found.append(Curve(text, dash, x, y, tips, _label(x, y, box, text, panel)))
     return tuple(found)
 
 
 def _falling(bounds: list[Any]) -> list[Any]:
-    """Give the bounds from the longest time to the shortest, each the least memory for its time."""
-    best: dict[int, Any] = {}
-    for bound in bounds:
-        known = best.get(bound.recomputed_layers)
-        if known is None or bound.nbytes < known.nbytes:
-            best[bound.recomputed_layers] = bound
-    return [best[count] for count in sorted(best, reverse=True)]
+    """Give those of the bounds that no other beats in both, from the longest time to the shortest.
+
+    Of unequal layers, a snapshot more may take more memory, at less time or at more.
+    """
+    best: list[Any] = []
+    for bound in sorted(bounds, key=lambda one: (one.recomputed_layers, one.nbytes)):
+        if not best or bound.nbytes < best[-1].nbytes:
+            best.append(bound)
+    return best[::-1]
 
 
 def _label(x: Floats, y: Floats, box: Box, text: str, panel: Panel) -> CurveLabel | None:
@@ -177,7 +188,7 @@ def points_of(
     for row in rows:
         place = at[row.name]
         tip = (
-            f"<b>{row.name}</b><br>peak {amount(row.peak)}, {study.slowdown(row):.2f} x plain"
+            f"<b>{row.name}</b><br>peak {amount(row.peak)}, {time_of(study, row)}"
             f"<br>{row.recomputed_operations:,} operations run again"
         )
         position = placer.place(pixels(*place), row.name, theme.FONT_TEXT, theme.END_SIZE / 2 + 2)

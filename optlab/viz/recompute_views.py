@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from optlab.backend.sizes import in_words
 from optlab.viz import layout, theme
 from optlab.viz.geometry import Box, Floats
 from optlab.viz.layout import Page, Panel
-from optlab.viz.memory_views import MIB, NAMES
+from optlab.viz.memory_views import MIB, NAMES, first_to_fit
 from optlab.viz.recompute_plot import (
     Curve,
     Point,
@@ -19,6 +20,7 @@ from optlab.viz.recompute_plot import (
     curves_of,
     front_of,
     points_of,
+    time_of,
 )
 from optlab.viz.theme import Style
 from optlab.viz.words import amount
@@ -34,6 +36,8 @@ BETWEEN, UNDER_BARS = 16.0, 40.0
 PLOT = "Memory against time"
 PLOT_NOTES = ("above start; time beyond plain, both linear", "time beyond plain", "")
 """The heading of the plot, and what stands beside it: the first for which there is room."""
+BESIDE = {"right": ((7, 9), "left"), "left": ((-7, 9), "right"), "above": ((0, 15), "center")}
+"""Where the label of a peak stands: pixels from it, and which of its ends."""
 WHOLE = 0
 """The first panel of the page is the whole drawing area: it sets the margins and holds nothing."""
 
@@ -42,11 +46,12 @@ WHOLE = 0
 class Timeline:
     """The memory of one run above its start, MiB over events.
 
-    `bands` are (role, low, high); `said` is written beside the peak.
+    `bands` are (role, low, high); `said` is written beside the peak, on `side`, or above it.
     """
 
     name: str
     said: str
+    side: str
     edges: Floats
     bands: tuple[tuple[str, Floats, Floats], ...]
     peak: tuple[float, float]
@@ -55,12 +60,18 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Bars:
-    """One column of bars: a value for each run, and what stands beside it."""
+    """One column of bars: a value for each run, its range if it has one, and what stands beside."""
 
     title: str
     note: str
     values: tuple[float, ...]
     texts: tuple[str, ...]
+    spans: tuple[tuple[float, float] | None, ...] = ()
+
+    @property
+    def most(self) -> float:
+        """The end of the scale."""
+        return max(*self.values, *(high for _, high in filter(None, self.spans)), 0.0) or 1.0
 
 
 @dataclass(frozen=True)
@@ -101,13 +112,14 @@ class RecomputeView:
         return self.first_of_bars + len(self.bars)
 
 
-def recompute_view(study: Any, width: int, height: int | None) -> RecomputeView:
-    """Decide what is drawn of a memory study."""
+def recompute_view(
+    study: Any, width: int, height: int | None, of: str = "recompute"
+) -> RecomputeView:
+    """Decide what is drawn of a memory study; `of` is the function that was called."""
     if not hasattr(study, "front") or not hasattr(study, "rows"):
         raise TypeError(
-            "viz.recompute takes what ol.lab.memory_study returned; got "
-            f"{type(study).__name__}. (One schedule is drawn by viz.recompute_schedule, one trace "
-            "by viz.memory.)"
+            f"viz.{of} takes what ol.lab.memory_study(step) returned; got {type(study).__name__}. "
+            "(One schedule is drawn by viz.recompute_schedule, one trace by viz.memory.)"
         )
     styles = styles_of_runs(study)
     traced = [row for row in study.rows if row.timeline is not None]
@@ -116,7 +128,10 @@ def recompute_view(study: Any, width: int, height: int | None) -> RecomputeView:
     page = _page(study, [row.name for row in traced], bars, roles, width, height)
     events = max((len(row.timeline) - 1 for row in traced), default=1)
     per_column = max(1, math.ceil(events / COLUMNS))
-    timelines = tuple(_timeline(row, roles, per_column) for row in traced)
+    timelines = tuple(
+        _timeline(row, roles, per_column, (events, page.panels[at].width))
+        for at, row in enumerate(traced, 1)
+    )
     # Above the highest peak there is room for its label.
     tall = page.panels[1].height
     top = max((line.peak[1] for line in timelines), default=1.0) * tall / (tall - 24)
@@ -134,7 +149,7 @@ def recompute_view(study: Any, width: int, height: int | None) -> RecomputeView:
         top=top,
         plain_peak=timelines[0].peak[1] if timelines else 0.0,
         runs=tuple(styles.items()),
-        remarks=tuple(_remark(row) for row in study.rows),
+        remarks=tuple(_remark(row, _room_of(page, len(bars))) for row in study.rows),
         bars=bars,
         plot_note=next(note for note in PLOT_NOTES if _headed(PLOT, note) <= plot.width),
         points=points_of(study, styles, box, plot, curves),
@@ -279,8 +294,8 @@ def note_of(study: Any) -> str:
     """Say what was measured and how, and what the bounds are."""
     said = [study.proof()]
     said.append(
-        "Peak: traced bytes above the start of the step, where gradients are there already. Time: "
-        f"median of {len(study.plain.times)}, the runs taking turns, nothing traced."
+        "Peak: traced bytes above the start of the step, where gradients are there already. "
+        + study.timing()
     )
     if any(row.timeline is not None for row in study.rows):
         said.append(
@@ -295,10 +310,18 @@ def note_of(study: Any) -> str:
             f"the plain time, and {1e3 * study.layer_seconds:.3g} ms, a layer's time forward, for "
             "each layer that runs again (in practice less memory is warmer memory, and quicker)."
         )
+        if not study.equal_layers:
+            said.append(
+                "Revolve counts layers. These differ in what they keep or compute, so its line is "
+                "no bound: cuts that know of it may do better."
+            )
     return " ".join(said)
 
 
-def _timeline(row: Any, roles: tuple[str, ...], per_column: int) -> Timeline:
+def _timeline(
+    row: Any, roles: tuple[str, ...], per_column: int, across: tuple[int, float]
+) -> Timeline:
+    """Draw the events of a run together; a panel is so many events across, and pixels."""
     trace = row.timeline
     during = above_start(trace)
     totals = during.sum(axis=1)
@@ -318,13 +341,30 @@ def _timeline(row: Any, roles: tuple[str, ...], per_column: int) -> Timeline:
         f"{amount(int(totals[i] * MIB))}"
         for i in chosen
     )
-    said = amount(float(low[at]) * MIB)
-    return Timeline(row.name, said, edges, tuple(bands), (chosen[at] + 0.5, float(low[at])), tips)
+    # With Python's own objects the peak of the bars is a little more: one number is enough.
+    arrays = float(low[at]) * MIB
+    same = row.peak is not None and abs(row.peak - arrays) <= 0.02 * row.peak
+    said = amount(row.peak) if same else f"arrays {amount(arrays)}"
+    x, (events, width) = chosen[at] + 0.5, across
+    before, need = x / events * width, layout.text_width(said, theme.FONT_TEXT) + 9
+    fits = {"right": width - before >= need, "left": before >= need}
+    first, second = ("left", "right") if x > 0.6 * events else ("right", "left")
+    side = first if fits[first] else second if fits[second] else "above"
+    return Timeline(row.name, said, side, edges, tuple(bands), (x, float(low[at])), tips)
 
 
-def _remark(row: Any) -> str:
+def _room_of(page: Page, count: int) -> float:
+    """Give the pixels of all columns of bars together, in which a remark may stand."""
+    first, last = page.panels[-1 - count], page.panels[-2]
+    return last.left + last.width - first.left
+
+
+def _remark(row: Any, room: float) -> str:
     if row.smallest is not None:
-        return f"cannot be met; the smallest is {amount(row.smallest)}"
+        return f"cannot be met; the smallest is {in_words(row.smallest)}"
+    if row.raised:
+        kind = row.raised.split(":")[0]
+        return first_to_fit([f"raised {row.raised}", f"raised {kind}"], room)
     return "" if row.equal else "DIFFERS"
 
 
@@ -333,12 +373,11 @@ def _bars(study: Any) -> tuple[Bars, ...]:
     peaks = [0 if row.peak is None else row.peak for row in rows]
     times = [0.0 if row.seconds is None else row.seconds for row in rows]
     again = [row.recomputed_operations for row in rows]
-    slower = [study.slowdown(row) for row in rows]
     return (
         Bars("Peak", "above start", tuple(p / MIB for p in peaks),
              tuple(amount(p) if p else "" for p in peaks)),
-        Bars("Time", "", tuple(times),
-             tuple("" if s is None else f"{s:.2f} x plain" for s in slower)),
+        Bars("Time", "" if study.plain.span else "once", tuple(times),
+             tuple(time_of(study, row) for row in rows), tuple(row.span for row in rows)),
         Bars("Run again", "operations", tuple(float(n) for n in again),
              tuple("" if row.seconds is None else f"{n:,}" + (f", {row.share:.0%}" if n else "")
                    for n, row in zip(again, rows, strict=True))),

@@ -8,6 +8,7 @@ from typing import Any
 import anywidget
 import traitlets
 
+from optlab.backend.sizes import in_words
 from optlab.viz import browser, layout, theme
 from optlab.viz.cell_runs import close_earlier
 from optlab.viz.memory_views import MIB, NAMES, in_layers
@@ -48,7 +49,7 @@ class RecomputeExplorer(anywidget.AnyWidget):
     selected = traitlets.Int(0).tag(sync=True)
 
     def __init__(self, study: Any, selected: int = 0) -> None:
-        view = recompute_view(study, layout.WIDTH, None)
+        view = recompute_view(study, layout.WIDTH, None, "recompute_explorer")
         self._last = len(study.rows) - 1
         self.study = study
         super().__init__(view=view_of(study, view), selected=selected)
@@ -160,7 +161,7 @@ def recompute_explorer(study: Any, selected: int = 0) -> RecomputeExplorer:
     >>> explorer.row.name
     'budget 1 MiB'
     """
-    found = recompute_view(study, layout.WIDTH, None)
+    found = recompute_view(study, layout.WIDTH, None, "recompute_explorer")
     if not found.timelines:
         raise ValueError(
             "this study has no timelines to explore; make it with memory_study(..., timelines=True)"
@@ -171,15 +172,27 @@ def recompute_explorer(study: Any, selected: int = 0) -> RecomputeExplorer:
 
 def summary_of(study: Any, row: Any) -> str:
     """Say in a sentence what a run costs."""
-    if row.smallest is not None:
-        return f"{row.name}: cannot be met; the smallest budget that can is {amount(row.smallest)}."
-    slower = study.slowdown(row)
+    if not row.ran:
+        return f"{row.name}: {_instead(row)}."
     said = f"{row.name}: peak {amount(row.peak)} above the start"
     if row is study.plain:
         return f"{said}; nothing runs again. The others are compared with this one."
-    said += f", {slower:.2f} x the plain time, "
-    said += f"{row.recomputed_operations:,} operations run again ({row.share:.0%}); "
+    if row.span is not None:
+        apart = study.apart(row)
+        said += (
+            f", {study.times_plain(row)} x the plain time"
+            if apart
+            else ", its times overlap those of plain"
+        )
+    said += f", {row.recomputed_operations:,} operations run again ({row.share:.0%}); "
     return said + ("gradients equal to the bit." if row.equal else f"it DIFFERS: {row.difference}.")
+
+
+def _instead(row: Any) -> str:
+    """Say why a run has nothing to show."""
+    if row.smallest is not None:
+        return f"cannot be met; the smallest budget that can is {in_words(row.smallest)}"
+    return f"raised {row.raised.rstrip('.')}"
 
 
 def view_of(study: Any, view: RecomputeView) -> dict[str, Any]:
@@ -196,6 +209,7 @@ def view_of(study: Any, view: RecomputeView) -> dict[str, Any]:
                 "color": {"light": style.color, "dark": theme.dark(style.color)},
                 "marker": style.marker,
                 "said": summary_of(study, row),
+                "instead": _instead(row).split(":")[0] if not row.ran else "",
                 "texts": list(texts),
                 "point": None if point is None else [point.x, point.y],
                 "line": None if line is None else _line(row, line),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from optlab.nn.summary import bytes_in_words
 from optlab.viz.results import ComparisonLike, TraceLike
 
 _MOST_LETTERS = 70  # of names in a headline
@@ -62,18 +63,14 @@ def times(ratio: float) -> str:
 
 
 def amount(count: float) -> str:
-    """Write a number of bytes.
+    """Write a number of bytes, as tables do.
 
     Examples
     --------
-    >>> amount(98.4 * 2**20), amount(12 * 2**10), amount(0.14 * 2**20)
-    ('98.4 MiB', '12.0 KiB', '143 KiB')
+    >>> amount(98.4 * 2**20), amount(12 * 2**10), amount(104.44 * 2**20)
+    ('98.4 MiB', '12.0 KiB', '104.4 MiB')
     """
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if count >= size:
-            value = count / size
-            return f"{value:.3g} {unit}" if value >= 100 else f"{value:.1f} {unit}"
-    return f"{count:.0f} B"
+    return bytes_in_words(round(count))
 
 
 def optimizer_class(trace: TraceLike) -> str:

@@ -235,9 +235,9 @@ def test_too_many_segments() -> None:
     assert blocks[0].inside[1].weight.grad is None
 
 
-def test_an_error_in_a_run_says_in_which_and_everything_is_put_back() -> None:
+def test_a_way_that_raises_is_a_row_that_says_so_and_everything_is_put_back() -> None:
     ol.seed(0)
-    count = iter(range(100))
+    count = iter(range(1000))
 
     class Odd(ol.nn.Layer):
         def forward(self, x):
@@ -245,11 +245,105 @@ def test_an_error_in_a_run_says_in_which_and_everything_is_put_back() -> None:
 
     w = ol.to_tensor(np.ones(3), requires_grad=True)
     place = random.bookmark()
-    with pytest.raises(ol.autograd.RecomputationError) as raised:
-        ol.lab.memory_study(lambda run: run([Odd(), Odd()], w).sum().backward(), [2])
-    assert "2 segments" in raised.value.__notes__[-1]
+
+    def wrong():
+        np.ones(3) @ np.ones(4)
+
+    study = ol.lab.memory_study(
+        lambda run: run([Odd(), Odd()], w).sum().backward(),
+        [2], ["1 MiB"], own={"wrong": wrong, "right": lambda: (w * 1).sum().backward()}, repeats=2,
+    )  # fmt: skip
+    assert study["2 segments"].raised.startswith("RecomputationError: ")
+    assert study["wrong"].raised.startswith("ValueError: matmul")
+    for name in ("2 segments", "wrong"):
+        row = study[name]
+        assert row.peak is row.seconds is row.timeline is row.equal is None
+        assert f"raised: {row.raised}"[:60] in str(study)
+        assert f"{row.name[1:]} raised {row.raised}"[:60] in study.proof()
+        assert "raised" in repr(row)
+    for name in ("plain", "budget 1 MiB", "right"):
+        assert study[name].equal
+        assert len(study[name].times) == 2
+    assert "2 raised an error" in repr(study)
+    assert len(study.front()) >= 1
     assert w.grad is None
     assert random.bookmark() == place
+    pytest.importorskip("pandas")
+    assert list(study.table()["raised"]) == ["", study[1].raised, "", study["wrong"].raised, ""]
+
+
+def test_a_way_that_raises_only_later_is_such_a_row_too() -> None:
+    w = ol.to_tensor(np.ones(3), requires_grad=True)
+    calls = []
+
+    def tired():
+        calls.append(1)
+        if len(calls) > 4:
+            raise RuntimeError("tired\nof it")
+        (w * 1).sum().backward()
+
+    study = ol.lab.memory_study(lambda: (w * 1).sum().backward(), [], own={"t": tired}, repeats=3)
+    assert study["t"].raised == "RuntimeError: tired"
+    assert study["t"].peak is study["t"].seconds is None
+    assert len(study.plain.times) == 3
+
+
+def test_an_error_of_the_plain_run_is_raised() -> None:
+    w = ol.to_tensor(np.ones(3), requires_grad=True)
+    calls = []
+
+    def step():
+        calls.append(1)
+        if len(calls) > 5:
+            raise RuntimeError("tired")
+        (w * 1).sum().backward()
+
+    with pytest.raises(RuntimeError, match="tired") as raised:
+        ol.lab.memory_study(step, [], repeats=3)
+    assert "plain run" in raised.value.__notes__[-1]
+    assert w.grad is None
+
+
+def timed(*times: list[float]):
+    """Give a study whose runs took these times."""
+    blocks, x = network(4)
+    study = ol.lab.memory_study(
+        stepping(blocks, x), [2, "revolve"][: len(times) - 1], repeats=1, timelines=False
+    )
+    for row, several in zip(study, times, strict=True):
+        row.times = several
+    return study
+
+
+def test_times_have_a_range_and_what_cannot_be_told_is_not_claimed() -> None:
+    study = timed([0.010, 0.012, 0.011], [0.0115, 0.013, 0.012], [0.020, 0.021, 0.030])
+    assert study.apart(study["revolve"])
+    assert not study.apart(study["2 segments"])
+    plain, near, far = study.texts()
+    assert plain[3:6] == ("11.0 ms", "10.0–12.0 ms", "1.00")
+    assert near[3:6] == ("12.0 ms", "11.5–13.0 ms", "≈ 1.09")
+    assert far[3:6] == ("21.0 ms", "20.0–30.0 ms", "1.91")
+    assert "≈: its range overlaps that of plain" in str(study)
+    study["revolve"].peak, study["2 segments"].peak = 5, 10
+    assert study.headline().endswith(", at 1.91 x the time.")
+    study["2 segments"].peak = 1
+    assert "x the time" not in study.headline()
+    assert study.headline().startswith("2 segments needs least memory")
+
+
+def test_two_times_are_too_few() -> None:
+    study = timed([0.012, 0.011], [0.004, 0.005])
+    assert study.texts()[1][5] == "≈ 0.39"
+    assert "x the time" not in study.headline()
+    assert "So few cannot tell" in str(study)
+
+
+def test_of_times_taken_once_nothing_is_claimed() -> None:
+    study = timed([0.012], [0.001])
+    assert study.texts()[1][3:6] == ("1.0 ms", "once", "")
+    assert "x the time" not in study.headline()
+    assert "each way once" in str(study)
+    assert "each way once" in study._repr_html_()
 
 
 def test_bounds_and_front_and_table() -> None:

@@ -117,3 +117,61 @@ def test_the_arguments_of_a_function_that_a_layer_recomputes_are_saved_and_predi
     assert predicted.peak == 3 * size
     assert predicted.inner_operations == 3
     loss.sum().backward()
+
+
+class OwnMean(nn.Layer):
+    """Keeps a running mean, in place or by a new Tensor."""
+
+    def __init__(self, in_place: bool) -> None:
+        super().__init__()
+        self.in_place = in_place
+        self.register_buffer("mean", ol.zeros([64]))
+
+    def forward(self, x: Any) -> Any:
+        with ol.no_grad():
+            new = 0.9 * self.mean + 0.1 * x.mean(axis=0)
+            if self.in_place:
+                self.mean[:] = new
+            else:
+                self.mean = new
+        return np.tanh(x - self.mean)
+
+
+@pytest.mark.parametrize("wrap", [lambda layer: layer, lambda layer: lambda x: layer(x)])
+@pytest.mark.parametrize(
+    "layer",
+    [
+        OwnMean(in_place=True),
+        OwnMean(in_place=False),
+        nn.utils.spectral_norm(nn.Linear(64, 64)),
+        nn.BatchNorm1D(64),
+    ],
+    ids=["in place", "replaced", "spectral norm", "batch norm"],
+)
+def test_nothing_remains_of_a_prediction(layer, wrap):
+    import random
+
+    x = ol.to_tensor(numbers(128, 64), requires_grad=True)
+
+    def moody(y):
+        return y * random.random() * np.random.random()  # noqa: NPY002
+
+    def everything():
+        buffers = [(id(b), b.numpy()) for b in layer.buffers()]
+        return buffers, random.getstate(), np.random.get_state()[1:]  # noqa: NPY002
+
+    before = everything()
+    assert before[0]
+    assert ol.memory.predict([wrap(layer), moody], x, segments=2).operations[0] > 0
+    np.testing.assert_equal(everything(), before)
+    assert not hasattr(ol.nn.Layer.__call__, "__wrapped__")
+
+
+def test_a_prediction_on_a_line_of_its_own_is_a_sentence():
+    layers, x = elementwise()
+    predicted = ol.memory.predict(layers, x, segments=3)
+    assert repr(predicted) == f"<Prediction {predicted}>"
+    assert len(repr(predicted)) < 150
+    page = predicted._repr_html_()
+    assert f"<div>{predicted}</div>" in page
+    assert page.count("<tr>") == 1 + len(layers)

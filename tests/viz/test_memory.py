@@ -17,7 +17,7 @@ from PIL import Image, ImageColor
 import optlab as ol
 from optlab import viz
 from optlab.backend import display
-from optlab.viz import layout, memory_views, renderers, theme
+from optlab.viz import layout, memory_views, renderers, theme, words
 
 
 @pytest.fixture(autouse=True)
@@ -226,3 +226,18 @@ def test_the_legend_is_one_row_where_it_fits_else_columns(width, rows):
         end = x + page.sample + layout.text_width(name, theme.FONT_TEXT)
         assert end < (next_x if next_y == y else width)
     assert page.top > page.legend[-1][1] + layout.LEGEND_ROW
+
+
+def test_what_is_no_trace_is_told_what_to_give():
+    for draw in (viz.memory, viz.memory_png):
+        with pytest.raises(
+            TypeError, match=rf"got function\. Write ol\.viz\.{draw.__name__}\(ol\.mem"
+        ):
+            draw(lambda: None)
+        with pytest.raises(TypeError, match=rf"viz\.{draw.__name__} takes .* got list"):
+            draw([1, 2])
+
+
+def test_large_numbers_are_written_as_tables_write_them():
+    assert words.amount(104.44 * 2**20) == "104.4 MiB"
+    assert words.amount(1000.04 * 2**10) == "1000.0 KiB"

@@ -93,6 +93,81 @@ def test_a_run_that_differs_is_marked(study):
     assert "Revolve: the gradient of 0.0.weight differs." in said
 
 
+@pytest.fixture(scope="module")
+def unequal():
+    """Layers of different sizes, each timed twice; a way that raises is among them."""
+    ol.seed(0)
+    sizes = [256, 128, 128, 64, 64, 32, 16, 8]
+    layers = [
+        ol.nn.Sequential(ol.nn.Linear(a, b), ol.nn.Tanh())
+        for a, b in itertools.pairwise(sizes)
+    ]  # fmt: skip
+    x = ol.randn([128, 256])
+
+    def wrong():
+        layers[1](x)
+
+    return ol.lab.memory_study(
+        lambda run: run(layers, x).mean().backward(), [2, "revolve"], own={"wrong": wrong},
+        repeats=2,
+    )  # fmt: skip
+
+
+def test_a_way_that_raised_is_drawn_as_such(unequal, tmp_path):
+    said = written(viz.recompute(unequal))
+    assert "raised ValueError" in said
+    assert "Wrong raised ValueError: linear got" in said
+    assert viz.recompute_png(unequal)[:4] == b"\x89PNG"
+    explorer = viz.recompute_explorer(unequal).select("wrong")
+    assert explorer.summary().startswith("wrong: raised ValueError: linear got")
+    run = explorer.view["runs"][3]
+    assert run["line"] is run["point"] is None
+    assert run["instead"] == "raised ValueError"
+    assert "raised ValueError" in explorer.to_html(tmp_path / "study.html").read_text()
+
+
+def test_revolve_is_called_the_optimum_of_equal_layers_alone(study, unequal):
+    assert study.equal_layers
+    assert not unequal.equal_layers
+    said = written(viz.recompute(unequal))
+    assert "the optimum" not in said
+    assert "Revolve by number of layers" in said
+    assert "its line is no bound" in said
+    assert "no bound" not in written(viz.recompute(study))
+    for one in (study, unequal):
+        for curve in recompute_views.recompute_view(one, 850, None).curves:
+            if curve.name.startswith("Revolve"):
+                assert (np.diff(curve.x) < 0).all()
+                assert (np.diff(curve.y) > 0).all()
+
+
+def test_times_are_drawn_with_their_range_and_one_time_is_no_factor(study, unequal):
+    once, several = (recompute_views.recompute_view(one, 850, None).bars[1]
+                     for one in (study, unequal))  # fmt: skip
+    assert "x plain" not in " ".join(once.texts)
+    assert once.note == "once"
+    assert once.spans == (None,) * 5
+    assert [text.endswith("x plain") for text in several.texts] == [True, True, True, False]
+    for span, value in zip(several.spans[:3], several.values, strict=False):
+        assert span[0] <= value <= span[1] <= several.most
+    assert several.spans[3] is None
+    figure = viz.recompute(unequal)
+    drawn = [tuple(trace.x) for trace in figure.data if trace.x is not None]
+    assert set(several.spans[:3]) <= set(drawn)
+    assert "each way once" in written(viz.recompute(study))
+    assert "x the plain time" not in viz.recompute_explorer(study, 1).summary()
+
+
+def test_timelines_and_bars_name_one_peak_or_say_that_they_mean_arrays(study, unequal, many):
+    for one in (study, unequal, many):
+        view = recompute_views.recompute_view(one, 850, None)
+        texts = dict(zip([row.name for row in one], view.bars[0].texts, strict=True))
+        for line in view.timelines:
+            assert line.said == texts[line.name] or line.said.startswith("arrays ")
+        assert one.texts()[0][1] == texts["plain"]
+    assert study.headline().count("KiB") == 2
+
+
 def test_without_timelines_and_without_a_chain():
     w = ol.to_tensor(np.ones(100_000), requires_grad=True)
 
@@ -128,6 +203,9 @@ def test_what_is_no_study():
         viz.recompute(3)
     with pytest.raises(TypeError, match="Schedule"):
         viz.recompute_schedule("revolve")
+    for draw in (viz.recompute, viz.recompute_png, viz.recompute_explorer):
+        with pytest.raises(TypeError, match=rf"viz\.{draw.__name__} takes .*memory_study\(step\)"):
+            draw(lambda: None)
 
 
 @pytest.mark.parametrize("schedule", [plain(1), in_segments(9, 3), revolve(16, 3), revolve(200, 9)])

@@ -210,3 +210,7 @@ __all__ = [
     "upsample",
     "zeropad2d",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -27,3 +27,7 @@ __all__ = [
     "Normal", "Orthogonal", "TruncatedNormal", "Uniform", "XavierNormal", "XavierUniform",
     "calculate_gain",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

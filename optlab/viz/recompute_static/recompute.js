@@ -164,7 +164,7 @@ class RecomputeExplorer extends Widget {
       });
       svg.append(cover);
     } else {
-      svg.append(make("text", { class: "strong", x: width / 2, y: 140, "text-anchor": "middle", text: run.said.replace(`${run.name}: `, "") }));
+      svg.append(make("text", { class: "strong", x: width / 2, y: 140, "text-anchor": "middle", text: run.instead }));
     }
     this.timeline.replaceChildren(svg);
   }
