@@ -59,8 +59,8 @@ class _Exchanged:
         """Let a Tensor hold another array."""
         with _lock:
             _originals.setdefault(id(t), [t.data, t.node, 0])[2] += 1
-        self.before[id(t)] = t, t.data, t.node
-        t.data, t.node = data, None
+            self.before[id(t)] = t, t.data, t.node
+            t.data, t.node = data, None
 
     def put_back(self) -> None:
         """Let all Tensors hold what they held."""
