@@ -10,43 +10,45 @@ what it is made of, where that is not there, and of dropped neighbours. (Their h
 dropped neighbours are kept by union and find, and an array that comes back takes its own cost out
 of its class.)
 
-Costs are counted, not timed, so that two runs drop the same arrays: a contraction (a product of
-matrices, a convolution) costs its multiplications, anything else `A_STEP` for each element of its
-output and inputs.
+What operations cost is counted in `recomputation_costs`, not timed.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
 from typing import Any
 
 from optlab.autograd.kept_memory import arrays_in
 from optlab.autograd.pieces import Piece, Pieces, References
+from optlab.autograd.recomputation_costs import Group, absent_around, cost_of
 from optlab.autograd.tape import Node
 from optlab.backend.arrays import owner_of
+from optlab.backend.callers import stack_level_outside
 from optlab.backend.sizes import in_words
-
-#: What an operation on each element costs, in multiplications of a product of matrices: memory is
-#: slower than arithmetic by about this factor.
-A_STEP = 16.0
 
 #: Of so many pieces of memory the cheapest is dropped; to look at all takes long where arrays are
 #: small and many (the authors of the method sample, too).
 LOOKED_AT = 64
 
-#: So many operations are looked back over, to see what it takes to make an array again.
-FAR = 64
+#: Memory that turns out to be held elsewhere is asked for again at so many of the next operations;
+#: after that, twice as rarely each time. Where nothing else is left, so many are asked at once.
+ASKED = 8
+ASKED_AT_ONCE = 16
 
 
 class MemoryBudgetError(MemoryError):
-    """A byte budget is too small for any order of dropping; the message says the smallest that can.
+    """A byte budget could not be kept to; the message says what would have done.
 
     Attributes
     ----------
     smallest : int
-        That budget in bytes.
+        The bytes that the run came to: the smallest budget that can, if the same arrays are
+        dropped. Under another budget others are, and it may come to a few per cent more: then the
+        next error says so.
 
     Examples
     --------
@@ -59,40 +61,15 @@ class MemoryBudgetError(MemoryError):
         self.smallest = smallest
 
 
-class Group:
-    """A class of dropped neighbours, and what all of them cost."""
-
-    __slots__ = ("cost", "parent")
-
-    def __init__(self, cost: float) -> None:
-        self.cost = cost
-        self.parent: Group | None = None
-
-    def root(self) -> Group:
-        """Give the one that stands for the class."""
-        group = self
-        while group.parent is not None:
-            if group.parent.parent is not None:
-                group.parent = group.parent.parent
-            group = group.parent
-        return group
-
-    def join(self, other: Group) -> None:
-        """Make one class of two."""
-        mine, others = self.root(), other.root()
-        if mine is not others:
-            others.parent = mine
-            mine.cost += others.cost
-
-
 class Store:
-    """A piece of memory, and the pieces whose arrays lie in it."""
+    """A piece of memory, the pieces whose arrays lie in it, and how often it was held elsewhere."""
 
-    __slots__ = ("bytes", "owner", "pieces")
+    __slots__ = ("bytes", "owner", "pieces", "refused")
 
     def __init__(self, owner: weakref.ref[Any], size: int) -> None:
         self.owner = owner
         self.bytes = size
+        self.refused = 0
         self.pieces: list[Piece] = []
 
 
@@ -114,7 +91,7 @@ class Budget(Pieces):
         Room that is kept for a running operation or derivative rule: twice its inputs and outputs,
         the largest so far, parameters not counted.
     smallest : int
-        The smallest budget that would have done so far.
+        What has been needed so far, at the most.
     dropped, recomputed : int
         How often an array was dropped, and an operation ran again.
     """
@@ -124,7 +101,12 @@ class Budget(Pieces):
         self.limit = limit
         self.live = self.reserve = self.smallest = self.dropped = 0
         self.clock = 0
+        self.said = False
         self.stores: dict[int, Store] = {}
+        #: Those that may be dropped, those that others hold, and when to ask for these again.
+        self.candidates: dict[int, Store] = {}
+        self.held: dict[int, Store] = {}
+        self.times: list[tuple[int, int]] = []
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Sequence[Any]) -> Any:
         """Give references in place of saved values; count also what cannot be dropped."""
@@ -152,18 +134,21 @@ class Budget(Pieces):
         piece.used = self.clock
         arity = len(piece.sources)
         inputs = values[:arity]
-        piece.cost = _cost(inputs, y)
+        piece.cost = cost_of(inputs, y)
         for source in piece.sources:
             if source.piece is not None:
                 source.piece.used = self.clock
                 source.piece.consumers.append(weakref.ref(piece))
         self._count(piece, y, inputs)
         super().made(piece, y, saved, values)
+        for source in saved.sources:
+            if source.piece is not None and source.piece is not piece:
+                self._may_be_dropped(source.piece)
         between = [v for s, v in zip(piece.sources, inputs, strict=True) if s.piece is not None]
         working = piece.bytes + sum(_bytes(value) for value in between)
         self.reserve = max(self.reserve, 2 * working)
         held = sum(s.piece.bytes for s in saved.sources if s.piece is not None)
-        self.smallest = max(self.smallest, held + 2 * working)
+        self._came_to(held + 2 * working)
         self.make_room()
 
     def _count(self, piece: Piece, y: Any, inputs: Sequence[Any]) -> None:
@@ -179,6 +164,7 @@ class Budget(Pieces):
                 store = self._new_store(owner)
             if piece not in store.pieces:
                 store.pieces.append(piece)
+            self._offer(id(owner), store)
 
     def _new_store(self, owner: Any) -> Store:
         key, size = id(owner), int(owner.nbytes)
@@ -186,6 +172,8 @@ class Budget(Pieces):
         def gone(_: Any) -> None:
             if self.stores.pop(key, None) is not None:
                 self.live -= size
+                self.candidates.pop(key, None)
+                self.held.pop(key, None)
 
         store = self.stores[key] = Store(weakref.ref(owner, gone), size)
         self.live += size
@@ -193,32 +181,80 @@ class Budget(Pieces):
 
     # Making room --------------------------------------------------------------------------------
 
+    def _may_be_dropped(self, piece: Piece) -> None:
+        """Take note of memory that backward will read."""
+        array = piece.array
+        for one in array if isinstance(array, tuple) else (array,):
+            key = id(owner_of(one))
+            store = self.stores.get(key)
+            if store is not None:
+                self._offer(key, store)
+
+    def _offer(self, key: int, store: Store) -> None:
+        if key not in self.candidates and key not in self.held:
+            self.candidates[key] = store
+
     def make_room(self, more: int = 0) -> None:
         """Drop arrays until what is alive, and `more`, leave the reserve free."""
-        held_elsewhere: set[int] = set()
+        if self.live + more + self.reserve <= self.limit:
+            return
+        while self.times and self.times[0][0] <= self.clock:
+            key = heappop(self.times)[1]
+            store = self.held.pop(key, None)
+            if store is not None:
+                self.candidates[key] = store
+        refused = 0
         while self.live + more + self.reserve > self.limit:
-            store = self._cheapest(held_elsewhere)
-            if store is None:
-                self.smallest = max(self.smallest, self.live + more + self.reserve)
+            cheapest = self._cheapest()
+            if cheapest is not None:
+                store = self.candidates.pop(cheapest)
+                if not self._drop(store):
+                    self._held_elsewhere(cheapest, store)
+                continue
+            if refused == min(ASKED_AT_ONCE, len(self.held)):
+                self._came_to(self.live + more + self.reserve)
                 return
+            key = next(iter(self.held))  # asked the longest ago
+            store = self.held.pop(key)
             if not self._drop(store):
-                held_elsewhere.add(id(store))
+                self.held[key] = store
+                refused += 1
 
-    def _cheapest(self, held_elsewhere: set[int]) -> Store | None:
-        """Give the store to drop, the best of a sample of about `LOOKED_AT`."""
-        stores = list(self.stores.values())
-        step = 1 + len(stores) // LOOKED_AT
+    def _held_elsewhere(self, key: int, store: Store) -> None:
+        """Ask for memory again later."""
+        store.refused += 1
+        wait = 1 << max(0, store.refused - ASKED)
+        self.held[key] = store
+        heappush(self.times, (self.clock + wait, key))
+
+    def _cheapest(self) -> int | None:
+        """Give the key of the store to drop, the best of a sample of about `LOOKED_AT`."""
+        step = 1 + len(self.candidates) // LOOKED_AT
+        keys = list(self.candidates)
         for offset in range(step):  # where a sample has none that can be dropped, another is taken
             best, least = None, math.inf
-            for store in stores[(self.clock + offset) % step :: step]:
-                if id(store) in held_elsewhere:
-                    continue
-                score = self._score(store)
+            for key in keys[(self.clock + offset) % step :: step]:
+                score = self._score(self.candidates[key])
                 if score < least:
-                    best, least = store, score
+                    best, least = key, score
+                elif score == math.inf:  # until backward wants it again
+                    del self.candidates[key]
             if best is not None:
                 return best
         return None
+
+    def _came_to(self, size: int) -> None:
+        """Note what would have been needed; say at once where that is more than there is."""
+        self.smallest = max(self.smallest, size)
+        if size > self.limit and not self.said:
+            self.said = True
+            warnings.warn(
+                f"a budget of {_exactly(self.limit)} cannot be kept to: it came to "
+                f"{_exactly(size)} here, and may come to more. The block goes on above its budget; "
+                "when it is left, a MemoryBudgetError says what was needed.",
+                UserWarning,
+                stacklevel=stack_level_outside("optlab", "numpy"),
+            )
 
     def _score(self, store: Store) -> float:
         """Give cost over bytes and time since the last use; infinity for what cannot be dropped."""
@@ -231,7 +267,7 @@ class Budget(Pieces):
             holds = True
             cost += piece.cost
             used = max(used, piece.used)
-            below, beside = _absent_around(piece)
+            below, beside = absent_around(piece)
             cost += sum(one.cost for one in below)
             groups |= beside
         if not holds:
@@ -257,7 +293,7 @@ class Budget(Pieces):
         for piece, _ in before:
             self.dropped += 1
             # From now on all that it is made of, as far as it is not there, is to run with it.
-            below, beside = _absent_around(piece)
+            below, beside = absent_around(piece)
             group = piece.group = Group(piece.cost)
             for one in below:
                 one.group = group
@@ -270,11 +306,12 @@ class Budget(Pieces):
         """Make sure that the budget was large enough so far."""
         if self.smallest > self.limit:
             raise MemoryBudgetError(
-                f"a budget of {in_words(self.limit)} cannot be kept to: the smallest that can is "
-                f"{in_words(self.smallest)} ({self.smallest:,} bytes). {in_words(self.reserve)} of "
-                "it is room for the operation that runs and for its derivative, twice what goes in "
-                "and out of the largest. (A plain run has no such room set aside, and may need "
-                "less than a budget.)",
+                f"a budget of {_exactly(self.limit)} cannot be kept to: the smallest that can, if "
+                f"it drops what this run dropped, is {_exactly(self.smallest)}. Under another "
+                "budget other arrays go first, and it may take a few per cent more. "
+                f"{in_words(self.reserve)} of it is room for the operation that runs and for its "
+                "derivative, twice what goes in and out of the largest. (A plain run has no such "
+                "room set aside, and may need less than a budget.)",
                 self.smallest,
             )
 
@@ -305,42 +342,17 @@ class Budget(Pieces):
         return given
 
 
-def _absent_around(piece: Piece) -> tuple[list[Piece], set[Group]]:
-    """Find what would have to run for a piece, were it dropped.
-
-    Returns
-    -------
-    list of Piece
-        What it is made of, as far as it is not there and nothing dropped needs it yet: results that
-        nobody saved. At most `FAR`; more would not change the choice.
-    set of Group
-        The classes of dropped pieces that these, or the piece, are made of or part of.
-    """
-    below: list[Piece] = []
-    beside: set[Group] = set()
-    for reference in piece.consumers:
-        one = reference()
-        if one is not None and one.group is not None:
-            beside.add(one.group.root())
-    stack, seen = [piece], {piece}
-    while stack and len(below) < FAR:
-        for source in stack.pop().sources:
-            one = source.piece
-            if one is None or one in seen or one.present is not None:
-                continue
-            seen.add(one)
-            if one.group is not None:
-                beside.add(one.group.root())
-            else:
-                below.append(one)
-                stack.append(one)
-    return below, beside
+def _exactly(size: int) -> str:
+    return f"{in_words(size)} ({size:,} bytes)" if size >= 1024 else f"{size} bytes"
 
 
 def _weak(array: Any) -> Any:
     if isinstance(array, tuple):
-        return [weakref.ref(part) for part in array]
-    return weakref.ref(array)
+        return [_weak(part) for part in array]
+    try:
+        return weakref.ref(array)
+    except TypeError:  # a single number, as one of several outputs
+        return lambda: array
 
 
 def _alive(weak: Any) -> Any:
@@ -354,20 +366,3 @@ def _bytes(value: Any) -> int:
     if isinstance(value, tuple):
         return sum(part.nbytes for part in value)
     return int(getattr(value, "nbytes", 0))
-
-
-def _cost(inputs: Sequence[Any], y: Any) -> float:
-    """Count what an operation costs, from the shapes of what it reads and gives."""
-    outputs = y if isinstance(y, tuple) else (y,)
-    size = float(sum(part.size for part in outputs))
-    sizes = [float(getattr(x, "size", 1)) for x in inputs]
-    steps = A_STEP * (size + sum(sizes))
-    matrices = [x.size for x in inputs if len(getattr(x, "shape", ())) >= 2]
-    if len(matrices) < 2 or all(
-        getattr(x, "shape", outputs[0].shape) == outputs[0].shape for x in inputs
-    ):
-        return steps
-    # (m, k) times (k, n): the sizes of all three multiplied are the square of m k n. For what is
-    # element by element after all (one input is stretched) this counts more than it should.
-    first, second = sorted(matrices)[-2:]
-    return steps + math.sqrt(float(first) * second * size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from optlab.autograd.layer_classes import refuse_layer_class
 from optlab.autograd.reversal import Schedule
 from optlab.autograd.schedules import chosen
 from optlab.autograd.tensor import Tensor
@@ -24,6 +25,7 @@ def list_of(layers: Any) -> list[Callable[..., Any]]:
             "recompute_sequential takes the layers first, and its settings by name: "
             f"recompute_sequential(net, x, {settings}); got a dict first."
         )
+    refuse_layer_class(layers, "recompute_sequential")
     if callable(layers) and hasattr(layers, "children"):  # a Sequential: what it holds, in order
         inside = list(layers.children())
         layers = inside if hasattr(layers, "__iter__") or hasattr(layers, "__getitem__") else layers
@@ -35,6 +37,7 @@ def list_of(layers: Any) -> list[Callable[..., Any]]:
         )
     chain = list(layers)
     for i, layer in enumerate(chain):
+        refuse_layer_class(layer, f"recompute_sequential, at layers[{i}],")
         if not callable(layer):
             raise TypeError(f"layers[{i}] cannot be called; it is a {type(layer).__name__}.")
     if not chain:

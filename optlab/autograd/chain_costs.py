@@ -11,7 +11,7 @@ from optlab.autograd import saving, trees
 from optlab.autograd.chain_arguments import called, list_of, schedule_for
 from optlab.autograd.kept_memory import Memory, arrays_in
 from optlab.autograd.mode import grad_mode, recomputing
-from optlab.autograd.recompute import Promise
+from optlab.autograd.promises import Promise
 from optlab.autograd.reversal import Schedule
 from optlab.autograd.second_runs import Forgetting, Twice
 from optlab.autograd.sequential import Saves

@@ -27,6 +27,7 @@ from optlab.autograd.rules.elementwise import (
 from optlab.autograd.rules.indexing import picks_each_once
 from optlab.autograd.rules.linear_algebra import MATMUL
 from optlab.autograd.tape import Entry, Leaf, Node
+from optlab.autograd.written_inside import about_to_write
 from optlab.backend import events
 from optlab.backend.arrays import Shape, constants_beside, placed_beside
 from optlab.backend.callers import frame_outside, place_of
@@ -158,6 +159,8 @@ def combine(t: Tensor, symbol: str, other: Any) -> Tensor:
     new = result.data
     if isinstance(t.data, np.generic) or not isinstance(new, (type(t.data), np.generic)):
         # A single number, or another kind of array than t has, cannot be written to: put in place.
+        if extras.on:
+            about_to_write(t)
         t.data, t.node = new, result.node or t.node
         return t
     before = t.data
@@ -202,6 +205,8 @@ def _own_memory(t: Tensor, new: Any = None) -> Any:
         If others share the memory and must not see it written: a gradient that a hook is given, an
         argument of `Function.forward`.
     """
+    if extras.on:
+        about_to_write(t)
     data = t.data
     if isinstance(new, EnsembleArray) and not isinstance(data, EnsembleArray):
         t.data = np.zeros_like(new, shape=data.shape, dtype=data.dtype) + data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from functools import wraps
@@ -31,6 +32,10 @@ class RecomputationError(RuntimeError):
 
 class _Recomputing(threading.local):
     depth = 0
+    #: Of these runs, those whose writes go to copies.
+    apart = 0
+    #: Who asks `is_recomputing` in a run that will be made again; None where none is under way.
+    asked: set[tuple[int, Any]] | None = None
 
 
 #: How many runs of what was run before are under way in this thread (see `recompute`).
@@ -119,8 +124,9 @@ def is_grad_enabled() -> bool:
 def is_recomputing() -> bool:
     """Say whether what runs now is run again, by `optlab.recompute`.
 
-    What a layer counts or learns in forward (running statistics, for instance) it should do the
-    first time alone.
+    What a layer counts in forward in Python's own numbers it should do the first time alone. (What
+    it writes to Tensors goes to copies the second time. Tensors that a function writes after it has
+    asked are then as the first run left them.)
 
     Examples
     --------
@@ -134,4 +140,12 @@ def is_recomputing() -> bool:
     >>> said
     [False, True]
     """
+    if recomputing.asked is not None:
+        frame = sys._getframe(1)
+        recomputing.asked.add((id(frame), frame.f_code))
     return recomputing.depth > 0
+
+
+def learns() -> bool:
+    """Say whether statistics are brought up to date: not where a run has to leave no trace."""
+    return recomputing.depth == recomputing.apart

@@ -7,16 +7,16 @@ time when backward comes to it (Chen et al. 2016). That costs one more forward o
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from typing import Any
 
 from optlab.autograd import saving, several, trees, writes
 from optlab.autograd.backpropagation import gradients_of_ends
-from optlab.autograd.fingerprints import Fingerprint
+from optlab.autograd.layer_classes import refuse_layer_class
 from optlab.autograd.mode import recording
 from optlab.autograd.operation import Operation, Recipe
-from optlab.autograd.second_runs import INSIDE, Comparing, Forgetting, Twice
+from optlab.autograd.promises import Promising, Second
+from optlab.autograd.second_runs import Comparing, Forgetting, Twice
 from optlab.autograd.tape import Node
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events
@@ -62,7 +62,8 @@ def recompute(
         If `function` cannot be called, or not with these arguments.
     RecomputationError
         In backward, if the second run is not like the first. The first operation that differs is
-        named: its shape, dtype or numbers. (Of large arrays some thousand elements are compared.)
+        named: its shape, dtype or numbers (of large arrays some thousand elements are compared),
+        or who has written to a Tensor without gradient that it reads.
     RuntimeError
         In backward, if a parameter or an argument was written to in between.
 
@@ -75,8 +76,13 @@ def recompute(
 
     Random numbers that do not come from optlab (``np.random``, ``random``) are not drawn again: the
     numbers differ, and that is an error. A transform inside the function, such as `ol.grad`, keeps
-    what it records as always. What a layer counts in forward it counts once if it asks
-    `optlab.autograd.is_recomputing`, as batch normalisation does.
+    what it records as always.
+
+    What `function` writes to in place, it writes once: the second run begins from what the first
+    began from, and afterwards all is what it was before. That goes for Tensors without a gradient
+    (running statistics, counters) and for buffers that a Layer is given anew; Tensors of more than
+    1 MiB begin as they are then. What it counts otherwise (``self.calls += 1``) it counts twice,
+    unless it asks `optlab.autograd.is_recomputing`.
 
     Source: Chen, Xu, Zhang and Guestrin 2016, arXiv 1604.06174; the interface is that of
     ``paddle.distributed.fleet.utils.recompute``.
@@ -92,10 +98,17 @@ def recompute(
     >>> block[0].weight.grad.shape
     (4, 8)
     """
+    refuse_layer_class(function, "recompute")
     if not callable(function):
+        several_layers = isinstance(function, (list, tuple))
         raise TypeError(
             f"recompute takes a function and its arguments, recompute(f, x); got a "
-            f"{type(function).__name__} as the function. (Write f, not f(x).)"
+            f"{type(function).__name__} as the function. "
+            + (
+                "(Several layers, one after the other: ol.recompute_sequential(layers, x).)"
+                if several_layers
+                else "(Write f, not f(x).)"
+            )
         )
     for name, value in {
         "preserve_rng_state": preserve_rng_state, "use_reentrant": use_reentrant,
@@ -107,14 +120,12 @@ def recompute(
     twice = Twice(function, args, kwargs, preserve_rng_state)
     if not use_reentrant:
         around = saving.innermost()
-        if isinstance(around, (_Promising, _Second)):
+        if isinstance(around, (Promising, Second)):
             twice.arrays = around.hold(twice)
-        with saving.Keeping(_Promising(twice)):
-            returned = function(*args, **kwargs)
-        twice.ended = True
-        return returned
+        with twice.first_run(Promising(twice)):
+            return function(*args, **kwargs)
     since = next(writes.clock)
-    with saving.Keeping(Forgetting(twice)):
+    with twice.first_run(Forgetting(twice)):
         returned = function(*args, **kwargs)
     parts, _ = trees.flatten(returned)
     made = made_since(parts, since)
@@ -238,143 +249,3 @@ def _gradients(
     if others:
         raise twice.differs(f"it read {others[0]!r}, which the first run did not")
     return [ends.pop(edge, None) for edge in edges]
-
-
-# The operations themselves on the tape, with promises in place of what they save.
-
-
-class Promise:
-    """What an operation saved, once its function has run again."""
-
-    __slots__ = ("node", "number", "places", "second")
-
-    def __init__(self, second: _Second, number: int, node: Node, places: Any) -> None:
-        self.second = second
-        self.number = number
-        self.node = weakref.ref(node)
-        self.places = places
-
-    @property
-    def twice(self) -> Twice:
-        """The call that will bring it back."""
-        return self.second.twice
-
-    @property
-    def values(self) -> tuple[Any, ...]:
-        """The arguments of the call, which all its operations keep for it."""
-        arrays = self.twice.arrays
-        return () if isinstance(arrays, _Held) else arrays
-
-    def restored(self) -> Any:
-        """Give what the operation saves in the second run."""
-        node = self.node()
-        assert node is not None  # it is the one that asks
-        saved, node.static = self.second.given(self.number)
-        if self.places is not None:
-            saved[0].places = self.places
-            return saved
-        # Of leaves the memory is not of the second run.
-        orders = [0 if edge is None else edge.order for edge in (*node.edges, node)]
-        for source, value in zip(node.recipe.sources, saved, strict=False):
-            if source < len(orders) and orders[source] and hasattr(value, "dtype"):
-                writes.stands_at(value, orders[source])
-        return saved
-
-
-class _Held:
-    """The arguments of a call inside another one: forgotten, until that one has run again."""
-
-    def __init__(self, second: _Second, number: int) -> None:
-        self.second = second
-        self.number = number
-
-    def restored(self) -> tuple[Any, int]:
-        """Give the arrays of the second run, and when the call was made in it."""
-        _, (arrays, made_at) = self.second.found(self.number)
-        return arrays, made_at
-
-
-#: What stands for the arguments of a call inside, where operations are counted and compared.
-_ARGUMENTS = Fingerprint("a call of recompute", (), "", 0)
-
-
-class _Promising(Forgetting):
-    """The keeper of a first run whose operations stay on the tape: they get promises."""
-
-    def __init__(self, twice: Twice) -> None:
-        super().__init__(twice)
-        self.second = _Second(twice)
-
-    def level(self, opened: int) -> int:
-        """Remember the level of a `vmap`."""
-        self.second.levels.append(opened)
-        return opened
-
-    def hold(self, twice: Twice) -> _Held:
-        """Forget the arguments of a call inside, too."""
-        self.twice.log.append(_ARGUMENTS)
-        return _Held(self.second, len(self.twice.log) - 1)
-
-    def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
-        """Keep nothing but the promise, and a chain: its nodes know it, and do not let it go."""
-        self.twice.note(node, values)
-        places = None
-        if node.recipe.walks:
-            if not isinstance(saved[0], Twice):
-                return saved
-            # The call inside is made from where it stands now, not from the second run around it.
-            places = saved[0].places
-        return Promise(self.second, len(self.twice.log) - 1, node, places)
-
-
-class _Second(Comparing):
-    """The second run: made for the first operation that asks, it serves all the others."""
-
-    def __init__(self, twice: Twice) -> None:
-        super().__init__(twice)
-        self.nodes: dict[int, tuple[Any, Any]] = {}
-        #: The levels of each `vmap` of the first run, and how many of them opened again.
-        self.levels: list[int] = []
-        self.opened = 0
-
-    def level(self, opened: int) -> int:
-        """Give the level that a `vmap` had in the first run."""
-        self.opened += 1
-        return self.levels[self.opened - 1] if self.opened <= len(self.levels) else opened
-
-    def hold(self, twice: Twice) -> tuple[Any, ...]:
-        """Hold the arguments of a call inside for that of the first run."""
-        self.twice.compare(self.count, _ARGUMENTS)
-        self.nodes[self.count] = None, (twice.arrays, twice.made_at)
-        self.count += 1
-        return twice.arrays  # type: ignore[no-any-return]
-
-    def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
-        kept = super().keep(node, saved, forward, values)
-        if not node.recipe.walks or isinstance(saved[0], Twice):
-            self.nodes[self.count - 1] = node, kept
-        return kept
-
-    def given(self, number: int) -> tuple[Any, dict[str, Any]]:
-        """Give what an operation saved, and its static arguments (a random key may be another)."""
-        node, kept = self.found(number)
-        node.check_unchanged()
-        node.saved = None  # the walk frees what it is done with
-        return kept if kept.__class__ is tuple else kept.restored(), node.static
-
-    def found(self, number: int) -> tuple[Any, Any]:
-        """Find what was noted as a number in the second run; once, and then it is made again."""
-        if not self.twice.ended:
-            raise RuntimeError(INSIDE)
-        if number not in self.nodes:
-            arrays, made_at = self.twice.arrays, None
-            if isinstance(arrays, _Held):
-                arrays, made_at = arrays.restored()
-            self.count, self.opened, self.outer = 0, 0, saving.innermost()
-            self.nodes.clear()
-            try:
-                self.twice.again(arrays, self, made_at)
-            except BaseException:
-                self.nodes.clear()  # nobody is to go on with half a run
-                raise
-        return self.nodes.pop(number)

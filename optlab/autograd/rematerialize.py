@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any
 
+import numpy as np
+
 from optlab.autograd.budget import Budget
 from optlab.autograd.checkpoints import Nothing
+from optlab.autograd.layer_classes import is_layer, refuse_layer_class
 from optlab.autograd.pieces import Pieces, piece_of
 from optlab.autograd.saving import Keeping
 from optlab.autograd.tape import Node
@@ -45,8 +48,9 @@ class rematerialize:
     TypeError, ValueError
         If `keep` or `budget` is none of these.
     MemoryBudgetError
-        When the block is left, if the budget could not be kept to; it says the smallest that can.
-        Let the optimizer's step come after the block, so that it is not taken then.
+        When the block is left, if the budget could not be kept to; it says what the run came to,
+        the smallest budget that can if the same arrays are dropped. Let the optimizer's step come
+        after the block, so that it is not taken then.
     RecomputationError, RuntimeError
         In backward, if an operation does not give what it gave the first time, or what it reads was
         written to.
@@ -54,6 +58,7 @@ class rematerialize:
     Warns
     -----
     UserWarning
+        Once, where the budget is first exceeded, in forward or in backward (also after the block).
         When the block is left, if `keep` names an operation or a Layer that did not run inside.
 
     Notes
@@ -105,6 +110,7 @@ class rematerialize:
 
     def _selection(self, keep: Any) -> Callable[[Node, Any], bool] | None:
         wanted = [] if keep is None else list(keep) if isinstance(keep, (list, tuple)) else [keep]
+        self._keeps = bool(wanted)
         names, met, asked = self._names, self._met, []
         for one in wanted:
             if isinstance(one, str) and one[:1].isdigit():
@@ -112,10 +118,16 @@ class rematerialize:
                     f"keep takes names of operations; got {one!r}. A budget is given by name: "
                     f"rematerialize(budget={one!r})."
                 )
+            refuse_layer_class(one, "keep")
             if isinstance(one, str):
                 names.add(one)
-            elif hasattr(one, "register_forward_post_hook"):
+            elif is_layer(one):
                 self._layers.append(one)
+            elif _is_operation(one):
+                raise TypeError(
+                    f"keep takes operations by their names, as text; got the function "
+                    f"{one.__name__}: write keep={one.__name__!r}."
+                )
             elif callable(one):
                 asked.append(one)
             else:
@@ -135,7 +147,10 @@ class rematerialize:
         return selected
 
     def __repr__(self) -> str:
-        what = "no budget" if self.budget is None else f"a budget of {in_words(self.budget)}"
+        if self.budget is None:
+            but = " but what keep says" if self._keeps else ""
+            return f"<rematerialize: all dropped at once{but}, {self.recomputed} run again>"
+        what = f"a budget of {in_words(self.budget)}"
         return f"<rematerialize with {what}: {self.dropped} dropped, {self.recomputed} run again>"
 
     def __enter__(self) -> rematerialize:
@@ -185,6 +200,13 @@ class rematerialize:
                     UserWarning,
                     stacklevel=3,
                 )
+
+
+def _is_operation(function: Any) -> bool:
+    """Say whether a function is one of NumPy's or of ``nn.functional``."""
+    module = f"{getattr(function, '__module__', '')}."
+    named = isinstance(function, np.ufunc) or module.startswith(("numpy.", "optlab.nn.functional."))
+    return named and hasattr(function, "__name__")
 
 
 def tensors_in(output: Any) -> Iterable[Tensor]:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FunctionType, ModuleType, NoneType
 from typing import Any
+
+import numpy as np
 
 from optlab.autograd import saving, trees, writes
 from optlab.autograd.fingerprints import Fingerprint, fingerprint
@@ -16,7 +19,9 @@ from optlab.autograd.halves import halves
 from optlab.autograd.mode import RecomputationError, grad_mode, recomputing
 from optlab.autograd.tape import Leaf, Node
 from optlab.autograd.tensor import Tensor
+from optlab.autograd.written_inside import WrittenInside
 from optlab.backend import random
+from optlab.backend.callers import place_in
 
 
 class Twice:
@@ -28,8 +33,8 @@ class Twice:
         The arrays among the arguments, which the call needs again.
     log : list of Fingerprint
         One for each operation of the first run.
-    ended : bool
-        Whether the first run is over.
+    ended : int
+        When the first run was over, 0 if it is not.
     more : int
         How often backward will make the call again.
     """
@@ -59,13 +64,42 @@ class Twice:
         self.policy = halves.policy
         self.made_at = next(writes.clock)
         self.log: list[Fingerprint] = []
-        self.ended = False
+        self.ended = 0
         self.more = more
+        self.written = WrittenInside(function)
 
     @property
     def name(self) -> str:
-        """What the function is called."""
-        return getattr(self.function, "__name__", type(self.function).__name__)
+        """What the function is called, and where it stands."""
+        name = str(getattr(self.function, "__name__", type(self.function).__name__))
+        code = getattr(self.function, "__code__", None)
+        return f"{name} ({place_in(code.co_filename, code.co_firstlineno)})" if code else name
+
+    @property
+    def read_from_around(self) -> str:
+        """Say which names of around it a function reads when it runs."""
+        code = getattr(self.function, "__code__", None)
+        if code is None or getattr(self.function, "__self__", None) is not None:
+            return ""
+        names = list(code.co_freevars)
+        if code.co_name == "<lambda>":
+            known = self.function.__globals__
+            defined = (ModuleType, type, FunctionType, np.ufunc, NoneType)
+            names += [n for n in code.co_names if not isinstance(known.get(n), defined)]
+        if not names:
+            return ""
+        first = names[0]
+        return (
+            f" It reads {', '.join(names[:3])} from around it, as it stands at that time: where a "
+            f"loop gives it anew, bind it, lambda x, {first}={first}: ..."
+        )
+
+    @contextmanager
+    def first_run(self, keeper: Forgetting) -> Iterator[None]:
+        """Remember what runs inside, and what it writes to."""
+        with saving.Keeping(keeper), self.written.noted():
+            yield
+        self.ended = next(writes.clock)
 
     def note(self, node: Node, values: Any) -> None:
         """Remember an operation of the first run."""
@@ -99,7 +133,7 @@ class Twice:
             f"recompute ran {self.name} again for backward, and it was not the same: {how}. The "
             "second run has to be like the first: let it read nothing that changes in between "
             "(buffers, counters, switches such as training), and draw random numbers from "
-            "optlab, with preserve_rng_state=True."
+            f"optlab, with preserve_rng_state=True.{self.read_from_around}"
         )
 
     def again(self, arrays: Any, keeper: Comparing, made_at: int | None = None) -> Any:
@@ -124,18 +158,21 @@ class Twice:
 
     @contextmanager
     def as_before(self) -> Iterator[None]:
-        """Put back what the first run met: the random stream, and what casts."""
+        """Put back what the first run met: the random stream, what casts, what it writes to."""
         policy, halves.policy = halves.policy, self.policy
         recomputing.depth += 1
+        recomputing.apart += 1
         try:
-            if self.bookmark is None:
-                yield
-            else:
-                with random.replayed(self.bookmark):
+            with self.written.again(self.differs):
+                if self.bookmark is None:
                     yield
+                else:
+                    with random.replayed(self.bookmark):
+                        yield
         finally:
             halves.policy = policy
             recomputing.depth -= 1
+            recomputing.apart -= 1
 
 
 #: What backward says inside a first run.
@@ -164,10 +201,23 @@ class Forgetting:
     def __init__(self, twice: Twice) -> None:
         self.twice = twice
         self.outer = saving.innermost()
+        #: Second runs of functions around this one.
+        self.within: list[Comparing] = []
+        around: Any = self.outer
+        while around is not None:
+            if isinstance(around, Comparing):
+                self.within.append(around)
+            around = getattr(around, "outer", None)
+
+    def note(self, node: Node, values: Any) -> None:
+        """Remember an operation; it may also be one of second runs around this one."""
+        for one in self.within:
+            one.check_unwritten(node, values)
+        self.twice.note(node, values)
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
         """Keep nothing."""
-        self.twice.note(node, values)
+        self.note(node, values)
         return _FORGOTTEN
 
 
@@ -177,17 +227,32 @@ class Comparing:
     def __init__(self, twice: Twice) -> None:
         self.twice = twice
         self.count = 0
+        self.started = next(writes.clock)
         self.outer = saving.innermost()
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
         """Compare, and keep."""
-        for edge in node.edges:
-            leaf = None if edge is None else edge.source
-            if leaf is not None and leaf.made_at < self.twice.made_at < leaf.overwritten_at:
-                raise node.overwritten(leaf.writer, leaf.name or "a Tensor", leaf.shape)
+        self.check_unwritten(node, values)
         self.twice.check(self.count, node, values)
         self.count += 1
         return saved if self.outer is None else self.outer.keep(node, saved, forward, values)
+
+    def check_unwritten(self, node: Node, values: Any) -> None:
+        """Make sure that nobody wrote between the runs to what an operation reads."""
+        first, ended = self.twice.made_at, self.twice.ended
+        if writes.times.last_write < first:
+            return
+        for i, edge in enumerate(node.edges):
+            leaf = None if edge is None else edge.source
+            if leaf is not None and leaf.made_at < first < leaf.overwritten_at:
+                raise node.overwritten(leaf.writer, leaf.name or "a Tensor", leaf.shape)
+            record = writes.record_of(values[i]) if edge is None and i < len(values) else None
+            if record is not None and ended < record.time < self.started:
+                raise self.twice.differs(
+                    f"operation {self.count + 1} of {len(self.twice.log)}: {node.operation.name!r} "
+                    f"reads an array of shape {np.shape(values[i])} that {record.writer} has "
+                    "written to since"
+                )
 
     def check_complete(self) -> None:
         """Make sure that the second run did not end before the first."""

@@ -8,7 +8,7 @@ stored, layers run to reach others, and the part itself run once more, recorded,
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -202,6 +202,13 @@ class Chain:
         ranges = [a for a in schedule.actions if isinstance(a, (Record, Back))]
         cuts = sorted({cut for a in ranges for cut in (a.start, a.stop)})
         self.parts = {start: _Part(start, stop) for start, stop in pairwise(cuts)}
+        #: The action that walks back each layer, by its place among them.
+        self.walked_at = {
+            layer: i
+            for i, action in enumerate(schedule.actions)
+            if isinstance(action, Back)
+            for layer in action.layers
+        }
         #: The input of all, and where in the schedule it has arrived.
         self.begin: _Stored | None = None
         self.next = 0
@@ -226,7 +233,7 @@ class Chain:
                 )
                 self.twice.append(twice)
                 keeper = _Noting(twice) if i in recorded else Forgetting(twice)
-                with saving.Keeping(keeper):
+                with twice.first_run(keeper):
                     value = self._run(i, value)
                 self.looks.append(_looks(value) if self.preserve else [])
             value = self._on_the_tape(part, value, nodes, since, part.start in recorded)
@@ -280,7 +287,7 @@ class Chain:
     def _done(self, part: _Part, g: Any, edges: tuple[Any, ...], arriving: Any) -> list[Any]:
         actions = self.schedule.actions
         value: Any = None
-        if not any(isinstance(a, Back) and part.start in a.layers for a in actions[self.next :]):
+        if self.walked_at.get(part.start, -1) < self.next:
             # Another walk through the same graph: all runs again from the beginning.
             assert self.begin is not None
             self.next, value = 0, self.begin.value()
@@ -301,14 +308,18 @@ class Chain:
                 case Advance():
                     value = self._advance(action, value)
                 case Record(start, stop):
-                    for one in self.parts.values():
-                        if start <= one.start < stop:
-                            value = self._record(one, value)
+                    for one in self._parts_of(start, stop):
+                        value = self._record(one, value)
                     value = None
                 case Back(start, stop):  # nothing is asked of these
-                    for one in self.parts.values():
-                        if start <= one.start < stop:
-                            one.recorded = None
+                    for one in self._parts_of(start, stop):
+                        one.recorded = None
+
+    def _parts_of(self, start: int, stop: int) -> Iterator[_Part]:
+        """Go through the parts between two cuts, in forward order."""
+        while start < stop:
+            yield self.parts[start]
+            start = self.parts[start].stop
 
     def _advance(self, action: Advance, value: Any) -> Any:
         """Run layers unrecorded."""
@@ -365,5 +376,5 @@ class _Noting(Forgetting):
 
     def keep(self, node: Any, saved: Any, forward: Any, values: Any) -> Any:
         """Keep what is saved, as it would be without."""
-        self.twice.note(node, values)
+        self.note(node, values)
         return saved if self.outer is None else self.outer.keep(node, saved, forward, values)

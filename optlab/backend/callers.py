@@ -22,7 +22,17 @@ def place_of(frame: FrameType) -> str:
     >>> place_of(sys._getframe()).rpartition(" ")[0]
     '..., line'
     """
-    file, line = frame.f_code.co_filename, frame.f_lineno
+    return place_in(frame.f_code.co_filename, frame.f_lineno)
+
+
+def place_in(file: str, line: int) -> str:
+    """Say where a line of a file is, or of the cell of a notebook.
+
+    Examples
+    --------
+    >>> place_in("model.py", 3)
+    'model.py, line 3'
+    """
     # IPython keeps cells under made-up file names; who has not imported it runs no cell.
     find = getattr(sys.modules.get("IPython"), "get_ipython", None)
     shell = find() if find is not None else None

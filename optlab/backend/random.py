@@ -149,6 +149,9 @@ class Generator:
         >>> seed(3).initial_seed()
         3
         """
+        replay = _replay.get()
+        if replay is not None and replay.stream is not None:
+            return replay.stream.key.seed
         if _root is None:
             seed_anywhere()
         assert _root is not None

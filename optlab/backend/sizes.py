@@ -32,13 +32,20 @@ def bytes_from(budget: Any) -> int:
     if isinstance(budget, str):
         found = re.fullmatch(r"\s*([0-9.]+(?:[eE][0-9]+)?)\s*([A-Za-z]*)\s*", budget)
         units = {name.lower(): size for name, size in _UNITS.items()}
+        if found and found[2].lower() in ("k", "m", "g", "t"):
+            amount, letter = found[1], found[2].upper()
+            raise ValueError(
+                f"budget={budget!r} leaves open which unit is meant: write '{amount} {letter}iB' "
+                f"(of {_UNITS[letter + 'iB']:,} bytes) or '{amount} {letter}B' (of "
+                f"{_UNITS[letter + 'B']:,} bytes)."
+            )
         if not found or found[2].lower() not in units:
             raise ValueError(wrong)
         try:
             size = float(found[1]) * units[found[2].lower()]
         except ValueError:
             raise ValueError(wrong) from None
-        if not found[2] and size < units["kib"]:
+        if not found[2] and 0 < size < units["kib"]:
             raise ValueError(
                 f"budget={budget!r} has no unit: write '{found[1]} MiB', or a number for bytes."
             )
@@ -49,7 +56,7 @@ def bytes_from(budget: Any) -> int:
     else:
         size = budget.__index__()
     if not 0 < size < float("inf"):
-        raise ValueError(wrong)
+        raise ValueError(wrong if size else f"a budget has to be more than nothing: {wrong}")
     return int(size)
 
 

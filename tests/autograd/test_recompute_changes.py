@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from collections.abc import Callable
 from functools import partial
@@ -268,3 +269,70 @@ def test_no_use_leaves_a_cycle_or_an_array_behind(name: str, use: str) -> None:
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_three_threads_go_back_through_one_graph_at_once(reentrant: bool) -> None:
+    w, failed = leaf(np.full((60, 60), 0.01)), []
+
+    def f(x: Any) -> Any:
+        for _ in range(10):
+            x = np.tanh(x @ w)
+        return x
+
+    def back(y: Any) -> None:
+        try:
+            y.backward(retain_graph=True)
+        except RuntimeError as error:
+            failed.append(error)
+
+    for _ in range(10):
+        y = ol.recompute(f, ol.ones([60, 60]), use_reentrant=reentrant).sum()
+        threads = [threading.Thread(target=back, args=(y,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not failed
+
+
+@ALL
+def test_a_function_that_seeds(way: str) -> None:
+    x = leaf()
+
+    def f(x: Any) -> Any:
+        ol.seed(7)
+        with ol.random_scope("inside"):
+            y = nn.functional.dropout(np.sin(x), 0.5)
+            state = ol.seed(8)
+        return nn.functional.dropout(y, 0.5) * state.initial_seed()
+
+    ol.seed(0)
+    f(x).sum().backward()
+    plain, after = x.grad.numpy(), ol.get_rng_state()
+    x.grad = None
+    ol.seed(0)
+    y = WAYS[way](f, x).sum()
+    assert ol.get_rng_state() == after
+    ol.rand([2])
+    state = ol.get_rng_state()
+    y.backward()
+    np.testing.assert_array_equal(x.grad.numpy(), plain)
+    assert ol.get_rng_state() == state
+
+
+@ALL
+def test_a_function_that_seeds_inside_a_scope(way: str) -> None:
+    x = leaf()
+
+    def f(x: Any) -> Any:
+        ol.seed(7)
+        return nn.functional.dropout(np.sin(x), 0.5)
+
+    ol.seed(0)
+    with ol.random_scope("around"):
+        y = WAYS[way](f, x).sum()
+    ol.rand([2])
+    state = ol.get_rng_state()
+    y.backward()
+    assert ol.get_rng_state() == state

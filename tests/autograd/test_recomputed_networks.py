@@ -18,6 +18,8 @@ from tests.autograd.recomputed import (
     train,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore:a budget of .* cannot be kept to:UserWarning")
+
 WAYS = {
     "each": each(), "each, its operations": each(use_reentrant=False), "all": all_at_once(),
     "all, its operations": all_at_once(use_reentrant=False), "1 segment": sequential(1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -280,3 +281,34 @@ def test_so_are_those_that_layers_run_again_by_themselves(segments: Any, how: st
     assert trace.recomputed_operations == predicted.recomputed_operations
     assert (predicted.inner_operations > 0) == (how != "unused")
     assert ("layers recompute inside" in str(predicted)) == (how != "unused")
+
+
+def test_parts_and_actions_are_found_by_their_layer() -> None:
+    """Backward of a long chain must not go through all of them for each part of it."""
+
+    class Parts(dict[Any, Any]):
+        seen = 0
+
+        def __getitem__(self, key: Any) -> Any:
+            Parts.seen += 1
+            return super().__getitem__(key)
+
+        def values(self) -> Any:
+            Parts.seen += len(self)
+            return super().values()
+
+    class Actions(tuple[Any, ...]):
+        __slots__ = ()
+
+        def __getitem__(self, key: Any) -> Any:
+            found = super().__getitem__(key)
+            Parts.seen += len(found) if isinstance(key, slice) else 1
+            return found
+
+    x = ol.to_tensor(np.ones(3), requires_grad=True)
+    y = ol.recompute_sequential([np.sin] * 200, x, segments=100)
+    chain = y.node.saved[0].chain
+    chain.parts = Parts(chain.parts)
+    chain.schedule = SimpleNamespace(actions=Actions(chain.schedule.actions))
+    y.sum().backward()
+    assert 200 < Parts.seen < 10 * 200

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.mode import is_recomputing, no_grad
+from optlab.autograd.mode import learns, no_grad
 from optlab.autograd.tensor import Tensor, apply_several, raw
 from optlab.backend.ensemble import EnsembleArray, EnsembleError
 from optlab.nn.functional.normalizations import (
@@ -108,7 +108,7 @@ def batch_norm(
         STANDARDIZE, (x,), {"axes": axes, "epsilon": float(epsilon)}
     )
     for running, batch in ((running_mean, mean), (running_var, variance)):
-        if running is not None and not is_recomputing():  # they have met this batch before
+        if running is not None and learns():
             _bring_up_to_date(running, batch.data.reshape(count), float(momentum))
     return cast_back(scaled(normal, weight, bias, shape), given)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.drawing import randn
-from optlab.autograd.mode import is_recomputing, no_grad
+from optlab.autograd.mode import learns, no_grad
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.ensemble import EnsembleArray, EnsembleError
 from optlab.nn.layer import Layer
@@ -227,7 +227,7 @@ class _SpectralNorm(_Made):
         weight = getattr(layer, f"{self.name}_orig")
         u, v = (getattr(layer, f"{self.name}_{part}") for part in "uv")
         matrix = self.matrix(weight)
-        if layer.training and self.steps and not is_recomputing():  # they have met this step
+        if layer.training and self.steps and learns():
             self.iterate(layer, raw(matrix), u, v)
         u, v = (Tensor(raw(x).copy()) for x in (u, v))  # the next call writes to those of the layer
         return weight / (u @ matrix @ v).astype(weight.dtype)

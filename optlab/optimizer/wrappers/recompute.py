@@ -9,6 +9,7 @@ from typing import Any
 
 from optlab.autograd import saving
 from optlab.autograd.checkpoints import segments
+from optlab.autograd.layer_classes import is_layer, refuse_layer_class
 from optlab.autograd.pieces import piece_of
 from optlab.autograd.rematerialize import tensors_in
 from optlab.autograd.tape import Leaf
@@ -93,7 +94,8 @@ class RecomputeOptimizer(Wrapper):
             If nothing can be dropped before a Tensor: it was computed before this optimizer was
             made, inside `optlab.recompute`, or backward has been there.
         """
-        single = isinstance(checkpoints, (str, Tensor)) or _is_layer(checkpoints)
+        refuse_layer_class(checkpoints, "set_checkpoints")
+        single = isinstance(checkpoints, (str, Tensor)) or is_layer(checkpoints)
         if single or not hasattr(checkpoints, "__iter__"):
             raise TypeError(
                 "checkpoints is a list of Layers or Tensors: set_checkpoints([block1, block2]); "
@@ -101,7 +103,8 @@ class RecomputeOptimizer(Wrapper):
             )
         checkpoints = list(checkpoints)
         for one in checkpoints:
-            if not isinstance(one, Tensor) and not _is_layer(one):
+            refuse_layer_class(one, "set_checkpoints")
+            if not isinstance(one, Tensor) and not is_layer(one):
                 what = repr(one) if isinstance(one, str) else f"one of type {type(one).__name__}"
                 raise TypeError(
                     "a checkpoint is a Layer or a Tensor (the output of a part of the network); "
@@ -230,7 +233,3 @@ class _Marks:
 
 
 _marks: weakref.WeakKeyDictionary[RecomputeOptimizer, _Marks] = weakref.WeakKeyDictionary()
-
-
-def _is_layer(x: Any) -> bool:
-    return hasattr(x, "register_forward_post_hook")

@@ -1,0 +1,219 @@
+"""What a function that runs twice writes to in place: running statistics, counters, caches.
+
+The second run begins from what the first began from, and writes to copies: so it computes the same,
+and leaves no trace. Only Tensors that stand nowhere on the tape are meant, whoever holds them, and
+the buffers of a Layer, which may also be given a new Tensor in forward.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from optlab.autograd.mode import recomputing
+from optlab.backend.arrays import owner_of
+
+#: Of more bytes no copy is made before the first run writes: the second begins from what is there.
+LARGE = 1 << 20
+
+
+class _Here(threading.local):
+    watchers: tuple[Callable[[Any], None], ...] = ()
+
+
+_here = _Here()
+
+
+def about_to_write(t: Any) -> None:
+    """Tell the runs that are under way in this thread that a Tensor is going to be written to."""
+    for watcher in _here.watchers:
+        watcher(t)
+
+
+@contextmanager
+def _watching(watcher: Callable[[Any], None]) -> Iterator[None]:
+    before = _here.watchers
+    _here.watchers = (*before, watcher)
+    try:
+        yield
+    finally:
+        _here.watchers = before
+
+
+#: What Tensors hold while no second run has put something else in place of it, and how many have.
+_originals: dict[int, list[Any]] = {}
+_lock = threading.Lock()
+
+
+class _Exchanged:
+    """Tensors that hold other arrays for a while, also where threads do this at the same time."""
+
+    def __init__(self) -> None:
+        self.before: dict[int, tuple[Any, Any, Any]] = {}
+
+    def put(self, t: Any, data: Any) -> None:
+        """Let a Tensor hold another array."""
+        with _lock:
+            _originals.setdefault(id(t), [t.data, t.node, 0])[2] += 1
+            self.before[id(t)] = t, t.data, t.node
+            t.data, t.node = data, None
+
+    def put_back(self) -> None:
+        """Let all Tensors hold what they held."""
+        for key, (t, data, node) in self.before.items():
+            with _lock:
+                original = _originals[key]
+                original[2] -= 1
+                if not original[2]:
+                    data, node, _ = _originals.pop(key)
+                t.data, t.node = data, node
+
+
+def _layers_of(function: Any) -> Iterator[Any]:
+    """Find Layers: the function itself, whose method it is, and what stands in its code by name."""
+    named = [function, getattr(function, "__self__", None)]
+    code = getattr(function, "__code__", None)
+    if code is not None:
+        around = getattr(function, "__globals__", {})
+        named += [around.get(name) for name in code.co_names]
+        for cell in getattr(function, "__closure__", None) or ():
+            with suppress(ValueError):  # it is not filled yet
+                named.append(cell.cell_contents)
+    seen = set()
+    for one in named:
+        if hasattr(type(one), "_own_buffers") and id(one) not in seen:
+            seen.add(id(one))
+            yield one
+
+
+def _has_asked() -> bool:
+    """Say whether the write is of a function that has asked `is_recomputing`: it answers for it."""
+    frame: Any = sys._getframe(1) if recomputing.asked else None
+    while frame is not None:
+        if (id(frame), frame.f_code) in recomputing.asked:  # type: ignore[operator]
+            return True
+        frame = frame.f_back
+    return False
+
+
+class _Memory:
+    """Memory that was written to through a view: a copy of it, if it is not large."""
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = weakref.ref(owner)
+        self.copy = owner.copy() if owner.nbytes <= LARGE else None
+
+
+class WrittenInside:
+    """What the first run of a function writes to, as it was before; the second begins from it.
+
+    Parameters
+    ----------
+    function : callable
+        Of Layers that it is, belongs to or names, buffers that are given anew are put back too.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.slots = [
+            (part, name, vars(part).get(name))
+            for layer in _layers_of(function)
+            for part in layer.sublayers(include_self=True)
+            for name in part._buffer_names
+        ]
+        #: By the id of a Tensor: itself, and a copy of its array; None if that is large, or
+        #: who wrote had asked whether it runs again: these begin as they are.
+        self.tensors: dict[int, tuple[weakref.ref[Any], Any]] = {}
+        self.memory: dict[int, _Memory] = {}
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Note in a first run what it writes to."""
+        before = recomputing.asked
+        recomputing.asked = set() if before is None else before
+        try:
+            with _watching(self._note):
+                yield
+        finally:
+            recomputing.asked = before
+        self.slots = [one for one in self.slots if vars(one[0]).get(one[1]) is not one[2]]
+        tensors: list[Any] = [(key, *one, one[0]()) for key, one in list(self.tensors.items())]
+        tensors = [one for one in tensors if self._waits(one[-1])]
+        self.tensors = {key: (reference, copy) for key, reference, copy, _ in tensors}
+        owners = {id(owner_of(t.data)) for *_, t in tensors}
+        memory = [(key, one, one.owner()) for key, one in self.memory.items() if key not in owners]
+        self.memory = {key: one for key, one, owner in memory if owner is not None}
+        for one in self.memory.values():
+            one.copy = None
+
+    @staticmethod
+    def _waits(t: Any) -> bool:
+        return t is not None and t.node is None
+
+    def _note(self, t: Any) -> None:
+        """Copy what is there before it is written to."""
+        key, data = id(t), t.data
+        if t.node is not None or not hasattr(data, "nbytes"):
+            return
+        if key in self.tensors:
+            return
+        owner = owner_of(data)
+        kept_as_it_is = data.nbytes > LARGE or _has_asked()
+        copy = None if kept_as_it_is else data.copy()
+        if owner is not data:
+            known = self.memory.get(id(owner))
+            if known is None or known.owner() is not owner:
+                self.memory[id(owner)] = _Memory(owner)
+        elif (known := self.memory.get(id(owner))) is not None and known.owner() is owner:
+            copy = None if kept_as_it_is else known.copy  # a view was written to first
+
+        def forget(_: Any) -> None:
+            self.tensors.pop(key, None)
+
+        self.tensors[key] = weakref.ref(t, forget), copy
+
+    @contextmanager
+    def again(self, refused: Callable[[str], Exception]) -> Iterator[None]:
+        """Begin a second run from what the first began from; afterwards all is what it was.
+
+        Parameters
+        ----------
+        refused : callable
+            Gives the error for what cannot be put back, of what it says.
+        """
+        if not (self.tensors or self.slots or self.memory):
+            yield
+            return
+        exchanged = _Exchanged()
+        slots = [(part, name, vars(part).get(name)) for part, name, _ in self.slots]
+        for part, name, value in self.slots:
+            vars(part)[name] = value
+        for reference, copy in list(self.tensors.values()):
+            t = reference()
+            if copy is not None and self._waits(t):
+                exchanged.put(t, copy.copy())
+
+        def keep_apart(t: Any) -> None:
+            if id(t) in exchanged.before:
+                return
+            if id(t) in self.tensors and self._waits(t):
+                exchanged.put(t, t.data.copy())
+                return
+            known = self.memory.get(id(owner_of(t.data)))
+            if known is not None and known.owner() is owner_of(t.data):
+                raise refused(
+                    f"it wrote a second time to a part of memory (shape {t.shape}) that was there "
+                    "before; write to the whole Tensor, t[i] = x, or only the first time, `if not "
+                    "ol.autograd.is_recomputing():`"
+                )
+
+        try:
+            with _watching(keep_apart):
+                yield
+        finally:
+            exchanged.put_back()
+            for part, name, value in slots:
+                vars(part)[name] = value
