@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -216,6 +217,9 @@ class Runs:
             if way.step is None:  # a RecomputeOptimizer of the user's may be about
                 around.enter_context(saving.alone())
             if way.budget is not None:
+                # That it cannot be met is a row of the study.
+                around.enter_context(warnings.catch_warnings())
+                warnings.filterwarnings("ignore", "a budget of .* cannot be kept to", UserWarning)
                 around.enter_context(rematerialize(budget=way.budget))
             if takes_run(step):
                 value = step(run)

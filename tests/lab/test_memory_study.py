@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -390,3 +392,11 @@ def test_a_step_that_recomputes_a_sequential_by_itself_can_be_studied():
         (net(x) ** 2).mean().backward()
 
     assert ol.lab.memory_study(step, [2], repeats=1).equal
+
+
+def test_a_budget_that_is_too_small_is_said_by_its_row_alone() -> None:
+    step = stepping(*network())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        study = ol.lab.memory_study(step, ["plain"], budgets=[1000], repeats=1)
+    assert study.rows[-1].smallest
