@@ -318,4 +318,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     own = {name for name, it in globals().items() if getattr(it, "__module__", "") == __name__}
-    return sorted(name for name in set(dir(_numpy)) | own if not name.startswith("_"))
+    return sorted(set(dir(_numpy)) | own)

@@ -34,10 +34,15 @@ file                       what it holds
 ``saving.py``              who keeps what is saved for backward; `saved_tensors_hooks` packs it
 ``recompute.py``           `recompute`: a function runs again in backward
 ``second_runs.py``         the two runs of one call, and how they are compared
+``promises.py``            what operations inside it keep, where they stay on the tape
+``written_inside.py``      what it writes to in place, which it writes once
+``layer_classes.py``       classes given where layers were meant
 ``rematerialize.py``       `rematerialize`: operations drop what they saved, and run again
-``pieces.py``              results that know how they were made; ``budget.py``: which go first
+``pieces.py``              results that know how they were made; ``budget.py``: which go first, by
+                           ``recomputation_costs.py``
 ``checkpoints.py``         those that go before checkpoints, or all at once
 ``sequential.py``          `recompute_sequential`: a chain of layers, by segments or a schedule
+``chain_arguments.py``     what it is given, read and checked
 ``schedules.py``           the known schedules; ``reversal.py``, ``reversal_actions.py``,
                            ``reversal_views.py``: what a schedule is, and how it is shown
 ``schedule_costs.py``      what they cost, by formula; ``chain_costs.py``: on layers that are there

@@ -76,9 +76,11 @@ def note(array: Any, writer: str, order: int = 0) -> None:
         def forget(_: Any) -> None:
             if _RECORDS.pop(key, None) is not None:
                 extras.on -= 1
+                extras.watching -= 1
 
         record = _RECORDS[key] = Record(weakref.ref(owner, forget))
         extras.on += 1
+        extras.watching += 1  # records only look on: running statistics are written to for ever
     record.time = times.last_write = next(clock)
     record.writer = writer
     record.order = max(record.order, order)
