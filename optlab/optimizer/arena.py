@@ -202,7 +202,7 @@ class Arena:
 
     def put_slots(self, slots: dict[str, Any]) -> None:
         """Put new arrays, which nobody writes to, in the place of all slots, in their order."""
-        if list(slots) != list(self.slots):
+        if [*slots] != [*self.slots]:
             slots = {name: slots[name] for name in self.slots}
         self.slots, self.slots_are_open = slots, False
 

@@ -73,7 +73,8 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
     base_rate = optimizer.get_lr()
     if base_rate == 0:
         remind_of_schedule(optimizer)
-    if given is None and getattr(optimizer.groups[0].parameters[0].node, "grad", None) is ZERO:
+    node = optimizer.groups[0].parameters[0].node
+    if given is None and node is not None and node.grad is ZERO:
         remind_of_zeros(optimizer)
     of_groups: list[tuple[Group, list[list[Any]]]] = []
     for group in optimizer.groups:
