@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from optlab.autograd import in_place
 from optlab.autograd.creation import ones, zeros
 from optlab.autograd.kept_memory import Memory, kept_by
 from optlab.autograd.mode import enable_grad
-from optlab.autograd.tensor import Tensor, raw
+from optlab.autograd.tensor import Tensor
 from optlab.backend import events
-from optlab.backend.dtypes import is_floating
 from optlab.backend.random import scope
+from optlab.nn.kept_buffers import Buffers
 from optlab.nn.parameter import Parameter
 from optlab.nn.structure import members
 
@@ -148,7 +146,9 @@ def summarise(layer: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> S
     stand_ins = [new for new, old in zip(given, inputs, strict=True) if new is not old]
     watch = _Watch(layer, stand_ins)
     with ExitStack() as undo:
-        undo.enter_context(_unchanged_buffers(layer))
+        buffers = Buffers("summary()")
+        buffers.meet(layer)
+        undo.callback(buffers.put_back)
         for row, part in zip(watch.rows, watch.layers, strict=True):
             undo.callback(part.register_forward_pre_hook(watch.entering(row)).remove)
             undo.callback(part.register_forward_post_hook(watch.leaving(row), prepend=True).remove)
@@ -239,20 +239,3 @@ def _shapes(output: Any) -> str:
     if isinstance(output, (list, tuple)):
         return ", ".join(map(_shapes, output))
     return type(output).__name__
-
-
-@contextmanager
-def _unchanged_buffers(layer: Any) -> Iterator[None]:
-    """Give buffers back what they were, in place or replaced."""
-    before = [
-        (part, name, buffer, buffer.data.copy())
-        for part in layer.sublayers(include_self=True)
-        for name, buffer in part._own_buffers()
-    ]
-    try:
-        yield
-    finally:
-        for part, name, buffer, values in before:
-            setattr(part, name, buffer)
-            if not np.array_equal(raw(buffer), values, equal_nan=is_floating(values.dtype)):
-                in_place.overwrite(buffer, values, "summary()")
