@@ -1,4 +1,4 @@
-"""The public interface as text, one line a name: what `tests/test_public_api.py` holds the package to.
+"""The public interface as text, one line a name; `tests/test_public_api.py` compares.
 
 `python -m tests.public_api` records it again in `tests/data/public_api.txt`. Do so only where a
 name, an argument or a default is meant to change, and let the diff be reviewed.
