@@ -13,14 +13,12 @@ RECORD = Path(__file__).with_name("data") / "public_api.txt"
 
 #: Every public module, and every module path that documents, notebooks and the gallery use.
 MODULES = [
-    "optlab", "optlab.amp", "optlab.autograd", "optlab.autograd.reversal",
-    "optlab.autograd.reversal_actions", "optlab.autograd.schedule_costs",
-    "optlab.autograd.schedules", "optlab.fluid", "optlab.fluid.optimizer", "optlab.incubate",
-    "optlab.incubate.optimizer", "optlab.io", "optlab.jit", "optlab.lab", "optlab.lab.data",
-    "optlab.lab.models", "optlab.lab.problems", "optlab.nn", "optlab.nn.functional",
-    "optlab.nn.initializer", "optlab.nn.loss", "optlab.nn.utils", "optlab.optimizer",
-    "optlab.optimizer.lr", "optlab.optimizer.regularizer", "optlab.optimizer.wrappers",
-    "optlab.plan", "optlab.trace", "optlab.trace.memory", "optlab.viz",
+    "optlab", "optlab.amp", "optlab.autograd", "optlab.fluid", "optlab.fluid.optimizer",
+    "optlab.incubate", "optlab.incubate.optimizer", "optlab.io", "optlab.jit", "optlab.lab",
+    "optlab.lab.data", "optlab.lab.models", "optlab.lab.problems", "optlab.nn",
+    "optlab.nn.functional", "optlab.nn.initializer", "optlab.nn.loss", "optlab.nn.utils",
+    "optlab.optimizer", "optlab.optimizer.lr", "optlab.optimizer.regularizer",
+    "optlab.optimizer.wrappers", "optlab.plan", "optlab.trace", "optlab.trace.memory", "optlab.viz",
 ]  # fmt: skip
 
 #: Paths that must go on handing out these names, though they are no public modules.
@@ -29,12 +27,20 @@ PATHS = {
     "optlab.autograd.dispatch": [],
     "optlab.autograd.operation": ["Operation", "rule"],
     "optlab.autograd.random": [],
+    "optlab.autograd.reversal": ["Moment", "Schedule", "State"],
+    "optlab.autograd.reversal_actions": [
+        "Advance", "Back", "Free", "Record", "Restore", "Snapshot",
+    ],
     "optlab.autograd.rules": [],
+    "optlab.autograd.schedule_costs": [
+        "Bound", "bounds", "reach", "recomputations", "repetitions",
+    ],
+    "optlab.autograd.schedules": ["chosen", "in_segments", "plain", "revolve"],
     "optlab.autograd.sparse": ["RowSparse"],
     "optlab.autograd.tape": ["Leaf", "Node"],
     "optlab.autograd.tensor": ["SilentDetachError", "Tensor", "apply", "raw"],
     "optlab.numpy.random": [],
-}
+}  # fmt: skip
 
 
 def signature(thing):
