@@ -145,12 +145,12 @@ def _silu(x: Any) -> Any:
         return x / (1 + np.exp(-x))
 
 
-def _slope_of_silu(x: Any) -> Any:
+def _silu_derivative(x: Any) -> Any:
     share = run(SIGMOID, x)
     return share * (1 + x * (1 - share))
 
 
-SILU = rule(_silu, lambda g, x: g * _slope_of_silu(x))
+SILU = rule(_silu, lambda g, x: g * _silu_derivative(x))
 
 
 def silu(x: Any, inplace: bool = False, name: None = None) -> Tensor:
@@ -187,7 +187,7 @@ def swish(x: Any, name: None = None) -> Tensor:
     return silu(x, name=name)
 
 
-def _bend(x: Any) -> Any:
+def _tanh_softplus(x: Any) -> Any:
     """Give tanh(log(1 + e^x)), a quotient of powers of e^x; it is 1 long before they overflow."""
     e = np.exp(np.minimum(x, 20.0 if x.dtype.itemsize > 2 else 5.0))
     top = e * (e + 2)
@@ -195,15 +195,15 @@ def _bend(x: Any) -> Any:
 
 
 def _mish(x: Any) -> Any:
-    return x * _bend(x)
+    return x * _tanh_softplus(x)
 
 
-def _slope_of_mish(x: Any) -> Any:
-    bend = _bend(x)
+def _mish_derivative(x: Any) -> Any:
+    bend = _tanh_softplus(x)
     return bend + x * (run(SIGMOID, x) * (1 - bend * bend))
 
 
-MISH = rule(_mish, lambda g, x: g * _slope_of_mish(x))
+MISH = rule(_mish, lambda g, x: g * _mish_derivative(x))
 
 
 def mish(x: Any, name: None = None) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 from optlab.autograd.tensor import Tensor, apply
 from optlab.nn.functional import windows as read
 from optlab.nn.functional.pooling_rules import AVERAGE_POOL
-from optlab.nn.functional.poolings import entered, pooled
+from optlab.nn.functional.poolings import checked_input, max_pooled
 
 
 def adaptive_avg_pool1d(x: Any, output_size: Any, name: None = None) -> Tensor:
@@ -19,7 +19,7 @@ def adaptive_avg_pool1d(x: Any, output_size: Any, name: None = None) -> Tensor:
     >>> ol.nn.functional.adaptive_avg_pool1d(ol.to_tensor([[[1.0, 3.0, 2.0, 5.0]]]), 1)
     Tensor([[[2.75]]], dtype=float32)
     """
-    return _adaptive_averages(x, output_size, "NCL", name, 1)
+    return _adaptive_avg_pool(x, output_size, "NCL", name, 1)
 
 
 def adaptive_avg_pool2d(
@@ -56,7 +56,7 @@ def adaptive_avg_pool2d(
     Tensor([[[[2., 3.],
               [5., 6.]]]], dtype=float32)
     """
-    return _adaptive_averages(x, output_size, data_format, name, 2)
+    return _adaptive_avg_pool(x, output_size, data_format, name, 2)
 
 
 def adaptive_avg_pool3d(
@@ -70,7 +70,7 @@ def adaptive_avg_pool3d(
     >>> ol.nn.functional.adaptive_avg_pool3d(ol.ones([1, 2, 5, 5, 5]), 1).shape
     (1, 2, 1, 1, 1)
     """
-    return _adaptive_averages(x, output_size, data_format, name, 3)
+    return _adaptive_avg_pool(x, output_size, data_format, name, 3)
 
 
 def adaptive_max_pool1d(
@@ -84,7 +84,7 @@ def adaptive_max_pool1d(
     >>> ol.nn.functional.adaptive_max_pool1d(ol.to_tensor([[[1.0, 3.0, 2.0, 5.0]]]), 2)
     Tensor([[[3., 5.]]], dtype=float32)
     """
-    return _adaptive_maxima(x, output_size, return_mask, name, 1)
+    return _adaptive_max_pool(x, output_size, return_mask, name, 1)
 
 
 def adaptive_max_pool2d(
@@ -120,7 +120,7 @@ def adaptive_max_pool2d(
     Tensor([[[[4., 5.],
               [7., 8.]]]], dtype=float32)
     """
-    return _adaptive_maxima(x, output_size, return_mask, name, 2)
+    return _adaptive_max_pool(x, output_size, return_mask, name, 2)
 
 
 def adaptive_max_pool3d(
@@ -134,13 +134,13 @@ def adaptive_max_pool3d(
     >>> ol.nn.functional.adaptive_max_pool3d(ol.ones([1, 2, 5, 5, 5]), 1).shape
     (1, 2, 1, 1, 1)
     """
-    return _adaptive_maxima(x, output_size, return_mask, name, 3)
+    return _adaptive_max_pool(x, output_size, return_mask, name, 3)
 
 
 # What all of them do ----------------------------------------------------------------------------
 
 
-def _adaptive(x: Tensor, output_size: Any, dims: int, call: str) -> tuple[read.Windows, ...]:
+def _windows(x: Tensor, output_size: Any, dims: int, call: str) -> tuple[read.Windows, ...]:
     counts = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size] * dims
     if len(counts) == dims:
         counts = [n if c is None else c for c, n in zip(counts, x.shape[2:], strict=True)]
@@ -148,15 +148,15 @@ def _adaptive(x: Tensor, output_size: Any, dims: int, call: str) -> tuple[read.W
     return tuple(read.adaptive(n, c) for n, c in zip(x.shape[2:], counts, strict=True))
 
 
-def _adaptive_averages(x: Any, output_size: Any, data_format: str, name: Any, dims: int) -> Tensor:
+def _adaptive_avg_pool(x: Any, output_size: Any, data_format: str, name: Any, dims: int) -> Tensor:
     call = f"adaptive_avg_pool{dims}d"
-    x, last = entered(x, data_format, name, dims, call)
-    windows = _adaptive(x, output_size, dims, call)
+    x, last = checked_input(x, data_format, name, dims, call)
+    windows = _windows(x, output_size, dims, call)
     y = apply(AVERAGE_POOL, (x,), {"windows": windows, "divisor": "inside"})
     return read.channels_back(y, last)  # type: ignore[no-any-return]
 
 
-def _adaptive_maxima(x: Any, output_size: Any, return_mask: Any, name: Any, dims: int) -> Any:
+def _adaptive_max_pool(x: Any, output_size: Any, return_mask: Any, name: Any, dims: int) -> Any:
     call = f"adaptive_max_pool{dims}d"
-    x, last = entered(x, read.FORMATS[dims][0], name, dims, call)
-    return pooled(x, _adaptive(x, output_size, dims, call), return_mask, last, call)
+    x, last = checked_input(x, read.FORMATS[dims][0], name, dims, call)
+    return max_pooled(x, _windows(x, output_size, dims, call), return_mask, last, call)

@@ -59,7 +59,7 @@ LINEAR = rule(
 _cast_noted: set[tuple[Any, Any]] = set()
 
 
-def _meeting(x: Any, weight: Any) -> Any:
+def cast_to_weight(x: Any, weight: Any) -> Any:
     """Give the input in the dtype of the weights, with a note the first time this narrows it."""
     if not isinstance(x, Tensor):
         x = Tensor(copied(x))  # the caller may go on writing to his array
@@ -104,7 +104,7 @@ def linear(x: Any, weight: Any, bias: Any = None, name: None = None) -> Tensor:
     if not isinstance(weight, Tensor):
         weight = Tensor(copied(weight))
     if not isinstance(x, Tensor) or x.data.dtype != weight.data.dtype:
-        x = _meeting(x, weight)
+        x = cast_to_weight(x, weight)
     shape = weight.data.shape
     if len(shape) != 2:
         raise ValueError(

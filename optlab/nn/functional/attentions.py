@@ -23,7 +23,7 @@ def _heads_first(x: Any) -> Any:
     return np.swapaxes(x, -2, -3)
 
 
-def _turned(x: Any) -> Any:
+def _matrix_transpose(x: Any) -> Any:
     return np.swapaxes(x, -1, -2)
 
 
@@ -37,7 +37,7 @@ def masked(similarity: Any, mask: Any) -> Any:
 
 
 @lru_cache(maxsize=16)
-def _past(length: int, places: int, dtype: Any) -> Any:
+def _causal_mask(length: int, places: int, dtype: Any) -> Any:
     """Give what is added to scores so that query i looks at places 0 ... i only."""
     past = np.where(np.tri(length, places) > 0, 0.0, -np.inf).astype(dtype)
     past.flags.writeable = False
@@ -47,10 +47,10 @@ def _past(length: int, places: int, dtype: Any) -> Any:
 
 
 def _similarity(query: Any, key: Any, mask: Any, scale: float, causal: bool) -> Any:
-    found = (_heads_first(query) * scale) @ _turned(_heads_first(key))
+    found = (_heads_first(query) * scale) @ _matrix_transpose(_heads_first(key))
     if causal:
         # A sum, because a choice between an array and a number takes five times as long.
-        found = found + constants_beside(found, _past(*found.shape[-2:], found.dtype))
+        found = found + constants_beside(found, _causal_mask(*found.shape[-2:], found.dtype))
     return masked(found, mask)
 
 
@@ -58,7 +58,7 @@ def _similarity(query: Any, key: Any, mask: Any, scale: float, causal: bool) -> 
 _SMALL = 40.0
 
 
-def _are_small(query: Any, key: Any, scale: float) -> bool:
+def _are_bounded(query: Any, key: Any, scale: float) -> bool:
     """Say whether all products are surely small: none is larger than the lengths multiplied."""
     for x in (query, key):
         if type(x) is not np.ndarray or x.dtype.itemsize < 4 or not x.size:
@@ -67,7 +67,7 @@ def _are_small(query: Any, key: Any, scale: float) -> bool:
     return bool(longest * (scale * scale) <= _SMALL * _SMALL)
 
 
-def _mixed(weights: Any, value: Any) -> Any:
+def _matmul_heads(weights: Any, value: Any) -> Any:
     """Give weights @ value as [..., length, heads, width], in this order in memory too."""
     if type(weights) is not np.ndarray or type(value) is not np.ndarray:
         return _heads_first(weights @ value)
@@ -90,7 +90,7 @@ def _attend_masked(
 ) -> Any:
     """Give what is attended to, and the logarithms of the sums by which weights are divided."""
     found = _similarity(query, key, mask, scale, causal)
-    if mask is None and _are_small(query, key, scale):  # then nothing need be subtracted first
+    if mask is None and _are_bounded(query, key, scale):  # then nothing need be subtracted first
         weights = np.exp(found, out=found)
         sums = total(weights, -1)
         level = np.log(sums)
@@ -106,7 +106,7 @@ def _attend_masked(
     weights *= 1 / sums
     if rate:
         weights = random.dropout(weights, rate, draw)
-    return _mixed(weights, _heads_first(value)), level
+    return _matmul_heads(weights, _heads_first(value)), level
 
 
 def _attend_masked_back(
@@ -128,8 +128,8 @@ def _attend_masked_back(
     by_value = None
     if needs[2]:
         dropped = random.dropout(weights, rate, draw) if rate else weights
-        by_value = _mixed(_turned(dropped), arrived)
-    along = arrived @ _turned(_heads_first(value))
+        by_value = _matmul_heads(_matrix_transpose(dropped), arrived)
+    along = arrived @ _matrix_transpose(_heads_first(value))
     if rate:
         along = random.dropout(along, rate, draw)
     along = along - inner(arrived, _heads_first(out), -1)
@@ -137,8 +137,8 @@ def _attend_masked_back(
         along = along + g[1]
     slope = weights * along
     return (
-        _mixed(slope, _heads_first(key)) * scale if needs[0] else None,
-        _mixed(_turned(slope), _heads_first(query)) * scale if needs[1] else None,
+        _matmul_heads(slope, _heads_first(key)) * scale if needs[0] else None,
+        _matmul_heads(_matrix_transpose(slope), _heads_first(query)) * scale if needs[1] else None,
         by_value,
         slope if len(needs) > 3 and needs[3] else None,
     )

@@ -13,7 +13,7 @@ from optlab.nn.functional.normalizations import (
     STANDARDIZE,
     cast_back,
     check_channels,
-    ready,
+    prepared,
     scaled,
 )
 from optlab.nn.functional.shared import channel_axis, no_name
@@ -78,7 +78,7 @@ def batch_norm(
     Tensor([0.2], dtype=float32)
     """
     no_name(name)
-    x, weight, bias, given = ready(x, weight, bias)
+    x, weight, bias, given = prepared(x, weight, bias)
     axis = channel_axis(data_format, x.ndim, "batch_norm")
     if x.ndim < 2:
         raise ValueError(f"batch_norm takes x of shape [N, C] or [N, C, ...]; got {x.shape}.")
@@ -90,7 +90,7 @@ def batch_norm(
     shape = tuple(count if i == axis else 1 for i in range(x.ndim))
     if not training if use_global_stats is None else use_global_stats:
         return cast_back(
-            _by_running(x, running_mean, running_var, weight, bias, epsilon, shape), given
+            _normalize_by_running(x, running_mean, running_var, weight, bias, epsilon, shape), given
         )
     if not x.size:  # nothing to learn of the running ones from
         return cast_back(scaled(x, weight, bias, shape), given)
@@ -103,17 +103,17 @@ def batch_norm(
         )
     axes = tuple(i for i in range(x.ndim) if i != axis)
     if type(x.data) is EnsembleArray:
-        _refuse_examples_of_their_own(x.data, running_mean, running_var)
+        _refuse_shared_statistics(x.data, running_mean, running_var)
     normal, mean, variance = apply_several(
         STANDARDIZE, (x,), {"axes": axes, "epsilon": float(epsilon)}
     )
     for running, batch in ((running_mean, mean), (running_var, variance)):
         if running is not None and learns():
-            _bring_up_to_date(running, batch.data.reshape(count), float(momentum))
+            _update_running(running, batch.data.reshape(count), float(momentum))
     return cast_back(scaled(normal, weight, bias, shape), given)
 
 
-def _by_running(
+def _normalize_by_running(
     x: Any, mean: Any, variance: Any, weight: Any, bias: Any, epsilon: float, shape: Any
 ) -> Tensor:
     if mean is None or variance is None:
@@ -131,13 +131,13 @@ def _by_running(
     return scaled(x, scale, shift, shape)
 
 
-def _refuse_examples_of_their_own(x: Any, *running: Any) -> None:
+def _refuse_shared_statistics(x: Any, *running: Any) -> None:
     """Refuse running statistics that are shared by the members of an ensemble.
 
     Each member would leave its own, and a layer can keep one only.
     """
     for kept in running:
-        if kept is not None and _levels(raw(kept)) < _levels(x):
+        if kept is not None and _ensemble_depth(raw(kept)) < _ensemble_depth(x):
             raise EnsembleError(
                 "batch_norm in training brings the running mean and variance up to date, but "
                 "inside ol.vmap (or of an ensemble) each member has its own and the layer keeps "
@@ -147,7 +147,7 @@ def _refuse_examples_of_their_own(x: Any, *running: Any) -> None:
             )
 
 
-def _levels(array: Any) -> int:
+def _ensemble_depth(array: Any) -> int:
     """Count the ensembles that stand around an array."""
     count = 0
     while type(array) is EnsembleArray:
@@ -155,7 +155,7 @@ def _levels(array: Any) -> int:
     return count
 
 
-def _bring_up_to_date(running: Any, batch: Any, momentum: float) -> None:
+def _update_running(running: Any, batch: Any, momentum: float) -> None:
     old = raw(running)
     new = (momentum * old + (1 - momentum) * batch).astype(old.dtype)
     with no_grad():

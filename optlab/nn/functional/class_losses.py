@@ -66,7 +66,7 @@ def _cross_entropy_back(
         column = of_rows[:, None] if of_rows.ndim else of_rows
         by_x = powers * (column / sums)
         if type(by_x) is np.ndarray and type(of_rows) is not Tensor:
-            by_x = _less_at(by_x, labels, (1 - smoothing) * of_rows)
+            by_x = _subtract_at(by_x, labels, (1 - smoothing) * of_rows)
         else:
             mine = labels[:, None] == all_classes(labels, classes)
             by_x = by_x - constants_beside(by_x, mine) * ((1 - smoothing) * column)
@@ -80,7 +80,7 @@ def _cross_entropy_back(
     return by_x
 
 
-def _less_at(x: Any, labels: Any, numbers: Any) -> Any:
+def _subtract_at(x: Any, labels: Any, numbers: Any) -> Any:
     """Give the rows with numbers subtracted at the labels; `x` is nobody else's."""
     x[np.arange(len(labels)), labels] -= numbers
     return x

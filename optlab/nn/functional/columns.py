@@ -26,7 +26,7 @@ BLOCK_BYTES = 2_200_000
 
 #: A dense plan computes places that it throws away; with this many filters for each extra place
 #: that takes as long as the copies that it saves (measured).
-WORTH_IT = 15
+FILTERS_PER_EXTRA_POSITION = 15
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,14 @@ class Plan:
         return isinstance(self.reads[0], slice)
 
     @cached_property
-    def bare(self) -> bool:
+    def unpadded(self) -> bool:
         """Whether the buffer is the images themselves."""
         return self.pitch == self.size
 
     @cached_property
-    def as_it_is(self) -> bool:
+    def is_identity(self) -> bool:
         """Whether the columns are the images themselves: one weight a channel, and every place."""
-        return self.bare and self.grid == self.size and len(self.reads) == 1
+        return self.unpadded and self.grid == self.size and len(self.reads) == 1
 
     @cached_property
     def valid(self) -> tuple[slice, ...]:
@@ -106,7 +106,7 @@ def plan_of(
             max(n + max(b, a), m)
             for n, m, (b, a) in zip(size[1:], out[1:], padding[1:], strict=True)
         )
-        if (math.prod(close) / math.prod(out[1:]) - 1) * filters <= WORTH_IT:
+        if (math.prod(close) / math.prod(out[1:]) - 1) * filters <= FILTERS_PER_EXTRA_POSITION:
             grid = (out[0], *close)
             steps = [math.prod(grid[i + 1 :]) for i in range(len(grid))]
             starts = [
@@ -132,13 +132,13 @@ def channels_first(x: Any) -> Any:
     return x.swapaxes(0, 1)
 
 
-def columns(x: Any, plan: Plan) -> Any:
+def im2col(x: Any, plan: Plan) -> Any:
     """Give what the kernel sees, of shape (C * kernel, N * grid), of `x` (C, N, ...size)."""
     channels, count = x.shape[:2]
-    if plan.as_it_is:
+    if plan.is_identity:
         return x.reshape((channels, -1))
     seen = np.empty_like(x, shape=(channels, len(plan.reads), count, *_flat(plan)), order="C")
-    if not plan.bare:
+    if not plan.unpadded:
         buffer = zeros_beside(x, (channels, count, *plan.pitch))
         buffer[(slice(None), slice(None), *plan.inside)] = x
         x = buffer
@@ -158,16 +158,16 @@ def _at(read: Any) -> tuple[slice, ...]:
     return (slice(None), slice(None), *(read if isinstance(read, tuple) else (read,)))
 
 
-def added_up(seen: Any, plan: Plan, channels: int, count: int) -> Any:
+def col2im(seen: Any, plan: Plan, channels: int, count: int) -> Any:
     """Add columns (C * kernel, N * grid) back where they were read, into (C, N, ...size)."""
-    if plan.as_it_is:
+    if plan.is_identity:
         return seen.reshape((channels, count, *plan.size))
     seen = seen.reshape((channels, len(plan.reads), count, *_flat(plan)))
     buffer = zeros_beside(seen, (channels, count, *plan.pitch))
     target = buffer.reshape((channels, count, -1)) if plan.dense else buffer
     for i, read in enumerate(plan.reads):
         target[_at(read)] += seen[:, i]
-    return buffer if plan.bare else buffer[(slice(None), slice(None), *plan.inside)]
+    return buffer if plan.unpadded else buffer[(slice(None), slice(None), *plan.inside)]
 
 
 def on_grid(g: Any, plan: Plan) -> Any:
@@ -196,12 +196,12 @@ def in_groups(matrix: Any, groups: int) -> Any:
     return matrix if groups == 1 else matrix.reshape((groups, rows // groups, width))
 
 
-def plain(*arrays: Any) -> bool:
+def all_numpy(*arrays: Any) -> bool:
     """Say whether all are NumPy's own arrays, for which blocks are worth it."""
     return all(type(x) is np.ndarray for x in arrays)
 
 
-def wide(*arrays: Any) -> Sequence[Any]:
+def at_least_float32(*arrays: Any) -> Sequence[Any]:
     """Give arrays in at least float32: sums of float16 are rounded once, at the end."""
     dtype = np.result_type(np.float32, *[x.dtype for x in arrays])
     return [x if x.dtype == dtype else x.astype(dtype) for x in arrays]

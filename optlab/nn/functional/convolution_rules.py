@@ -53,7 +53,7 @@ def _convolved(
     x: Any, weight: Any, bias: Any, stride: Shape, padding: Pairs, dilation: Shape, groups: int
 ) -> Any:
     dtype = np.result_type(x.dtype, weight.dtype)
-    x, weight = at.wide(x, weight)
+    x, weight = at.at_least_float32(x, weight)
     filters, kernel = weight.shape[0], weight.shape[2:]
     plan = at.plan_of(x.shape[2:], kernel, stride, padding, dilation, filters // groups)
     matrix = at.in_groups(weight.reshape((filters, -1)), groups)
@@ -62,13 +62,13 @@ def _convolved(
         bias = bias.reshape((filters,) + (1,) * (1 + len(kernel)))
 
     def product(images: Any) -> Any:
-        made = matrix @ at.in_groups(at.columns(images, plan), groups)
+        made = matrix @ at.in_groups(at.im2col(images, plan), groups)
         made = made.reshape((filters, images.shape[1], *plan.grid))
         if bias is not None:
             made = made + bias  # before the ends of rows are cut off: NumPy adds long runs faster
         return made if plan.grid == plan.out else made[plan.valid]
 
-    if not at.plain(x, weight) or not (bias is None or at.plain(bias)):
+    if not at.all_numpy(x, weight) or not (bias is None or at.all_numpy(bias)):
         y = product(xt)
         return at.channels_first(y if y.dtype == dtype else y.astype(dtype))
     y = np.empty((filters, count, *plan.out), dtype)
@@ -92,7 +92,7 @@ def convolution_input(
     array([[[ 1.,  1., 10., 10.,  0.]]])
     """
     dtype = np.result_type(g.dtype, weight.dtype)
-    g, weight = at.wide(g, weight)
+    g, weight = at.at_least_float32(g, weight)
     filters, kernel = weight.shape[0], weight.shape[2:]
     channels = weight.shape[1] * groups
     plan = at.plan_of(tuple(size), kernel, stride, padding, dilation, filters // groups)
@@ -104,9 +104,9 @@ def convolution_input(
 
     def product(images: Any) -> Any:
         made = matrix @ at.in_groups(at.on_grid(images, plan), groups)
-        return at.added_up(made, plan, channels, images.shape[1])
+        return at.col2im(made, plan, channels, images.shape[1])
 
-    if not at.plain(g, weight):
+    if not at.all_numpy(g, weight):
         x = product(gt)
         return at.channels_first(x if x.dtype == dtype else x.astype(dtype))
     x = np.empty((channels, count, *plan.size), dtype)
@@ -128,7 +128,7 @@ def convolution_weight(
     array([[[20., 31.]]])
     """
     dtype = np.result_type(x.dtype, g.dtype)
-    x, g = at.wide(x, g)
+    x, g = at.at_least_float32(x, g)
     channels, filters = x.shape[1], g.shape[1]
     shape = (filters, channels // groups, *kernel)
     plan = at.plan_of(x.shape[2:], tuple(kernel), stride, padding, dilation, filters // groups)
@@ -139,10 +139,10 @@ def convolution_weight(
         return depthwise.by_weight(xt, gt, plan).reshape(shape).astype(dtype, copy=False)
 
     def product(images: Any, gradients: Any) -> Any:
-        seen = at.in_groups(at.columns(images, plan), groups)
+        seen = at.in_groups(at.im2col(images, plan), groups)
         return seen @ at.in_groups(at.on_grid(gradients, plan), groups).swapaxes(-1, -2)
 
-    cut = at.blocks(count, channels, plan, x.itemsize) if at.plain(x, g) else [slice(None)]
+    cut = at.blocks(count, channels, plan, x.itemsize) if at.all_numpy(x, g) else [slice(None)]
     total = None
     for block in cut:
         part = product(xt[:, block], gt[:, block])
@@ -211,7 +211,7 @@ def unfolded(x: Any, kernel: Shape, stride: Shape, padding: Pairs, dilation: Sha
             [1., 2., 3.]]])
     """
     plan = at.plan_of(x.shape[2:], kernel, stride, padding, dilation, None)
-    seen = at.columns(at.channels_first(x), plan)
+    seen = at.im2col(at.channels_first(x), plan)
     return at.channels_first(seen.reshape((seen.shape[0], x.shape[0], math.prod(plan.out))))
 
 
@@ -229,7 +229,7 @@ def folded(
     plan = at.plan_of(tuple(size), kernel, stride, padding, dilation, None)
     count, rows = seen.shape[:2]
     channels = rows // math.prod(kernel)
-    return at.channels_first(at.added_up(at.channels_first(seen), plan, channels, count))
+    return at.channels_first(at.col2im(at.channels_first(seen), plan, channels, count))
 
 
 UNFOLDED = rule(

@@ -10,7 +10,7 @@ from optlab.autograd.tensor import Tensor, apply
 from optlab.backend.arrays import as_array
 from optlab.backend.dtypes import is_floating
 from optlab.nn.functional import windows as read
-from optlab.nn.functional.affine import _meeting
+from optlab.nn.functional.affine import cast_to_weight
 from optlab.nn.functional.convolution_rules import (
     BIASED_CONVOLUTION,
     CONVOLUTION,
@@ -171,14 +171,14 @@ def arguments(
         weight = Tensor(as_array(weight))
     if not is_floating(weight.dtype):
         raise TypeError(f"{call} takes weights of floating numbers; got {weight.dtype}.")
-    x = _meeting(x, weight)
+    x = cast_to_weight(x, weight)
     read.check_axes(x, dims, data_format, call)
     if weight.ndim != dims + 2:
         raise ValueError(f"{call} takes weight of {dims + 2} axes; got shape {weight.shape}.")
     if not isinstance(groups, (int, np.integer)) or isinstance(groups, bool) or groups < 1:
         raise ValueError(f"{call}: groups is a whole number of at least 1; got {groups!r}.")
     if bias is not None:
-        bias = _meeting(bias, weight)
+        bias = cast_to_weight(bias, weight)
     return read.channels_second(x, last), weight, bias, last
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.nn.functional.columns import Plan, plain
+from optlab.nn.functional.columns import Plan, all_numpy
 
 #: Images, sums and products of one block have about this many bytes each.
 BLOCK_BYTES = 200_000
@@ -26,7 +26,7 @@ BLOCK_BYTES = 200_000
 def fits(groups: int, filters: int, channels: int, plan: Plan, *arrays: Any) -> bool:
     """Say whether this is a depthwise convolution of stride 1 of NumPy's own arrays."""
     line = len(plan.size) == 1 and not plan.dense and plan.reads[0][0].step == 1
-    return groups == filters == channels > 1 and (plan.dense or line) and plain(*arrays)
+    return groups == filters == channels > 1 and (plan.dense or line) and all_numpy(*arrays)
 
 
 class _Block:

@@ -114,7 +114,7 @@ def dropout2d(
     >>> ol.nn.functional.dropout2d(ol.ones([1, 4, 1, 1])).ravel()
     Tensor([0., 0., 0., 0.], dtype=float32)
     """
-    return _of_channels("dropout2d", x, p, training, data_format, 4, name)
+    return _channel_dropout("dropout2d", x, p, training, data_format, 4, name)
 
 
 def dropout3d(
@@ -143,10 +143,10 @@ def dropout3d(
     >>> ol.nn.functional.dropout3d(ol.ones([1, 1, 1, 1, 2]), training=False).ravel()
     Tensor([1., 1.], dtype=float32)
     """
-    return _of_channels("dropout3d", x, p, training, data_format, 5, name)
+    return _channel_dropout("dropout3d", x, p, training, data_format, 5, name)
 
 
-def _of_channels(
+def _channel_dropout(
     function: str, x: Any, p: float, training: bool, data_format: str, ndim: int, name: Any
 ) -> Tensor:
     x = scores(x)

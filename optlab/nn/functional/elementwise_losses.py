@@ -15,9 +15,9 @@ from optlab.nn.functional.activations import LOG_SIGMOID, SIGMOID
 from optlab.nn.functional.shared import (
     bounded,
     check_reduction,
+    check_same_shape,
     no_name,
     reduced,
-    same_shape,
     scores,
 )
 
@@ -27,7 +27,7 @@ def paired(function: str, input: Any, label: Any) -> tuple[Any, Any]:
     input = scores(input)
     label = cast(label, input.dtype)
     if input.ndim and label.ndim:
-        same_shape(function, input=input, label=label)
+        check_same_shape(function, input=input, label=label)
     return input, label
 
 
@@ -37,7 +37,7 @@ def cast(x: Any, dtype: Any) -> Tensor:
     return t if t.dtype == dtype else t.astype(dtype)
 
 
-def _weighed(losses: Any, weight: Any, reduction: str) -> Tensor:
+def _weighted(losses: Any, weight: Any, reduction: str) -> Tensor:
     if weight is not None:
         losses = losses * cast(weight, losses.dtype)
     return reduced(losses, reduction)
@@ -235,7 +235,7 @@ def binary_cross_entropy(
             "binary_cross_entropy takes probabilities from 0 to 1; got "
             f"{np.min(x)} ... {np.max(x)}. For scores use binary_cross_entropy_with_logits."
         )
-    return _weighed(apply(BINARY, (input, label)), weight, reduction)
+    return _weighted(apply(BINARY, (input, label)), weight, reduction)
 
 
 def _with_logits(x: Any, label: Any) -> Any:
@@ -303,7 +303,7 @@ def binary_cross_entropy_with_logits(
         losses = apply(WITH_LOGITS, (logit, label))
     else:
         losses = apply(WITH_WEIGHTED_LOGITS, (logit, label, cast(pos_weight, logit.dtype)))
-    return _weighed(losses, weight, reduction)
+    return _weighted(losses, weight, reduction)
 
 
 # Divergence of distributions.

@@ -38,7 +38,7 @@ _FAR = [
 
 #: From here on erf is 1 in float32.
 _ONE_IN_FLOAT32 = 4.2
-_SINGLE = [
+_FLOAT32 = [
     1.1283792743128374, 0.10276905573785072, -0.00019183068923946437, -0.0006197847476919295,
     8.763735779769394e-05, -5.668480149599101e-06, 1.4185246153419382e-07,
 ]  # fmt: skip
@@ -58,7 +58,7 @@ def _erf(x: Any) -> Any:
     if x.dtype.itemsize < 4:
         return _erf(x.astype(np.float32)).astype(x.dtype)
     if x.dtype.itemsize == 4:
-        return _single(x, _SINGLE, _ONE_IN_FLOAT32)
+        return _erf_float32(x, _FLOAT32, _ONE_IN_FLOAT32)
     size = np.abs(x)
     near = np.minimum(size, _NEAR)
     size = np.minimum(size, 30.0)  # from 6 on erf is 1; the square of what is huge overflows
@@ -68,7 +68,7 @@ def _erf(x: Any) -> Any:
     return np.where(size <= _NEAR, small, far)
 
 
-def _single(x: Any, coefficients: list[float], bound: float) -> Any:
+def _erf_float32(x: Any, coefficients: list[float], bound: float) -> Any:
     """Give tanh(x p(x^2)) in float32; beyond the bound it is 1 in size."""
     with np.errstate(over="ignore"):  # an infinite square is brought to the bound
         inner = _polynomial(coefficients, bounded(x * x, -np.inf, bound * bound))
@@ -76,12 +76,12 @@ def _single(x: Any, coefficients: list[float], bound: float) -> Any:
     return np.tanh(inner)
 
 
-def _slope_of_erf(x: Any) -> Any:
+def _erf_derivative(x: Any) -> Any:
     size = np.minimum(np.abs(x), 30.0)
     return (2 / math.sqrt(math.pi)) * np.exp(-size * size)
 
 
-ERF = rule(_erf, lambda g, x: g * _slope_of_erf(x), inputs="x")
+ERF = rule(_erf, lambda g, x: g * _erf_derivative(x), inputs="x")
 
 
 def erf(x: Any, name: None = None) -> Tensor:
@@ -106,58 +106,58 @@ _CUBIC = 0.044715
 
 
 #: The coefficients for erf(x / sqrt(2)).
-_SINGLE_OF_GELU = [c * _ROOT_HALF ** (2 * k + 1) for k, c in enumerate(_SINGLE)]
+_FLOAT32_OF_GELU = [c * _ROOT_HALF ** (2 * k + 1) for k, c in enumerate(_FLOAT32)]
 
 
-def _share_below(x: Any) -> Any:
+def _normal_cdf(x: Any) -> Any:
     """Give the distribution function of the standard normal distribution."""
     if type(x) is np.ndarray and x.dtype == np.float32:
-        y = _single(x, _SINGLE_OF_GELU, _ONE_IN_FLOAT32 / _ROOT_HALF)
+        y = _erf_float32(x, _FLOAT32_OF_GELU, _ONE_IN_FLOAT32 / _ROOT_HALF)
         y *= 0.5
         y += 0.5
         return y
     return 0.5 + 0.5 * run(ERF, x * _ROOT_HALF)
 
 
-def _slope_of_gelu(x: Any) -> Any:
+def _gelu_derivative(x: Any) -> Any:
     if type(x) is np.ndarray and x.dtype.itemsize >= 4:
         with np.errstate(over="ignore"):
             slope = np.exp((-0.5 * x) * x)
         slope *= _DENSITY_AT_0
         slope *= x
-        slope += _share_below(x)
+        slope += _normal_cdf(x)
         return slope
     size = np.minimum(np.abs(x), 40.0)
-    return _share_below(x) + x * (_DENSITY_AT_0 * np.exp(-0.5 * size * size))
+    return _normal_cdf(x) + x * (_DENSITY_AT_0 * np.exp(-0.5 * size * size))
 
 
-def _bend(x: Any) -> Any:
+def _gelu_tanh(x: Any) -> Any:
     """Give tanh(sqrt(2 / pi) (x + 0.044715 x^3))."""
     return np.tanh((_STEEPNESS * x) * (1 + _CUBIC * (x * x)))
 
 
-def _slope_of_approximate_gelu(x: Any) -> Any:
-    bend = _bend(x)
+def _approximate_gelu_derivative(x: Any) -> Any:
+    bend = _gelu_tanh(x)
     inner = _STEEPNESS * (1 + (3 * _CUBIC) * (x * x))
     return 0.5 * (1 + bend) + (0.5 * x) * product(1 - bend * bend, inner)
 
 
 def _gelu(x: Any) -> Any:
-    return in_blocks(lambda x: x * _share_below(x), x)
+    return in_blocks(lambda x: x * _normal_cdf(x), x)
 
 
 def _gelu_over(g: Any, x: Any) -> Any:
-    return in_blocks(lambda g, x: g * _slope_of_gelu(x), g, x, out=g)
+    return in_blocks(lambda g, x: g * _gelu_derivative(x), g, x, out=g)
 
 
 def _approximate_gelu(x: Any) -> Any:
-    return (0.5 * x) * (1 + _bend(x))
+    return (0.5 * x) * (1 + _gelu_tanh(x))
 
 
 # With the output the slope would take half the time, but a dropout may stand between this and the
 # next layer: then nobody else keeps the output, and two arrays would stay alive for one.
-GELU = rule(_gelu, lambda g, x: g * _slope_of_gelu(x), over=_gelu_over)
-APPROXIMATE_GELU = rule(_approximate_gelu, lambda g, x: g * _slope_of_approximate_gelu(x))
+GELU = rule(_gelu, lambda g, x: g * _gelu_derivative(x), over=_gelu_over)
+APPROXIMATE_GELU = rule(_approximate_gelu, lambda g, x: g * _approximate_gelu_derivative(x))
 
 
 def gelu(x: Any, approximate: bool = False, name: None = None) -> Tensor:

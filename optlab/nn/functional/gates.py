@@ -13,7 +13,7 @@ from optlab.backend.random import next_key
 from optlab.nn.functional.activations import SILU, SOFTMAX
 from optlab.nn.functional.elementwise_losses import cast
 from optlab.nn.functional.labels import all_classes
-from optlab.nn.functional.shared import no_name, same_shape, scores
+from optlab.nn.functional.shared import check_same_shape, no_name, scores
 
 
 def swiglu(x: Any, y: Any = None, name: None = None) -> Tensor:
@@ -51,7 +51,7 @@ def swiglu(x: Any, y: Any = None, name: None = None) -> Tensor:
         half = x.shape[-1] // 2
         x, y = x[..., :half], x[..., half:]
     y = cast(y, x.dtype)
-    same_shape("swiglu", x=x, y=y)
+    check_same_shape("swiglu", x=x, y=y)
     return apply(SILU, (x,)) * y  # type: ignore[no-any-return]
 
 

@@ -11,7 +11,7 @@ from optlab.autograd.tensor import Tensor
 from optlab.nn.functional.normalizations import (
     cast_back,
     check_channels,
-    ready,
+    prepared,
     scaled,
     standardized,
 )
@@ -57,12 +57,12 @@ def group_norm(
     Tensor([[-1.,  1., -1.,  1.]], dtype=float32)
     """
     no_name(name)
-    x, weight, bias, given = ready(x, weight, bias)
-    y = _grouped("group_norm", x, num_groups, epsilon, weight, bias, data_format)
+    x, weight, bias, given = prepared(x, weight, bias)
+    y = _normalize_groups("group_norm", x, num_groups, epsilon, weight, bias, data_format)
     return cast_back(y, given)
 
 
-def _grouped(
+def _normalize_groups(
     function: str,
     x: Any,
     groups: int,
@@ -144,11 +144,11 @@ def instance_norm(
             f"instance_norm(momentum={momentum!r}) would change nothing: there are no running "
             "statistics. Leave it out."
         )
-    x, weight, bias, given = ready(x, weight, bias)
+    x, weight, bias, given = prepared(x, weight, bias)
     axis = channel_axis(data_format, x.ndim, "instance_norm")
     if x.ndim < 3:
         raise ValueError(f"instance_norm takes x of shape [N, C, ...]; got {x.shape}.")
-    y = _grouped("instance_norm", x, x.shape[axis], eps, weight, bias, data_format)
+    y = _normalize_groups("instance_norm", x, x.shape[axis], eps, weight, bias, data_format)
     return cast_back(y, given)
 
 

@@ -77,7 +77,7 @@ def checked_labels(
         raise ValueError(
             f"{function} got scores of shape {shape} and labels of shape {own}: "
             f"there must be one label for each of the {math.prod(before + after)} rows."
-            + (_meant(own, shape) if function == "cross_entropy" else "")
+            + (_label_hint(own, shape) if function == "cross_entropy" else "")
         )
     if labels.ndim != 1:
         labels = labels.reshape(-1)
@@ -103,7 +103,7 @@ def checked_labels(
     return labels, own, skips
 
 
-def _meant(own: tuple[int, ...], shape: tuple[int, ...]) -> str:
+def _label_hint(own: tuple[int, ...], shape: tuple[int, ...]) -> str:
     """Say what the labels of a cross entropy might have been meant as, judging by their shape."""
     if own == shape:
         return (

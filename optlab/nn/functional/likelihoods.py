@@ -11,7 +11,7 @@ from optlab.autograd.tensor import Tensor, apply
 from optlab.nn.functional.activations import LOG_SIGMOID, SIGMOID
 from optlab.nn.functional.elementwise_losses import binary_cross_entropy_with_logits, cast, paired
 from optlab.nn.functional.labels import one_hot
-from optlab.nn.functional.shared import check_reduction, no_name, reduced, same_shape, scores
+from optlab.nn.functional.shared import check_reduction, check_same_shape, no_name, reduced, scores
 
 
 def gaussian_nll_loss(
@@ -303,7 +303,7 @@ def dice_loss(input: Any, label: Any, epsilon: float = 1e-5, name: None = None) 
             f"{x.shape} and {np.shape(label)}."
         )
     right = cast(one_hot(label, x.shape[-1])[..., 0, :], x.dtype)
-    same_shape("dice_loss", input=x, label=right)
+    check_same_shape("dice_loss", input=x, label=right)
     axes = tuple(range(1, x.ndim))
     both = np.sum(x * right, axis=axes)
     sizes = np.sum(x, axis=axes) + np.sum(right, axis=axes)

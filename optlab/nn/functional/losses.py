@@ -22,10 +22,10 @@ from optlab.nn.functional.class_losses import BLOCK, CROSS_ENTROPY
 from optlab.nn.functional.labels import NO_CLASS, all_classes, checked_labels, checked_weight
 from optlab.nn.functional.shared import (
     check_reduction,
+    check_same_shape,
     given_with,
     no_name,
     reduced,
-    same_shape,
     scores,
 )
 
@@ -166,25 +166,25 @@ def cross_entropy(
     at = ndim - 1 if axis == -1 else _class_axis(axis, input, "cross_entropy")
     # As Paddle has it: smoothed labels that have a probability for every class are soft ones.
     if soft_label or (label_smoothing and np.shape(raw(label)) == input.shape):
-        return _soft(
+        return _soft_label_loss(
             input, label, weight, ignore_index, reduction, at, use_softmax, label_smoothing
         )
     labels, shape, skips = checked_labels(
         label, input.data, at, ignore_index, "cross_entropy", reduction
     )
     if not use_softmax:
-        return _of_probabilities(
+        return _probability_loss(
             input, labels, shape, weight, ignore_index, reduction, at, label_smoothing
         )
-    rows = input if ndim == 2 and at == 1 else _in_rows(input, at)
+    rows = input if ndim == 2 and at == 1 else _as_rows(input, at)
     if rows.data.size <= BLOCK and weight is None and not skips and not label_smoothing:
         # As quick on few numbers, and a graph of it reads as the formula does.
-        return _plain(apply(LOG_SOFTMAX, (rows,), {"axis": -1}), labels, shape, reduction)
+        return _unweighted(apply(LOG_SOFTMAX, (rows,), {"axis": -1}), labels, shape, reduction)
     factors: Any = 1.0 / len(labels) if reduction == "mean" and len(labels) else 1.0
     if weight is not None or skips:
-        labels, factors = _counts(labels, weight, ignore_index, label_smoothing, rows)
+        labels, factors = _row_weights(labels, weight, ignore_index, label_smoothing, rows)
         if reduction == "mean":
-            factors = _as_mean(factors)
+            factors = _normalized(factors)
     static = {
         "labels": labels, "factors": factors, "smoothing": float(label_smoothing),
         "summed": reduction != "none",
@@ -236,13 +236,13 @@ def nll_loss(
     if input.ndim < 2:
         raise ValueError(f"nll_loss takes input of shape [N, C, ...]; got shape {input.shape}.")
     labels, shape, skips = checked_labels(label, input.data, 1, ignore_index, "nll_loss", reduction)
-    rows = _in_rows(input, 1)
+    rows = _as_rows(input, 1)
     if weight is None and not skips:
-        return _plain(rows, labels, shape, reduction)
+        return _unweighted(rows, labels, shape, reduction)
     return _weighted(rows, labels, shape, weight, ignore_index, reduction, 0.0)
 
 
-def _plain(log_probability: Any, labels: Any, shape: Any, reduction: str) -> Tensor:
+def _unweighted(log_probability: Any, labels: Any, shape: Any, reduction: str) -> Tensor:
     """Give the loss where every row counts the same."""
     if reduction == "none":
         losses: Tensor = -log_probability[np.arange(len(labels)), labels]
@@ -261,21 +261,21 @@ def _weighted(
     smoothing: float,
 ) -> Tensor:
     """Give the loss where rows count differently, or labels are smoothed."""
-    labels, counts = _counts(labels, weight, ignore_index, smoothing, log_probability)
+    labels, counts = _row_weights(labels, weight, ignore_index, smoothing, log_probability)
     if reduction == "mean":
-        counts = _as_mean(counts)
+        counts = _normalized(counts)
     static = {"labels": labels, "factors": -counts, "smoothing": float(smoothing)}
     losses = apply(PICKED_ROWS, (log_probability,), static)
     return losses.reshape(shape) if reduction == "none" else np.sum(losses)
 
 
-def _as_mean(counts: Any) -> Any:
+def _normalized(counts: Any) -> Any:
     """Give what each row counts, by the sum of this."""
     whole = np.add.reduce(counts)
     return counts / (whole + (whole == 0))
 
 
-def _counts(labels: Any, weight: Any, ignore_index: int, smoothing: float, x: Any) -> Any:
+def _row_weights(labels: Any, weight: Any, ignore_index: int, smoothing: float, x: Any) -> Any:
     """Give the labels, with 0 for those ignored, and what each row counts."""
     present = labels != ignore_index
     labels = np.where(present, labels, 0)
@@ -289,7 +289,7 @@ def _counts(labels: Any, weight: Any, ignore_index: int, smoothing: float, x: An
     return labels, counts
 
 
-def _of_probabilities(
+def _probability_loss(
     input: Any,
     labels: Any,
     shape: Any,
@@ -300,10 +300,10 @@ def _of_probabilities(
     smoothing: float,
 ) -> Tensor:
     """Give the loss of probabilities; without smoothing only those of the labels are looked at."""
-    rows = _in_rows(input, at)
+    rows = _as_rows(input, at)
     if smoothing:
         return _weighted(np.log(rows), labels, shape, weight, ignore_index, reduction, smoothing)
-    labels, counts = _counts(labels, weight, ignore_index, 0.0, rows)
+    labels, counts = _row_weights(labels, weight, ignore_index, 0.0, rows)
     picked = rows[np.arange(len(labels)), labels].astype(counts.dtype, copy=False)
     losses: Tensor = -counts * np.log(np.where(counts == 0, 1.0, picked))
     losses = losses.reshape(shape) if reduction == "none" else np.sum(losses)
@@ -313,7 +313,7 @@ def _of_probabilities(
     return losses.astype(rows.dtype, copy=False)
 
 
-def _soft(
+def _soft_label_loss(
     input: Any,
     label: Any,
     weight: Any,
@@ -332,7 +332,7 @@ def _soft(
     q = label
     if not isinstance(label, Tensor):
         q = Tensor(copied(given_with(input.data, label, "label")))
-    same_shape("cross_entropy with soft_label=True", input=input, label=q)
+    check_same_shape("cross_entropy with soft_label=True", input=input, label=q)
     q = q if q.dtype == input.dtype else q.astype(input.dtype)
     if smoothing:
         q = (1 - smoothing) * q + smoothing / input.shape[at]
@@ -357,7 +357,7 @@ def _class_axis(axis: int, input: Any, function: str) -> int:
     return axis % ndim
 
 
-def _in_rows(x: Any, at: int) -> Any:
+def _as_rows(x: Any, at: int) -> Any:
     """Give the array with the classes last and all other axes as one."""
     ndim = x.data.ndim
     if at != ndim - 1:

@@ -9,7 +9,7 @@ from optlab.autograd.tensor import Tensor, apply
 from optlab.backend.arrays import as_float
 from optlab.nn.functional import windows as read
 from optlab.nn.functional.pooling_rules import AVERAGE_POOL, MAX_POOL
-from optlab.nn.functional.poolings import _moving, entered
+from optlab.nn.functional.poolings import _sliding_windows, checked_input
 
 
 def lp_pool1d(
@@ -36,7 +36,7 @@ def lp_pool1d(
     >>> ol.nn.functional.lp_pool1d(ol.to_tensor([[[3.0, 4.0, 6.0, 8.0]]]), 2, 2)
     Tensor([[[ 5., 10.]]], dtype=float32)
     """
-    return _norms(x, norm_type, kernel_size, stride, padding, ceil_mode, data_format, name, 1)
+    return _lp_pool(x, norm_type, kernel_size, stride, padding, ceil_mode, data_format, name, 1)
 
 
 def lp_pool2d(
@@ -81,10 +81,10 @@ def lp_pool2d(
     >>> ol.nn.functional.lp_pool2d(ol.to_tensor([[[[1.0, 1.0], [1.0, 1.0]]]]), 2, 2)
     Tensor([[[[2.]]]], dtype=float32)
     """
-    return _norms(x, norm_type, kernel_size, stride, padding, ceil_mode, data_format, name, 2)
+    return _lp_pool(x, norm_type, kernel_size, stride, padding, ceil_mode, data_format, name, 2)
 
 
-def _norms(
+def _lp_pool(
     x: Any, norm_type: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: Any,
     data_format: str, name: Any, dims: int,
 ) -> Tensor:  # fmt: skip
@@ -92,8 +92,8 @@ def _norms(
     p = as_float(norm_type, "norm_type")
     if p == 0 or math.isnan(p) or p == -math.inf:
         raise ValueError(f"{call} takes norm_type other than 0, or math.inf; got {norm_type!r}.")
-    x, last = entered(x, data_format, name, dims, call)
-    windows = _moving(x, kernel_size, stride, padding, ceil_mode, last, dims, call)
+    x, last = checked_input(x, data_format, name, dims, call)
+    windows = _sliding_windows(x, kernel_size, stride, padding, ceil_mode, last, dims, call)
     if p == math.inf:
         y = apply(MAX_POOL, (x,), {"windows": windows})
     elif p == 1:

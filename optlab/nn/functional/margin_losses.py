@@ -10,7 +10,7 @@ from optlab.autograd.tensor import Tensor, apply
 from optlab.nn.functional.activations import LOG_SIGMOID
 from optlab.nn.functional.elementwise_losses import cast, paired
 from optlab.nn.functional.rectifiers import RELU
-from optlab.nn.functional.shared import no_name, reduced, same_shape, scores
+from optlab.nn.functional.shared import check_same_shape, no_name, reduced, scores
 
 
 def hinge_embedding_loss(
@@ -81,7 +81,7 @@ def margin_ranking_loss(
     """
     no_name(name)
     input, other = scores(input), scores(other)
-    same_shape("margin_ranking_loss", input=input, other=other)
+    check_same_shape("margin_ranking_loss", input=input, other=other)
     behind = cast(label, input.dtype) * (other - input)
     return reduced(apply(RELU, (behind + float(margin) if margin else behind,)), reduction)
 

@@ -94,7 +94,7 @@ def pad(
 def _widths(x: Tensor, pad: Any, mode: str, data_format: str | None, from_left: bool) -> read.Pairs:
     """Give the pair (before, after) of each axis."""
     n = x.ndim
-    numbers = read.whole_numbers(pad)
+    numbers = read.as_integers(pad)
     if numbers is None or len(numbers) % 2 or len(numbers) > 2 * n or min(numbers) < 0:
         raise ValueError(
             f"pad takes pairs of whole numbers, none negative, for at most the {n} axes of x (to "

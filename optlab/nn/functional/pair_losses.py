@@ -15,10 +15,10 @@ from optlab.nn.functional.losses import cross_entropy
 from optlab.nn.functional.rectifiers import RELU
 from optlab.nn.functional.shared import (
     check_reduction,
+    check_same_shape,
     given_with,
     no_name,
     reduced,
-    same_shape,
     scores,
 )
 
@@ -65,7 +65,7 @@ def cosine_embedding_loss(
     check_reduction(reduction)
     a = scores(input1)
     b = cast(input2, a.dtype)
-    same_shape("cosine_embedding_loss", input1=a, input2=b)
+    check_same_shape("cosine_embedding_loss", input1=a, input2=b)
     alike = given_with(raw(a), label, "label")
     if a.ndim not in (1, 2) or alike.shape != a.shape[:-1]:
         raise ValueError(
@@ -126,7 +126,7 @@ def triplet_margin_loss(
     0.5
     """
     no_name(name)
-    return _triplets(
+    return _triplet_loss(
         "triplet_margin_loss", input, positive, negative,
         lambda x, y: pairwise_distance(x, y, p, epsilon), margin, swap, reduction,
     )  # fmt: skip
@@ -164,14 +164,14 @@ def triplet_margin_with_distance_loss(
     Tensor(0.5, dtype=float32)
     """
     no_name(name)
-    return _triplets(
+    return _triplet_loss(
         "triplet_margin_with_distance_loss", input, positive, negative,
         pairwise_distance if distance_function is None else distance_function, margin, swap,
         reduction,
     )  # fmt: skip
 
 
-def _triplets(
+def _triplet_loss(
     call: str, input: Any, positive: Any, negative: Any, distance: Any, margin: float, swap: bool,
     reduction: str,
 ) -> Tensor:  # fmt: skip
@@ -180,7 +180,7 @@ def _triplets(
         raise ValueError(f"{call} takes a margin greater than 0; got {margin!r}.")
     x = scores(input)
     near, far = cast(positive, x.dtype), cast(negative, x.dtype)
-    same_shape(call, input=x, positive=near, negative=far)
+    check_same_shape(call, input=x, positive=near, negative=far)
     apart = distance(x, far)
     if swap:
         apart = np.minimum(apart, distance(near, far))
@@ -275,7 +275,7 @@ def npair_loss(anchor: Any, positive: Any, labels: Any, l2_reg: float = 0.002) -
     """
     a = scores(anchor)
     b = cast(positive, a.dtype)
-    same_shape("npair_loss", anchor=a, positive=b)
+    check_same_shape("npair_loss", anchor=a, positive=b)
     kinds = given_with(raw(a), labels, "labels")
     if a.ndim != 2 or kinds.shape != a.shape[:1]:
         raise ValueError(

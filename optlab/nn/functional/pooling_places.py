@@ -13,26 +13,26 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import as_one, rule
-from optlab.nn.functional.pooling_rules import FEW, All, Part, _axes, _pieces, max_pool
+from optlab.nn.functional.pooling_rules import SMALL, AllWindows, Part, _axes, _pieces, max_pool
 
 #: Backward goes through the images of a batch in blocks of so many windows, so that what it makes
 #: underway stays in the cache and adds little to the peak of a step.
 BLOCK = 1 << 16
 
 
-def is_small(windows: All) -> bool:
+def are_small(windows: AllWindows) -> bool:
     """Say whether windows have so few elements that they are looked at one by one."""
-    return math.prod(len(one.pieces) for one in windows) <= FEW
+    return math.prod(len(one.pieces) for one in windows) <= SMALL
 
 
-def max_pool_and_places(x: Any, windows: All) -> tuple[Any, Any]:
+def max_pool_with_indices(x: Any, windows: AllWindows) -> tuple[Any, Any]:
     """Give the maximum of each window, and which of its elements is the first maximum.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from optlab.nn.functional.windows import moving
-    >>> max_pool_and_places(np.array([[1.0, 3.0, 2.0, 2.0]]), (moving(4, 2, 2, (0, 0), False),))
+    >>> from optlab.nn.functional.windows import sliding
+    >>> max_pool_with_indices(np.array([[1.0, 3.0, 2.0, 2.0]]), (sliding(4, 2, 2, (0, 0), False),))
     (array([[3., 2.]]), array([[1, 0]], dtype=uint8))
     """
     y = max_pool(x, windows)
@@ -50,15 +50,15 @@ def max_pool_and_places(x: Any, windows: All) -> tuple[Any, Any]:
     return y, np.zeros_like(y, dtype=np.uint8) if places is None else places
 
 
-def places_put(upper: Any, places: Any, windows: All) -> Any:
+def scatter_to_indices(upper: Any, places: Any, windows: AllWindows) -> Any:
     """Give each number of `upper` to the element of its window that `places` names.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from optlab.nn.functional.windows import moving
-    >>> windows = (moving(4, 2, 2, (0, 0), False),)
-    >>> places_put(np.array([[5.0, 7.0]]), np.array([[1, 0]]), windows)
+    >>> from optlab.nn.functional.windows import sliding
+    >>> windows = (sliding(4, 2, 2, (0, 0), False),)
+    >>> scatter_to_indices(np.array([[5.0, 7.0]]), np.array([[1, 0]]), windows)
     array([[0., 5., 7., 0.]])
     """
     pieces = _pieces(upper.ndim, _axes(upper, windows))
@@ -85,15 +85,15 @@ def places_put(upper: Any, places: Any, windows: All) -> Any:
     return out
 
 
-def places_picked(upper: Any, places: Any, windows: All) -> Any:
-    """Read `upper` where `places` says: the transpose of `places_put`.
+def gather_from_indices(upper: Any, places: Any, windows: AllWindows) -> Any:
+    """Read `upper` where `places` says: the transpose of `scatter_to_indices`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from optlab.nn.functional.windows import moving
-    >>> windows = (moving(4, 2, 2, (0, 0), False),)
-    >>> places_picked(np.array([[5.0, 6.0, 7.0, 8.0]]), np.array([[1, 0]]), windows)
+    >>> from optlab.nn.functional.windows import sliding
+    >>> windows = (sliding(4, 2, 2, (0, 0), False),)
+    >>> gather_from_indices(np.array([[5.0, 6.0, 7.0, 8.0]]), np.array([[1, 0]]), windows)
     array([[6., 7.]])
     """
     out: Any = None
@@ -115,22 +115,22 @@ def _blocks(x: Any, space: int) -> Iterator[Part]:
 
 
 # Which element is the maximum does not change with x, except at ties.
-MAX_POOL_AND_PLACES = rule(
-    max_pool_and_places,
-    lambda g, y1, windows: as_one(places_put, g[0], y1, windows),
+MAX_POOL_WITH_INDICES = rule(
+    max_pool_with_indices,
+    lambda g, y1, windows: as_one(scatter_to_indices, g[0], y1, windows),
     static="windows",
     several=True,
 )
-PLACES_PUT = rule(
-    places_put,
-    lambda g, places, windows: as_one(places_picked, g, places, windows),
+SCATTER_TO_INDICES = rule(
+    scatter_to_indices,
+    lambda g, places, windows: as_one(gather_from_indices, g, places, windows),
     None,
     inputs="upper places",
     static="windows",
 )
-PLACES_PICKED = rule(
-    places_picked,
-    lambda g, places, windows: as_one(places_put, g, places, windows),
+GATHER_FROM_INDICES = rule(
+    gather_from_indices,
+    lambda g, places, windows: as_one(scatter_to_indices, g, places, windows),
     None,
     inputs="upper places",
     static="windows",

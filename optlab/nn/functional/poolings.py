@@ -10,8 +10,8 @@ from optlab.autograd.mode import recording
 from optlab.autograd.tensor import Tensor, apply, apply_several
 from optlab.backend.arrays import as_float
 from optlab.nn.functional import windows as read
-from optlab.nn.functional.pooling_places import MAX_POOL_AND_PLACES, is_small
-from optlab.nn.functional.pooling_rules import AVERAGE_POOL, MAX_POOL, max_places
+from optlab.nn.functional.pooling_places import MAX_POOL_WITH_INDICES, are_small
+from optlab.nn.functional.pooling_rules import AVERAGE_POOL, MAX_POOL, max_indices
 from optlab.nn.functional.shared import no_name, scores
 
 
@@ -38,7 +38,7 @@ def max_pool1d(
     >>> ol.nn.functional.max_pool1d(ol.to_tensor([[[1.0, 3.0, 2.0, 5.0]]]), 2)
     Tensor([[[3., 5.]]], dtype=float32)
     """
-    return _maxima(x, kernel_size, stride, padding, return_mask, ceil_mode, "NCL", name, 1)
+    return _max_pool(x, kernel_size, stride, padding, return_mask, ceil_mode, "NCL", name, 1)
 
 
 def max_pool2d(
@@ -99,7 +99,7 @@ def max_pool2d(
     Tensor([[[[ 5.,  7.],
               [13., 15.]]]], dtype=float32)
     """
-    return _maxima(x, kernel_size, stride, padding, return_mask, ceil_mode, data_format, name, 2)
+    return _max_pool(x, kernel_size, stride, padding, return_mask, ceil_mode, data_format, name, 2)
 
 
 def max_pool3d(
@@ -126,7 +126,7 @@ def max_pool3d(
     >>> ol.nn.functional.max_pool3d(ol.ones([1, 1, 4, 4, 4]), 2).shape
     (1, 1, 2, 2, 2)
     """
-    return _maxima(x, kernel_size, stride, padding, return_mask, ceil_mode, data_format, name, 3)
+    return _max_pool(x, kernel_size, stride, padding, return_mask, ceil_mode, data_format, name, 3)
 
 
 def avg_pool1d(
@@ -152,7 +152,7 @@ def avg_pool1d(
     >>> ol.nn.functional.avg_pool1d(ol.to_tensor([[[1.0, 3.0, 2.0, 5.0]]]), 2)
     Tensor([[[2. , 3.5]]], dtype=float32)
     """
-    return _averages(x, kernel_size, stride, padding, ceil_mode, exclusive, None, "NCL", name, 1)
+    return _avg_pool(x, kernel_size, stride, padding, ceil_mode, exclusive, None, "NCL", name, 1)
 
 
 def avg_pool2d(
@@ -201,7 +201,7 @@ def avg_pool2d(
     Tensor([[[[ 2.5,  4.5],
               [10.5, 12.5]]]], dtype=float32)
     """
-    return _averages(
+    return _avg_pool(
         x,
         kernel_size,
         stride,
@@ -240,7 +240,7 @@ def avg_pool3d(
     >>> ol.nn.functional.avg_pool3d(ol.ones([1, 1, 4, 4, 4]), 2).shape
     (1, 1, 2, 2, 2)
     """
-    return _averages(
+    return _avg_pool(
         x,
         kernel_size,
         stride,
@@ -257,7 +257,7 @@ def avg_pool3d(
 # What all of them do ----------------------------------------------------------------------------
 
 
-def entered(x: Any, data_format: str, name: Any, dims: int, call: str) -> tuple[Tensor, bool]:
+def checked_input(x: Any, data_format: str, name: Any, dims: int, call: str) -> tuple[Tensor, bool]:
     """Give x with its channels second, after checks."""
     no_name(name)
     last = read.is_channels_last(data_format, dims, call)
@@ -268,7 +268,7 @@ def entered(x: Any, data_format: str, name: Any, dims: int, call: str) -> tuple[
     return read.channels_second(x, last), last
 
 
-def _moving(
+def _sliding_windows(
     x: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: Any, last: bool, dims: int,
     call: str,
 ) -> tuple[read.Windows, ...]:  # fmt: skip
@@ -284,9 +284,9 @@ def _moving(
                 f"{call}: padding {pads} must be less than the window of {kernel}, or some windows "
                 "would hold nothing but padding."
             )
-    ceil = truth(ceil_mode, "ceil_mode", call)
+    ceil = as_bool(ceil_mode, "ceil_mode", call)
     windows = tuple(
-        read.moving(n, k, s, pair, ceil)
+        read.sliding(n, k, s, pair, ceil)
         for n, k, s, pair in zip(size, kernel, steps, pads, strict=True)
     )
     if min(one.count for one in windows) < 1:
@@ -294,45 +294,45 @@ def _moving(
     return windows
 
 
-def truth(value: Any, what: str, call: str) -> bool:
+def as_bool(value: Any, what: str, call: str) -> bool:
     """Read an argument that is True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{call}: {what} is True or False; got {value!r}.")
     return bool(value)
 
 
-def pooled(
+def max_pooled(
     x: Tensor, windows: tuple[read.Windows, ...], return_mask: Any, last: bool, call: str
 ) -> Any:
     """Give the maxima of windows, and where they are if that is wanted."""
-    if x.node is not None and recording.on and is_small(windows):
-        y = apply_several(MAX_POOL_AND_PLACES, (x,), {"windows": windows})[0]
+    if x.node is not None and recording.on and are_small(windows):
+        y = apply_several(MAX_POOL_WITH_INDICES, (x,), {"windows": windows})[0]
     else:
         y = apply(MAX_POOL, (x,), {"windows": windows})
-    if not truth(return_mask, "return_mask", call):
+    if not as_bool(return_mask, "return_mask", call):
         return read.channels_back(y, last)
-    mask = Tensor(max_places(x.data, y.data, windows))
+    mask = Tensor(max_indices(x.data, y.data, windows))
     return read.channels_back(y, last), read.channels_back(mask, last)
 
 
-def _maxima(
+def _max_pool(
     x: Any, kernel_size: Any, stride: Any, padding: Any, return_mask: Any, ceil_mode: Any,
     data_format: str, name: Any, dims: int,
 ) -> Any:  # fmt: skip
     call = f"max_pool{dims}d"
-    x, last = entered(x, data_format, name, dims, call)
-    windows = _moving(x, kernel_size, stride, padding, ceil_mode, last, dims, call)
-    return pooled(x, windows, return_mask, last, call)
+    x, last = checked_input(x, data_format, name, dims, call)
+    windows = _sliding_windows(x, kernel_size, stride, padding, ceil_mode, last, dims, call)
+    return max_pooled(x, windows, return_mask, last, call)
 
 
-def _averages(
+def _avg_pool(
     x: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: Any, exclusive: Any,
     divisor_override: Any, data_format: str, name: Any, dims: int,
 ) -> Tensor:  # fmt: skip
     call = f"avg_pool{dims}d"
-    x, last = entered(x, data_format, name, dims, call)
-    windows = _moving(x, kernel_size, stride, padding, ceil_mode, last, dims, call)
-    divisor: str | float = "inside" if truth(exclusive, "exclusive", call) else "padded"
+    x, last = checked_input(x, data_format, name, dims, call)
+    windows = _sliding_windows(x, kernel_size, stride, padding, ceil_mode, last, dims, call)
+    divisor: str | float = "inside" if as_bool(exclusive, "exclusive", call) else "padded"
     if divisor_override is not None:
         divisor = as_float(divisor_override, "divisor_override")
         if divisor == 0:

@@ -128,7 +128,7 @@ def _patches(
     kernel = read.per_axis(kernel, 2, "kernel_sizes", call)
     stride = read.per_axis(strides, 2, "strides", call)
     dilation = read.per_axis(dilations, 2, "dilations", call)
-    sides = read.whole_numbers(paddings)
+    sides = read.as_integers(paddings)
     if sides is not None and len(sides) == 4:
         pads: read.Pairs = ((sides[0], sides[2]), (sides[1], sides[3]))
     else:
@@ -176,7 +176,7 @@ def pixel_shuffle(
     Tensor([[[[0., 1.],
               [2., 3.]]]], dtype=float32)
     """
-    x, last, (r, _) = _shuffled(x, upscale_factor, data_format, name, "pixel_shuffle")
+    x, last, (r, _) = _check_shuffle(x, upscale_factor, data_format, name, "pixel_shuffle")
     n, c, h, w = x.shape
     if c % (r * r):
         raise ValueError(f"pixel_shuffle needs a multiple of {r * r} channels; got {c}.")
@@ -211,7 +211,7 @@ def pixel_unshuffle(
     >>> ol.nn.functional.pixel_unshuffle(ol.ones([1, 1, 4, 6]), 2).shape
     (1, 4, 2, 3)
     """
-    x, last, (r, _) = _shuffled(x, downscale_factor, data_format, name, "pixel_unshuffle")
+    x, last, (r, _) = _check_shuffle(x, downscale_factor, data_format, name, "pixel_unshuffle")
     n, c, h, w = x.shape
     if h % r or w % r:
         raise ValueError(
@@ -222,7 +222,7 @@ def pixel_unshuffle(
     return read.channels_back(y, last)  # type: ignore[no-any-return]
 
 
-def _shuffled(x: Any, factor: Any, data_format: str, name: Any, call: str) -> Any:
+def _check_shuffle(x: Any, factor: Any, data_format: str, name: Any, call: str) -> Any:
     """Give x with its channels second, where they were, and the factor."""
     no_name(name)
     last = read.is_channels_last(data_format, 2, call)
@@ -262,7 +262,7 @@ def channel_shuffle(x: Any, groups: int, data_format: str = "NCHW", name: None =
     >>> ol.nn.functional.channel_shuffle(ol.arange(6.0).reshape([1, 6, 1, 1]), 3).ravel()
     Tensor([0., 2., 4., 1., 3., 5.], dtype=float32)
     """
-    x, last, (count, _) = _shuffled(x, groups, data_format, name, "channel_shuffle")
+    x, last, (count, _) = _check_shuffle(x, groups, data_format, name, "channel_shuffle")
     n, c, h, w = x.shape
     if c % count:
         raise ValueError(f"channel_shuffle needs a multiple of {count} channels; got {c}.")

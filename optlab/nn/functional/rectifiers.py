@@ -242,7 +242,7 @@ def _exponential(x: Any, scale: float, alpha: float, width: float) -> Any:
     return (scale * alpha) * left + (right if scale == 1.0 else scale * right)
 
 
-def _slope_of_exponential(g: Any, y: Any, scale: float, alpha: float, width: float) -> Any:
+def _exponential_back(g: Any, y: Any, scale: float, alpha: float, width: float) -> Any:
     at_0 = scale * alpha / width
     through = g * ((np.minimum(y, 0.0) + scale * alpha) / width)
     if at_0 == scale:  # smooth at 0
@@ -252,7 +252,7 @@ def _slope_of_exponential(g: Any, y: Any, scale: float, alpha: float, width: flo
 
 EXPONENTIAL = rule(
     _exponential,
-    lambda g, y, scale, alpha, width: _slope_of_exponential(g, y, scale, alpha, width),
+    lambda g, y, scale, alpha, width: _exponential_back(g, y, scale, alpha, width),
     inputs="x",
     static="scale alpha width",
 )

@@ -18,20 +18,20 @@ from optlab.autograd.rules.guarded import run
 from optlab.nn.functional.activations import SIGMOID
 
 
-def _parts(x: Any, count: int) -> list[Any]:
+def _chunks(x: Any, count: int) -> list[Any]:
     width = x.shape[-1] // count
     return [x[..., i * width : (i + 1) * width] for i in range(count)]
 
 
 def _lstm_step(gates: Any, cell: Any) -> Any:
     """Give the output and the new cell; the gates are input, forget, candidate and output."""
-    i, f, u, o = _parts(gates, 4)
+    i, f, u, o = _chunks(gates, 4)
     new = run(SIGMOID, f) * cell + run(SIGMOID, i) * np.tanh(u)
     return run(SIGMOID, o) * np.tanh(new), new
 
 
 def _lstm_step_back(g: Any, gates: Any, cell: Any, y: Any) -> Any:
-    i, f, u, o = _parts(gates, 4)
+    i, f, u, o = _chunks(gates, 4)
     i, f, u, o = run(SIGMOID, i), run(SIGMOID, f), np.tanh(u), run(SIGMOID, o)
     bent = np.tanh(y[1])
     by_new = g[0] * o * (1 - bent * bent)
@@ -70,8 +70,8 @@ def _lstm(
             np.exp(now, now)
             now += 1
             np.divide(1, now, now)
-            i, f, u, o = _parts(now, 4)
-            np.tanh(_parts(raw, 4)[2], u)
+            i, f, u, o = _chunks(now, 4)
+            np.tanh(_chunks(raw, 4)[2], u)
             np.multiply(f, cell, new)
             new += i * u
             np.multiply(o, np.tanh(new), outputs[t])
@@ -84,10 +84,10 @@ def _lstm_back(
 ) -> Any:
     outputs, cells, opened = y[0].swapaxes(0, time), y[1], y[2]
     by_outputs = g[0].swapaxes(0, time)
-    i, f, u, o = _parts(opened, 4)
+    i, f, u, o = _chunks(opened, 4)
     bent = np.tanh(cells)
     slopes = np.concatenate([i * (1 - i), f * (1 - f), 1 - u * u, o * (1 - o)], axis=-1)
-    factors = np.concatenate([u, _shifted(cell, cells, backwards), i, bent], axis=-1) * slopes
+    factors = np.concatenate([u, _previous(cell, cells, backwards), i, bent], axis=-1) * slopes
     by_bent = o * (1 - bent * bent)
     back = turned.swapaxes(0, 1)
     length = len(cells)
@@ -106,13 +106,13 @@ def _lstm_back(
         by_hidden = by_gates @ back
         by_cell = by_cell * f[t]
     by_given = np.stack(found)
-    before = _shifted(hidden, outputs, backwards)
+    before = _previous(hidden, outputs, backwards)
     rows = by_given.reshape((-1, by_given.shape[-1]))
     by_turned = before.reshape((-1, before.shape[-1])).swapaxes(0, 1) @ rows
     return by_given.swapaxes(0, time), by_turned, np.add.reduce(rows, axis=0), by_hidden, by_cell
 
 
-def _shifted(start: Any, along: Any, backwards: bool) -> Any:
+def _previous(start: Any, along: Any, backwards: bool) -> Any:
     """Give what each step found: the start, and what the steps before it left."""
     parts = [along[1:], start[None]] if backwards else [start[None], along[:-1]]
     return np.concatenate(parts)
@@ -126,7 +126,7 @@ LSTM = rule(
 
 def _gru_gates(given: Any, before: Any) -> Any:
     """Give the gates reset and update, the candidate, and what reset is multiplied with."""
-    (r, z, c), (hr, hz, hc) = _parts(given, 3), _parts(before, 3)
+    (r, z, c), (hr, hz, hc) = _chunks(given, 3), _chunks(before, 3)
     r = run(SIGMOID, r + hr)
     return r, run(SIGMOID, z + hz), np.tanh(c + r * hc), hc
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from optlab.autograd.operation import as_one, rule
 from optlab.backend.arrays import constants_beside
-from optlab.nn.functional.columns import wide
+from optlab.nn.functional.columns import at_least_float32
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -25,30 +25,30 @@ class Taps:
     pieces : tuple of (array or slice, array or None, array or slice)
         The n-th reading of the places, n rising: which places are read, the weights (None: all 1),
         and for which places of the result. No piece names a place of the result twice.
-    words : str
+    label : str
         How they were asked for.
     """
 
     length: int
     count: int
     pieces: tuple[tuple[Any, Any, Any], ...]
-    words: str
+    label: str
 
     def __hash__(self) -> int:
-        return hash((self.length, self.count, self.words))
+        return hash((self.length, self.count, self.label))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Taps) and (self.length, self.count, self.words) == (
+        return isinstance(other, Taps) and (self.length, self.count, self.label) == (
             other.length,
             other.count,
-            other.words,
+            other.label,
         )
 
     def __repr__(self) -> str:
-        return self.words
+        return self.label
 
     @cached_property
-    def turned(self) -> Taps:
+    def transposed(self) -> Taps:
         """The transpose: what was read becomes what is written."""
         read, weights, to = [], [], []
         for places, factors, of in self.pieces:
@@ -62,13 +62,13 @@ class Taps:
             own,
             np.concatenate(weights),
             np.concatenate(read),
-            f"the transpose of: {self.words}",
+            f"the transpose of: {self.label}",
         )
-        turned.__dict__["turned"] = self
+        turned.__dict__["transposed"] = self
         return turned
 
 
-def taps(length: int, count: int, read: Any, weights: Any, to: Any, words: str) -> Taps:
+def taps(length: int, count: int, read: Any, weights: Any, to: Any, label: str) -> Taps:
     """Make pieces of a list of readings: the place read, its weight, the place of the result.
 
     Examples
@@ -94,7 +94,7 @@ def taps(length: int, count: int, read: Any, weights: Any, to: Any, words: str) 
                 slice(None) if len(places) == count else _as_slice(places),
             )
         )
-    return Taps(length, count, tuple(pieces), words)
+    return Taps(length, count, tuple(pieces), label)
 
 
 def _as_slice(places: Any) -> Any:
@@ -122,7 +122,7 @@ def _cubic(t: Any) -> tuple[Any, ...]:
 
 
 @lru_cache(maxsize=512)
-def sampled(
+def sampling_taps(
     length: int, count: int, kind: str, scale: float | None, corners: bool, centers: bool
 ) -> Taps:
     """Give what `count` places read of an axis of `length`.
@@ -140,16 +140,16 @@ def sampled(
 
     Examples
     --------
-    >>> pieces = sampled(2, 3, "linear", None, True, False).pieces
+    >>> pieces = sampling_taps(2, 3, "linear", None, True, False).pieces
     >>> [(places.tolist(), weights.tolist()) for places, weights, _ in pieces]
     [([0, 0, 1], [1.0, 0.5, 1.0]), ([1], [0.5])]
     """
-    words = f"{kind} {length} to {count}" + (f", scale {scale}" if scale else "")
-    words += ", align_corners" if corners else ", centers" if centers else ""
+    label = f"{kind} {length} to {count}" + (f", scale {scale}" if scale else "")
+    label += ", align_corners" if corners else ", centers" if centers else ""
     steps = np.arange(count)
     if kind == "nearest":
         at = steps * length // count if scale is None else (steps / scale).astype(int)
-        return taps(length, count, np.minimum(at, length - 1), np.ones(count), steps, words)
+        return taps(length, count, np.minimum(at, length - 1), np.ones(count), steps, label)
     if corners:
         where = steps * ((length - 1) / max(count - 1, 1))
     else:
@@ -168,7 +168,7 @@ def sampled(
         factors.append(weight[needed])
         to.append(steps[needed])
     return taps(
-        length, count, np.concatenate(read), np.concatenate(factors), np.concatenate(to), words
+        length, count, np.concatenate(read), np.concatenate(factors), np.concatenate(to), label
     )
 
 
@@ -178,12 +178,12 @@ def resample(x: Any, readings: Sequence[Taps]) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> resample(np.array([[0.0, 4.0]]), (sampled(2, 3, "linear", None, True, False),))
+    >>> resample(np.array([[0.0, 4.0]]), (sampling_taps(2, 3, "linear", None, True, False),))
     array([[0., 2., 4.]])
     """
     dtype = x.dtype
     if any(weights is not None for one in readings for _, weights, _ in one.pieces):
-        (x,) = wide(x)
+        (x,) = at_least_float32(x)
     # Axes that become shorter go first.
     axes = sorted(
         enumerate(readings, x.ndim - len(readings)), key=lambda at: at[1].count / at[1].length
@@ -215,6 +215,6 @@ def _along(x: Any, axis: int, one: Taps) -> Any:
 
 RESAMPLE = rule(
     resample,
-    lambda g, readings: as_one(resample, g, tuple(one.turned for one in readings)),
+    lambda g, readings: as_one(resample, g, tuple(one.transposed for one in readings)),
     static="readings",
 )

@@ -10,8 +10,8 @@ from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import as_float
 from optlab.nn.functional import windows as read
 from optlab.nn.functional.pooling_rules import AVERAGE_POOL
-from optlab.nn.functional.poolings import truth
-from optlab.nn.functional.resampling_rules import RESAMPLE, sampled
+from optlab.nn.functional.poolings import as_bool
+from optlab.nn.functional.resampling_rules import RESAMPLE, sampling_taps
 from optlab.nn.functional.shared import no_name, scores
 
 #: The modes, how each reads an axis, and for how many axes of space it is.
@@ -116,11 +116,11 @@ def interpolate(
             f"{call} with mode={mode!r} takes x of {axes} axes; got shape {x.shape}. "
             "A single example gets its batch axis with x[None]."
         )
-    if truth(antialias, "antialias", call):
+    if as_bool(antialias, "antialias", call):
         raise TypeError(
             f"{call} with antialias=True is not covered; mode='area' averages what it leaves out."
         )
-    corners = truth(align_corners, "align_corners", call)
+    corners = as_bool(align_corners, "align_corners", call)
     if corners and kind in ("nearest", "area"):
         raise ValueError(f"{call}: align_corners is for linear and cubic modes; got mode={mode!r}.")
     if align_mode not in (0, 1):
@@ -129,7 +129,7 @@ def interpolate(
     x = read.channels_second(x, last)
     if 0 in x.shape[2:]:
         raise ValueError(f"{call} needs something to read; got shape {x.shape}.")
-    counts, scales = _wanted(x.shape[2:], size, scale_factor, call)
+    counts, scales = _output_lengths(x.shape[2:], size, scale_factor, call)
     if recompute_scale_factor:
         scales = [None] * dims
     if kind == "area":
@@ -138,7 +138,7 @@ def interpolate(
     else:
         centers = not corners and (kind == "cubic" or align_mode == 0)
         readings = tuple(
-            sampled(n, m, kind, scale, corners, kind != "nearest" and centers)
+            sampling_taps(n, m, kind, scale, corners, kind != "nearest" and centers)
             for n, m, scale in zip(x.shape[2:], counts, scales, strict=True)
         )
         y = apply(RESAMPLE, (x,), {"readings": readings})
@@ -180,7 +180,7 @@ def _channels_last(data_format: Any, dims: int, call: str) -> bool:
     )
 
 
-def _wanted(
+def _output_lengths(
     lengths: Sequence[int], size: Any, scale_factor: Any, call: str
 ) -> tuple[Sequence[int], list[float | None]]:
     """Give the new lengths, and the factors where these were given."""

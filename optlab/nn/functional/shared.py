@@ -160,7 +160,7 @@ def check_reduction(reduction: str, allowed: tuple[str, ...] = REDUCTIONS) -> No
         raise ValueError(f"reduction must be {', '.join(others)} or {last}; got {reduction!r}.")
 
 
-def same_shape(function: str, **arrays: Any) -> None:
+def check_same_shape(function: str, **arrays: Any) -> None:
     """Refuse arrays of different shapes: a loss that broadcasts hides a mistake."""
     shapes = {name: np.shape(x) for name, x in arrays.items()}
     if len(set(shapes.values())) > 1:

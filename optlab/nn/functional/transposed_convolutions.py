@@ -185,8 +185,8 @@ def _transposed(
         (n - 1) * s - before - after + e
         for n, s, e, (before, after) in zip(x.shape[2:], stride, extent, pads, strict=True)
     )
-    size = _grown(least, stride, dilation, output_padding, output_size, dims, call)
-    size, pads, unreached = _beyond(size, least, stride, pads)
+    size = _output_size(least, stride, dilation, output_padding, output_size, dims, call)
+    size, pads, unreached = _split_unreached(size, least, stride, pads)
     static = {
         "size": size, "stride": stride, "padding": pads, "dilation": dilation,
         "groups": int(groups),
@@ -199,7 +199,7 @@ def _transposed(
     return read.channels_back(y, last)  # type: ignore[no-any-return]
 
 
-def _grown(
+def _output_size(
     least: Shape, stride: Shape, dilation: Shape, output_padding: Any, output_size: Any,
     dims: int, call: str,
 ) -> Shape:  # fmt: skip
@@ -224,7 +224,7 @@ def _grown(
     return size
 
 
-def _beyond(
+def _split_unreached(
     size: Shape, least: Shape, stride: Shape, pads: read.Pairs
 ) -> tuple[Shape, read.Pairs, Shape]:
     """Read sizes that a convolution with these arguments would not lead back from.

@@ -12,7 +12,7 @@ from optlab.autograd.operation import as_one, rule
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.ensemble import members_of
 from optlab.nn.functional import windows as read
-from optlab.nn.functional.poolings import entered
+from optlab.nn.functional.poolings import checked_input
 from optlab.nn.functional.shared import given_with
 
 
@@ -83,7 +83,7 @@ def max_unpool1d(
     >>> F.max_unpool1d(y, mask, 2)
     Tensor([[[0., 3., 5., 0.]]], dtype=float32)
     """
-    return _unpooled(x, indices, kernel_size, stride, padding, data_format, output_size, name, 1)
+    return _max_unpool(x, indices, kernel_size, stride, padding, data_format, output_size, name, 1)
 
 
 def max_unpool2d(
@@ -141,7 +141,7 @@ def max_unpool2d(
     Tensor([[[[0., 0.],
               [4., 0.]]]], dtype=float32)
     """
-    return _unpooled(x, indices, kernel_size, stride, padding, data_format, output_size, name, 2)
+    return _max_unpool(x, indices, kernel_size, stride, padding, data_format, output_size, name, 2)
 
 
 def max_unpool3d(
@@ -170,10 +170,10 @@ def max_unpool3d(
     >>> F.max_unpool3d(y, mask, 2).sum()
     Tensor(8., dtype=float32)
     """
-    return _unpooled(x, indices, kernel_size, stride, padding, data_format, output_size, name, 3)
+    return _max_unpool(x, indices, kernel_size, stride, padding, data_format, output_size, name, 3)
 
 
-def _unpooled(
+def _max_unpool(
     x: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, data_format: str,
     output_size: Any, name: Any, dims: int,
 ) -> Tensor:  # fmt: skip
@@ -182,7 +182,7 @@ def _unpooled(
         raise ValueError(
             f"{call} takes data_format={read.FORMATS[dims][0]!r}; got {data_format!r}."
         )
-    x, _ = entered(x, data_format, name, dims, call)
+    x, _ = checked_input(x, data_format, name, dims, call)
     kernel = read.per_axis(kernel_size, dims, "kernel_size", call)
     steps = kernel if stride is None else read.per_axis(stride, dims, "stride", call)
     pads = read.per_axis(padding, dims, "padding", call, least=0)
@@ -221,7 +221,7 @@ def _size(
         if min(usual) < 1:
             raise ValueError(f"{call}: nothing is left of a result of {tuple(usual)}.")
         return tuple(usual)
-    numbers = read.whole_numbers(output_size)
+    numbers = read.as_integers(output_size)
     if numbers is None or len(numbers) not in (dims, dims + 2):
         raise ValueError(
             f"{call}: output_size is {dims} or {dims + 2} whole numbers; got {output_size!r}."

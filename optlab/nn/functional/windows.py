@@ -55,7 +55,7 @@ def per_axis(value: Any, dims: int, what: str, call: str, least: int = 1) -> Sha
     >>> per_axis(3, 2, "stride", "conv2d"), per_axis([1, 2], 2, "stride", "conv2d")
     ((3, 3), (1, 2))
     """
-    numbers = whole_numbers(value)
+    numbers = as_integers(value)
     if numbers is not None and len(numbers) == 1:
         numbers = numbers * dims
     if numbers is None or len(numbers) != dims or min(numbers) < least:
@@ -66,7 +66,7 @@ def per_axis(value: Any, dims: int, what: str, call: str, least: int = 1) -> Sha
     return tuple(numbers)
 
 
-def whole_numbers(value: Any) -> list[int] | None:
+def as_integers(value: Any) -> list[int] | None:
     """Give a number or a sequence of numbers as a list; None where it is something else."""
     value = raw(value)
     if hasattr(value, "tolist"):
@@ -108,7 +108,7 @@ def paddings(value: Any, dims: int, channels_last: bool, call: str) -> Pairs | s
 def _pairs(value: Any, dims: int, channels_last: bool) -> Pairs | None:
     """Give a padding as pairs; None where it is of no known form."""
     if isinstance(value, (list, tuple)) and any(isinstance(v, (list, tuple)) for v in value):
-        rows = [whole_numbers(v) for v in value]
+        rows = [as_integers(v) for v in value]
         if any(row is None or len(row) != 2 for row in rows):
             return None
         pairs = [(row[0], row[1]) for row in rows if row is not None]
@@ -118,7 +118,7 @@ def _pairs(value: Any, dims: int, channels_last: bool) -> Pairs | None:
                 return None
             pairs = pairs[1:-1] if channels_last else pairs[2:]
         return tuple(pairs) if len(pairs) == dims else None
-    numbers = whole_numbers(value)
+    numbers = as_integers(value)
     if numbers is None:
         return None
     if len(numbers) == 1:
@@ -190,7 +190,7 @@ class Windows:
         windows they belong to. No piece names an element twice.
     padded : tuple of int
         How wide each window is with the padding that it covers.
-    words : str
+    label : str
         How they were asked for.
     """
 
@@ -198,16 +198,16 @@ class Windows:
     count: int
     pieces: tuple[tuple[slice, slice], ...]
     padded: tuple[int, ...]
-    words: str
+    label: str
 
     def __hash__(self) -> int:
-        return hash((self.length, self.count, self.words))
+        return hash((self.length, self.count, self.label))
 
     def __repr__(self) -> str:
-        return self.words
+        return self.label
 
     @cached_property
-    def whole(self) -> bool:
+    def is_global(self) -> bool:
         """Whether one window takes in the whole axis."""
         return self.count == 1 and len(self.pieces) == self.length
 
@@ -231,14 +231,14 @@ class Windows:
 
 
 @lru_cache(maxsize=512)
-def moving(length: int, kernel: int, stride: int, padding: Pair, ceil_mode: bool) -> Windows:
+def sliding(length: int, kernel: int, stride: int, padding: Pair, ceil_mode: bool) -> Windows:
     """Give the windows of `kernel` elements, one every `stride`.
 
     With `ceil_mode` a last window may hang over the end if it starts before it.
 
     Examples
     --------
-    >>> moving(5, 2, 2, (0, 0), False).count, moving(5, 2, 2, (0, 0), True).count
+    >>> sliding(5, 2, 2, (0, 0), False).count, sliding(5, 2, 2, (0, 0), True).count
     (2, 3)
     """
     before, after = padding
@@ -255,8 +255,8 @@ def moving(length: int, kernel: int, stride: int, padding: Pair, ceil_mode: bool
             stop = last * stride - before + k + 1
             pieces.append((slice(start, stop, stride), slice(first, last + 1)))
     padded = tuple(min(kernel, length + before + after - i * stride) for i in range(count))
-    words = f"{kernel} every {stride}, padding {padding}" + (", ceil_mode" if ceil_mode else "")
-    return Windows(length, count, tuple(pieces), padded, words)
+    label = f"{kernel} every {stride}, padding {padding}" + (", ceil_mode" if ceil_mode else "")
+    return Windows(length, count, tuple(pieces), padded, label)
 
 
 def _every(period: int, first: int, count: int) -> slice:
