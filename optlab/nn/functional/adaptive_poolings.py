@@ -1,4 +1,4 @@
-"""Adaptive pooling: as many windows as are asked for, whatever the size of what is pooled."""
+"""Adaptive pooling: the output size is given, whatever the size of the input."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from optlab.nn.functional.poolings import checked_input, max_pooled
 
 
 def adaptive_avg_pool1d(x: Any, output_size: Any, name: None = None) -> Tensor:
-    """Give so many averages of sequences; see `adaptive_avg_pool2d`.
+    """Apply 1-D adaptive average pooling; see `adaptive_avg_pool2d`.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, L]
+    output_size : int
+        Length of the output.
 
     Examples
     --------
@@ -25,18 +31,16 @@ def adaptive_avg_pool1d(x: Any, output_size: Any, name: None = None) -> Tensor:
 def adaptive_avg_pool2d(
     x: Any, output_size: Any, data_format: str = "NCHW", name: None = None
 ) -> Tensor:
-    """Give averages of images over so many windows, whatever the size of the image.
+    """Apply 2-D adaptive average pooling: windows of nearly equal size that cover the image.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, H, W]
     output_size : int or list of (int or None)
-        How many windows along each axis; None keeps the axis as it is. The i-th of n goes from
-        floor(i H / n) to ceil((i + 1) H / n), so neighbours may share a row.
+        Output size [n, m]; None keeps the length of the axis. The i-th of n windows spans
+        floor(i H / n) to ceil((i + 1) H / n), so that neighbors may share a row.
     data_format : {'NCHW', 'NHWC'}
-        Where the channels are.
-    name : None
-        Refused: results have no name here.
+        Position of the channel axis.
 
     Returns
     -------
@@ -46,7 +50,7 @@ def adaptive_avg_pool2d(
     Raises
     ------
     ValueError
-        If an argument is none of these.
+        If an argument is invalid.
 
     Examples
     --------
@@ -62,7 +66,15 @@ def adaptive_avg_pool2d(
 def adaptive_avg_pool3d(
     x: Any, output_size: Any, data_format: str = "NCDHW", name: None = None
 ) -> Tensor:
-    """Give so many averages of volumes; see `adaptive_avg_pool2d`.
+    """Apply 3-D adaptive average pooling; see `adaptive_avg_pool2d`.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, D, H, W]
+    output_size : int or list of (int or None)
+        Output size; None keeps the length of the axis.
+    data_format : {'NCDHW', 'NDHWC'}
+        Position of the channel axis.
 
     Examples
     --------
@@ -76,7 +88,15 @@ def adaptive_avg_pool3d(
 def adaptive_max_pool1d(
     x: Any, output_size: Any, return_mask: bool = False, name: None = None
 ) -> Any:
-    """Give so many maxima of sequences; see `adaptive_max_pool2d`.
+    """Apply 1-D adaptive max pooling; see `adaptive_max_pool2d`.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, L]
+    output_size : int
+        Length of the output.
+    return_mask : bool
+        Also return the indices of the maxima.
 
     Examples
     --------
@@ -90,17 +110,15 @@ def adaptive_max_pool1d(
 def adaptive_max_pool2d(
     x: Any, output_size: Any, return_mask: bool = False, name: None = None
 ) -> Any:
-    """Give maxima of images over so many windows, whatever the size of the image.
+    """Apply 2-D adaptive max pooling.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, H, W]
     output_size : int or list of (int or None)
-        As in `adaptive_avg_pool2d`.
+        Output size [n, m] of windows as in `adaptive_avg_pool2d`; None keeps the length.
     return_mask : bool
-        Also give where the maxima are: numbers of places, counted row by row in each image.
-    name : None
-        Refused: results have no name here.
+        Also return the indices of the maxima, counted row by row within each image.
 
     Returns
     -------
@@ -110,7 +128,7 @@ def adaptive_max_pool2d(
     Raises
     ------
     ValueError
-        If an argument is none of these.
+        If an argument is invalid.
 
     Examples
     --------
@@ -126,7 +144,15 @@ def adaptive_max_pool2d(
 def adaptive_max_pool3d(
     x: Any, output_size: Any, return_mask: bool = False, name: None = None
 ) -> Any:
-    """Give so many maxima of volumes; see `adaptive_max_pool2d`.
+    """Apply 3-D adaptive max pooling; see `adaptive_max_pool2d`.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, D, H, W]
+    output_size : int or list of (int or None)
+        Output size; None keeps the length of the axis.
+    return_mask : bool
+        Also return the indices of the maxima.
 
     Examples
     --------
@@ -137,7 +163,7 @@ def adaptive_max_pool3d(
     return _adaptive_max_pool(x, output_size, return_mask, name, 3)
 
 
-# What all of them do ----------------------------------------------------------------------------
+# Shared by all of them --------------------------------------------------------------------------
 
 
 def _windows(x: Tensor, output_size: Any, dims: int, call: str) -> tuple[read.Windows, ...]:

@@ -1,8 +1,7 @@
 """Convolution and its two gradients: three operations, each the derivative of the others.
 
-Convolution is linear in input and weight. So the gradient of any of the three is made of the same
-three, and derivatives of any order are convolutions again. Columns are made anew for each of them,
-never kept: what backward saves is the input and the weight.
+Convolution is bilinear in input and weight, so the derivatives of these three operations, of any
+order, are the same three. Columns are recomputed for each: only input and weight are saved.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from optlab.nn.functional.windows import Pairs
 def convolution(
     x: Any, weight: Any, stride: Shape, padding: Pairs, dilation: Shape, groups: int
 ) -> Any:
-    """Give the convolution of `x` (N, C, ...) with `weight` (O, C / groups, ...).
+    """Return the convolution of `x` (N, C, ...) with `weight` (O, C / groups, ...).
 
     Examples
     --------
@@ -37,7 +36,7 @@ def convolution(
 def biased_convolution(
     x: Any, weight: Any, bias: Any, stride: Shape, padding: Pairs, dilation: Shape, groups: int
 ) -> Any:
-    """Give a convolution plus a bias for each filter.
+    """Return a convolution plus a bias for each filter.
 
     Examples
     --------
@@ -65,7 +64,7 @@ def _convolved(
         made = matrix @ at.in_groups(at.im2col(images, plan), groups)
         made = made.reshape((filters, images.shape[1], *plan.grid))
         if bias is not None:
-            made = made + bias  # before the ends of rows are cut off: NumPy adds long runs faster
+            made = made + bias  # before row ends are discarded: NumPy adds long runs faster
         return made if plan.grid == plan.out else made[plan.valid]
 
     if not at.all_numpy(x, weight) or not (bias is None or at.all_numpy(bias)):
@@ -80,9 +79,9 @@ def _convolved(
 def convolution_input(
     g: Any, weight: Any, size: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
 ) -> Any:
-    """Give the gradient of a convolution with respect to its input, whose space is `size`.
+    """Return the gradient of a convolution with respect to its input, of spatial size `size`.
 
-    This is a transposed convolution. `g` is (N, O, ...), `weight` (O, C / groups, ...).
+    This is the transposed convolution. `g` is (N, O, ...), `weight` (O, C / groups, ...).
 
     Examples
     --------
@@ -118,7 +117,7 @@ def convolution_input(
 def convolution_weight(
     x: Any, g: Any, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
 ) -> Any:
-    """Give the gradient of a convolution with respect to its weight, whose space is `kernel`.
+    """Return the gradient of a convolution with respect to its weight, of kernel size `kernel`.
 
     Examples
     --------
@@ -201,7 +200,7 @@ CONVOLUTION_WEIGHT = rule(
 
 
 def unfolded(x: Any, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Any:
-    """Give the columns of `x` (N, C, ...): (N, C * kernel, places).
+    """Return the patches of `x` (N, C, ...) as columns (N, C * kernel, positions).
 
     Examples
     --------
@@ -218,7 +217,7 @@ def unfolded(x: Any, kernel: Shape, stride: Shape, padding: Pairs, dilation: Sha
 def folded(
     seen: Any, size: Shape, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape
 ) -> Any:
-    """Add columns back where they were read: the transpose of `unfolded`.
+    """Add columns to where they were read: the transpose of `unfolded`.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""The error function, which NumPy lacks, and GELU, which is made of it.
+"""The error function, which NumPy lacks, and GELU, which uses it.
 
 In float64, near 0, the power series of erf; elsewhere, for x > 0, 1 - exp(-x^2) q(t) / (x + k) with
-t = (x - k) / (x + k), which brings [0, inf) to [-1, 1), and a polynomial q: what goes through
-(x + k) exp(x^2) erfc(x) at Chebyshev's points, with a relative error of 1e-16. In float32, where
-seven digits do, erf is tanh(x p(x^2)) with a polynomial p fitted so that the largest error of erf
-is least: an error of 2e-7, and a third of the time.
+t = (x - k) / (x + k), which maps [0, inf) to [-1, 1), and a polynomial q that interpolates
+(x + k) exp(x^2) erfc(x) at Chebyshev points, with a relative error of 1e-16. In float32, where
+seven digits suffice, erf is tanh(x p(x^2)) with a polynomial p that is fitted to the least maximum
+error of erf: an error of 2e-7, in a third of the time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from optlab.autograd.rules.guarded import product, run
 from optlab.autograd.tensor import Tensor, apply
 from optlab.nn.functional.shared import bounded, in_blocks, no_name, scores
 
-#: Up to here the power series is used; 13 terms give 16 digits.
+#: Largest |x| for the power series, whose 13 terms yield 16 digits.
 _NEAR = 0.65
 _SERIES = [
     (-1) ** k * 2 / math.sqrt(math.pi) / (math.factorial(k) * (2 * k + 1)) for k in range(13)
@@ -45,7 +45,7 @@ _FLOAT32 = [
 
 
 def _polynomial(coefficients: list[float], x: Any) -> Any:
-    """Give the sum of c_k x^k, from the highest power down."""
+    """Return the sum of c_k x^k by Horner's scheme."""
     total = coefficients[-1] * x
     total += coefficients[-2]
     for coefficient in coefficients[-3::-1]:
@@ -61,7 +61,7 @@ def _erf(x: Any) -> Any:
         return _erf_float32(x, _FLOAT32, _ONE_IN_FLOAT32)
     size = np.abs(x)
     near = np.minimum(size, _NEAR)
-    size = np.minimum(size, 30.0)  # from 6 on erf is 1; the square of what is huge overflows
+    size = np.minimum(size, 30.0)  # from 6 on erf is 1; larger squares may overflow
     far = np.exp(-size * size) * _polynomial(_FAR, (size - _MIDDLE) / (size + _MIDDLE))
     far = np.copysign(1.0 - far / (size + _MIDDLE), x)
     small = np.copysign(near, x) * _polynomial(_SERIES, near * near)
@@ -69,8 +69,8 @@ def _erf(x: Any) -> Any:
 
 
 def _erf_float32(x: Any, coefficients: list[float], bound: float) -> Any:
-    """Give tanh(x p(x^2)) in float32; beyond the bound it is 1 in size."""
-    with np.errstate(over="ignore"):  # an infinite square is brought to the bound
+    """Return tanh(x p(x^2)) in float32, with magnitude 1 beyond the bound."""
+    with np.errstate(over="ignore"):  # an infinite square is clipped to the bound
         inner = _polynomial(coefficients, bounded(x * x, -np.inf, bound * bound))
     inner *= x
     return np.tanh(inner)
@@ -85,7 +85,7 @@ ERF = rule(_erf, lambda g, x: g * _erf_derivative(x), inputs="x")
 
 
 def erf(x: Any, name: None = None) -> Tensor:
-    r"""Give the error function :math:`\frac{2}{\sqrt\pi} \int_0^x e^{-t^2} dt`.
+    r"""Compute the error function :math:`\frac{2}{\sqrt\pi} \int_0^x e^{-t^2} dt`.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def erf(x: Any, name: None = None) -> Tensor:
     return apply(ERF, (scores(x),))
 
 
-# GELU: x times the share of the standard normal distribution that lies below x.
+# GELU: x times the distribution function of the standard normal distribution.
 
 _ROOT_HALF = math.sqrt(0.5)
 _DENSITY_AT_0 = 1 / math.sqrt(2 * math.pi)
@@ -110,7 +110,7 @@ _FLOAT32_OF_GELU = [c * _ROOT_HALF ** (2 * k + 1) for k, c in enumerate(_FLOAT32
 
 
 def _normal_cdf(x: Any) -> Any:
-    """Give the distribution function of the standard normal distribution."""
+    """Return the distribution function of the standard normal distribution."""
     if type(x) is np.ndarray and x.dtype == np.float32:
         y = _erf_float32(x, _FLOAT32_OF_GELU, _ONE_IN_FLOAT32 / _ROOT_HALF)
         y *= 0.5
@@ -132,14 +132,14 @@ def _gelu_derivative(x: Any) -> Any:
 
 
 def _gelu_tanh(x: Any) -> Any:
-    """Give tanh(sqrt(2 / pi) (x + 0.044715 x^3))."""
+    """Return tanh(sqrt(2 / pi) (x + 0.044715 x^3))."""
     return np.tanh((_STEEPNESS * x) * (1 + _CUBIC * (x * x)))
 
 
 def _approximate_gelu_derivative(x: Any) -> Any:
-    bend = _gelu_tanh(x)
+    y = _gelu_tanh(x)
     inner = _STEEPNESS * (1 + (3 * _CUBIC) * (x * x))
-    return 0.5 * (1 + bend) + (0.5 * x) * product(1 - bend * bend, inner)
+    return 0.5 * (1 + y) + (0.5 * x) * product(1 - y * y, inner)
 
 
 def _gelu(x: Any) -> Any:
@@ -154,14 +154,14 @@ def _approximate_gelu(x: Any) -> Any:
     return (0.5 * x) * (1 + _gelu_tanh(x))
 
 
-# With the output the slope would take half the time, but a dropout may stand between this and the
-# next layer: then nobody else keeps the output, and two arrays would stay alive for one.
+# With the output saved the derivative would take half the time; but where a dropout stands between
+# this and the next layer, nothing else saves the output, and two arrays would stay alive, not one.
 GELU = rule(_gelu, lambda g, x: g * _gelu_derivative(x), over=_gelu_over)
 APPROXIMATE_GELU = rule(_approximate_gelu, lambda g, x: g * _approximate_gelu_derivative(x))
 
 
 def gelu(x: Any, approximate: bool = False, name: None = None) -> Tensor:
-    r"""Give x times the share of the standard normal distribution that lies below x.
+    r"""Apply the Gaussian error linear unit (GELU).
 
     .. math:: x\, \tfrac{1}{2} \left(1 + \mathrm{erf}(x / \sqrt{2})\right)
 

@@ -1,4 +1,4 @@
-"""Pooling by a norm: between the average and the maximum."""
+"""Power-average (Lp) pooling: between the average and the maximum."""
 
 from __future__ import annotations
 
@@ -22,13 +22,23 @@ def lp_pool1d(
     data_format: str = "NCL",
     name: None = None,
 ) -> Tensor:
-    """Give the p-norm of windows of sequences; see `lp_pool2d` for all arguments.
+    """Apply 1-D power-average pooling; see `lp_pool2d`.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, L]
-    norm_type, kernel_size, stride, padding, ceil_mode, data_format, name
-        As in `lp_pool2d`.
+    norm_type : float
+        Exponent p, not 0; ``math.inf`` for max pooling.
+    kernel_size : int
+        Size of the window.
+    stride : int, optional
+        Step of the window; by default `kernel_size`.
+    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
+        Zero padding.
+    ceil_mode : bool
+        Whether a last window may extend past the end.
+    data_format : {'NCL', 'NLC'}
+        Position of the channel axis.
 
     Examples
     --------
@@ -49,16 +59,24 @@ def lp_pool2d(
     data_format: str = "NCHW",
     name: None = None,
 ) -> Tensor:
-    r"""Give :math:`\big(\sum x^p\big)^{1/p}` of windows of images.
+    r"""Apply 2-D power-average pooling: :math:`\big(\sum x^p\big)^{1/p}` of windows.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, H, W]
-        Where p is no even number, not negative: powers are taken of x itself, not of its size.
+        Not negative unless p is even: powers are taken of x, not of its absolute value.
     norm_type : float
-        The power p, not 0; ``math.inf`` for the maximum.
-    kernel_size, stride, padding, ceil_mode, data_format, name
-        As in `max_pool2d`; padding holds zeros.
+        Exponent p, not 0; ``math.inf`` for max pooling.
+    kernel_size : int or list of int
+        Size of the window.
+    stride : int or list of int, optional
+        Step of the window; by default `kernel_size`.
+    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
+        Zero padding.
+    ceil_mode : bool
+        Whether a last window may extend past the end.
+    data_format : {'NCHW', 'NHWC'}
+        Position of the channel axis.
 
     Returns
     -------
@@ -68,12 +86,12 @@ def lp_pool2d(
     Raises
     ------
     ValueError
-        If an argument is none of these.
+        If an argument is invalid.
 
     Notes
     -----
-    Where a window holds nothing but zeros, the root has no slope: the gradient there is NaN for
-    p greater than 1, as PyTorch's. Signature: paddle.nn.functional.lp_pool2d.
+    Where a window holds only zeros, the root has no derivative: the gradient is NaN for p greater
+    than 1, as in PyTorch. Signature: paddle.nn.functional.lp_pool2d.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Losses of margins: written with the rules of other functions."""
+"""Margin losses, composed of other functions."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from optlab.nn.functional.shared import check_same_shape, no_name, reduced, scor
 def hinge_embedding_loss(
     input: Any, label: Any, margin: float = 1.0, reduction: str = "mean", name: None = None
 ) -> Tensor:
-    """Give input where the label is 1, and max(margin - input, 0) where it is -1.
+    """Compute the hinge embedding loss: input for label 1, max(margin - input, 0) for label -1.
 
     Parameters
     ----------
     input : Tensor
         Distances of pairs.
     label : Tensor or array
-        1 for alike, -1 for different; of the same shape. Elsewhere the loss is 0.
+        1 for similar, -1 for dissimilar pairs; of the same shape. Elsewhere the loss is 0.
     margin : float
-        How far apart what is different should be.
+        Smallest distance of dissimilar pairs without loss.
     reduction : {'mean', 'sum', 'none'}
 
     Raises
@@ -55,16 +55,16 @@ def margin_ranking_loss(
     reduction: str = "mean",
     name: None = None,
 ) -> Tensor:
-    """Give max(-label * (input - other) + margin, 0).
+    """Compute the margin ranking loss, max(-label * (input - other) + margin, 0).
 
     Parameters
     ----------
     input, other : Tensor
         Of the same shape.
     label : Tensor or array
-        1 where `input` should be the larger, -1 where `other` should; any shape that broadcasts.
+        1 where `input` should rank higher, -1 where `other` should; broadcast.
     margin : float
-        By how much.
+        Difference beyond which there is no loss.
     reduction : {'mean', 'sum', 'none'}
 
     Raises
@@ -87,7 +87,7 @@ def margin_ranking_loss(
 
 
 def soft_margin_loss(input: Any, label: Any, reduction: str = "mean", name: None = None) -> Tensor:
-    r"""Give :math:`\log(1 + e^{-l x})` for labels l of 1 and -1.
+    r"""Compute the soft margin loss, :math:`\log(1 + e^{-l x})` for labels l of 1 and -1.
 
     Parameters
     ----------

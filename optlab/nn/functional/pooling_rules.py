@@ -1,6 +1,6 @@
-"""Pooling, axis by axis, and its gradients; for maxima of large windows input and output are kept.
+"""Pooling, axis by axis, and its gradients; max pooling of large windows saves input and output.
 
-Where several elements of a window are its maximum, the first one (row by row) has the gradient.
+Where several elements of a window are its maximum, the first one (row by row) gets the gradient.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _shape(x: Any, axis: int, length: int) -> tuple[int, ...]:
 
 
 def _axes(x: Any, windows: AllWindows) -> list[tuple[int, Windows]]:
-    """Give the axes of space with their windows."""
+    """Return the spatial axes with their windows."""
     return list(enumerate(windows, x.ndim - len(windows)))
 
 
@@ -39,7 +39,7 @@ def _axes(x: Any, windows: AllWindows) -> list[tuple[int, Windows]]:
 
 
 def _split_first(windows: Windows) -> tuple[slice | None, Any]:
-    """Split the elements of the windows: what the first one reads if all have it, and the rest."""
+    """Split the pieces of the windows: the first if all windows have it, and the rest."""
     if windows.full:
         return windows.pieces[0][0], windows.pieces[1:]
     return None, windows.pieces
@@ -53,8 +53,8 @@ def _max_along(x: Any, axis: int, windows: Windows) -> Any:
         y = x[_along(axis, first)].copy(order="K")
     else:
         y = np.full_like(x, -np.inf, shape=_shape(x, axis, windows.count))
-    for read, places in rest:
-        part = y[_along(axis, places)]
+    for read, targets in rest:
+        part = y[_along(axis, targets)]
         np.maximum(part, x[_along(axis, read)], out=part)
     return y
 
@@ -64,20 +64,20 @@ Stage = list[tuple[int, Windows]]
 
 
 def _pieces(ndim: int, stage: Stage) -> list[tuple[Part, Part]]:
-    """Give which elements of the windows are where, and which windows they belong to."""
+    """Return, for each element of the windows, its indices in x and the windows that have it."""
     found = []
     for pieces in itertools.product(*[one.pieces for _, one in stage]):
         of, to = [slice(None)] * ndim, [slice(None)] * ndim
-        for (axis, _), (read, places) in zip(stage, pieces, strict=True):
-            of[axis], to[axis] = read, places
+        for (axis, _), (read, targets) in zip(stage, pieces, strict=True):
+            of[axis], to[axis] = read, targets
         found.append((tuple(of), tuple(to)))
     return found
 
 
 def _first_maxima(x: Any, y: Any, stage: Stage) -> Iterator[tuple[Part, Part, Any]]:
-    """Go through the elements of the windows: where they are, and which are the first maximum.
+    """Yield, for each element of the windows, its indices and where it is the first maximum.
 
-    NaN is nowhere less than anything, so that a window of NaN has its gradient too.
+    NaN is never less than anything, so that a window of NaN gets its gradient too.
     """
     pieces = _pieces(x.ndim, stage)
     full = all(one.full for _, one in stage)
@@ -96,7 +96,7 @@ def _first_maxima(x: Any, y: Any, stage: Stage) -> Iterator[tuple[Part, Part, An
 
 
 def max_pool(x: Any, windows: AllWindows) -> Any:
-    """Give the maximum of each window.
+    """Return the maximum of each window.
 
     Examples
     --------
@@ -110,14 +110,14 @@ def max_pool(x: Any, windows: AllWindows) -> Any:
     return x
 
 
-#: Windows of so many elements are searched at once, larger ones along one axis after the other.
+#: Windows of at most this many elements are searched at once, larger ones axis by axis.
 SMALL = 16
 
 
 def _stages(x: Any, y: Any, windows: AllWindows) -> list[tuple[Any, Any, Stage]]:
-    """Give what is searched in each stage, and its maxima; the last axis first.
+    """Return the array, the maxima and the axes of each stage of the search; the last axis first.
 
-    In this order ties are met row by row, as if a window were searched at once.
+    In this order ties are resolved row by row, as if a window were searched at once.
     """
     axes = _axes(x, windows)
     if math.prod(len(one.pieces) for _, one in axes) <= SMALL:
@@ -131,7 +131,7 @@ def _stages(x: Any, y: Any, windows: AllWindows) -> list[tuple[Any, Any, Stage]]
 
 
 def _is_first_along(x: Any, axis: int) -> Any:
-    """Say which element is the first maximum of a whole axis."""
+    """Return where an element is the first maximum of a whole axis."""
     steps = constants_beside(x, np.arange(x.shape[axis]))
     return np.argmax(x, axis=axis, keepdims=True) == steps.reshape(
         (-1,) + (1,) * (x.ndim - 1 - axis)
@@ -139,7 +139,7 @@ def _is_first_along(x: Any, axis: int) -> Any:
 
 
 def max_pool_input(upper: Any, x: Any, best: Any, windows: AllWindows) -> Any:
-    """Give each number of `upper` to the place in its window of `x` where the maximum is.
+    """Scatter `upper` to the maxima of the windows of `x`.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def max_pool_input(upper: Any, x: Any, best: Any, windows: AllWindows) -> Any:
 
 
 def max_pool_gather(upper: Any, x: Any, best: Any, windows: AllWindows) -> Any:
-    """Read `upper` where the maxima of `x` are: the transpose of `max_pool_input`.
+    """Gather `upper` at the maxima of the windows of `x`: the transpose of `max_pool_input`.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def max_pool_gather(upper: Any, x: Any, best: Any, windows: AllWindows) -> Any:
 
 
 def _accumulate(out: Any, a: Any, b: Any, at: Part, shape: Any, alone: bool) -> Any:
-    """Add a * b into an array, made when its kind is known; `alone`: nothing else goes there."""
+    """Add a * b to an array that is made at the first call; `alone`: assign, no other term."""
     if out is None:
         part = a * b
         out = np.zeros_like(part, shape=shape)
@@ -201,7 +201,7 @@ def _accumulate(out: Any, a: Any, b: Any, at: Part, shape: Any, alone: bool) -> 
 
 
 def max_indices(x: Any, best: Any, windows: AllWindows) -> Any:
-    """Give the number of the place of each maximum, counted row by row over the axes of space.
+    """Return the index of each maximum, counted row by row over the spatial axes.
 
     Examples
     --------
@@ -212,14 +212,14 @@ def max_indices(x: Any, best: Any, windows: AllWindows) -> Any:
     array([[1, 2]])
     """
     space = x.shape[x.ndim - len(windows) :]
-    places = np.arange(math.prod(space)).reshape((1,) * (x.ndim - len(space)) + space)
-    return max_pool_gather(constants_beside(x, places), x, best, windows)
+    indices = np.arange(math.prod(space)).reshape((1,) * (x.ndim - len(space)) + space)
+    return max_pool_gather(constants_beside(x, indices), x, best, windows)
 
 
 MAX_POOL = rule(
     max_pool, lambda g, x, y, windows: as_one(max_pool_input, g, x, y, windows), static="windows"
 )
-# Where the maxima are does not change with x, except at ties, so there is no gradient towards x.
+# The indices of the maxima are constant in x, except at ties: there is no gradient of x.
 MAX_POOL_INPUT = rule(
     max_pool_input,
     inputs="upper x best",
@@ -237,7 +237,7 @@ MAX_POOL_GATHER = rule(
 
 
 def _divide(x: Any, windows: AllWindows, divisor: Divisor) -> Any:
-    """Divide by a number, or by how many elements each window holds (inside, or padding too)."""
+    """Divide by a number, or by the number of elements of each window ("inside" or "padded")."""
     if not isinstance(divisor, str):
         return x / divisor
     counts: Any = np.ones((), int)
@@ -249,7 +249,7 @@ def _divide(x: Any, windows: AllWindows, divisor: Divisor) -> Any:
 
 
 def average_pool(x: Any, windows: AllWindows, divisor: Divisor) -> Any:
-    """Give the sum of each window, divided.
+    """Return the sum of each window, divided.
 
     Examples
     --------
@@ -269,15 +269,15 @@ def average_pool(x: Any, windows: AllWindows, divisor: Divisor) -> Any:
             y = x[_along(axis, first)].copy(order="K")
         else:
             y = np.zeros_like(x, shape=_shape(x, axis, one.count))
-        for read, places in rest:
-            y[_along(axis, places)] += x[_along(axis, read)]
+        for read, targets in rest:
+            y[_along(axis, targets)] += x[_along(axis, read)]
         x = y
     x = _divide(x, windows, divisor)
     return x if x.dtype == dtype else x.astype(dtype)
 
 
 def average_pool_input(upper: Any, windows: AllWindows, divisor: Divisor) -> Any:
-    """Give each element of a window the same share of `upper`: the transpose of `average_pool`.
+    """Spread `upper` evenly over the elements of its window: the transpose of `average_pool`.
 
     Examples
     --------
@@ -292,8 +292,8 @@ def average_pool_input(upper: Any, windows: AllWindows, divisor: Divisor) -> Any
             upper = np.repeat(upper, one.length, axis)
             continue
         out: Any = None
-        for read, places in one.pieces:
-            part = upper[_along(axis, places)]
+        for read, targets in one.pieces:
+            part = upper[_along(axis, targets)]
             if out is None:
                 out = np.zeros_like(part, shape=_shape(part, axis, one.length))
             out[_along(axis, read)] += part

@@ -1,4 +1,4 @@
-"""Pooling: the maximum or the average of windows that move over an array."""
+"""Max and average pooling."""
 
 from __future__ import annotations
 
@@ -24,13 +24,21 @@ def max_pool1d(
     ceil_mode: bool = False,
     name: None = None,
 ) -> Any:
-    """Give the maximum of windows of sequences; see `max_pool2d` for all arguments.
+    """Apply 1-D max pooling; see `max_pool2d`.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, L]
-    kernel_size, stride, padding, return_mask, ceil_mode, name
-        As in `max_pool2d`.
+    kernel_size : int
+        Size of the window.
+    stride : int, optional
+        Step of the window; by default `kernel_size`.
+    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
+        Implicit padding of -infinity.
+    return_mask : bool
+        Also return the indices of the maxima.
+    ceil_mode : bool
+        Whether a last window may extend past the end.
 
     Examples
     --------
@@ -51,27 +59,24 @@ def max_pool2d(
     data_format: str = "NCHW",
     name: None = None,
 ) -> Any:
-    """Give the maximum of windows of images.
+    """Apply 2-D max pooling.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, H, W]
     kernel_size : int or list of int
-        Of the window.
+        Size of the window.
     stride : int or list of int, optional
-        How far the window moves; by default its own size, so that windows do not overlap.
+        Step of the window; by default `kernel_size`, so that windows do not overlap.
     padding : int, list of int, list of pairs, 'SAME' or 'VALID'
-        Places around that hold less than anything, in any form that `conv2d` takes; less than
-        the kernel.
+        Implicit padding of -infinity, in the forms of `conv2d`; less than `kernel_size`.
     return_mask : bool
-        Also give where the maxima are: numbers of places, counted row by row in each image.
+        Also return the indices of the maxima, counted row by row within each image.
     ceil_mode : bool
-        Let a last window hang over the end, if it starts before it: the only one too, so that a
-        window may be larger than x, by less than the stride.
+        Whether a last window that starts before the end may extend past it: the only one too, so
+        that a window may be larger than x, by less than the stride.
     data_format : {'NCHW', 'NHWC'}
-        Where the channels are.
-    name : None
-        Refused: results have no name here.
+        Position of the channel axis.
 
     Returns
     -------
@@ -82,12 +87,12 @@ def max_pool2d(
     Raises
     ------
     ValueError
-        If an argument is none of these.
+        If an argument is invalid.
 
     Notes
     -----
-    Where several elements of a window are equal, the first one, row by row, has the gradient. The
-    input and the output are saved for backward, which finds the places again.
+    Of equal maxima of a window the first one, row by row, gets the gradient. The backward pass
+    searches the saved input and output again; of small windows only the indices are saved.
 
     Source: Riesenhuber and Poggio 1999. Signature: paddle.nn.functional.max_pool2d.
 
@@ -112,13 +117,23 @@ def max_pool3d(
     data_format: str = "NCDHW",
     name: None = None,
 ) -> Any:
-    """Give the maximum of windows of volumes; see `max_pool2d` for all arguments.
+    """Apply 3-D max pooling; see `max_pool2d`.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, D, H, W]
-    kernel_size, stride, padding, return_mask, ceil_mode, data_format, name
-        As in `max_pool2d`.
+    kernel_size : int or list of int
+        Size of the window.
+    stride : int or list of int, optional
+        Step of the window; by default `kernel_size`.
+    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
+        Implicit padding of -infinity.
+    return_mask : bool
+        Also return the indices of the maxima.
+    ceil_mode : bool
+        Whether a last window may extend past the end.
+    data_format : {'NCDHW', 'NDHWC'}
+        Position of the channel axis.
 
     Examples
     --------
@@ -138,13 +153,21 @@ def avg_pool1d(
     ceil_mode: bool = False,
     name: None = None,
 ) -> Tensor:
-    """Give the average of windows of sequences; see `avg_pool2d` for all arguments.
+    """Apply 1-D average pooling; see `avg_pool2d`.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, L]
-    kernel_size, stride, padding, exclusive, ceil_mode, name
-        As in `avg_pool2d`.
+    kernel_size : int
+        Size of the window.
+    stride : int, optional
+        Step of the window; by default `kernel_size`.
+    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
+        Zero padding.
+    exclusive : bool
+        Whether padding is excluded from the number of elements that divides the sum.
+    ceil_mode : bool
+        Whether a last window may extend past the end.
 
     Examples
     --------
@@ -166,17 +189,25 @@ def avg_pool2d(
     data_format: str = "NCHW",
     name: None = None,
 ) -> Tensor:
-    """Give the average of windows of images.
+    """Apply 2-D average pooling.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, H, W]
-    kernel_size, stride, padding, ceil_mode, data_format, name
-        As in `max_pool2d`; padding holds zeros.
+    kernel_size : int or list of int
+        Size of the window.
+    stride : int or list of int, optional
+        Step of the window; by default `kernel_size`, so that windows do not overlap.
+    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
+        Zero padding, in the forms of `conv2d`; less than `kernel_size`.
+    ceil_mode : bool
+        Whether a last window may extend past the end, as in `max_pool2d`.
     exclusive : bool
-        Divide by the number of elements of x in the window; if False, padding counts too.
+        Whether padding is excluded from the number of elements that divides the sum.
     divisor_override : float, optional
-        Divide by this instead.
+        Divisor in place of the number of elements.
+    data_format : {'NCHW', 'NHWC'}
+        Position of the channel axis.
 
     Returns
     -------
@@ -186,12 +217,12 @@ def avg_pool2d(
     Raises
     ------
     ValueError
-        If an argument is none of these.
+        If an argument is invalid.
 
     Notes
     -----
-    Nothing is saved for backward. Source: LeCun et al. 1989 (there called subsampling). Signature:
-    paddle.nn.functional.avg_pool2d.
+    Nothing is saved for the backward pass. Source: LeCun et al. 1989 (there called subsampling).
+    Signature: paddle.nn.functional.avg_pool2d.
 
     Examples
     --------
@@ -202,17 +233,9 @@ def avg_pool2d(
               [10.5, 12.5]]]], dtype=float32)
     """
     return _avg_pool(
-        x,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        exclusive,
-        divisor_override,
-        data_format,
-        name,
-        2,
-    )
+        x, kernel_size, stride, padding, ceil_mode, exclusive, divisor_override, data_format,
+        name, 2,
+    )  # fmt: skip
 
 
 def avg_pool3d(
@@ -226,13 +249,25 @@ def avg_pool3d(
     data_format: str = "NCDHW",
     name: None = None,
 ) -> Tensor:
-    """Give the average of windows of volumes; see `avg_pool2d` for all arguments.
+    """Apply 3-D average pooling; see `avg_pool2d`.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, D, H, W]
-    kernel_size, stride, padding, ceil_mode, exclusive, divisor_override, data_format, name
-        As in `avg_pool2d`.
+    kernel_size : int or list of int
+        Size of the window.
+    stride : int or list of int, optional
+        Step of the window; by default `kernel_size`.
+    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
+        Zero padding.
+    ceil_mode : bool
+        Whether a last window may extend past the end.
+    exclusive : bool
+        Whether padding is excluded from the number of elements that divides the sum.
+    divisor_override : float, optional
+        Divisor in place of the number of elements.
+    data_format : {'NCDHW', 'NDHWC'}
+        Position of the channel axis.
 
     Examples
     --------
@@ -241,24 +276,16 @@ def avg_pool3d(
     (1, 1, 2, 2, 2)
     """
     return _avg_pool(
-        x,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        exclusive,
-        divisor_override,
-        data_format,
-        name,
-        3,
-    )
+        x, kernel_size, stride, padding, ceil_mode, exclusive, divisor_override, data_format,
+        name, 3,
+    )  # fmt: skip
 
 
-# What all of them do ----------------------------------------------------------------------------
+# Shared by all of them --------------------------------------------------------------------------
 
 
 def checked_input(x: Any, data_format: str, name: Any, dims: int, call: str) -> tuple[Tensor, bool]:
-    """Give x with its channels second, after checks."""
+    """Check the input of a pooling; return it with its channels on axis 1, and where they were."""
     no_name(name)
     last = read.is_channels_last(data_format, dims, call)
     x = scores(x)
@@ -290,12 +317,12 @@ def _sliding_windows(
         for n, k, s, pair in zip(size, kernel, steps, pads, strict=True)
     )
     if min(one.count for one in windows) < 1:
-        read.outputs(size, kernel, steps, pads, call)  # which says so
+        read.outputs(size, kernel, steps, pads, call)  # raises
     return windows
 
 
 def as_bool(value: Any, what: str, call: str) -> bool:
-    """Read an argument that is True or False."""
+    """Return a boolean argument, or raise."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{call}: {what} is True or False; got {value!r}.")
     return bool(value)
@@ -304,7 +331,7 @@ def as_bool(value: Any, what: str, call: str) -> bool:
 def max_pooled(
     x: Tensor, windows: tuple[read.Windows, ...], return_mask: Any, last: bool, call: str
 ) -> Any:
-    """Give the maxima of windows, and where they are if that is wanted."""
+    """Apply max pooling with the given windows; return the indices too if `return_mask`."""
     if x.node is not None and recording.on and are_small(windows):
         y = apply_several(MAX_POOL_WITH_INDICES, (x,), {"windows": windows})[0]
     else:
