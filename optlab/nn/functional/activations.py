@@ -17,6 +17,10 @@ from optlab.nn.functional.shared import bounded, inner, no_name, scores, total
 def tanh(x: Any, name: None = None) -> Tensor:
     """Apply the hyperbolic tangent, element by element.
 
+    Parameters
+    ----------
+    x : Tensor or array
+
     Examples
     --------
     >>> import numpy as np
@@ -43,6 +47,10 @@ SIGMOID = rule(_sigmoid, lambda g, y: g * (y * (1 - y)))
 def sigmoid(x: Any, name: None = None) -> Tensor:
     r"""Apply the logistic sigmoid :math:`1 / (1 + e^{-x})`, without overflow for large -x.
 
+    Parameters
+    ----------
+    x : Tensor or array
+
     Examples
     --------
     >>> import optlab as ol
@@ -68,6 +76,10 @@ LOG_SIGMOID = rule(_log_sigmoid, lambda g, y: -g * np.expm1(y))
 
 def log_sigmoid(x: Any, name: None = None) -> Tensor:
     r"""Apply the log-sigmoid :math:`-\log(1 + e^{-x})`, without overflow.
+
+    Parameters
+    ----------
+    x : Tensor or array
 
     Examples
     --------
@@ -183,6 +195,10 @@ def silu(x: Any, inplace: bool = False, name: None = None) -> Tensor:
 def swish(x: Any, name: None = None) -> Tensor:
     r"""Apply swish, :math:`x / (1 + e^{-x})`: another name of `silu`.
 
+    Parameters
+    ----------
+    x : Tensor or array
+
     Examples
     --------
     >>> import numpy as np
@@ -217,6 +233,10 @@ def mish(x: Any, name: None = None) -> Tensor:
 
     Source: Misra 2020, "Mish: a self regularized non-monotonic activation function".
 
+    Parameters
+    ----------
+    x : Tensor or array
+
     Examples
     --------
     >>> import numpy as np
@@ -237,6 +257,10 @@ SOFTSIGN = rule(_softsign, lambda g, y: g * np.square(1 - np.abs(y)))
 
 def softsign(x: Any, name: None = None) -> Tensor:
     """Apply softsign, x / (1 + |x|).
+
+    Parameters
+    ----------
+    x : Tensor or array
 
     Examples
     --------

@@ -129,11 +129,7 @@ def linear(x: Any, weight: Any, bias: Any = None, name: None = None) -> Tensor:
 
 
 def embedding(
-    x: Any,
-    weight: Any,
-    padding_idx: int | None = None,
-    sparse: bool = False,
-    name: None = None,
+    x: Any, weight: Any, padding_idx: int | None = None, sparse: bool = False, name: None = None
 ) -> Tensor:
     """Look up rows of an embedding table: ``weight[x]``.
 

@@ -37,13 +37,13 @@ def masked(similarity: Any, mask: Any) -> Any:
 
 
 @lru_cache(maxsize=16)
-def _causal_mask(length: int, places: int, dtype: Any) -> Any:
+def _causal_mask(length: int, source: int, dtype: Any) -> Any:
     """Return the additive causal mask, by which query i attends to positions 0 ... i only."""
-    past = np.where(np.tri(length, places) > 0, 0.0, -np.inf).astype(dtype)
-    past.flags.writeable = False
+    mask = np.where(np.tri(length, source) > 0, 0.0, -np.inf).astype(dtype)
+    mask.flags.writeable = False
     if events.array_kept.listeners:
-        events.array_kept.publish(past, "causal mask", "data", "")
-    return past
+        events.array_kept.publish(mask, "causal mask", "data", "")
+    return mask
 
 
 def _similarity(query: Any, key: Any, mask: Any, scale: float, causal: bool) -> Any:
@@ -79,14 +79,7 @@ def _matmul_heads(weights: Any, value: Any) -> Any:
 
 
 def _attend_masked(
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any,
-    scale: float,
-    causal: bool,
-    rate: float,
-    draw: Any,
+    query: Any, key: Any, value: Any, mask: Any, scale: float, causal: bool, rate: float, draw: Any
 ) -> Any:
     """Return the output and the log-sum-exp of the scores of each query."""
     found = _similarity(query, key, mask, scale, causal)
@@ -110,18 +103,9 @@ def _attend_masked(
 
 
 def _attend_masked_back(
-    g: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any,
-    y: Any,
-    needs: Any,
-    scale: float,
-    causal: bool,
-    rate: float,
-    draw: Any,
-) -> Any:
+    g: Any, query: Any, key: Any, value: Any, mask: Any, y: Any, needs: Any, scale: float,
+    causal: bool, rate: float, draw: Any,
+) -> Any:  # fmt: skip
     out, level = y
     weights = np.exp(_similarity(query, key, mask, scale, causal) - level)
     arrived = _heads_first(g[0])
@@ -149,17 +133,9 @@ def _attend(query: Any, key: Any, value: Any, **static: Any) -> Any:
 
 
 def _attend_back(
-    g: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    y: Any,
-    needs: Any,
-    scale: float,
-    causal: bool,
-    rate: float,
-    draw: Any,
-) -> Any:
+    g: Any, query: Any, key: Any, value: Any, y: Any, needs: Any, scale: float, causal: bool,
+    rate: float, draw: Any,
+) -> Any:  # fmt: skip
     return _attend_masked_back(
         g, query, key, value, None, y, needs, scale, causal, rate, draw
     )[:3]  # fmt: skip
@@ -238,10 +214,10 @@ def scaled_dot_product_attention(
     Parameters
     ----------
     query : Tensor, shape [batch, length, heads, width]
-    key : Tensor, shape [batch, places, heads, width]
-    value : Tensor, shape [batch, places, heads, any width]
+    key : Tensor, shape [batch, source, heads, width]
+    value : Tensor, shape [batch, source, heads, any width]
     attn_mask : Tensor, optional
-        Broadcast to [batch, heads, length, places]: booleans (True: attend) or numbers that are
+        Broadcast to [batch, heads, length, source]: booleans (True: attend) or numbers that are
         added to the scores.
     dropout_p : float
         Probability of dropping an attention weight in training.
@@ -304,6 +280,6 @@ def scaled_dot_product_attention(
     if any(a not in (1, b) for a, b in zip(mask.shape[::-1], wanted[::-1], strict=False)):
         raise ValueError(
             "scaled_dot_product_attention: attn_mask must broadcast to [batch, heads, length, "
-            f"places], here [..., {', '.join(map(str, wanted))}]; got shape {mask.shape}."
+            f"source], here [..., {', '.join(map(str, wanted))}]; got shape {mask.shape}."
         )
     return apply_several(ATTEND_MASKED, (query, key, value, mask), static)[0]

@@ -19,16 +19,9 @@ from optlab.nn.functional.shared import no_name
 
 
 def conv1d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    data_format: str = "NCL",
-    name: None = None,
-) -> Tensor:
+    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: int = 1, data_format: str = "NCL", name: None = None,
+) -> Tensor:  # fmt: skip
     r"""Apply 1-D convolution; see `conv2d` for all arguments.
 
     .. math:: y_{n,o,i} = b_o + \sum_{c,k} w_{o,c,k}\, x_{n,c,\,i s + k d - p}
@@ -52,16 +45,9 @@ def conv1d(
 
 
 def conv2d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    data_format: str = "NCHW",
-    name: None = None,
-) -> Tensor:
+    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: int = 1, data_format: str = "NCHW", name: None = None,
+) -> Tensor:  # fmt: skip
     r"""Apply 2-D convolution.
 
     .. math::
@@ -126,16 +112,9 @@ def conv2d(
 
 
 def conv3d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    data_format: str = "NCDHW",
-    name: None = None,
-) -> Tensor:
+    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: int = 1, data_format: str = "NCDHW", name: None = None,
+) -> Tensor:  # fmt: skip
     """Apply 3-D convolution; see `conv2d` for all arguments.
 
     Parameters

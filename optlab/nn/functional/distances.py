@@ -99,12 +99,7 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Ten
 
 
 def pairwise_distance(
-    x: Any,
-    y: Any,
-    p: float = 2.0,
-    epsilon: float = 1e-6,
-    keepdim: bool = False,
-    name: None = None,
+    x: Any, y: Any, p: float = 2.0, epsilon: float = 1e-6, keepdim: bool = False, name: None = None
 ) -> Tensor:
     r"""Compute the distance :math:`\lVert x - y + \varepsilon \rVert_p` along the last axis.
 

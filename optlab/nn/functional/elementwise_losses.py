@@ -343,11 +343,7 @@ DIVERGENCE_OF_LOGARITHMS = rule(
 
 
 def kl_div(
-    input: Any,
-    label: Any,
-    reduction: str = "mean",
-    log_target: bool = False,
-    name: None = None,
+    input: Any, label: Any, reduction: str = "mean", log_target: bool = False, name: None = None
 ) -> Tensor:
     r"""Compute the Kullback-Leibler divergence, of terms :math:`l\,(\log l - x)`.
 

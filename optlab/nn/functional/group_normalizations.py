@@ -63,13 +63,7 @@ def group_norm(
 
 
 def _normalize_groups(
-    function: str,
-    x: Any,
-    groups: int,
-    epsilon: float,
-    weight: Any,
-    bias: Any,
-    data_format: str,
+    function: str, x: Any, groups: int, epsilon: float, weight: Any, bias: Any, data_format: str
 ) -> Tensor:
     axis = channel_axis(data_format, x.ndim, function)
     if x.ndim < 2:

@@ -162,7 +162,7 @@ def cross_entropy(
     if name is not None:
         no_name(name)
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"label_smoothing lies from 0 to 1; got {label_smoothing!r}.")
+        raise ValueError(f"label_smoothing must be from 0 to 1; got {label_smoothing!r}.")
     at = ndim - 1 if axis == -1 else _class_axis(axis, input, "cross_entropy")
     # As in Paddle, labels to smooth that hold a probability for every class are soft labels.
     if soft_label or (label_smoothing and np.shape(raw(label)) == input.shape):
@@ -252,14 +252,9 @@ def _unweighted(log_probability: Any, labels: Any, shape: Any, reduction: str) -
 
 
 def _weighted(
-    log_probability: Any,
-    labels: Any,
-    shape: Any,
-    weight: Any,
-    ignore_index: int,
-    reduction: str,
+    log_probability: Any, labels: Any, shape: Any, weight: Any, ignore_index: int, reduction: str,
     smoothing: float,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Return the loss of weighted rows or smoothed labels."""
     labels, weights = _row_weights(labels, weight, ignore_index, smoothing, log_probability)
     if reduction == "mean":
@@ -290,15 +285,9 @@ def _row_weights(labels: Any, weight: Any, ignore_index: int, smoothing: float, 
 
 
 def _probability_loss(
-    input: Any,
-    labels: Any,
-    shape: Any,
-    weight: Any,
-    ignore_index: int,
-    reduction: str,
-    at: int,
+    input: Any, labels: Any, shape: Any, weight: Any, ignore_index: int, reduction: str, at: int,
     smoothing: float,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Return the loss of probabilities; without smoothing only those of the labels are read."""
     rows = _as_rows(input, at)
     if smoothing:
@@ -314,15 +303,9 @@ def _probability_loss(
 
 
 def _soft_label_loss(
-    input: Any,
-    label: Any,
-    weight: Any,
-    ignore_index: int,
-    reduction: str,
-    at: int,
-    use_softmax: bool,
-    smoothing: float,
-) -> Tensor:
+    input: Any, label: Any, weight: Any, ignore_index: int, reduction: str, at: int,
+    use_softmax: bool, smoothing: float,
+) -> Tensor:  # fmt: skip
     """Return the loss against probabilities of all classes."""
     if ignore_index != NO_CLASS:
         raise ValueError(

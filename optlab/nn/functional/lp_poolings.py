@@ -13,15 +13,9 @@ from optlab.nn.functional.poolings import _sliding_windows, checked_input
 
 
 def lp_pool1d(
-    x: Any,
-    norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    data_format: str = "NCL",
-    name: None = None,
-) -> Tensor:
+    x: Any, norm_type: float, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    ceil_mode: bool = False, data_format: str = "NCL", name: None = None,
+) -> Tensor:  # fmt: skip
     """Apply 1-D power-average pooling; see `lp_pool2d`.
 
     Parameters
@@ -50,15 +44,9 @@ def lp_pool1d(
 
 
 def lp_pool2d(
-    x: Any,
-    norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    data_format: str = "NCHW",
-    name: None = None,
-) -> Tensor:
+    x: Any, norm_type: float, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    ceil_mode: bool = False, data_format: str = "NCHW", name: None = None,
+) -> Tensor:  # fmt: skip
     r"""Apply 2-D power-average pooling: :math:`\big(\sum x^p\big)^{1/p}` of windows.
 
     Parameters

@@ -84,7 +84,7 @@ def pad(
         if max(width) > most or (any(width) and not length):
             raise ValueError(
                 f"pad with mode={mode!r} can put at most {most} elements beside an axis of "
-                f"{length}; asked for were {width}."
+                f"{length}; got {width}."
             )
     return np.pad(x, widths, mode=MODES[mode])  # type: ignore[no-any-return, call-overload]
 

@@ -16,14 +16,9 @@ from optlab.nn.functional.shared import no_name, scores
 
 
 def max_pool1d(
-    x: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    return_mask: bool = False,
-    ceil_mode: bool = False,
-    name: None = None,
-) -> Any:
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, return_mask: bool = False,
+    ceil_mode: bool = False, name: None = None,
+) -> Any:  # fmt: skip
     """Apply 1-D max pooling; see `max_pool2d`.
 
     Parameters
@@ -50,15 +45,9 @@ def max_pool1d(
 
 
 def max_pool2d(
-    x: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    return_mask: bool = False,
-    ceil_mode: bool = False,
-    data_format: str = "NCHW",
-    name: None = None,
-) -> Any:
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, return_mask: bool = False,
+    ceil_mode: bool = False, data_format: str = "NCHW", name: None = None,
+) -> Any:  # fmt: skip
     """Apply 2-D max pooling.
 
     Parameters
@@ -108,15 +97,9 @@ def max_pool2d(
 
 
 def max_pool3d(
-    x: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    return_mask: bool = False,
-    ceil_mode: bool = False,
-    data_format: str = "NCDHW",
-    name: None = None,
-) -> Any:
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, return_mask: bool = False,
+    ceil_mode: bool = False, data_format: str = "NCDHW", name: None = None,
+) -> Any:  # fmt: skip
     """Apply 3-D max pooling; see `max_pool2d`.
 
     Parameters
@@ -145,14 +128,9 @@ def max_pool3d(
 
 
 def avg_pool1d(
-    x: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    exclusive: bool = True,
-    ceil_mode: bool = False,
-    name: None = None,
-) -> Tensor:
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, exclusive: bool = True,
+    ceil_mode: bool = False, name: None = None,
+) -> Tensor:  # fmt: skip
     """Apply 1-D average pooling; see `avg_pool2d`.
 
     Parameters
@@ -179,16 +157,10 @@ def avg_pool1d(
 
 
 def avg_pool2d(
-    x: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    exclusive: bool = True,
-    divisor_override: Any = None,
-    data_format: str = "NCHW",
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    exclusive: bool = True, divisor_override: Any = None, data_format: str = "NCHW",
     name: None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Apply 2-D average pooling.
 
     Parameters
@@ -239,16 +211,10 @@ def avg_pool2d(
 
 
 def avg_pool3d(
-    x: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    exclusive: bool = True,
-    divisor_override: Any = None,
-    data_format: str = "NCDHW",
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    exclusive: bool = True, divisor_override: Any = None, data_format: str = "NCDHW",
     name: None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Apply 3-D average pooling; see `avg_pool2d`.
 
     Parameters

@@ -28,6 +28,10 @@ RELU = rule(_relu, lambda g, y: g * (y > 0), over=lambda g, y: np.multiply(g, y 
 def relu(x: Any, name: None = None) -> Tensor:
     r"""Apply the rectified linear unit (ReLU), max(x, 0); its derivative at 0 is 0.
 
+    Parameters
+    ----------
+    x : Tensor or array
+
     Examples
     --------
     >>> import optlab as ol
@@ -55,6 +59,10 @@ def relu6(x: Any, name: None = None) -> Tensor:
     """Apply ReLU6, min(max(x, 0), 6); its derivative at 0 and 6 is 0.
 
     Source: Krizhevsky 2010, "Convolutional deep belief networks on CIFAR-10".
+
+    Parameters
+    ----------
+    x : Tensor or array
 
     Examples
     --------
@@ -144,6 +152,10 @@ def hardswish(x: Any, name: None = None) -> Tensor:
     """Apply hard swish, x * min(max(x + 3, 0), 6) / 6; its derivative is 0 at -3 and 1 at 3.
 
     Source: Howard et al. 2019, "Searching for MobileNetV3".
+
+    Parameters
+    ----------
+    x : Tensor or array
 
     Examples
     --------
@@ -305,10 +317,7 @@ def elu(x: Any, alpha: float = 1.0, name: None = None) -> Tensor:
 
 
 def selu(
-    x: Any,
-    scale: float = 1.0507009873554805,
-    alpha: float = 1.6732632423543772,
-    name: None = None,
+    x: Any, scale: float = 1.0507009873554805, alpha: float = 1.6732632423543772, name: None = None
 ) -> Tensor:
     r"""Apply the scaled ELU (SELU): scale * x if x > 0, else :math:`scale\,\alpha (e^x - 1)`.
 

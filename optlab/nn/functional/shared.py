@@ -23,8 +23,8 @@ def scores(x: Any) -> Tensor:
     """Return x as a Tensor of floating dtype."""
     if isinstance(x, Tensor) and x.data.dtype.char in "fd":
         return x
-    scores: Tensor = x if isinstance(x, Tensor) else Tensor(as_array(x))
-    return scores if is_floating(scores.dtype) else scores.astype(DEFAULT_DTYPE)
+    t: Tensor = x if isinstance(x, Tensor) else Tensor(as_array(x))
+    return t if is_floating(t.dtype) else t.astype(DEFAULT_DTYPE)
 
 
 def bounded(x: Any, low: float, high: float) -> Any:

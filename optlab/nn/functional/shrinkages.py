@@ -81,6 +81,10 @@ def softshrink(x: Any, threshold: float = 0.5, name: None = None) -> Tensor:
 def tanhshrink(x: Any, name: None = None) -> Tensor:
     """Apply tanh shrinkage, x - tanh(x).
 
+    Parameters
+    ----------
+    x : Tensor or array
+
     Examples
     --------
     >>> import numpy as np

@@ -14,18 +14,10 @@ from optlab.nn.functional.convolutions import arguments, check_bias
 
 
 def conv1d_transpose(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-    output_size: Any = None,
-    data_format: str = "NCL",
-    name: None = None,
-) -> Tensor:
+    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
+    output_padding: Any = 0, groups: int = 1, dilation: Any = 1, output_size: Any = None,
+    data_format: str = "NCL", name: None = None,
+) -> Tensor:  # fmt: skip
     """Apply 1-D transposed convolution; see `conv2d_transpose` for all arguments.
 
     Parameters
@@ -50,18 +42,10 @@ def conv1d_transpose(
 
 
 def conv2d_transpose(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    output_size: Any = None,
-    data_format: str = "NCHW",
-    name: None = None,
-) -> Tensor:
+    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
+    output_padding: Any = 0, dilation: Any = 1, groups: int = 1, output_size: Any = None,
+    data_format: str = "NCHW", name: None = None,
+) -> Tensor:  # fmt: skip
     """Apply 2-D transposed convolution, the gradient of `conv2d` with respect to its input.
 
     Every element of x adds the filter, times its value, to the result, `stride` apart. It enlarges
@@ -120,18 +104,10 @@ def conv2d_transpose(
 
 
 def conv3d_transpose(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-    output_size: Any = None,
-    data_format: str = "NCDHW",
-    name: None = None,
-) -> Tensor:
+    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
+    output_padding: Any = 0, groups: int = 1, dilation: Any = 1, output_size: Any = None,
+    data_format: str = "NCDHW", name: None = None,
+) -> Tensor:  # fmt: skip
     """Apply 3-D transposed convolution; see `conv2d_transpose` for all arguments.
 
     Parameters
@@ -215,7 +191,7 @@ def _output_size(
         if n < 1 or not 0 <= n - m < r:
             raise ValueError(
                 f"{call}: with these arguments the result may have from {least} to "
-                f"{tuple(m + r - 1 for m, r in zip(least, room, strict=True))} places along its "
+                f"{tuple(m + r - 1 for m, r in zip(least, room, strict=True))} elements along its "
                 f"axes (output_padding is {rule}); asked for were {size}."
             )
     return size

@@ -60,15 +60,9 @@ PICKED = rule(
 
 
 def max_unpool1d(
-    x: Any,
-    indices: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    data_format: str = "NCL",
-    output_size: Any = None,
-    name: None = None,
-) -> Tensor:
+    x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    data_format: str = "NCL", output_size: Any = None, name: None = None,
+) -> Tensor:  # fmt: skip
     """Apply 1-D max unpooling; see `max_unpool2d`.
 
     Parameters
@@ -99,15 +93,9 @@ def max_unpool1d(
 
 
 def max_unpool2d(
-    x: Any,
-    indices: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    data_format: str = "NCHW",
-    output_size: Any = None,
-    name: None = None,
-) -> Tensor:
+    x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    data_format: str = "NCHW", output_size: Any = None, name: None = None,
+) -> Tensor:  # fmt: skip
     """Apply 2-D max unpooling: scatter maxima to where `max_pool2d` found them, zeros elsewhere.
 
     Parameters
@@ -157,15 +145,9 @@ def max_unpool2d(
 
 
 def max_unpool3d(
-    x: Any,
-    indices: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    data_format: str = "NCDHW",
-    output_size: Any = None,
-    name: None = None,
-) -> Tensor:
+    x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    data_format: str = "NCDHW", output_size: Any = None, name: None = None,
+) -> Tensor:  # fmt: skip
     """Apply 3-D max unpooling; see `max_unpool2d`.
 
     Parameters
