@@ -1,8 +1,8 @@
-"""Gradient clipping: what an optimizer does to raw gradients before it uses them.
+"""Gradient clipping, by value, by norm and by global norm.
 
 A clip is called with a list of (parameter, gradient) pairs and returns such a list. Parameters with
-``need_clip=False`` pass untouched. The gradients that the parameters hold are never changed; one
-that is within the limit is given back as it is, and not as a copy.
+``need_clip=False`` are left out. Gradients are never changed in place; one within the limit is
+returned itself, not copied.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from optlab.plan.reductions import Reduction, sum_of_squares
 
 Pairs = Sequence[tuple[Any, Any]]
 
-#: From so many elements on a copy takes longer than looking whether one is needed.
+#: From this size on, a copy takes longer than checking whether one is needed.
 _LARGE = 8192
 
-#: The sum of squares of an array, in float64, where the squares of float32 cannot overflow.
+#: The sum of squares of an array, in float64: squares of float32 cannot overflow.
 _squared_norm = Reduction(sum_of_squares, lambda total, dtype: total, "squared_norm")
 
 
@@ -39,7 +39,7 @@ def _limit(value: Any, name: str) -> float:
 
 
 def checked_pairs(params_grads: Any, who: str) -> list[tuple[Any, Any]]:
-    """Give pairs as a list of tuples, or say what is wrong with them."""
+    """Return pairs as a list of tuples; raise if they are none."""
     what = f"{who} takes a list of (parameter, gradient) pairs, as optimizer.backward(loss) gives"
     if isinstance(params_grads, (Tensor, str)) or not isinstance(params_grads, Iterable):
         raise TypeError(f"{what}; got {reprlib.repr(params_grads)}.")
@@ -58,10 +58,10 @@ def checked_pairs(params_grads: Any, who: str) -> list[tuple[Any, Any]]:
 
 
 class GradientClip:
-    """What the three clips have in common: which gradients they touch."""
+    """Base class of gradient clips, which selects the gradients to clip."""
 
     def __call__(self, params_grads: Pairs) -> list[tuple[Any, Any]]:
-        """Give the pairs that have a gradient, with it clipped, in their order.
+        """Return the pairs that have a gradient, clipped, in their order.
 
         Parameters
         ----------
@@ -72,7 +72,7 @@ class GradientClip:
         Raises
         ------
         TypeError
-            If something is no such pair.
+            If an entry is no such pair.
         """
         given = checked_pairs(params_grads, type(self).__name__)
         pairs = [(p, g) for p, g in given if g is not None]
@@ -85,25 +85,23 @@ class GradientClip:
         return pairs
 
     def common_factor(self, params_grads: Pairs) -> Any:
-        """Give the one number that all these gradients are to be multiplied with.
-
-        None where there is none: the gradients have to be given to the clip then.
-        """
+        """Return the common factor of all gradients; None if the clip has to be called instead."""
         return None
 
     def clip(self, gradients: list[Any]) -> list[Any]:
-        """Give the gradients of one group clipped: new arrays, or the same if nothing is done."""
+        """Return the gradients of one group clipped: new arrays, or the same if unchanged."""
         raise NotImplementedError(f"{type(self).__name__} has no clip(gradients) method.")
 
 
 class ClipGradByValue(GradientClip):
-    """Limit every element to the interval from `min` to `max`.
+    """Clip every element to the interval from `min` to `max`.
 
     Parameters
     ----------
     max : float
+        Upper bound.
     min : float, optional
-        By default ``-max``.
+        Lower bound; by default ``-max``.
 
     Examples
     --------
@@ -124,18 +122,18 @@ class ClipGradByValue(GradientClip):
         return f"ClipGradByValue({self.max}{below})"
 
     def clip(self, gradients: list[Any]) -> list[Any]:
-        """Limit each element."""
+        """Clip each element."""
         return [g if self._holds(g) else np.clip(g, self.min, self.max) for g in gradients]
 
     def _holds(self, g: Any) -> bool:
-        """Say whether all elements are within the limits, where looking is cheaper than a copy."""
+        """Return whether all elements are in bounds, where checking is cheaper than a copy."""
         if type(g) is not np.ndarray or g.size < _LARGE or not self.min < 0 < self.max:
-            return False  # a limit of zero may turn -0.0 into 0.0
+            return False  # a bound of zero may turn -0.0 into 0.0
         return bool(g.min() >= self.min and g.max() <= self.max)
 
 
 class _NormClip(GradientClip):
-    """Scale gradients down to a norm."""
+    """Base class of clips that scale gradients down to a norm."""
 
     def __init__(self, clip_norm: float) -> None:
         self.clip_norm = _limit(clip_norm, "clip_norm")
@@ -144,14 +142,14 @@ class _NormClip(GradientClip):
         return f"{type(self).__name__}({self.clip_norm})"
 
     def _factor(self, norm: Any) -> Any:
-        """Give c / max(norm, c); it stays where the norm is."""
+        """Return c / max(norm, c), on the device of the norm."""
         if type(norm) is float:
             return self.clip_norm / max(norm, self.clip_norm)
         return self.clip_norm / np.maximum(norm, self.clip_norm)
 
 
 def scaled(g: Any, factor: Any) -> Any:
-    """Give a gradient times a factor, in the gradient's dtype; as it is if the factor is 1."""
+    """Return a gradient times a factor in the gradient's dtype; unchanged if the factor is 1."""
     if type(factor) is not float and g.dtype.kind not in "iub":  # whole numbers become floats
         factor = factor.astype(g.dtype)
     if isinstance(factor, (float, np.generic)) and factor == 1:
@@ -162,6 +160,11 @@ def scaled(g: Any, factor: Any) -> Any:
 class ClipGradByNorm(_NormClip):
     r"""Scale each gradient whose norm exceeds `clip_norm` down to it: g c / max(norm(g), c).
 
+    Parameters
+    ----------
+    clip_norm : float
+        Largest norm c.
+
     Examples
     --------
     >>> import numpy as np
@@ -171,25 +174,24 @@ class ClipGradByNorm(_NormClip):
     """
 
     def clip(self, gradients: list[Any]) -> list[Any]:
-        """Scale each gradient by itself."""
+        """Scale each gradient by its own factor."""
         return [scaled(g, self._factor(np.sqrt(_squared_norm(g)))) for g in gradients]
 
 
 class ClipGradByGlobalNorm(_NormClip):
-    r"""Scale all gradients of a group together: g c / max(N, c), N the norm of them all.
+    r"""Scale all gradients of a group by one factor: g c / max(N, c), with their global norm N.
 
     Parameters
     ----------
     clip_norm : float
-        The largest norm c.
+        Largest norm c.
     group_name : str
-        A name for the gradients that are clipped together. It joins none: these are the list that
-        the clip is called with, and an optimizer calls it with one of its groups at a time. (In the
-        documents' static graphs, which optlab does not have, clips of one name share a norm.)
+        A label without effect: the gradients clipped together are the list of one call, and an
+        optimizer makes one call for each parameter group. (In Paddle's static graphs, which optlab
+        does not have, clips of one name share a norm.)
     auto_skip_clip : bool
-        Leave gradients alone whose norm is within the limit, in place of multiplying them by 1.
-        The result is the same to the bit. On the CPU a list of gradients is left alone in either
-        case; a GPU is asked for the norm at every step, and waited for.
+        Skip the multiplication where the norm is within the limit, with bitwise the same result.
+        On the CPU it is skipped in either case; on a GPU this synchronizes at every step.
 
     Notes
     -----
@@ -230,11 +232,11 @@ class ClipGradByGlobalNorm(_NormClip):
         return [scaled(g, factor) for g in gradients]
 
     def skips(self, factor: Any) -> bool:
-        """Say whether gradients that would be multiplied by this factor are to be left alone."""
+        """Return whether the multiplication by this factor is to be skipped."""
         return self.auto_skip_clip and bool(np.all(unwrapped(factor) == 1.0))
 
     def common_factor(self, params_grads: Pairs) -> Any:
-        """Give the factor of all, where none is left out."""
+        """Return the factor of all gradients; None if a parameter is left out."""
         if any(g is not None and not getattr(p, "need_clip", True) for p, g in params_grads):
             return None
         gradients = [g for _, g in params_grads if g is not None]
@@ -244,10 +246,10 @@ class ClipGradByGlobalNorm(_NormClip):
     def _norm(gradients: list[Any]) -> Any:
         squares = [_squared_norm(g) for g in gradients]
         if all(isinstance(square, float) for square in squares):
-            return math.sqrt(sum(sorted(squares)))  # the same in whatever order
+            return math.sqrt(sum(sorted(squares)))  # independent of their order
         if all(isinstance(getattr(square, "members", None), np.ndarray) for square in squares):
             rows = np.sort(np.stack([square.members for square in squares]), axis=0)
             return np.sqrt(EnsembleArray(functools.reduce(operator.add, rows), squares[0].level))
-        if len({place_of(g) for g in gradients}) > 1:  # numbers of several devices meet on the host
+        if len({place_of(g) for g in gradients}) > 1:  # sums of several devices add up on the host
             return math.sqrt(sum(map(float, squares)))
         return np.sqrt(sum(squares))

@@ -1,4 +1,4 @@
-"""The losses, where examples of Paddle's documents look for them: ``ol.nn.loss.MSELoss``."""
+"""Alias module of the loss layers, as in Paddle's documents: ``ol.nn.loss.MSELoss``."""
 
 from optlab.backend.faces import missing as _missing
 from optlab.nn import layers as _layers

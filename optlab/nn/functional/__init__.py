@@ -1,4 +1,7 @@
-"""Functions of networks; the files are named by subject, each rule stands beside its function."""
+"""Neural-network functions; the files are named by subject, each rule stands beside its function.
+
+Everywhere, ``name`` must be None: results have no names here.
+"""
 
 from optlab.nn.functional.activations import (
     glu,

@@ -1,4 +1,4 @@
-"""Smooth activations, each beside its derivative rule."""
+"""Smooth activation functions, each beside its derivative rule."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from optlab.nn.functional.shared import bounded, inner, no_name, scores, total
 
 
 def tanh(x: Any, name: None = None) -> Tensor:
-    """Give the hyperbolic tangent, element by element.
+    """Apply the hyperbolic tangent, element by element.
+
+    Parameters
+    ----------
+    x : Tensor or array
 
     Examples
     --------
@@ -29,11 +33,11 @@ def tanh(x: Any, name: None = None) -> Tensor:
     return apply(TANH, (x,))
 
 
-# The logistic function and what is made of it.
+# The logistic function and functions composed of it.
 
 
 def _sigmoid(x: Any) -> Any:
-    with np.errstate(over="ignore"):  # 1 / infinity is right
+    with np.errstate(over="ignore"):  # exp(-x) = inf yields the exact limit 0
         return 1 / (1 + np.exp(-x))
 
 
@@ -41,7 +45,11 @@ SIGMOID = rule(_sigmoid, lambda g, y: g * (y * (1 - y)))
 
 
 def sigmoid(x: Any, name: None = None) -> Tensor:
-    r"""Give :math:`1 / (1 + e^{-x})`, without overflow for large -x.
+    r"""Apply the logistic sigmoid :math:`1 / (1 + e^{-x})`, without overflow for large -x.
+
+    Parameters
+    ----------
+    x : Tensor or array
 
     Examples
     --------
@@ -54,7 +62,7 @@ def sigmoid(x: Any, name: None = None) -> Tensor:
 
 
 def _log1p(x: Any) -> Any:
-    """Give log(1 + x): NumPy's own takes three times as long."""
+    """Return log(1 + x) in a third of the time of `numpy.log1p`."""
     rounded = 1 + x
     return np.log(rounded) + (x - (rounded - 1)) / rounded
 
@@ -67,7 +75,11 @@ LOG_SIGMOID = rule(_log_sigmoid, lambda g, y: -g * np.expm1(y))
 
 
 def log_sigmoid(x: Any, name: None = None) -> Tensor:
-    r"""Give :math:`-\log(1 + e^{-x})`, the logarithm of `sigmoid`.
+    r"""Apply the log-sigmoid :math:`-\log(1 + e^{-x})`, without overflow.
+
+    Parameters
+    ----------
+    x : Tensor or array
 
     Examples
     --------
@@ -99,7 +111,7 @@ def _softplus_cut_short(x: Any, beta: float = 1.0, threshold: float = 20.0) -> A
     return _softplus(x, beta, threshold)
 
 
-# Below a threshold of about 16 the output does not say on which side of it the input was.
+# Below a threshold of about 16 the output does not tell on which side of it the input was.
 SOFTPLUS_CUT_SHORT = rule(
     _softplus_cut_short,
     lambda g, x, beta=1.0, threshold=20.0: np.where(
@@ -110,15 +122,15 @@ SOFTPLUS_CUT_SHORT = rule(
 
 
 def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0, name: None = None) -> Tensor:
-    r"""Give :math:`\log(1 + e^{\beta x}) / \beta`: a smooth max(x, 0).
+    r"""Apply softplus, :math:`\log(1 + e^{\beta x}) / \beta`: a smooth max(x, 0).
 
     Parameters
     ----------
     x : Tensor or array
     beta : float
-        How sharply it bends at 0; greater than 0.
+        Sharpness of the bend at 0; greater than 0.
     threshold : float
-        Where beta * x is greater, x itself is given.
+        Above it, for beta * x, the function is x itself.
 
     Raises
     ------
@@ -145,18 +157,24 @@ def _silu(x: Any) -> Any:
         return x / (1 + np.exp(-x))
 
 
-def _slope_of_silu(x: Any) -> Any:
+def _silu_derivative(x: Any) -> Any:
     share = run(SIGMOID, x)
     return share * (1 + x * (1 - share))
 
 
-SILU = rule(_silu, lambda g, x: g * _slope_of_silu(x))
+SILU = rule(_silu, lambda g, x: g * _silu_derivative(x))
 
 
 def silu(x: Any, inplace: bool = False, name: None = None) -> Tensor:
-    r"""Give :math:`x / (1 + e^{-x})`, also called swish.
+    r"""Apply the sigmoid linear unit (SiLU, also swish), :math:`x / (1 + e^{-x})`.
 
     Sources: Elfwing, Uchibe and Doya 2017; Ramachandran, Zoph and Le 2017.
+
+    Parameters
+    ----------
+    x : Tensor or array
+    inplace : bool
+        Must be False: the backward pass reads the input.
 
     Examples
     --------
@@ -175,7 +193,11 @@ def silu(x: Any, inplace: bool = False, name: None = None) -> Tensor:
 
 
 def swish(x: Any, name: None = None) -> Tensor:
-    r"""Give :math:`x / (1 + e^{-x})`: the other name of `silu`.
+    r"""Apply swish, :math:`x / (1 + e^{-x})`: another name of `silu`.
+
+    Parameters
+    ----------
+    x : Tensor or array
 
     Examples
     --------
@@ -187,29 +209,33 @@ def swish(x: Any, name: None = None) -> Tensor:
     return silu(x, name=name)
 
 
-def _bend(x: Any) -> Any:
-    """Give tanh(log(1 + e^x)), a quotient of powers of e^x; it is 1 long before they overflow."""
+def _tanh_softplus(x: Any) -> Any:
+    """Return tanh(log(1 + e^x)) as a quotient of powers of e^x, 1 long before they overflow."""
     e = np.exp(np.minimum(x, 20.0 if x.dtype.itemsize > 2 else 5.0))
     top = e * (e + 2)
     return top / (top + 2)
 
 
 def _mish(x: Any) -> Any:
-    return x * _bend(x)
+    return x * _tanh_softplus(x)
 
 
-def _slope_of_mish(x: Any) -> Any:
-    bend = _bend(x)
-    return bend + x * (run(SIGMOID, x) * (1 - bend * bend))
+def _mish_derivative(x: Any) -> Any:
+    y = _tanh_softplus(x)
+    return y + x * (run(SIGMOID, x) * (1 - y * y))
 
 
-MISH = rule(_mish, lambda g, x: g * _slope_of_mish(x))
+MISH = rule(_mish, lambda g, x: g * _mish_derivative(x))
 
 
 def mish(x: Any, name: None = None) -> Tensor:
-    r"""Give :math:`x \tanh(\log(1 + e^x))`.
+    r"""Apply Mish, :math:`x \tanh(\log(1 + e^x))`.
 
     Source: Misra 2020, "Mish: a self regularized non-monotonic activation function".
+
+    Parameters
+    ----------
+    x : Tensor or array
 
     Examples
     --------
@@ -230,7 +256,11 @@ SOFTSIGN = rule(_softsign, lambda g, y: g * np.square(1 - np.abs(y)))
 
 
 def softsign(x: Any, name: None = None) -> Tensor:
-    """Give x / (1 + |x|).
+    """Apply softsign, x / (1 + |x|).
+
+    Parameters
+    ----------
+    x : Tensor or array
 
     Examples
     --------
@@ -242,7 +272,7 @@ def softsign(x: Any, name: None = None) -> Tensor:
     return apply(SOFTSIGN, (scores(x),))
 
 
-# Gates: one half of the channels says how much of the other passes.
+# Gates: the sigmoid of one half of the channels weights the other half.
 
 
 def _halves(x: Any, axis: int) -> tuple[Any, Any]:
@@ -267,9 +297,15 @@ GLU = rule(_glu, _glu_back, static="axis")
 
 
 def glu(x: Any, axis: int = -1, name: None = None) -> Tensor:
-    """Give the first half of x along `axis`, times the sigmoid of the second half.
+    """Apply the gated linear unit (GLU): the first half of x times the sigmoid of the second.
 
     Source: Dauphin et al. 2017, "Language modeling with gated convolutional networks".
+
+    Parameters
+    ----------
+    x : Tensor or array
+    axis : int
+        Axis to halve; of even length.
 
     Raises
     ------
@@ -294,14 +330,22 @@ def glu(x: Any, axis: int = -1, name: None = None) -> Tensor:
 
 
 def maxout(x: Any, groups: int, axis: int = 1, name: None = None) -> Tensor:
-    """Give the largest of every `groups` neighbouring channels; equal ones share the gradient.
+    """Apply maxout: the maximum of every `groups` adjacent channels; ties share the gradient.
 
     Source: Goodfellow et al. 2013, "Maxout networks".
+
+    Parameters
+    ----------
+    x : Tensor or array
+    groups : int
+        Number of channels per maximum; must divide the number of channels.
+    axis : int
+        Axis of the channels.
 
     Raises
     ------
     ValueError
-        If the channels cannot be grouped so.
+        If `groups` does not divide the number of channels.
 
     Examples
     --------
@@ -344,14 +388,15 @@ LOG_SOFTMAX = rule(
 
 
 def log_softmax(x: Any, axis: int = -1, dtype: Any = None, name: None = None) -> Tensor:
-    """Give the logarithms of `softmax`, without overflow for large x.
+    """Apply the logarithm of `softmax`, without overflow for large x.
 
     Parameters
     ----------
     x : Tensor or array
     axis : int
+        Axis of the classes.
     dtype : str, optional
-        Cast x to it first.
+        Dtype to which x is cast first.
 
     Examples
     --------
@@ -375,14 +420,15 @@ SOFTMAX = rule(_softmax, lambda g, y, axis=-1: y * (g - inner(g, y, axis)), stat
 
 
 def softmax(x: Any, axis: int = -1, dtype: Any = None, name: None = None) -> Tensor:
-    """Give exp(x) / sum(exp(x)) along `axis`, without overflow for large x.
+    """Apply softmax, exp(x) / sum(exp(x)) along `axis`, without overflow for large x.
 
     Parameters
     ----------
     x : Tensor or array
     axis : int
+        Axis of the classes.
     dtype : str, optional
-        Cast x to it first.
+        Dtype to which x is cast first.
 
     Examples
     --------

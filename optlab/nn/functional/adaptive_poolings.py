@@ -1,4 +1,4 @@
-"""Adaptive pooling: as many windows as are asked for, whatever the size of what is pooled."""
+"""Adaptive pooling: the output size is given, whatever the size of the input."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from typing import Any
 from optlab.autograd.tensor import Tensor, apply
 from optlab.nn.functional import windows as read
 from optlab.nn.functional.pooling_rules import AVERAGE_POOL
-from optlab.nn.functional.poolings import entered, pooled
+from optlab.nn.functional.poolings import checked_input, max_pooled
 
 
 def adaptive_avg_pool1d(x: Any, output_size: Any, name: None = None) -> Tensor:
-    """Give so many averages of sequences; see `adaptive_avg_pool2d`.
+    """Apply 1-D adaptive average pooling; see `adaptive_avg_pool2d`.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, L]
+    output_size : int
+        Length of the output.
 
     Examples
     --------
@@ -19,24 +25,22 @@ def adaptive_avg_pool1d(x: Any, output_size: Any, name: None = None) -> Tensor:
     >>> ol.nn.functional.adaptive_avg_pool1d(ol.to_tensor([[[1.0, 3.0, 2.0, 5.0]]]), 1)
     Tensor([[[2.75]]], dtype=float32)
     """
-    return _adaptive_averages(x, output_size, "NCL", name, 1)
+    return _adaptive_avg_pool(x, output_size, "NCL", name, 1)
 
 
 def adaptive_avg_pool2d(
     x: Any, output_size: Any, data_format: str = "NCHW", name: None = None
 ) -> Tensor:
-    """Give averages of images over so many windows, whatever the size of the image.
+    """Apply 2-D adaptive average pooling: windows of nearly equal size that cover the image.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, H, W]
     output_size : int or list of (int or None)
-        How many windows along each axis; None keeps the axis as it is. The i-th of n goes from
-        floor(i H / n) to ceil((i + 1) H / n), so neighbours may share a row.
+        Output size [n, m]; None keeps the length of the axis. The i-th of n windows spans
+        floor(i H / n) to ceil((i + 1) H / n), so that neighbors may share a row.
     data_format : {'NCHW', 'NHWC'}
-        Where the channels are.
-    name : None
-        Refused: results have no name here.
+        Position of the channel axis.
 
     Returns
     -------
@@ -46,7 +50,7 @@ def adaptive_avg_pool2d(
     Raises
     ------
     ValueError
-        If an argument is none of these.
+        If an argument is invalid.
 
     Examples
     --------
@@ -56,13 +60,21 @@ def adaptive_avg_pool2d(
     Tensor([[[[2., 3.],
               [5., 6.]]]], dtype=float32)
     """
-    return _adaptive_averages(x, output_size, data_format, name, 2)
+    return _adaptive_avg_pool(x, output_size, data_format, name, 2)
 
 
 def adaptive_avg_pool3d(
     x: Any, output_size: Any, data_format: str = "NCDHW", name: None = None
 ) -> Tensor:
-    """Give so many averages of volumes; see `adaptive_avg_pool2d`.
+    """Apply 3-D adaptive average pooling; see `adaptive_avg_pool2d`.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, D, H, W]
+    output_size : int or list of (int or None)
+        Output size; None keeps the length of the axis.
+    data_format : {'NCDHW', 'NDHWC'}
+        Position of the channel axis.
 
     Examples
     --------
@@ -70,13 +82,21 @@ def adaptive_avg_pool3d(
     >>> ol.nn.functional.adaptive_avg_pool3d(ol.ones([1, 2, 5, 5, 5]), 1).shape
     (1, 2, 1, 1, 1)
     """
-    return _adaptive_averages(x, output_size, data_format, name, 3)
+    return _adaptive_avg_pool(x, output_size, data_format, name, 3)
 
 
 def adaptive_max_pool1d(
     x: Any, output_size: Any, return_mask: bool = False, name: None = None
 ) -> Any:
-    """Give so many maxima of sequences; see `adaptive_max_pool2d`.
+    """Apply 1-D adaptive max pooling; see `adaptive_max_pool2d`.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, L]
+    output_size : int
+        Length of the output.
+    return_mask : bool
+        Also return the indices of the maxima.
 
     Examples
     --------
@@ -84,23 +104,21 @@ def adaptive_max_pool1d(
     >>> ol.nn.functional.adaptive_max_pool1d(ol.to_tensor([[[1.0, 3.0, 2.0, 5.0]]]), 2)
     Tensor([[[3., 5.]]], dtype=float32)
     """
-    return _adaptive_maxima(x, output_size, return_mask, name, 1)
+    return _adaptive_max_pool(x, output_size, return_mask, name, 1)
 
 
 def adaptive_max_pool2d(
     x: Any, output_size: Any, return_mask: bool = False, name: None = None
 ) -> Any:
-    """Give maxima of images over so many windows, whatever the size of the image.
+    """Apply 2-D adaptive max pooling.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, H, W]
     output_size : int or list of (int or None)
-        As in `adaptive_avg_pool2d`.
+        Output size [n, m] of windows as in `adaptive_avg_pool2d`; None keeps the length.
     return_mask : bool
-        Also give where the maxima are: numbers of places, counted row by row in each image.
-    name : None
-        Refused: results have no name here.
+        Also return the indices of the maxima, counted row by row within each image.
 
     Returns
     -------
@@ -110,7 +128,7 @@ def adaptive_max_pool2d(
     Raises
     ------
     ValueError
-        If an argument is none of these.
+        If an argument is invalid.
 
     Examples
     --------
@@ -120,13 +138,21 @@ def adaptive_max_pool2d(
     Tensor([[[[4., 5.],
               [7., 8.]]]], dtype=float32)
     """
-    return _adaptive_maxima(x, output_size, return_mask, name, 2)
+    return _adaptive_max_pool(x, output_size, return_mask, name, 2)
 
 
 def adaptive_max_pool3d(
     x: Any, output_size: Any, return_mask: bool = False, name: None = None
 ) -> Any:
-    """Give so many maxima of volumes; see `adaptive_max_pool2d`.
+    """Apply 3-D adaptive max pooling; see `adaptive_max_pool2d`.
+
+    Parameters
+    ----------
+    x : Tensor of shape [N, C, D, H, W]
+    output_size : int or list of (int or None)
+        Output size; None keeps the length of the axis.
+    return_mask : bool
+        Also return the indices of the maxima.
 
     Examples
     --------
@@ -134,13 +160,13 @@ def adaptive_max_pool3d(
     >>> ol.nn.functional.adaptive_max_pool3d(ol.ones([1, 2, 5, 5, 5]), 1).shape
     (1, 2, 1, 1, 1)
     """
-    return _adaptive_maxima(x, output_size, return_mask, name, 3)
+    return _adaptive_max_pool(x, output_size, return_mask, name, 3)
 
 
-# What all of them do ----------------------------------------------------------------------------
+# Shared by all of them --------------------------------------------------------------------------
 
 
-def _adaptive(x: Tensor, output_size: Any, dims: int, call: str) -> tuple[read.Windows, ...]:
+def _windows(x: Tensor, output_size: Any, dims: int, call: str) -> tuple[read.Windows, ...]:
     counts = list(output_size) if isinstance(output_size, (list, tuple)) else [output_size] * dims
     if len(counts) == dims:
         counts = [n if c is None else c for c, n in zip(counts, x.shape[2:], strict=True)]
@@ -148,15 +174,15 @@ def _adaptive(x: Tensor, output_size: Any, dims: int, call: str) -> tuple[read.W
     return tuple(read.adaptive(n, c) for n, c in zip(x.shape[2:], counts, strict=True))
 
 
-def _adaptive_averages(x: Any, output_size: Any, data_format: str, name: Any, dims: int) -> Tensor:
+def _adaptive_avg_pool(x: Any, output_size: Any, data_format: str, name: Any, dims: int) -> Tensor:
     call = f"adaptive_avg_pool{dims}d"
-    x, last = entered(x, data_format, name, dims, call)
-    windows = _adaptive(x, output_size, dims, call)
+    x, last = checked_input(x, data_format, name, dims, call)
+    windows = _windows(x, output_size, dims, call)
     y = apply(AVERAGE_POOL, (x,), {"windows": windows, "divisor": "inside"})
     return read.channels_back(y, last)  # type: ignore[no-any-return]
 
 
-def _adaptive_maxima(x: Any, output_size: Any, return_mask: Any, name: Any, dims: int) -> Any:
+def _adaptive_max_pool(x: Any, output_size: Any, return_mask: Any, name: Any, dims: int) -> Any:
     call = f"adaptive_max_pool{dims}d"
-    x, last = entered(x, read.FORMATS[dims][0], name, dims, call)
-    return pooled(x, _adaptive(x, output_size, dims, call), return_mask, last, call)
+    x, last = checked_input(x, read.FORMATS[dims][0], name, dims, call)
+    return max_pooled(x, _windows(x, output_size, dims, call), return_mask, last, call)

@@ -1,4 +1,4 @@
-"""The affine function x W + b, and the lookup of rows."""
+"""The linear layer x W + b, and the embedding lookup."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from optlab.nn.functional.shared import given_with, no_name
 
 
 def _affine(x: Any, weight: Any, bias: Any) -> Any:
-    # A small step is made of matrices: these are spared a call.
+    # Small models multiply matrices: these are spared a call.
     y = x @ weight if x.ndim <= 2 else _linear(x, weight)
-    if type(y) is not type(bias):  # a bias of each member, while all share the product
+    if type(y) is not type(bias):  # an ensemble of biases of one shared product
         return y + bias
     y += bias
     return y
@@ -34,7 +34,7 @@ def _rows(x: Any) -> Any:
 
 
 def _linear(x: Any, matrix: Any) -> Any:
-    """Give x @ matrix by one product: NumPy makes one for each matrix of a stack."""
+    """Return x @ matrix as one product: NumPy makes one for each matrix of a stack."""
     if x.ndim <= 2:
         return x @ matrix
     return (_rows(x) @ matrix).reshape(*x.shape[:-1], matrix.shape[-1])
@@ -59,10 +59,10 @@ LINEAR = rule(
 _cast_noted: set[tuple[Any, Any]] = set()
 
 
-def _meeting(x: Any, weight: Any) -> Any:
-    """Give the input in the dtype of the weights, with a note the first time this narrows it."""
+def cast_to_weight(x: Any, weight: Any) -> Any:
+    """Return the input in the dtype of the weights, with a warning the first time it narrows."""
     if not isinstance(x, Tensor):
-        x = Tensor(copied(x))  # the caller may go on writing to his array
+        x = Tensor(copied(x))  # the caller may write to the array later
     if x.dtype != weight.dtype:
         pair = (x.dtype, weight.dtype)
         narrows = is_floating(x.dtype) and x.dtype.itemsize > weight.dtype.itemsize
@@ -78,20 +78,20 @@ def _meeting(x: Any, weight: Any) -> Any:
 
 
 def linear(x: Any, weight: Any, bias: Any = None, name: None = None) -> Tensor:
-    r"""Give x W + b.
+    r"""Apply the affine function x W + b.
 
     Parameters
     ----------
     x : Tensor or array of shape [..., in]
-        Data of another dtype is cast to that of the weights, with a note the first time.
+        Cast to the dtype of `weight`, with a warning the first time this narrows it.
     weight : Tensor of shape [in, out]
     bias : Tensor of shape [out], optional
 
     Raises
     ------
     ValueError
-        If the last axis of `x` is not as long as the first of `weight`, or `weight` and `bias` are
-        not a matrix and a vector.
+        If the last axis of `x` and the first of `weight` differ in length, or `weight` is no matrix
+        or `bias` no vector of length out.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def linear(x: Any, weight: Any, bias: Any = None, name: None = None) -> Tensor:
     if not isinstance(weight, Tensor):
         weight = Tensor(copied(weight))
     if not isinstance(x, Tensor) or x.data.dtype != weight.data.dtype:
-        x = _meeting(x, weight)
+        x = cast_to_weight(x, weight)
     shape = weight.data.shape
     if len(shape) != 2:
         raise ValueError(
@@ -129,23 +129,19 @@ def linear(x: Any, weight: Any, bias: Any = None, name: None = None) -> Tensor:
 
 
 def embedding(
-    x: Any,
-    weight: Any,
-    padding_idx: int | None = None,
-    sparse: bool = False,
-    name: None = None,
+    x: Any, weight: Any, padding_idx: int | None = None, sparse: bool = False, name: None = None
 ) -> Tensor:
-    """Look up rows of a table: ``weight[x]``.
+    """Look up rows of an embedding table: ``weight[x]``.
 
     Parameters
     ----------
     x : array or Tensor of integers
-        Which rows, of any shape.
+        Row indices, of any shape.
     weight : Tensor, shape (rows, width)
     padding_idx : int, optional
-        A row that stands for nothing: its places are zero and give it no gradient.
+        Index of the padding row: its output is zero and it receives no gradient.
     sparse : bool
-        Whether the gradient of `weight` is kept as the rows that were read (`RowSparse`).
+        Whether the gradient of `weight` is row-sparse (`RowSparse`): only the rows read.
 
     Returns
     -------
@@ -155,7 +151,7 @@ def embedding(
     Raises
     ------
     TypeError, IndexError
-        If `x` holds no integers, or one that is no row.
+        If `x` holds no integers, or an index out of range.
 
     Examples
     --------
@@ -169,11 +165,11 @@ def embedding(
            [2., 2.]], dtype=float32)
     """
     no_name(name)
-    # A copy: the caller may go on writing to his array.
+    # A copy: the caller may write to the array later.
     rows = copied(given_with(raw(weight), x, "x"))
     count = np.shape(weight)[0]
     if rows.dtype.kind not in "iu":
-        raise TypeError(f"embedding takes integers that say which rows; got dtype {rows.dtype}.")
+        raise TypeError(f"embedding takes integers as row indices; got dtype {rows.dtype}.")
     if rows.size:
         lowest, highest = (int(limit(members_of(rows))) for limit in (np.min, np.max))
         if lowest < 0 or highest >= count:

@@ -1,4 +1,4 @@
-"""Attention, beside its derivative rule."""
+"""Scaled dot-product attention, beside its derivative rule."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from optlab.nn.functional.shared import given_with, inner, no_name, scores, tota
 
 
 def _heads_first(x: Any) -> Any:
-    """Turn [..., length, heads, width] into [..., heads, length, width], and back."""
+    """Swap [..., length, heads, width] and [..., heads, length, width]."""
     return np.swapaxes(x, -2, -3)
 
 
-def _turned(x: Any) -> Any:
+def _matrix_transpose(x: Any) -> Any:
     return np.swapaxes(x, -1, -2)
 
 
 def masked(similarity: Any, mask: Any) -> Any:
-    """Add a mask of numbers to scores; where a mask of truth values is False, give -infinity."""
+    """Add a floating mask to scores; set them to -infinity where a boolean mask is False."""
     if mask is None:
         return similarity
     if mask.dtype == bool:
@@ -37,29 +37,29 @@ def masked(similarity: Any, mask: Any) -> Any:
 
 
 @lru_cache(maxsize=16)
-def _past(length: int, places: int, dtype: Any) -> Any:
-    """Give what is added to scores so that query i looks at places 0 ... i only."""
-    past = np.where(np.tri(length, places) > 0, 0.0, -np.inf).astype(dtype)
-    past.flags.writeable = False
+def _causal_mask(length: int, source: int, dtype: Any) -> Any:
+    """Return the additive causal mask, by which query i attends to positions 0 ... i only."""
+    mask = np.where(np.tri(length, source) > 0, 0.0, -np.inf).astype(dtype)
+    mask.flags.writeable = False
     if events.array_kept.listeners:
-        events.array_kept.publish(past, "mask of the past", "data", "")
-    return past
+        events.array_kept.publish(mask, "causal mask", "data", "")
+    return mask
 
 
 def _similarity(query: Any, key: Any, mask: Any, scale: float, causal: bool) -> Any:
-    found = (_heads_first(query) * scale) @ _turned(_heads_first(key))
+    found = (_heads_first(query) * scale) @ _matrix_transpose(_heads_first(key))
     if causal:
-        # A sum, because a choice between an array and a number takes five times as long.
-        found = found + constants_beside(found, _past(*found.shape[-2:], found.dtype))
+        # A sum: `where` of an array and a number takes five times as long.
+        found = found + constants_beside(found, _causal_mask(*found.shape[-2:], found.dtype))
     return masked(found, mask)
 
 
-#: exp of scores up to this size, and sums of it, neither overflow nor vanish in float32.
+#: exp of scores of at most this magnitude, and its sums, neither overflow nor underflow in float32.
 _SMALL = 40.0
 
 
-def _are_small(query: Any, key: Any, scale: float) -> bool:
-    """Say whether all products are surely small: none is larger than the lengths multiplied."""
+def _are_bounded(query: Any, key: Any, scale: float) -> bool:
+    """Return whether all scores are bounded by `_SMALL`, by the Cauchy-Schwarz inequality."""
     for x in (query, key):
         if type(x) is not np.ndarray or x.dtype.itemsize < 4 or not x.size:
             return False
@@ -67,8 +67,8 @@ def _are_small(query: Any, key: Any, scale: float) -> bool:
     return bool(longest * (scale * scale) <= _SMALL * _SMALL)
 
 
-def _mixed(weights: Any, value: Any) -> Any:
-    """Give weights @ value as [..., length, heads, width], in this order in memory too."""
+def _matmul_heads(weights: Any, value: Any) -> Any:
+    """Return weights @ value as [..., length, heads, width], contiguous in this order."""
     if type(weights) is not np.ndarray or type(value) is not np.ndarray:
         return _heads_first(weights @ value)
     lead = np.broadcast_shapes(weights.shape[:-2], value.shape[:-2])
@@ -79,18 +79,11 @@ def _mixed(weights: Any, value: Any) -> Any:
 
 
 def _attend_masked(
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any,
-    scale: float,
-    causal: bool,
-    rate: float,
-    draw: Any,
+    query: Any, key: Any, value: Any, mask: Any, scale: float, causal: bool, rate: float, draw: Any
 ) -> Any:
-    """Give what is attended to, and the logarithms of the sums by which weights are divided."""
+    """Return the output and the log-sum-exp of the scores of each query."""
     found = _similarity(query, key, mask, scale, causal)
-    if mask is None and _are_small(query, key, scale):  # then nothing need be subtracted first
+    if mask is None and _are_bounded(query, key, scale):  # no maximum need be subtracted
         weights = np.exp(found, out=found)
         sums = total(weights, -1)
         level = np.log(sums)
@@ -99,37 +92,28 @@ def _attend_masked(
         top = np.where(top == -np.inf, 0.0, top)
         weights = np.exp(found - top)
         sums = total(weights, -1)
-        # A query that may look nowhere gets weights of 0: exp(-inf - inf) in backward too.
+        # A fully masked query gets weights of 0: exp(-inf - inf) in the backward pass too.
         none = sums == 0
         sums = np.where(none, 1.0, sums)
         level = np.where(none, np.inf, top + np.log(sums))
     weights *= 1 / sums
     if rate:
         weights = random.dropout(weights, rate, draw)
-    return _mixed(weights, _heads_first(value)), level
+    return _matmul_heads(weights, _heads_first(value)), level
 
 
 def _attend_masked_back(
-    g: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any,
-    y: Any,
-    needs: Any,
-    scale: float,
-    causal: bool,
-    rate: float,
-    draw: Any,
-) -> Any:
+    g: Any, query: Any, key: Any, value: Any, mask: Any, y: Any, needs: Any, scale: float,
+    causal: bool, rate: float, draw: Any,
+) -> Any:  # fmt: skip
     out, level = y
     weights = np.exp(_similarity(query, key, mask, scale, causal) - level)
     arrived = _heads_first(g[0])
     by_value = None
     if needs[2]:
         dropped = random.dropout(weights, rate, draw) if rate else weights
-        by_value = _mixed(_turned(dropped), arrived)
-    along = arrived @ _turned(_heads_first(value))
+        by_value = _matmul_heads(_matrix_transpose(dropped), arrived)
+    along = arrived @ _matrix_transpose(_heads_first(value))
     if rate:
         along = random.dropout(along, rate, draw)
     along = along - inner(arrived, _heads_first(out), -1)
@@ -137,8 +121,8 @@ def _attend_masked_back(
         along = along + g[1]
     slope = weights * along
     return (
-        _mixed(slope, _heads_first(key)) * scale if needs[0] else None,
-        _mixed(_turned(slope), _heads_first(query)) * scale if needs[1] else None,
+        _matmul_heads(slope, _heads_first(key)) * scale if needs[0] else None,
+        _matmul_heads(_matrix_transpose(slope), _heads_first(query)) * scale if needs[1] else None,
         by_value,
         slope if len(needs) > 3 and needs[3] else None,
     )
@@ -149,17 +133,9 @@ def _attend(query: Any, key: Any, value: Any, **static: Any) -> Any:
 
 
 def _attend_back(
-    g: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    y: Any,
-    needs: Any,
-    scale: float,
-    causal: bool,
-    rate: float,
-    draw: Any,
-) -> Any:
+    g: Any, query: Any, key: Any, value: Any, y: Any, needs: Any, scale: float, causal: bool,
+    rate: float, draw: Any,
+) -> Any:  # fmt: skip
     return _attend_masked_back(
         g, query, key, value, None, y, needs, scale, causal, rate, draw
     )[:3]  # fmt: skip
@@ -182,7 +158,7 @@ ATTEND_MASKED = rule(
 
 
 def as_mask(mask: Any, beside: Any) -> Any:
-    """Give a mask as truth values (whole numbers: what is not 0) or as numbers to add."""
+    """Return a mask as booleans (integers: where not 0) or as floating numbers to add."""
     if mask is None:
         return None
     if not isinstance(mask, Tensor) or type(mask.data) is not type(raw(beside)):
@@ -231,30 +207,30 @@ def scaled_dot_product_attention(
     enable_gqa: bool = True,
     name: None = None,
 ) -> Tensor:
-    r"""Give for each query the mean of the values, weighted by how similar their keys are.
+    r"""Apply scaled dot-product attention.
 
     .. math:: y = \mathrm{softmax}\left(\frac{Q K^\top}{\sqrt{d}} + M\right) V
 
     Parameters
     ----------
     query : Tensor, shape [batch, length, heads, width]
-    key : Tensor, shape [batch, places, heads, width]
-    value : Tensor, shape [batch, places, heads, any width]
+    key : Tensor, shape [batch, source, heads, width]
+    value : Tensor, shape [batch, source, heads, any width]
     attn_mask : Tensor, optional
-        What broadcasts to [batch, heads, length, places]: truth values (True: look there) or
-        numbers that are added to the scores.
+        Broadcast to [batch, heads, length, source]: booleans (True: attend) or numbers that are
+        added to the scores.
     dropout_p : float
-        The probability of each weight to be set to 0 in training.
+        Probability of dropping an attention weight in training.
     is_causal : bool
-        Whether query i looks at places 0 ... i only.
+        Whether query i attends to positions 0 ... i only.
     training : bool
-        Outside training nothing is dropped.
+        Whether dropout applies.
     backend : None
-        There is one way of computing it.
+        There is one implementation.
     scale : float, optional
-        What the products are multiplied with; by default 1 / sqrt(width).
+        Factor of the products; by default 1 / sqrt(width).
     enable_gqa : bool
-        Whether key and value may have fewer heads than query, each for a group of its heads.
+        Whether key and value may have fewer heads, each shared by a group of query heads.
 
     Returns
     -------
@@ -268,8 +244,8 @@ def scaled_dot_product_attention(
 
     Notes
     -----
-    For backward it keeps the output and one number a query; the weights are computed again. A
-    query that may look nowhere gets 0. Source: Vaswani et al. 2017.
+    The output and one number a query are saved; the backward pass recomputes the weights. A fully
+    masked query yields 0. Source: Vaswani et al. 2017.
 
     Examples
     --------
@@ -304,6 +280,6 @@ def scaled_dot_product_attention(
     if any(a not in (1, b) for a, b in zip(mask.shape[::-1], wanted[::-1], strict=False)):
         raise ValueError(
             "scaled_dot_product_attention: attn_mask must broadcast to [batch, heads, length, "
-            f"places], here [..., {', '.join(map(str, wanted))}]; got shape {mask.shape}."
+            f"source], here [..., {', '.join(map(str, wanted))}]; got shape {mask.shape}."
         )
     return apply_several(ATTEND_MASKED, (query, key, value, mask), static)[0]

@@ -1,4 +1,4 @@
-"""Batch normalisation: by the statistics of a batch, or by the running ones of past batches."""
+"""Batch normalization: by the statistics of the batch, or by running statistics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optlab.nn.functional.normalizations import (
     STANDARDIZE,
     cast_back,
     check_channels,
-    ready,
+    prepared,
     scaled,
 )
 from optlab.nn.functional.shared import channel_axis, no_name
@@ -32,7 +32,7 @@ def batch_norm(
     use_global_stats: bool | None = None,
     name: None = None,
 ) -> Tensor:
-    r"""Normalise each channel over the batch and all places.
+    r"""Apply batch normalization: normalize each channel over the batch and all positions.
 
     .. math:: y = w \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} + b
 
@@ -40,31 +40,30 @@ def batch_norm(
     ----------
     x : Tensor, shape [N, C] or [N, C, ...]
     running_mean, running_var : Tensor, shape [C]
-        The mean and the variance of past batches. Where those of this batch are used, they are
-        brought up to date in place.
+        Running statistics; updated in place where those of the batch are used.
     weight, bias : Tensor, shape [C], optional
     training : bool
-        Use the mean and the variance of this batch; otherwise the running ones.
+        Use the statistics of this batch; otherwise the running ones.
     momentum : float
-        How much of the running ones stays: r = momentum * r + (1 - momentum) * batch.
+        Of the running statistics: r = momentum * r + (1 - momentum) * batch.
     epsilon : float
     data_format : {'NC', 'NCL', 'NCHW', 'NCDHW', 'NLC', 'NHWC', 'NDHWC'}
-        Where the channels are: on axis 1, or on the last.
+        Position of the channel axis: 1 or the last.
     use_global_stats : bool, optional
-        True: use the running ones in training too; False: use those of the batch always.
+        True: use the running statistics in training too; False: always those of the batch.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, or the statistics of a batch with one number for each channel are
-        asked for. (An empty batch gives an empty result, and the running ones stay.)
+        If shapes do not fit, or the batch has one number for each channel, whose variance is 0.
+        (An empty batch yields an empty result and no update.)
     EnsembleError
-        If x is an ensemble (inside `optlab.vmap`) and its members would share the running ones.
+        If x is an ensemble (inside `optlab.vmap`) whose members would share running statistics.
 
     Notes
     -----
-    As in Paddle, the variance is the mean of squared deviations, also in `running_var` (PyTorch
-    divides by one less there), and `momentum` is 1 minus PyTorch's. Source: Ioffe and Szegedy 2015.
+    As in Paddle, the variance is the biased one, also in `running_var` (where PyTorch's is
+    unbiased), and `momentum` is 1 minus PyTorch's. Source: Ioffe and Szegedy 2015.
 
     Examples
     --------
@@ -78,7 +77,7 @@ def batch_norm(
     Tensor([0.2], dtype=float32)
     """
     no_name(name)
-    x, weight, bias, given = ready(x, weight, bias)
+    x, weight, bias, given = prepared(x, weight, bias)
     axis = channel_axis(data_format, x.ndim, "batch_norm")
     if x.ndim < 2:
         raise ValueError(f"batch_norm takes x of shape [N, C] or [N, C, ...]; got {x.shape}.")
@@ -90,9 +89,9 @@ def batch_norm(
     shape = tuple(count if i == axis else 1 for i in range(x.ndim))
     if not training if use_global_stats is None else use_global_stats:
         return cast_back(
-            _by_running(x, running_mean, running_var, weight, bias, epsilon, shape), given
+            _normalize_by_running(x, running_mean, running_var, weight, bias, epsilon, shape), given
         )
-    if not x.size:  # nothing to learn of the running ones from
+    if not x.size:  # no statistics to update with
         return cast_back(scaled(x, weight, bias, shape), given)
     if x.size == count:
         raise ValueError(
@@ -103,22 +102,22 @@ def batch_norm(
         )
     axes = tuple(i for i in range(x.ndim) if i != axis)
     if type(x.data) is EnsembleArray:
-        _refuse_examples_of_their_own(x.data, running_mean, running_var)
+        _refuse_shared_statistics(x.data, running_mean, running_var)
     normal, mean, variance = apply_several(
         STANDARDIZE, (x,), {"axes": axes, "epsilon": float(epsilon)}
     )
     for running, batch in ((running_mean, mean), (running_var, variance)):
         if running is not None and learns():
-            _bring_up_to_date(running, batch.data.reshape(count), float(momentum))
+            _update_running(running, batch.data.reshape(count), float(momentum))
     return cast_back(scaled(normal, weight, bias, shape), given)
 
 
-def _by_running(
+def _normalize_by_running(
     x: Any, mean: Any, variance: Any, weight: Any, bias: Any, epsilon: float, shape: Any
 ) -> Tensor:
     if mean is None or variance is None:
         raise ValueError("batch_norm outside training needs running_mean and running_var.")
-    # Copies: a later step in training writes to the running ones.
+    # Copies: a later training step updates the running statistics in place.
     center = raw(mean).astype(x.dtype)
     scale: Any = 1 / np.sqrt(raw(variance).astype(x.dtype) + float(epsilon))
     shift: Any
@@ -131,13 +130,10 @@ def _by_running(
     return scaled(x, scale, shift, shape)
 
 
-def _refuse_examples_of_their_own(x: Any, *running: Any) -> None:
-    """Refuse running statistics that are shared by the members of an ensemble.
-
-    Each member would leave its own, and a layer can keep one only.
-    """
-    for kept in running:
-        if kept is not None and _levels(raw(kept)) < _levels(x):
+def _refuse_shared_statistics(x: Any, *running: Any) -> None:
+    """Raise if members of an ensemble, each with its own statistics, would update shared ones."""
+    for statistic in running:
+        if statistic is not None and _ensemble_depth(raw(statistic)) < _ensemble_depth(x):
             raise EnsembleError(
                 "batch_norm in training brings the running mean and variance up to date, but "
                 "inside ol.vmap (or of an ensemble) each member has its own and the layer keeps "
@@ -147,15 +143,15 @@ def _refuse_examples_of_their_own(x: Any, *running: Any) -> None:
             )
 
 
-def _levels(array: Any) -> int:
-    """Count the ensembles that stand around an array."""
+def _ensemble_depth(array: Any) -> int:
+    """Return how many ensemble axes are nested around an array."""
     count = 0
     while type(array) is EnsembleArray:
         array, count = array.members, count + 1
     return count
 
 
-def _bring_up_to_date(running: Any, batch: Any, momentum: float) -> None:
+def _update_running(running: Any, batch: Any, momentum: float) -> None:
     old = raw(running)
     new = (momentum * old + (1 - momentum) * batch).astype(old.dtype)
     with no_grad():

@@ -1,7 +1,6 @@
-"""Cross entropy of many classes as one operation, beside its derivative rule.
+"""Cross-entropy of many classes as one fused operation, beside its derivative rule.
 
-It makes one pass of exponentials, and keeps these and their sums; a logarithm is taken of the sums
-alone.
+One pass of exponentials, which are saved with their sums; logarithms are taken of the sums alone.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from optlab.backend.arrays import constants_beside
 from optlab.nn.functional.labels import all_classes
 from optlab.nn.functional.shared import total
 
-#: So many numbers of a block of rows stay in the processor's cache.
+#: Elements of a block of rows: they stay in the processor's cache.
 BLOCK = 1 << 16
 
 
 def _exponentials(x: Any) -> tuple[Any, Any, Any]:
-    """Give for each row its largest number, exp of what the others are above it, and their sum."""
+    """Return the maximum m of each row, exp(x - m) and its sum."""
     count, classes = x.shape
     if type(x) is not np.ndarray or x.dtype.itemsize < 4 or x.size <= BLOCK:
         top = reductions.MAX.forward(x, axis=-1, keepdims=True)
@@ -42,10 +41,10 @@ def _exponentials(x: Any) -> tuple[Any, Any, Any]:
 
 
 def _cross_entropy(x: Any, labels: Any, factors: Any, smoothing: float, summed: bool) -> Any:
-    """Give the losses of rows or their sum, and what backward makes the probabilities of.
+    """Return the losses of rows or their sum, and the exponentials and sums for the backward pass.
 
-    A row's loss is its factor times ``(1 - s) (l - x[label]) + s (l - mean(x))``, where l is the
-    logarithm of the sum of exp(x).
+    A row's loss is its factor times ``(1 - s) (l - x[label]) + s (l - mean(x))``, where l is
+    logsumexp(x).
     """
     top, powers, sums = _exponentials(x)
     picked = getitem(x, (np.arange(len(labels)), labels))
@@ -66,13 +65,13 @@ def _cross_entropy_back(
         column = of_rows[:, None] if of_rows.ndim else of_rows
         by_x = powers * (column / sums)
         if type(by_x) is np.ndarray and type(of_rows) is not Tensor:
-            by_x = _less_at(by_x, labels, (1 - smoothing) * of_rows)
+            by_x = _subtract_at(by_x, labels, (1 - smoothing) * of_rows)
         else:
             mine = labels[:, None] == all_classes(labels, classes)
             by_x = by_x - constants_beside(by_x, mine) * ((1 - smoothing) * column)
         if smoothing:
             by_x = by_x - column * (smoothing / classes)
-    # The largest number of a row counts as a constant: the quotient of these two has none in it.
+    # The maximum of a row counts as a constant: it cancels in the quotient of these two.
     if 1 in g:
         by_x = by_x + g[1] * powers
     if 2 in g:
@@ -80,8 +79,8 @@ def _cross_entropy_back(
     return by_x
 
 
-def _less_at(x: Any, labels: Any, numbers: Any) -> Any:
-    """Give the rows with numbers subtracted at the labels; `x` is nobody else's."""
+def _subtract_at(x: Any, labels: Any, numbers: Any) -> Any:
+    """Subtract numbers at the labels, in place: `x` is not shared."""
     x[np.arange(len(labels)), labels] -= numbers
     return x
 

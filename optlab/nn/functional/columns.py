@@ -1,9 +1,9 @@
-"""The arithmetic of convolution: one product of matrices over the columns that a kernel sees.
+"""im2col and col2im: convolution as one matrix product over the patches that a kernel reads.
 
-Everything here is laid out channels first, (C, N, ...space): there the images of a batch stand
-side by side in every row, and a convolution is one product, of weight (O, C * kernel) and columns
-(C * kernel, N * places). Results are handed out as (N, C, ...space) with those strides, so that the
-next layer reads them without a copy.
+Arrays are laid out channels first, (C, N, ...space): the images of a batch are adjacent in every
+row, and a convolution is one product, of weight (O, C * kernel) and columns (C * kernel,
+N * positions). Results are returned as (N, C, ...space) with those strides, so that the next layer
+reads them without a copy.
 """
 
 from __future__ import annotations
@@ -20,37 +20,36 @@ import numpy as np
 from optlab.backend.arrays import Shape, zeros_beside
 from optlab.nn.functional.windows import Pairs
 
-#: Columns are made for as many images at a time as fit in this many bytes: more than that is no
-#: quicker, and a step's memory would peak here.
+#: Columns are made for as many images at a time as fit in this many bytes: more is no faster, and
+#: would set the memory peak of a step.
 BLOCK_BYTES = 2_200_000
 
-#: A dense plan computes places that it throws away; with this many filters for each extra place
+#: A dense plan computes positions that it discards; with this many filters for each extra position
 #: that takes as long as the copies that it saves (measured).
-WORTH_IT = 15
+FILTERS_PER_EXTRA_POSITION = 15
 
 
 @dataclass(frozen=True)
 class Plan:
     """Where a kernel reads in a padded buffer (C, N, ...space).
 
-    A dense plan, for stride 1, lays out the rows of an image so close that the padding after one is
-    the padding before the next, and lets the kernel run over their ends as if they were one long
-    row: all that one position of the kernel reads of an image is one slice. What it finds at the
-    ends of rows is thrown away.
+    A dense plan, for stride 1, stores the rows of an image so close that the padding after one is
+    the padding before the next, and slides the kernel over them as over one long row: an element of
+    the kernel reads one slice of an image. Results that straddle the ends of rows are discarded.
 
     Attributes
     ----------
     size, out : tuple of int
-        Lengths of the axes of space, before and after.
+        Spatial size of the input and of the output.
     pitch : tuple of int
-        The same of the buffer.
+        Spatial size of the buffer.
     grid : tuple of int
-        Places of the columns: `out`, and in a dense plan the pitch for all axes but the first.
+        Positions of the columns: `out`, and in a dense plan the pitch for all axes but the first.
     inside : tuple of slice
-        Where an image lies in the buffer.
+        The image within the buffer.
     reads : tuple
-        For each position of the kernel, what it reads: a slice of the flattened image in a dense
-        plan, else slices for the axes of space.
+        What each element of the kernel reads: a slice of the flattened image in a dense plan, else
+        slices of the spatial axes.
     """
 
     size: Shape
@@ -62,22 +61,22 @@ class Plan:
 
     @cached_property
     def dense(self) -> bool:
-        """Whether the kernel runs over the ends of rows."""
+        """Whether the kernel slides over the ends of rows."""
         return isinstance(self.reads[0], slice)
 
     @cached_property
-    def bare(self) -> bool:
-        """Whether the buffer is the images themselves."""
+    def unpadded(self) -> bool:
+        """Whether the buffer is the images themselves, without padding."""
         return self.pitch == self.size
 
     @cached_property
-    def as_it_is(self) -> bool:
-        """Whether the columns are the images themselves: one weight a channel, and every place."""
-        return self.bare and self.grid == self.size and len(self.reads) == 1
+    def is_identity(self) -> bool:
+        """Whether the columns are the images themselves: a kernel of 1 at every position."""
+        return self.unpadded and self.grid == self.size and len(self.reads) == 1
 
     @cached_property
     def valid(self) -> tuple[slice, ...]:
-        """Which places of the grid are kept."""
+        """The positions of the grid that are outputs."""
         return (slice(None), slice(None), *[slice(0, n) for n in self.out])
 
 
@@ -85,7 +84,7 @@ class Plan:
 def plan_of(
     size: Shape, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape, filters: int | None
 ) -> Plan:
-    """Choose where a kernel reads; `filters` says how many are in a group, None for no filters.
+    """Return where a kernel reads; `filters` is their number in a group, or None (no product).
 
     Examples
     --------
@@ -106,16 +105,16 @@ def plan_of(
             max(n + max(b, a), m)
             for n, m, (b, a) in zip(size[1:], out[1:], padding[1:], strict=True)
         )
-        if (math.prod(close) / math.prod(out[1:]) - 1) * filters <= WORTH_IT:
+        if (math.prod(close) / math.prod(out[1:]) - 1) * filters <= FILTERS_PER_EXTRA_POSITION:
             grid = (out[0], *close)
             steps = [math.prod(grid[i + 1 :]) for i in range(len(grid))]
             starts = [
                 sum(i * d * step for i, d, step in zip(position, dilation, steps, strict=True))
                 for position in positions
             ]
-            places = math.prod(grid)
-            rows = max(-(-(starts[-1] + places) // steps[0]), pitch[0])
-            reads: Any = tuple(slice(start, start + places) for start in starts)
+            length = math.prod(grid)
+            rows = max(-(-(starts[-1] + length) // steps[0]), pitch[0])
+            reads: Any = tuple(slice(start, start + length) for start in starts)
             return Plan(size, out, (rows, *close), grid, inside, reads)
     reads = tuple(
         tuple(
@@ -128,17 +127,17 @@ def plan_of(
 
 
 def channels_first(x: Any) -> Any:
-    """Exchange the axes of batch and channels: (N, C, ...) and (C, N, ...)."""
+    """Swap the axes of batch and channels: (N, C, ...) and (C, N, ...)."""
     return x.swapaxes(0, 1)
 
 
-def columns(x: Any, plan: Plan) -> Any:
-    """Give what the kernel sees, of shape (C * kernel, N * grid), of `x` (C, N, ...size)."""
+def im2col(x: Any, plan: Plan) -> Any:
+    """Return the columns (C * kernel, N * grid) of `x` (C, N, ...size)."""
     channels, count = x.shape[:2]
-    if plan.as_it_is:
+    if plan.is_identity:
         return x.reshape((channels, -1))
     seen = np.empty_like(x, shape=(channels, len(plan.reads), count, *_flat(plan)), order="C")
-    if not plan.bare:
+    if not plan.unpadded:
         buffer = zeros_beside(x, (channels, count, *plan.pitch))
         buffer[(slice(None), slice(None), *plan.inside)] = x
         x = buffer
@@ -150,7 +149,7 @@ def columns(x: Any, plan: Plan) -> Any:
 
 
 def _flat(plan: Plan) -> Shape:
-    """Give the shape of what one position of the kernel reads of an image."""
+    """Return the shape of what one element of the kernel reads of an image."""
     return (math.prod(plan.grid),) if plan.dense else plan.grid
 
 
@@ -158,20 +157,20 @@ def _at(read: Any) -> tuple[slice, ...]:
     return (slice(None), slice(None), *(read if isinstance(read, tuple) else (read,)))
 
 
-def added_up(seen: Any, plan: Plan, channels: int, count: int) -> Any:
-    """Add columns (C * kernel, N * grid) back where they were read, into (C, N, ...size)."""
-    if plan.as_it_is:
+def col2im(seen: Any, plan: Plan, channels: int, count: int) -> Any:
+    """Add columns (C * kernel, N * grid) to where they were read, in (C, N, ...size)."""
+    if plan.is_identity:
         return seen.reshape((channels, count, *plan.size))
     seen = seen.reshape((channels, len(plan.reads), count, *_flat(plan)))
     buffer = zeros_beside(seen, (channels, count, *plan.pitch))
     target = buffer.reshape((channels, count, -1)) if plan.dense else buffer
     for i, read in enumerate(plan.reads):
         target[_at(read)] += seen[:, i]
-    return buffer if plan.bare else buffer[(slice(None), slice(None), *plan.inside)]
+    return buffer if plan.unpadded else buffer[(slice(None), slice(None), *plan.inside)]
 
 
 def on_grid(g: Any, plan: Plan) -> Any:
-    """Spread (O, N, ...out) over the places of the columns, zeros where there is no output."""
+    """Spread (O, N, ...out) over the positions of the columns, with zeros where no output is."""
     filters, count = g.shape[:2]
     if plan.grid != plan.out:
         spread = zeros_beside(g, (filters, count, *plan.grid))
@@ -181,7 +180,7 @@ def on_grid(g: Any, plan: Plan) -> Any:
 
 
 def blocks(count: int, channels: int, plan: Plan, itemsize: int) -> Iterator[slice]:
-    """Cut the images of a batch into blocks of about equal size, so that their columns fit."""
+    """Yield blocks of images, about equal in size, whose columns fit into `BLOCK_BYTES`."""
     bytes_each = channels * len(plan.reads) * math.prod(plan.grid) * itemsize
     most = max(BLOCK_BYTES // max(bytes_each, 1), 1)
     rounds = max(-(-count // most), 1)
@@ -191,17 +190,17 @@ def blocks(count: int, channels: int, plan: Plan, itemsize: int) -> Iterator[sli
 
 
 def in_groups(matrix: Any, groups: int) -> Any:
-    """Cut the rows of a matrix into groups, an axis in front; one group stays a matrix."""
+    """Split the rows of a matrix into groups, on a new first axis; one group stays a matrix."""
     rows, width = matrix.shape
     return matrix if groups == 1 else matrix.reshape((groups, rows // groups, width))
 
 
-def plain(*arrays: Any) -> bool:
-    """Say whether all are NumPy's own arrays, for which blocks are worth it."""
+def all_numpy(*arrays: Any) -> bool:
+    """Return whether all are NumPy arrays, for which blocks pay off."""
     return all(type(x) is np.ndarray for x in arrays)
 
 
-def wide(*arrays: Any) -> Sequence[Any]:
-    """Give arrays in at least float32: sums of float16 are rounded once, at the end."""
+def at_least_float32(*arrays: Any) -> Sequence[Any]:
+    """Return arrays in at least float32: sums of float16 are rounded once, at the end."""
     dtype = np.result_type(np.float32, *[x.dtype for x in arrays])
     return [x if x.dtype == dtype else x.astype(dtype) for x in arrays]

@@ -1,8 +1,7 @@
 """Convolution and its two gradients: three operations, each the derivative of the others.
 
-Convolution is linear in input and weight. So the gradient of any of the three is made of the same
-three, and derivatives of any order are convolutions again. Columns are made anew for each of them,
-never kept: what backward saves is the input and the weight.
+Convolution is bilinear in input and weight, so the derivatives of these three operations, of any
+order, are the same three. Columns are recomputed for each: only input and weight are saved.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from optlab.nn.functional.windows import Pairs
 def convolution(
     x: Any, weight: Any, stride: Shape, padding: Pairs, dilation: Shape, groups: int
 ) -> Any:
-    """Give the convolution of `x` (N, C, ...) with `weight` (O, C / groups, ...).
+    """Return the convolution of `x` (N, C, ...) with `weight` (O, C / groups, ...).
 
     Examples
     --------
@@ -37,7 +36,7 @@ def convolution(
 def biased_convolution(
     x: Any, weight: Any, bias: Any, stride: Shape, padding: Pairs, dilation: Shape, groups: int
 ) -> Any:
-    """Give a convolution plus a bias for each filter.
+    """Return a convolution plus a bias for each filter.
 
     Examples
     --------
@@ -53,7 +52,7 @@ def _convolved(
     x: Any, weight: Any, bias: Any, stride: Shape, padding: Pairs, dilation: Shape, groups: int
 ) -> Any:
     dtype = np.result_type(x.dtype, weight.dtype)
-    x, weight = at.wide(x, weight)
+    x, weight = at.at_least_float32(x, weight)
     filters, kernel = weight.shape[0], weight.shape[2:]
     plan = at.plan_of(x.shape[2:], kernel, stride, padding, dilation, filters // groups)
     matrix = at.in_groups(weight.reshape((filters, -1)), groups)
@@ -62,13 +61,13 @@ def _convolved(
         bias = bias.reshape((filters,) + (1,) * (1 + len(kernel)))
 
     def product(images: Any) -> Any:
-        made = matrix @ at.in_groups(at.columns(images, plan), groups)
+        made = matrix @ at.in_groups(at.im2col(images, plan), groups)
         made = made.reshape((filters, images.shape[1], *plan.grid))
         if bias is not None:
-            made = made + bias  # before the ends of rows are cut off: NumPy adds long runs faster
+            made = made + bias  # before row ends are discarded: NumPy adds long runs faster
         return made if plan.grid == plan.out else made[plan.valid]
 
-    if not at.plain(x, weight) or not (bias is None or at.plain(bias)):
+    if not at.all_numpy(x, weight) or not (bias is None or at.all_numpy(bias)):
         y = product(xt)
         return at.channels_first(y if y.dtype == dtype else y.astype(dtype))
     y = np.empty((filters, count, *plan.out), dtype)
@@ -80,9 +79,9 @@ def _convolved(
 def convolution_input(
     g: Any, weight: Any, size: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
 ) -> Any:
-    """Give the gradient of a convolution with respect to its input, whose space is `size`.
+    """Return the gradient of a convolution with respect to its input, of spatial size `size`.
 
-    This is a transposed convolution. `g` is (N, O, ...), `weight` (O, C / groups, ...).
+    This is the transposed convolution. `g` is (N, O, ...), `weight` (O, C / groups, ...).
 
     Examples
     --------
@@ -92,7 +91,7 @@ def convolution_input(
     array([[[ 1.,  1., 10., 10.,  0.]]])
     """
     dtype = np.result_type(g.dtype, weight.dtype)
-    g, weight = at.wide(g, weight)
+    g, weight = at.at_least_float32(g, weight)
     filters, kernel = weight.shape[0], weight.shape[2:]
     channels = weight.shape[1] * groups
     plan = at.plan_of(tuple(size), kernel, stride, padding, dilation, filters // groups)
@@ -104,9 +103,9 @@ def convolution_input(
 
     def product(images: Any) -> Any:
         made = matrix @ at.in_groups(at.on_grid(images, plan), groups)
-        return at.added_up(made, plan, channels, images.shape[1])
+        return at.col2im(made, plan, channels, images.shape[1])
 
-    if not at.plain(g, weight):
+    if not at.all_numpy(g, weight):
         x = product(gt)
         return at.channels_first(x if x.dtype == dtype else x.astype(dtype))
     x = np.empty((channels, count, *plan.size), dtype)
@@ -118,7 +117,7 @@ def convolution_input(
 def convolution_weight(
     x: Any, g: Any, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
 ) -> Any:
-    """Give the gradient of a convolution with respect to its weight, whose space is `kernel`.
+    """Return the gradient of a convolution with respect to its weight, of kernel size `kernel`.
 
     Examples
     --------
@@ -128,7 +127,7 @@ def convolution_weight(
     array([[[20., 31.]]])
     """
     dtype = np.result_type(x.dtype, g.dtype)
-    x, g = at.wide(x, g)
+    x, g = at.at_least_float32(x, g)
     channels, filters = x.shape[1], g.shape[1]
     shape = (filters, channels // groups, *kernel)
     plan = at.plan_of(x.shape[2:], tuple(kernel), stride, padding, dilation, filters // groups)
@@ -139,10 +138,10 @@ def convolution_weight(
         return depthwise.by_weight(xt, gt, plan).reshape(shape).astype(dtype, copy=False)
 
     def product(images: Any, gradients: Any) -> Any:
-        seen = at.in_groups(at.columns(images, plan), groups)
+        seen = at.in_groups(at.im2col(images, plan), groups)
         return seen @ at.in_groups(at.on_grid(gradients, plan), groups).swapaxes(-1, -2)
 
-    cut = at.blocks(count, channels, plan, x.itemsize) if at.plain(x, g) else [slice(None)]
+    cut = at.blocks(count, channels, plan, x.itemsize) if at.all_numpy(x, g) else [slice(None)]
     total = None
     for block in cut:
         part = product(xt[:, block], gt[:, block])
@@ -201,7 +200,7 @@ CONVOLUTION_WEIGHT = rule(
 
 
 def unfolded(x: Any, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Any:
-    """Give the columns of `x` (N, C, ...): (N, C * kernel, places).
+    """Return the patches of `x` (N, C, ...) as columns (N, C * kernel, positions).
 
     Examples
     --------
@@ -211,14 +210,14 @@ def unfolded(x: Any, kernel: Shape, stride: Shape, padding: Pairs, dilation: Sha
             [1., 2., 3.]]])
     """
     plan = at.plan_of(x.shape[2:], kernel, stride, padding, dilation, None)
-    seen = at.columns(at.channels_first(x), plan)
+    seen = at.im2col(at.channels_first(x), plan)
     return at.channels_first(seen.reshape((seen.shape[0], x.shape[0], math.prod(plan.out))))
 
 
 def folded(
     seen: Any, size: Shape, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape
 ) -> Any:
-    """Add columns back where they were read: the transpose of `unfolded`.
+    """Add columns to where they were read: the transpose of `unfolded`.
 
     Examples
     --------
@@ -229,7 +228,7 @@ def folded(
     plan = at.plan_of(tuple(size), kernel, stride, padding, dilation, None)
     count, rows = seen.shape[:2]
     channels = rows // math.prod(kernel)
-    return at.channels_first(at.added_up(at.channels_first(seen), plan, channels, count))
+    return at.channels_first(at.col2im(at.channels_first(seen), plan, channels, count))
 
 
 UNFOLDED = rule(

@@ -1,4 +1,4 @@
-"""Convolutions and transposed convolutions along one, two or three axes of space."""
+"""Convolutions over one, two or three spatial axes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from optlab.autograd.tensor import Tensor, apply
 from optlab.backend.arrays import as_array
 from optlab.backend.dtypes import is_floating
 from optlab.nn.functional import windows as read
-from optlab.nn.functional.affine import _meeting
+from optlab.nn.functional.affine import cast_to_weight
 from optlab.nn.functional.convolution_rules import (
     BIASED_CONVOLUTION,
     CONVOLUTION,
@@ -19,17 +19,10 @@ from optlab.nn.functional.shared import no_name
 
 
 def conv1d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    data_format: str = "NCL",
-    name: None = None,
-) -> Tensor:
-    r"""Give the convolution of sequences with filters; see `conv2d` for all arguments.
+    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: int = 1, data_format: str = "NCL", name: None = None,
+) -> Tensor:  # fmt: skip
+    r"""Apply 1-D convolution; see `conv2d` for all arguments.
 
     .. math:: y_{n,o,i} = b_o + \sum_{c,k} w_{o,c,k}\, x_{n,c,\,i s + k d - p}
 
@@ -38,7 +31,7 @@ def conv1d(
     x : Tensor of shape [N, C, L]
     weight : Tensor of shape [O, C / groups, K]
     bias : Tensor of shape [O], optional
-    stride, padding, dilation, groups, data_format, name
+    stride, padding, dilation, groups, data_format
         As in `conv2d`.
 
     Examples
@@ -52,46 +45,36 @@ def conv1d(
 
 
 def conv2d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    data_format: str = "NCHW",
-    name: None = None,
-) -> Tensor:
-    r"""Give the convolution of images with filters.
+    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: int = 1, data_format: str = "NCHW", name: None = None,
+) -> Tensor:  # fmt: skip
+    r"""Apply 2-D convolution.
 
     .. math::
         y_{n,o,i,j} = b_o + \sum_{c,k,l} w_{o,c,k,l}\,
         x_{n,\,c,\,i s + k d - p,\,j s + l d - p}
 
-    with stride s, dilation d and padding p, and x = 0 outside. (As everywhere in this field the
-    filter is not mirrored: mathematicians call it a cross-correlation.)
+    with stride s, dilation d and zero padding p. (As usual in deep learning the filter is not
+    mirrored: mathematically this is cross-correlation.)
 
     Parameters
     ----------
     x : Tensor of shape [N, C, H, W]
-        Data of another dtype is cast to that of the weights, with a note the first time.
+        Cast to the dtype of `weight`, with a warning the first time this narrows it.
     weight : Tensor of shape [O, C / groups, KH, KW]
     bias : Tensor of shape [O], optional
     stride : int or list of int
-        How far the filter moves.
+        Step of the filter.
     padding : int, list of int, list of pairs, 'SAME' or 'VALID'
-        Zeros around: one number, one an axis, before and after each axis ``[top, bottom, left,
+        Zero padding: one number, one per axis, before and after each axis ``[top, bottom, left,
         right]``, or a pair for every axis of x with ``[0, 0]`` for batch and channels. 'VALID' is
-        none; 'SAME' gives ceil(H / stride) outputs, with the odd zero at the end.
+        none; 'SAME' yields ceil(H / stride) outputs, with the odd zero at the end.
     dilation : int or list of int
-        How far apart the elements of the filter are.
+        Spacing between the elements of the filter.
     groups : int
-        The channels are cut into so many groups, each with filters of its own; C and O must be
-        multiples of it.
+        Number of channel groups, each with its own filters; must divide C and O.
     data_format : {'NCHW', 'NHWC'}
-        Where the channels of x and of the result are.
-    name : None
-        Refused: results have no name here.
+        Position of the channel axis, in x and in the result.
 
     Returns
     -------
@@ -101,15 +84,15 @@ def conv2d(
     Raises
     ------
     ValueError
-        If the shapes do not fit, or an argument is none of these.
+        If the shapes do not fit, or an argument is invalid.
 
     Notes
     -----
-    Computed as one product of matrices over the columns that the filter sees (im2col; Chellapilla
-    et al. 2006), for as many images at a time as fit in the cache. Columns are made again for
-    backward, which saves nothing but `x` and `weight`. Sums of float16 are made in float32. The
-    result is laid out in memory as [O, N, H', W']; with NaN or infinity in x a gradient of the
-    weight may hold NaN in more places than the formula says.
+    Computed as one matrix product over patches (im2col; Chellapilla et al. 2006), for as many
+    images at a time as fit in the cache. The columns are recomputed in the backward pass: only `x`
+    and `weight` are saved. Sums of float16 are accumulated in float32. The result is laid out in
+    memory as [O, N, H', W']; with NaN or infinity in x a gradient of the weight may hold NaN in
+    more places than the formula does.
 
     Source: LeCun et al. 1989. Signature: paddle.nn.functional.conv2d, whose padding='SAME' however
     drops the dilation.
@@ -129,24 +112,17 @@ def conv2d(
 
 
 def conv3d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    data_format: str = "NCDHW",
-    name: None = None,
-) -> Tensor:
-    """Give the convolution of volumes with filters; see `conv2d` for all arguments.
+    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: int = 1, data_format: str = "NCDHW", name: None = None,
+) -> Tensor:  # fmt: skip
+    """Apply 3-D convolution; see `conv2d` for all arguments.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, D, H, W]
     weight : Tensor of shape [O, C / groups, KD, KH, KW]
     bias : Tensor of shape [O], optional
-    stride, padding, dilation, groups, data_format, name
+    stride, padding, dilation, groups, data_format
         As in `conv2d`.
 
     Examples
@@ -158,32 +134,32 @@ def conv3d(
     return _convolution(x, weight, bias, stride, padding, dilation, groups, data_format, name, 3)
 
 
-# What all of them do ----------------------------------------------------------------------------
+# Shared by all of them --------------------------------------------------------------------------
 
 
 def arguments(
     x: Any, weight: Any, bias: Any, groups: Any, data_format: str, name: Any, dims: int, call: str
 ) -> tuple[Tensor, Tensor, Any, bool]:
-    """Give x with the channels second, in the dtype of the weights, after checks."""
+    """Check the arguments; return x with its channels on axis 1 in the dtype of the weights."""
     no_name(name)
     last = read.is_channels_last(data_format, dims, call)
     if not isinstance(weight, Tensor):
         weight = Tensor(as_array(weight))
     if not is_floating(weight.dtype):
         raise TypeError(f"{call} takes weights of floating numbers; got {weight.dtype}.")
-    x = _meeting(x, weight)
+    x = cast_to_weight(x, weight)
     read.check_axes(x, dims, data_format, call)
     if weight.ndim != dims + 2:
         raise ValueError(f"{call} takes weight of {dims + 2} axes; got shape {weight.shape}.")
     if not isinstance(groups, (int, np.integer)) or isinstance(groups, bool) or groups < 1:
         raise ValueError(f"{call}: groups is a whole number of at least 1; got {groups!r}.")
     if bias is not None:
-        bias = _meeting(bias, weight)
+        bias = cast_to_weight(bias, weight)
     return read.channels_second(x, last), weight, bias, last
 
 
 def check_bias(bias: Any, filters: int, call: str) -> None:
-    """Make sure that a bias has a number for each channel of the result."""
+    """Check that a bias has one number for each output channel."""
     if bias is not None and bias.shape != (filters,):
         raise ValueError(
             f"{call} takes a bias of shape ({filters},), one number for each channel of the "

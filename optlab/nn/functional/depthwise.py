@@ -1,12 +1,11 @@
 """The two gradients of a depthwise convolution of stride 1: one filter a channel.
 
-With one filter for each channel there is no product of matrices: what a column holds is used once.
-So neither columns nor BLAS's products: the gradient of the input is a sum, over the positions of
-the kernel, of what arrives, shifted by that much, times one number a channel; the gradient of the
-weight is an inner product for each shift. Blocks of a few channels or images stay in a cache
-meanwhile. (Forward, columns and one row times a matrix are as quick.) Layout and plans are those of
-`columns`; the images of a block lie one behind the other, and a shift runs over the ends of images
-as a dense plan does over those of rows.
+With one filter for each channel a column is used only once, so a matrix product has no advantage.
+The gradient of the input is a sum, over the elements of the kernel, of the shifted output gradient
+times one number a channel; the gradient of the weight is an inner product for each shift. Blocks of
+a few channels or images stay in the cache. (Forward, columns and a row times a matrix are as fast.)
+Layout and plans are those of `columns`; the images of a block are contiguous, and a shift runs over
+the ends of images as a dense plan does over those of rows.
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from optlab.nn.functional.columns import Plan, plain
+from optlab.nn.functional.columns import Plan, all_numpy
 
 #: Images, sums and products of one block have about this many bytes each.
 BLOCK_BYTES = 200_000
 
 
 def fits(groups: int, filters: int, channels: int, plan: Plan, *arrays: Any) -> bool:
-    """Say whether this is a depthwise convolution of stride 1 of NumPy's own arrays."""
+    """Return whether this is a depthwise convolution of stride 1 of NumPy arrays."""
     line = len(plan.size) == 1 and not plan.dense and plan.reads[0][0].step == 1
-    return groups == filters == channels > 1 and (plan.dense or line) and plain(*arrays)
+    return groups == filters == channels > 1 and (plan.dense or line) and all_numpy(*arrays)
 
 
 class _Block:
-    """Memory for some channels of some images, with zeros around them."""
+    """A zero-padded buffer for some channels of some images."""
 
     def __init__(self, channels: int, count: int, plan: Plan, dtype: Any) -> None:
         self.plan = plan
@@ -41,7 +40,7 @@ class _Block:
 
 
 def _blocks(channels: int, count: int, plan: Plan, itemsize: int) -> Iterator[tuple[slice, slice]]:
-    """Cut into blocks; all but the last ones are of one size."""
+    """Yield blocks of channels and images; all but the last ones are of one size."""
     bytes_each = math.prod(plan.pitch) * itemsize
     images = max(min(BLOCK_BYTES // bytes_each, count), 1)
     across = min(max(BLOCK_BYTES // (bytes_each * images), 1), channels)
@@ -54,7 +53,7 @@ def _blocks(channels: int, count: int, plan: Plan, itemsize: int) -> Iterator[tu
 
 
 class _Workspace:
-    """Blocks of the sizes that are met, made once."""
+    """Buffers, made once for each block size."""
 
     def __init__(self, plan: Plan, dtype: Any, count: int) -> None:
         self.plan, self.dtype, self.count = plan, dtype, count
@@ -68,12 +67,12 @@ class _Workspace:
 
 
 def _starts(plan: Plan) -> list[int]:
-    """Give how far each position of the kernel shifts."""
+    """Return the shift of each element of the kernel."""
     return [read.start if isinstance(read, slice) else read[0].start for read in plan.reads]
 
 
 def by_input(g: Any, weight: Any, plan: Plan, dtype: Any) -> Any:
-    """Give the gradient (C, N, ...size) for `g` (C, N, ...out)."""
+    """Return the gradient (C, N, ...size) of the input for `g` (C, N, ...out)."""
     channels, count = g.shape[:2]
     x = np.empty((channels, count, *plan.size), dtype)
     space = _Workspace(plan, g.dtype, 3)
@@ -96,7 +95,7 @@ def by_input(g: Any, weight: Any, plan: Plan, dtype: Any) -> Any:
 
 
 def by_weight(x: Any, g: Any, plan: Plan) -> Any:
-    """Give the gradient (C, kernel) of the weight."""
+    """Return the gradient (C, kernel) of the weight."""
     channels, count = x.shape[:2]
     weight = np.zeros((channels, len(plan.reads)), x.dtype)
     space = _Workspace(plan, x.dtype, 2)

@@ -1,4 +1,4 @@
-"""Lengths and angles: normalising vectors, their similarity, their distance."""
+"""Norms and angles: normalization, cosine similarity, distance, bilinear forms."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from optlab.autograd.tensor import Tensor, apply
 from optlab.nn.functional.shared import no_name, scores
 
 
-def _length(x: Any, axis: int) -> Any:
+def _norm(x: Any, axis: int) -> Any:
     return np.sqrt(np.add.reduce(x * x, axis=axis, keepdims=True))
 
 
 def _unit(x: Any, axis: int, epsilon: float) -> Any:
-    return x / np.maximum(_length(x, axis), epsilon)
+    return x / np.maximum(_norm(x, axis), epsilon)
 
 
 def _unit_back(g: Any, x: Any, axis: int, epsilon: float) -> Any:
-    # The square is bounded before its root is taken: at 0 the root has no slope.
+    # The square is bounded before its root is taken: at 0 the root has no derivative.
     square = np.add.reduce(x * x, axis=axis, keepdims=True)
     long = square > epsilon * epsilon
     inverse = 1 / np.sqrt(np.where(long, square, epsilon * epsilon))
@@ -36,17 +36,17 @@ UNIT = rule(_unit, _unit_back, inputs="x", static="axis epsilon")
 def normalize(
     x: Any, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: None = None
 ) -> Tensor:
-    r"""Divide vectors by their length: :math:`x / \max(\lVert x \rVert_p, \varepsilon)`.
+    r"""Normalize vectors: :math:`x / \max(\lVert x \rVert_p, \varepsilon)`.
 
     Parameters
     ----------
     x : Tensor
     p : float
-        Which norm.
+        Order of the norm.
     axis : int
-        Along which the vectors lie.
+        Axis of the vectors.
     epsilon : float
-        Shorter vectors are divided by it.
+        Smallest divisor.
 
     Raises
     ------
@@ -65,12 +65,12 @@ def normalize(
         raise ValueError(f"normalize got axis={axis!r} for x of shape {x.shape}.")
     if p == 2:
         return apply(UNIT, (x,), {"axis": axis, "epsilon": float(epsilon)})
-    length = np.linalg.norm(x, ord=p, axis=axis, keepdims=True)
-    return x / np.maximum(length, float(epsilon))  # type: ignore[no-any-return]
+    norm = np.linalg.norm(x, ord=p, axis=axis, keepdims=True)
+    return x / np.maximum(norm, float(epsilon))  # type: ignore[no-any-return]
 
 
 def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Tensor:
-    r"""Give the cosine of the angle between vectors.
+    r"""Compute the cosine similarity of vectors.
 
     .. math:: \frac{x_1 \cdot x_2}{\max(\lVert x_1 \rVert \lVert x_2 \rVert, \varepsilon)}
 
@@ -79,8 +79,9 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Ten
     x1, x2 : Tensor
         Of shapes that broadcast.
     axis : int
-        Along which the vectors lie.
+        Axis of the vectors.
     eps : float
+        Smallest divisor.
 
     Examples
     --------
@@ -98,25 +99,20 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Ten
 
 
 def pairwise_distance(
-    x: Any,
-    y: Any,
-    p: float = 2.0,
-    epsilon: float = 1e-6,
-    keepdim: bool = False,
-    name: None = None,
+    x: Any, y: Any, p: float = 2.0, epsilon: float = 1e-6, keepdim: bool = False, name: None = None
 ) -> Tensor:
-    r"""Give the distance :math:`\lVert x - y + \varepsilon \rVert_p` along the last axis.
+    r"""Compute the distance :math:`\lVert x - y + \varepsilon \rVert_p` along the last axis.
 
     Parameters
     ----------
     x, y : Tensor
         Of shapes that broadcast.
     p : float
-        Which norm.
+        Order of the norm.
     epsilon : float
-        Added to the differences, so that equal vectors have a slope.
+        Added to the differences, so that the derivative exists for equal vectors.
     keepdim : bool
-        Keep the last axis, with length 1.
+        Whether to keep the last axis, with length 1.
 
     Examples
     --------
@@ -131,7 +127,7 @@ def pairwise_distance(
 
 
 def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None, name: None = None) -> Tensor:
-    r"""Give :math:`x_1^\top W_o\, x_2 + b_o` for each output o.
+    r"""Apply the bilinear form :math:`x_1^\top W_o\, x_2 + b_o` for each output o.
 
     Parameters
     ----------
@@ -159,6 +155,6 @@ def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None, name: None = None)
             f"{weight.shape}; they must be [N, in1], [N, in2] and [out, in1, in2]."
         )
     out, in1, in2 = weight.shape
-    by_first = x1 @ np.transpose(weight, (1, 0, 2)).reshape((in1, out * in2))
-    y: Tensor = (by_first.reshape((*x1.shape[:-1], out, in2)) @ x2[..., None])[..., 0]
+    partial = x1 @ np.transpose(weight, (1, 0, 2)).reshape((in1, out * in2))
+    y: Tensor = (partial.reshape((*x1.shape[:-1], out, in2)) @ x2[..., None])[..., 0]
     return y if bias is None else y + bias

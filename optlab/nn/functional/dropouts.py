@@ -1,4 +1,4 @@
-"""Functions of networks that draw random numbers."""
+"""Dropout of elements and of channels."""
 
 from __future__ import annotations
 
@@ -24,29 +24,26 @@ def dropout(
     mode: str = "upscale_in_train",
     name: None = None,
 ) -> Tensor:
-    """Set elements to 0 at random while training.
+    """Apply dropout: set elements to 0 at random in training.
 
-    The mask is drawn from the next random key, and the tape keeps the key alone: backward draws
-    the same mask again.
+    Only the random key is saved: the backward pass draws the same mask again.
 
     Parameters
     ----------
     x : Tensor or array
     p : float
-        The probability of each element to be set to 0.
+        Probability of an element to be zeroed.
     axis : int or list of int, optional
-        The axes along which elements are dropped one by one; along the others they stay or go
-        together. By default all axes.
+        Axes along which the mask varies; along the others it is broadcast. By default all axes.
     training : bool
-        Outside training nothing is dropped.
+        Whether elements are dropped.
     mode : {'upscale_in_train', 'downscale_in_infer'}
-        Divide by 1 - p while training, or multiply by 1 - p outside training: either way the mean
-        is the same in both.
+        Divide by 1 - p in training, or multiply by 1 - p in inference, so that the means agree.
 
     Raises
     ------
     ValueError
-        If `p`, `axis` or `mode` is none of these.
+        If `p`, `axis` or `mode` is invalid.
 
     Examples
     --------
@@ -79,7 +76,7 @@ def dropout(
 
 
 def _mask_shape(shape: tuple[int, ...], axis: int | Sequence[int]) -> tuple[int, ...]:
-    """Give the shape of a mask that varies along some axes only."""
+    """Return the shape of a mask that varies along some axes only."""
     axes = [axis] if isinstance(axis, (int, np.integer)) else list(axis)
     if not all(-len(shape) <= one < len(shape) for one in axes):
         raise ValueError(f"dropout got axis={axis!r} for x of {len(shape)} axes.")
@@ -90,22 +87,22 @@ def _mask_shape(shape: tuple[int, ...], axis: int | Sequence[int]) -> tuple[int,
 def dropout2d(
     x: Any, p: float = 0.5, training: bool = True, data_format: str = "NCHW", name: None = None
 ) -> Tensor:
-    """Set whole channels of pictures to 0 at random while training.
+    """Apply 2-D channel dropout: set whole channels of images to 0 at random in training.
 
     Parameters
     ----------
     x : Tensor, shape [N, C, H, W] or [N, H, W, C]
     p : float
-        The probability of each channel to be set to 0; the others are divided by 1 - p.
+        Probability of a channel to be zeroed; the others are divided by 1 - p.
     training : bool
-        Outside training nothing is dropped.
+        Whether channels are dropped; if False, x is returned unchanged.
     data_format : {'NCHW', 'NHWC'}
-        Where the channels are.
+        Position of the channel axis.
 
     Raises
     ------
     ValueError
-        If `x` is no batch of pictures, or `p` no probability.
+        If `x` does not have 4 axes, or `p` is no probability.
 
     Examples
     --------
@@ -114,28 +111,28 @@ def dropout2d(
     >>> ol.nn.functional.dropout2d(ol.ones([1, 4, 1, 1])).ravel()
     Tensor([0., 0., 0., 0.], dtype=float32)
     """
-    return _of_channels("dropout2d", x, p, training, data_format, 4, name)
+    return _channel_dropout("dropout2d", x, p, training, data_format, 4, name)
 
 
 def dropout3d(
     x: Any, p: float = 0.5, training: bool = True, data_format: str = "NCDHW", name: None = None
 ) -> Tensor:
-    """Set whole channels of volumes to 0 at random while training.
+    """Apply 3-D channel dropout: set whole channels of volumes to 0 at random in training.
 
     Parameters
     ----------
     x : Tensor, shape [N, C, D, H, W] or [N, D, H, W, C]
     p : float
-        The probability of each channel to be set to 0; the others are divided by 1 - p.
+        Probability of a channel to be zeroed; the others are divided by 1 - p.
     training : bool
-        Outside training nothing is dropped.
+        Whether channels are dropped; if False, x is returned unchanged.
     data_format : {'NCDHW', 'NDHWC'}
-        Where the channels are.
+        Position of the channel axis.
 
     Raises
     ------
     ValueError
-        If `x` is no batch of volumes, or `p` no probability.
+        If `x` does not have 5 axes, or `p` is no probability.
 
     Examples
     --------
@@ -143,10 +140,10 @@ def dropout3d(
     >>> ol.nn.functional.dropout3d(ol.ones([1, 1, 1, 1, 2]), training=False).ravel()
     Tensor([1., 1.], dtype=float32)
     """
-    return _of_channels("dropout3d", x, p, training, data_format, 5, name)
+    return _channel_dropout("dropout3d", x, p, training, data_format, 5, name)
 
 
-def _of_channels(
+def _channel_dropout(
     function: str, x: Any, p: float, training: bool, data_format: str, ndim: int, name: Any
 ) -> Tensor:
     x = scores(x)
@@ -156,25 +153,25 @@ def _of_channels(
     return dropout(x, p, [0, axis], training, name=name)
 
 
-#: What SELU gives for -infinity.
+#: SELU of -infinity.
 _LOWEST = -1.0507009873554805 * 1.6732632423543772
 
 
 def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, name: None = None) -> Tensor:
-    """Set elements at random to what SELU gives for -infinity, and keep mean 0 and variance 1.
+    """Apply alpha dropout: set elements to SELU(-infinity) at random, keeping mean and variance.
 
     Parameters
     ----------
     x : Tensor or array
     p : float
-        The probability of each element to be dropped; less than 1.
+        Probability of an element to be dropped; less than 1.
     training : bool
-        Outside training nothing is dropped.
+        Whether elements are dropped; if False, x is returned unchanged.
 
     Raises
     ------
     ValueError
-        If `p` is not from 0 to below 1.
+        If `p` is not in [0, 1).
 
     Notes
     -----
@@ -195,7 +192,7 @@ def alpha_dropout(x: Any, p: float = 0.5, training: bool = True, name: None = No
         return t
     mask = dropout(np.ones_like(t.data), rate, mode="downscale_in_infer").data
     a = ((1 - rate) * (1 + rate * _LOWEST**2)) ** -0.5
-    # A product of 16 bits and a number of Python may be of 32.
+    # A product of a 16-bit array and a Python number may be of 32 bits.
     factor, shift = (
         part if part.dtype == t.dtype else part.astype(t.dtype)
         for part in (a * mask, a * _LOWEST * ((1 - mask) - rate))

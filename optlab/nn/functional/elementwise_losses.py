@@ -1,4 +1,4 @@
-"""Losses that compare element by element, each beside its derivative rule."""
+"""Element-wise losses, each beside its derivative rule."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from optlab.nn.functional.activations import LOG_SIGMOID, SIGMOID
 from optlab.nn.functional.shared import (
     bounded,
     check_reduction,
+    check_same_shape,
     no_name,
     reduced,
-    same_shape,
     scores,
 )
 
 
 def paired(function: str, input: Any, label: Any) -> tuple[Any, Any]:
-    """Give input and label as Tensors of one dtype and, unless one is a number, of one shape."""
+    """Return input and label as Tensors of one dtype and, unless one is a scalar, of one shape."""
     input = scores(input)
     label = cast(label, input.dtype)
     if input.ndim and label.ndim:
-        same_shape(function, input=input, label=label)
+        check_same_shape(function, input=input, label=label)
     return input, label
 
 
 def cast(x: Any, dtype: Any) -> Tensor:
-    """Give a Tensor of this dtype."""
+    """Return a Tensor of this dtype."""
     t: Tensor = x if isinstance(x, Tensor) else Tensor(as_array(x))
     return t if t.dtype == dtype else t.astype(dtype)
 
 
-def _weighed(losses: Any, weight: Any, reduction: str) -> Tensor:
+def _weighted(losses: Any, weight: Any, reduction: str) -> Tensor:
     if weight is not None:
         losses = losses * cast(weight, losses.dtype)
     return reduced(losses, reduction)
 
 
-# Distances.
+# Regression losses.
 
 
 def mse_loss(input: Any, label: Any, reduction: str = "mean", name: None = None) -> Tensor:
-    """Give the squared differences, by default their mean.
+    """Compute the mean squared error.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def mse_loss(input: Any, label: Any, reduction: str = "mean", name: None = None)
 
 
 def square_error_cost(input: Any, label: Any) -> Tensor:
-    """Give the squared differences, element by element.
+    """Compute the squared error, element by element.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def square_error_cost(input: Any, label: Any) -> Tensor:
 
 
 def l1_loss(input: Any, label: Any, reduction: str = "mean", name: None = None) -> Tensor:
-    """Give the sizes of the differences, by default their mean; the slope at 0 is 0.
+    """Compute the mean absolute error (L1 loss); its derivative at 0 is 0.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def smooth_l1_loss(
     is_huber: bool = True,
     name: None = None,
 ) -> Tensor:
-    r"""Give :math:`d^2 / 2` for a difference d up to `delta`, and a straight line above.
+    r"""Compute the smooth L1 loss (Huber loss) of differences d.
 
     .. math:: \tfrac{1}{2} d^2 \;\text{for}\; |d| \le \delta, \quad
         \delta\, (|d| - \tfrac{1}{2} \delta) \;\text{elsewhere}
@@ -135,9 +135,9 @@ def smooth_l1_loss(
         Of the same shape.
     reduction : {'mean', 'sum', 'none'}
     delta : float
-        From which difference on the loss grows in proportion to it; greater than 0.
+        Threshold from quadratic to linear loss; greater than 0.
     is_huber : bool
-        False: divide by `delta`, so that the slope above is 1.
+        If False, divide by `delta`, so that the slope of the linear part is 1.
 
     Raises
     ------
@@ -164,7 +164,15 @@ def smooth_l1_loss(
 
 
 def huber_loss(input: Any, label: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """Give `smooth_l1_loss`, under PyTorch's name.
+    """Compute the Huber loss: `smooth_l1_loss` under PyTorch's name.
+
+    Parameters
+    ----------
+    input, label : Tensor or array
+        Of the same shape.
+    reduction : {'mean', 'sum', 'none'}
+    delta : float
+        Threshold from quadratic to linear loss; greater than 0.
 
     Examples
     --------
@@ -175,11 +183,11 @@ def huber_loss(input: Any, label: Any, reduction: str = "mean", delta: float = 1
     return smooth_l1_loss(input, label, reduction, delta)
 
 
-# Probabilities of yes and no.
+# Binary classification.
 
 
 def _log_above_zero(x: Any) -> Any:
-    """Give log(x), and -100 (or what the dtype can say) where x is 0."""
+    """Return log(x), and -100 (or the log of the smallest subnormal) where x is 0."""
     least = float(np.finfo(x.dtype).smallest_subnormal)
     return np.log(np.maximum(x, max(math.exp(-100), least)))
 
@@ -199,26 +207,26 @@ BINARY = rule(
 def binary_cross_entropy(
     input: Any, label: Any, weight: Any = None, reduction: str = "mean", name: None = None
 ) -> Tensor:
-    r"""Give :math:`-w\,(l \log x + (1 - l) \log(1 - x))` for probabilities x.
+    r"""Compute the binary cross-entropy :math:`-w\,(l \log x + (1 - l) \log(1 - x))`.
 
     Parameters
     ----------
     input : Tensor
-        Probabilities, from 0 to 1. Logarithms below -100 count as -100.
+        Probabilities x. Logarithms below -100 count as -100.
     label : Tensor or array
         From 0 to 1, of the same shape.
     weight : array, optional
-        What each element counts; any shape that broadcasts.
+        Weight w of each element, broadcast.
     reduction : {'mean', 'sum', 'none'}
 
     Raises
     ------
     ValueError
-        If the shapes differ, or `input` is no probability.
+        If the shapes differ, or `input` is not from 0 to 1.
 
     See Also
     --------
-    binary_cross_entropy_with_logits : takes scores, and is exact for large ones.
+    binary_cross_entropy_with_logits : takes logits, and is accurate for large ones.
 
     Examples
     --------
@@ -235,7 +243,7 @@ def binary_cross_entropy(
             "binary_cross_entropy takes probabilities from 0 to 1; got "
             f"{np.min(x)} ... {np.max(x)}. For scores use binary_cross_entropy_with_logits."
         )
-    return _weighed(apply(BINARY, (input, label)), weight, reduction)
+    return _weighted(apply(BINARY, (input, label)), weight, reduction)
 
 
 def _with_logits(x: Any, label: Any) -> Any:
@@ -271,19 +279,21 @@ def binary_cross_entropy_with_logits(
     pos_weight: Any = None,
     name: None = None,
 ) -> Tensor:
-    r"""Give :math:`-w\,(p\, l \log \sigma(x) + (1 - l) \log(1 - \sigma(x)))` for scores x.
+    r"""Compute the binary cross-entropy of logits.
+
+    .. math:: -w\,(p\, l \log \sigma(x) + (1 - l) \log(1 - \sigma(x)))
 
     Parameters
     ----------
     logit : Tensor
-        Scores before the sigmoid.
+        Logits x.
     label : Tensor or array
         From 0 to 1, of the same shape.
     weight : array, optional
-        What each element counts (w); any shape that broadcasts.
+        Weight w of each element, broadcast.
     reduction : {'mean', 'sum', 'none'}
     pos_weight : array, optional
-        What a positive label counts (p); any shape that broadcasts.
+        Weight p of positive labels, broadcast.
 
     Raises
     ------
@@ -303,15 +313,15 @@ def binary_cross_entropy_with_logits(
         losses = apply(WITH_LOGITS, (logit, label))
     else:
         losses = apply(WITH_WEIGHTED_LOGITS, (logit, label, cast(pos_weight, logit.dtype)))
-    return _weighed(losses, weight, reduction)
+    return _weighted(losses, weight, reduction)
 
 
-# Divergence of distributions.
+# Kullback-Leibler divergence.
 
 
 def _divergence(x: Any, label: Any) -> Any:
-    there = label > 0
-    return kept(label * (np.log(np.where(there, label, 1.0)) - x), there)
+    positive = label > 0
+    return kept(label * (np.log(np.where(positive, label, 1.0)) - x), positive)
 
 
 def _divergence_of_logarithms(x: Any, label: Any) -> Any:
@@ -333,25 +343,21 @@ DIVERGENCE_OF_LOGARITHMS = rule(
 
 
 def kl_div(
-    input: Any,
-    label: Any,
-    reduction: str = "mean",
-    log_target: bool = False,
-    name: None = None,
+    input: Any, label: Any, reduction: str = "mean", log_target: bool = False, name: None = None
 ) -> Tensor:
-    r"""Give the terms :math:`l\,(\log l - x)` of the Kullback-Leibler divergence.
+    r"""Compute the Kullback-Leibler divergence, of terms :math:`l\,(\log l - x)`.
 
     Parameters
     ----------
     input : Tensor
-        Logarithms of probabilities, x.
+        Log-probabilities x.
     label : Tensor or array
         Probabilities l, of the same shape; where they are 0, so is the term.
     reduction : {'mean', 'batchmean', 'sum', 'none'}
-        'batchmean' divides the sum by the length of the first axis, which is the divergence;
-        'mean' divides by the number of all elements.
+        'batchmean' divides the sum by the batch size, which is the divergence; 'mean' divides by
+        the number of elements.
     log_target : bool
-        Whether `label` holds logarithms, too.
+        Whether `label` holds log-probabilities.
 
     Raises
     ------

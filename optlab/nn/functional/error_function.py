@@ -1,10 +1,10 @@
-"""The error function, which NumPy lacks, and GELU, which is made of it.
+"""The error function, which NumPy lacks, and GELU, which uses it.
 
 In float64, near 0, the power series of erf; elsewhere, for x > 0, 1 - exp(-x^2) q(t) / (x + k) with
-t = (x - k) / (x + k), which brings [0, inf) to [-1, 1), and a polynomial q: what goes through
-(x + k) exp(x^2) erfc(x) at Chebyshev's points, with a relative error of 1e-16. In float32, where
-seven digits do, erf is tanh(x p(x^2)) with a polynomial p fitted so that the largest error of erf
-is least: an error of 2e-7, and a third of the time.
+t = (x - k) / (x + k), which maps [0, inf) to [-1, 1), and a polynomial q that interpolates
+(x + k) exp(x^2) erfc(x) at Chebyshev points, with a relative error of 1e-16. In float32, where
+seven digits suffice, erf is tanh(x p(x^2)) with a polynomial p that is fitted to the least maximum
+error of erf: an error of 2e-7, in a third of the time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from optlab.autograd.rules.guarded import product, run
 from optlab.autograd.tensor import Tensor, apply
 from optlab.nn.functional.shared import bounded, in_blocks, no_name, scores
 
-#: Up to here the power series is used; 13 terms give 16 digits.
+#: Largest |x| for the power series, whose 13 terms yield 16 digits.
 _NEAR = 0.65
 _SERIES = [
     (-1) ** k * 2 / math.sqrt(math.pi) / (math.factorial(k) * (2 * k + 1)) for k in range(13)
@@ -38,14 +38,14 @@ _FAR = [
 
 #: From here on erf is 1 in float32.
 _ONE_IN_FLOAT32 = 4.2
-_SINGLE = [
+_FLOAT32 = [
     1.1283792743128374, 0.10276905573785072, -0.00019183068923946437, -0.0006197847476919295,
     8.763735779769394e-05, -5.668480149599101e-06, 1.4185246153419382e-07,
 ]  # fmt: skip
 
 
 def _polynomial(coefficients: list[float], x: Any) -> Any:
-    """Give the sum of c_k x^k, from the highest power down."""
+    """Return the sum of c_k x^k by Horner's scheme."""
     total = coefficients[-1] * x
     total += coefficients[-2]
     for coefficient in coefficients[-3::-1]:
@@ -58,34 +58,34 @@ def _erf(x: Any) -> Any:
     if x.dtype.itemsize < 4:
         return _erf(x.astype(np.float32)).astype(x.dtype)
     if x.dtype.itemsize == 4:
-        return _single(x, _SINGLE, _ONE_IN_FLOAT32)
+        return _erf_float32(x, _FLOAT32, _ONE_IN_FLOAT32)
     size = np.abs(x)
     near = np.minimum(size, _NEAR)
-    size = np.minimum(size, 30.0)  # from 6 on erf is 1; the square of what is huge overflows
+    size = np.minimum(size, 30.0)  # from 6 on erf is 1; larger squares may overflow
     far = np.exp(-size * size) * _polynomial(_FAR, (size - _MIDDLE) / (size + _MIDDLE))
     far = np.copysign(1.0 - far / (size + _MIDDLE), x)
     small = np.copysign(near, x) * _polynomial(_SERIES, near * near)
     return np.where(size <= _NEAR, small, far)
 
 
-def _single(x: Any, coefficients: list[float], bound: float) -> Any:
-    """Give tanh(x p(x^2)) in float32; beyond the bound it is 1 in size."""
-    with np.errstate(over="ignore"):  # an infinite square is brought to the bound
+def _erf_float32(x: Any, coefficients: list[float], bound: float) -> Any:
+    """Return tanh(x p(x^2)) in float32, with magnitude 1 beyond the bound."""
+    with np.errstate(over="ignore"):  # an infinite square is clipped to the bound
         inner = _polynomial(coefficients, bounded(x * x, -np.inf, bound * bound))
     inner *= x
     return np.tanh(inner)
 
 
-def _slope_of_erf(x: Any) -> Any:
+def _erf_derivative(x: Any) -> Any:
     size = np.minimum(np.abs(x), 30.0)
     return (2 / math.sqrt(math.pi)) * np.exp(-size * size)
 
 
-ERF = rule(_erf, lambda g, x: g * _slope_of_erf(x), inputs="x")
+ERF = rule(_erf, lambda g, x: g * _erf_derivative(x), inputs="x")
 
 
 def erf(x: Any, name: None = None) -> Tensor:
-    r"""Give the error function :math:`\frac{2}{\sqrt\pi} \int_0^x e^{-t^2} dt`.
+    r"""Compute the error function :math:`\frac{2}{\sqrt\pi} \int_0^x e^{-t^2} dt`.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def erf(x: Any, name: None = None) -> Tensor:
     return apply(ERF, (scores(x),))
 
 
-# GELU: x times the share of the standard normal distribution that lies below x.
+# GELU: x times the distribution function of the standard normal distribution.
 
 _ROOT_HALF = math.sqrt(0.5)
 _DENSITY_AT_0 = 1 / math.sqrt(2 * math.pi)
@@ -106,62 +106,62 @@ _CUBIC = 0.044715
 
 
 #: The coefficients for erf(x / sqrt(2)).
-_SINGLE_OF_GELU = [c * _ROOT_HALF ** (2 * k + 1) for k, c in enumerate(_SINGLE)]
+_FLOAT32_OF_GELU = [c * _ROOT_HALF ** (2 * k + 1) for k, c in enumerate(_FLOAT32)]
 
 
-def _share_below(x: Any) -> Any:
-    """Give the distribution function of the standard normal distribution."""
+def _normal_cdf(x: Any) -> Any:
+    """Return the distribution function of the standard normal distribution."""
     if type(x) is np.ndarray and x.dtype == np.float32:
-        y = _single(x, _SINGLE_OF_GELU, _ONE_IN_FLOAT32 / _ROOT_HALF)
+        y = _erf_float32(x, _FLOAT32_OF_GELU, _ONE_IN_FLOAT32 / _ROOT_HALF)
         y *= 0.5
         y += 0.5
         return y
     return 0.5 + 0.5 * run(ERF, x * _ROOT_HALF)
 
 
-def _slope_of_gelu(x: Any) -> Any:
+def _gelu_derivative(x: Any) -> Any:
     if type(x) is np.ndarray and x.dtype.itemsize >= 4:
         with np.errstate(over="ignore"):
             slope = np.exp((-0.5 * x) * x)
         slope *= _DENSITY_AT_0
         slope *= x
-        slope += _share_below(x)
+        slope += _normal_cdf(x)
         return slope
     size = np.minimum(np.abs(x), 40.0)
-    return _share_below(x) + x * (_DENSITY_AT_0 * np.exp(-0.5 * size * size))
+    return _normal_cdf(x) + x * (_DENSITY_AT_0 * np.exp(-0.5 * size * size))
 
 
-def _bend(x: Any) -> Any:
-    """Give tanh(sqrt(2 / pi) (x + 0.044715 x^3))."""
+def _gelu_tanh(x: Any) -> Any:
+    """Return tanh(sqrt(2 / pi) (x + 0.044715 x^3))."""
     return np.tanh((_STEEPNESS * x) * (1 + _CUBIC * (x * x)))
 
 
-def _slope_of_approximate_gelu(x: Any) -> Any:
-    bend = _bend(x)
+def _approximate_gelu_derivative(x: Any) -> Any:
+    y = _gelu_tanh(x)
     inner = _STEEPNESS * (1 + (3 * _CUBIC) * (x * x))
-    return 0.5 * (1 + bend) + (0.5 * x) * product(1 - bend * bend, inner)
+    return 0.5 * (1 + y) + (0.5 * x) * product(1 - y * y, inner)
 
 
 def _gelu(x: Any) -> Any:
-    return in_blocks(lambda x: x * _share_below(x), x)
+    return in_blocks(lambda x: x * _normal_cdf(x), x)
 
 
 def _gelu_over(g: Any, x: Any) -> Any:
-    return in_blocks(lambda g, x: g * _slope_of_gelu(x), g, x, out=g)
+    return in_blocks(lambda g, x: g * _gelu_derivative(x), g, x, out=g)
 
 
 def _approximate_gelu(x: Any) -> Any:
-    return (0.5 * x) * (1 + _bend(x))
+    return (0.5 * x) * (1 + _gelu_tanh(x))
 
 
-# With the output the slope would take half the time, but a dropout may stand between this and the
-# next layer: then nobody else keeps the output, and two arrays would stay alive for one.
-GELU = rule(_gelu, lambda g, x: g * _slope_of_gelu(x), over=_gelu_over)
-APPROXIMATE_GELU = rule(_approximate_gelu, lambda g, x: g * _slope_of_approximate_gelu(x))
+# With the output saved the derivative would take half the time; but where a dropout stands between
+# this and the next layer, nothing else saves the output, and two arrays would stay alive, not one.
+GELU = rule(_gelu, lambda g, x: g * _gelu_derivative(x), over=_gelu_over)
+APPROXIMATE_GELU = rule(_approximate_gelu, lambda g, x: g * _approximate_gelu_derivative(x))
 
 
 def gelu(x: Any, approximate: bool = False, name: None = None) -> Tensor:
-    r"""Give x times the share of the standard normal distribution that lies below x.
+    r"""Apply the Gaussian error linear unit (GELU).
 
     .. math:: x\, \tfrac{1}{2} \left(1 + \mathrm{erf}(x / \sqrt{2})\right)
 

@@ -1,4 +1,4 @@
-"""Gates, and choices drawn at random that derivatives go through."""
+"""Gated units, differentiable random choices and masks of sequences."""
 
 from __future__ import annotations
 
@@ -13,20 +13,18 @@ from optlab.backend.random import next_key
 from optlab.nn.functional.activations import SILU, SOFTMAX
 from optlab.nn.functional.elementwise_losses import cast
 from optlab.nn.functional.labels import all_classes
-from optlab.nn.functional.shared import no_name, same_shape, scores
+from optlab.nn.functional.shared import check_same_shape, no_name, scores
 
 
 def swiglu(x: Any, y: Any = None, name: None = None) -> Tensor:
-    """Give silu(x) * y; without y, silu of the first half of x times the second half.
+    """Apply SwiGLU: silu(x) * y; without y, silu of the first half of x times the second.
 
     Parameters
     ----------
     x : Tensor
-        Halved along the last axis where no y is given.
+        Split along the last axis if y is not given.
     y : Tensor, optional
         Of the same shape.
-    name : None
-        Refused: results have no name here.
 
     Raises
     ------
@@ -51,30 +49,28 @@ def swiglu(x: Any, y: Any = None, name: None = None) -> Tensor:
         half = x.shape[-1] // 2
         x, y = x[..., :half], x[..., half:]
     y = cast(y, x.dtype)
-    same_shape("swiglu", x=x, y=y)
+    check_same_shape("swiglu", x=x, y=y)
     return apply(SILU, (x,)) * y  # type: ignore[no-any-return]
 
 
 def gumbel_softmax(
     x: Any, temperature: float = 1.0, hard: bool = False, axis: int = -1, name: None = None
 ) -> Tensor:
-    r"""Draw from classes so that derivatives go through: :math:`\mathrm{softmax}((x + g) / T)`.
+    r"""Sample from the Gumbel-softmax distribution, :math:`\mathrm{softmax}((x + g) / T)`.
 
-    g are independent draws of the standard Gumbel law. The largest element is that of class i with
-    the probability softmax(x)[i].
+    g are independent samples of the standard Gumbel distribution. The largest element is that of
+    class i with probability softmax(x)[i].
 
     Parameters
     ----------
     x : Tensor
-        Scores of the classes.
+        Logits of the classes.
     temperature : float
-        The T: the smaller, the nearer is the result to 0 and 1.
+        Temperature T: the smaller, the closer the sample is to one-hot.
     hard : bool
-        Give 1 for the class drawn and 0 for the others; derivatives are those of the soft result.
+        Return a one-hot sample, with the derivatives of the soft one (straight-through).
     axis : int
-        Along which the classes lie.
-    name : None
-        Refused: results have no name here.
+        Axis of the classes.
 
     Raises
     ------
@@ -107,25 +103,23 @@ def gumbel_softmax(
     best = np.argmax(soft.data, axis=axis, keepdims=True)
     along = all_classes(best, x.shape[axis]).reshape((-1,) + (1,) * (x.ndim - 1 - axis % x.ndim))
     chosen = (best == along).astype(x.dtype)
-    # As a number it is `chosen`: the rest is 0, to the bit.
+    # Its value is `chosen`: the rest is exactly 0.
     return Tensor(chosen) + (soft - soft.detach())
 
 
 def sequence_mask(
     x: Any, maxlen: int | None = None, dtype: Any = "int64", name: None = None
 ) -> Tensor:
-    """Give 1 for places before the end of each sequence, and 0 after it.
+    """Return a mask that is 1 within each sequence and 0 in its padding.
 
     Parameters
     ----------
     x : array or Tensor of integers
-        The lengths, of any shape.
+        Lengths of the sequences, of any shape.
     maxlen : int, optional
-        How many places there are; by default the greatest length.
+        Length of the mask; by default the greatest length.
     dtype : str or dtype
-        Of the result.
-    name : None
-        Refused: results have no name here.
+        Dtype of the mask.
 
     Returns
     -------
@@ -155,5 +149,5 @@ def sequence_mask(
         maxlen = int(np.max(lengths)) if lengths.size else 1
     if not isinstance(maxlen, int) or maxlen < 1:
         raise ValueError(f"sequence_mask: maxlen is at least 1; got {maxlen!r}.")
-    places = constants_beside(lengths, np.arange(maxlen))
-    return Tensor((places < lengths[..., None]).astype(dtype))
+    positions = constants_beside(lengths, np.arange(maxlen))
+    return Tensor((positions < lengths[..., None]).astype(dtype))

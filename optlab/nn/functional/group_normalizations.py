@@ -1,4 +1,4 @@
-"""Normalisations of channels, of each example by itself."""
+"""Normalizations over the channels of single examples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optlab.autograd.tensor import Tensor
 from optlab.nn.functional.normalizations import (
     cast_back,
     check_channels,
-    ready,
+    prepared,
     scaled,
     standardized,
 )
@@ -27,22 +27,22 @@ def group_norm(
     data_format: str = "NCHW",
     name: None = None,
 ) -> Tensor:
-    r"""Normalise each example over groups of channels and all places.
+    r"""Apply group normalization: normalize each example over groups of channels.
 
     Parameters
     ----------
     x : Tensor, shape [N, C, ...]
     num_groups : int
-        Into how many groups the C channels are put.
+        Number of groups of the C channels.
     epsilon : float
     weight, bias : Tensor, shape [C], optional
     data_format : {'NC', 'NCL', 'NCHW', 'NCDHW', 'NLC', 'NHWC', 'NDHWC'}
-        Where the channels are: on axis 1, or on the last.
+        Position of the channel axis: 1 or the last.
 
     Raises
     ------
     ValueError
-        If the channels cannot be put into that many groups, or shapes do not fit.
+        If `num_groups` does not divide C, or shapes do not fit.
 
     Notes
     -----
@@ -57,19 +57,13 @@ def group_norm(
     Tensor([[-1.,  1., -1.,  1.]], dtype=float32)
     """
     no_name(name)
-    x, weight, bias, given = ready(x, weight, bias)
-    y = _grouped("group_norm", x, num_groups, epsilon, weight, bias, data_format)
+    x, weight, bias, given = prepared(x, weight, bias)
+    y = _normalize_groups("group_norm", x, num_groups, epsilon, weight, bias, data_format)
     return cast_back(y, given)
 
 
-def _grouped(
-    function: str,
-    x: Any,
-    groups: int,
-    epsilon: float,
-    weight: Any,
-    bias: Any,
-    data_format: str,
+def _normalize_groups(
+    function: str, x: Any, groups: int, epsilon: float, weight: Any, bias: Any, data_format: str
 ) -> Tensor:
     axis = channel_axis(data_format, x.ndim, function)
     if x.ndim < 2:
@@ -98,26 +92,26 @@ def instance_norm(
     data_format: str = "NCHW",
     name: None = None,
 ) -> Tensor:
-    r"""Normalise each channel of each example over all places.
+    r"""Apply instance normalization: normalize each channel of each example over its positions.
 
     Parameters
     ----------
     x : Tensor, shape [N, C, ...]
     running_mean, running_var : None
-        Running statistics are not covered: each example has its own.
+        Running statistics are not covered.
     weight, bias : Tensor, shape [C], optional
     use_input_stats : bool
-        True; False is refused.
+        Must be True.
     momentum : float
-        0.9: nothing is averaged over batches, and anything else is refused.
+        Must be 0.9, the default: there are no running statistics.
     eps : float
     data_format : {'NCL', 'NCHW', 'NCDHW', 'NLC', 'NHWC', 'NDHWC'}
-        Where the channels are: on axis 1, or on the last.
+        Position of the channel axis: 1 or the last.
 
     Raises
     ------
     TypeError
-        If running statistics are asked for.
+        If running statistics are requested.
     ValueError
         If shapes do not fit.
 
@@ -144,11 +138,11 @@ def instance_norm(
             f"instance_norm(momentum={momentum!r}) would change nothing: there are no running "
             "statistics. Leave it out."
         )
-    x, weight, bias, given = ready(x, weight, bias)
+    x, weight, bias, given = prepared(x, weight, bias)
     axis = channel_axis(data_format, x.ndim, "instance_norm")
     if x.ndim < 3:
         raise ValueError(f"instance_norm takes x of shape [N, C, ...]; got {x.shape}.")
-    y = _grouped("instance_norm", x, x.shape[axis], eps, weight, bias, data_format)
+    y = _normalize_groups("instance_norm", x, x.shape[axis], eps, weight, bias, data_format)
     return cast_back(y, given)
 
 
@@ -161,16 +155,16 @@ def local_response_norm(
     data_format: str = "NCHW",
     name: None = None,
 ) -> Tensor:
-    r"""Divide by a mean over neighbouring channels, :math:`x / (k + \alpha \overline{x^2})^\beta`.
+    r"""Apply local response normalization, :math:`x / (k + \alpha \overline{x^2})^\beta`.
 
     Parameters
     ----------
     x : Tensor, shape [N, C, ...]
     size : int
-        How many channels around each are averaged; missing ones count as 0.
+        Number of adjacent channels in the mean; missing ones count as 0.
     alpha, beta, k : float
     data_format : {'NCL', 'NCHW', 'NCDHW', 'NLC', 'NHWC', 'NDHWC'}
-        Where the channels are: on axis 1, or on the last.
+        Position of the channel axis: 1 or the last.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Labels: which class a row is of, checked, counted and spread out."""
+"""Class labels: validation, one-hot vectors, label smoothing."""
 
 from __future__ import annotations
 
@@ -14,23 +14,20 @@ from optlab.backend.arrays import as_array, constants_beside, copied
 from optlab.backend.ensemble import members_of
 from optlab.nn.functional.shared import given_with, no_name, scores
 
-#: What Paddle and PyTorch take where no label is to be ignored: no class has this number.
+#: The `ignore_index` that ignores no label, as in Paddle and PyTorch.
 NO_CLASS = -100
 
 _UNSIGNED = {np.dtype(f"i{size}"): np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
 def all_classes(labels: Any, count: int) -> Any:
-    """Give 0 ... count - 1, on the device of the labels."""
+    """Return 0 ... count - 1, on the device of the labels."""
     numbers = np.arange(count)
     return numbers if type(labels) is np.ndarray else constants_beside(labels, numbers)
 
 
 def checked_weight(weight: Any, classes: int, x: Any) -> Any:
-    """Give the weights of the classes, in the dtype of x.
-
-    An array on another device than x is refused; a list becomes an array beside x.
-    """
+    """Return the weights of the classes in the dtype of x, on its device."""
     if isinstance(weight, Tensor) and weight.node is not None:
         raise TypeError(
             "weight: the weights of the classes are constants here; give weight.detach()."
@@ -47,14 +44,11 @@ def checked_weight(weight: Any, classes: int, x: Any) -> Any:
 def checked_labels(
     labels: Any, x: Any, at: int, ignore_index: int, function: str, reduction: str = "mean"
 ) -> tuple[Any, tuple[int, ...], bool]:
-    """Give the labels in one row, their own shape, and whether some are to be ignored.
-
-    The checks speak of the user's own shapes. No labels at all have no mean.
-    """
-    # A copy: the caller may go on writing to his array.
+    """Validate labels; return them as a vector, their shape, and whether some are ignored."""
+    # A copy: the caller may write to the array later.
     given = labels.data if isinstance(labels, Tensor) else labels
-    plain = type(given) is type(x) is np.ndarray
-    labels = np.array(given) if plain else copied(given_with(x, labels, "label"))
+    numpy = type(given) is type(x) is np.ndarray
+    labels = np.array(given) if numpy else copied(given_with(x, labels, "label"))
     shape = x.shape
     classes = shape[at]
     if not classes:
@@ -77,15 +71,15 @@ def checked_labels(
         raise ValueError(
             f"{function} got scores of shape {shape} and labels of shape {own}: "
             f"there must be one label for each of the {math.prod(before + after)} rows."
-            + (_meant(own, shape) if function == "cross_entropy" else "")
+            + (_label_hint(own, shape) if function == "cross_entropy" else "")
         )
     if labels.ndim != 1:
         labels = labels.reshape(-1)
     if not x.size:
         return labels, own, False
-    unsigned = _UNSIGNED.get(labels.dtype) if plain else None
+    unsigned = _UNSIGNED.get(labels.dtype) if numpy else None
     if unsigned is not None and not 0 <= ignore_index < classes:
-        # The usual case, seen in one look: read as unsigned, negative numbers are the largest.
+        # The usual case in one reduction: read as unsigned, negative numbers are the largest.
         largest = np.maximum.reduce(labels.view(unsigned))
         if largest < classes:
             return labels, own, False
@@ -103,8 +97,8 @@ def checked_labels(
     return labels, own, skips
 
 
-def _meant(own: tuple[int, ...], shape: tuple[int, ...]) -> str:
-    """Say what the labels of a cross entropy might have been meant as, judging by their shape."""
+def _label_hint(own: tuple[int, ...], shape: tuple[int, ...]) -> str:
+    """Return a hint at what labels of this shape may have been meant as."""
     if own == shape:
         return (
             " Labels of the shape of the scores are probabilities of all classes: write "
@@ -117,18 +111,18 @@ def _meant(own: tuple[int, ...], shape: tuple[int, ...]) -> str:
 
 
 def _limits(labels: Any) -> tuple[int, int]:
-    """Give the lowest and the highest label."""
+    """Return the lowest and the highest label."""
     return int(reductions.MIN.forward(labels)), int(reductions.MAX.forward(labels))
 
 
 def one_hot(x: Any, num_classes: int = -1, name: None = None) -> Tensor:
-    """Give float32 vectors that are 1 at the given class and 0 elsewhere.
+    """Return one-hot float32 vectors of class labels.
 
     Parameters
     ----------
     x : array or Tensor of integers
     num_classes : int
-        The length of the vectors; -1 for one more than the largest class.
+        Length of the vectors; -1 for one more than the largest class.
 
     Raises
     ------
@@ -158,15 +152,16 @@ def one_hot(x: Any, num_classes: int = -1, name: None = None) -> Tensor:
 def label_smooth(
     label: Any, prior_dist: Any = None, epsilon: float = 0.1, name: None = None
 ) -> Tensor:
-    r"""Give :math:`(1 - \varepsilon)\, q + \varepsilon\, u` for probabilities q of classes.
+    r"""Apply label smoothing, :math:`(1 - \varepsilon)\, q + \varepsilon\, u`.
 
     Parameters
     ----------
     label : Tensor or array, shape [..., C]
+        Probabilities q of the classes.
     prior_dist : array, shape [1, C], optional
-        The distribution u; by default 1 / C for each class.
+        Prior distribution u; by default 1 / C for each class.
     epsilon : float
-        From 0 to 1.
+        Smoothing, from 0 to 1.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Losses that are minus the logarithm of a probability, and others of probabilities."""
+"""Negative log-likelihoods and other losses of probabilities."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optlab.autograd.tensor import Tensor, apply
 from optlab.nn.functional.activations import LOG_SIGMOID, SIGMOID
 from optlab.nn.functional.elementwise_losses import binary_cross_entropy_with_logits, cast, paired
 from optlab.nn.functional.labels import one_hot
-from optlab.nn.functional.shared import check_reduction, no_name, reduced, same_shape, scores
+from optlab.nn.functional.shared import check_reduction, check_same_shape, no_name, reduced, scores
 
 
 def gaussian_nll_loss(
@@ -23,21 +23,19 @@ def gaussian_nll_loss(
     reduction: str = "mean",
     name: None = None,
 ) -> Tensor:
-    r"""Give :math:`\frac12 \big(\log v + \frac{(x - y)^2}{v}\big)`: normal errors of variance v.
+    r"""Compute the Gaussian negative log-likelihood, :math:`\frac12 (\log v + (x - y)^2 / v)`.
 
     Parameters
     ----------
     input, label : Tensor
-        What is expected, and what is; of the same shape.
+        Predicted mean x and target y, of the same shape.
     variance : Tensor
-        Of the same shape, or with a last axis of 1 or none, for all along it.
+        Variance v, of the same shape, or with a last axis of length 1 or none.
     full : bool
-        Add the constant :math:`\frac12 \log 2 \pi`.
+        Whether to add the constant :math:`\frac12 \log 2 \pi`.
     epsilon : float
-        The least variance; a smaller one counts as this, and gets no gradient.
+        Lower bound of the variance; below it the variance gets no gradient.
     reduction : {'mean', 'sum', 'none'}
-    name : None
-        Refused: results have no name here.
 
     Raises
     ------
@@ -80,23 +78,21 @@ def poisson_nll_loss(
     reduction: str = "mean",
     name: None = None,
 ) -> Tensor:
-    r"""Give :math:`\lambda - y \log \lambda`: counts y of a Poisson law of rate :math:`\lambda`.
+    r"""Compute the Poisson negative log-likelihood, :math:`\lambda - y \log \lambda`.
 
     Parameters
     ----------
     input : Tensor
-        The logarithm of the rate, or the rate itself.
+        Rate :math:`\lambda`, or its logarithm.
     label : Tensor or array
-        Counts, of the same shape.
+        Counts y, of the same shape.
     log_input : bool
-        Whether `input` is the logarithm.
+        Whether `input` is the logarithm of the rate.
     full : bool
-        Add Stirling's approximation of log y!, for counts greater than 1.
+        Whether to add Stirling's approximation of log y!, for counts greater than 1.
     epsilon : float
         Added to the rate before its logarithm is taken.
     reduction : {'mean', 'sum', 'none'}
-    name : None
-        Refused: results have no name here.
 
     Raises
     ------
@@ -129,18 +125,18 @@ def poisson_nll_loss(
 
 
 def log_loss(input: Any, label: Any, epsilon: float = 1e-4, name: None = None) -> Tensor:
-    r"""Give :math:`-y \log(p + \varepsilon) - (1 - y) \log(1 - p + \varepsilon)`, for each element.
+    r"""Compute the log loss of each element.
+
+    .. math:: -y \log(p + \varepsilon) - (1 - y) \log(1 - p + \varepsilon)
 
     Parameters
     ----------
     input : Tensor
-        Probabilities.
+        Probabilities p.
     label : Tensor or array
-        1 or 0, or a probability; of the same shape.
+        Labels y from 0 to 1, of the same shape.
     epsilon : float
-        Added, so that no logarithm of 0 is taken.
-    name : None
-        Refused: results have no name here.
+        Added to the arguments of the logarithms.
 
     Notes
     -----
@@ -162,19 +158,19 @@ def log_loss(input: Any, label: Any, epsilon: float = 1e-4, name: None = None) -
 def multi_label_soft_margin_loss(
     input: Any, label: Any, weight: Any = None, reduction: str = "mean", name: None = None
 ) -> Tensor:
-    r"""Give the mean over classes of :math:`-y \log \sigma(x) - (1 - y) \log \sigma(-x)`.
+    r"""Compute the multi-label soft margin loss.
+
+    The mean over classes of :math:`-y \log \sigma(x) - (1 - y) \log \sigma(-x)`.
 
     Parameters
     ----------
     input : Tensor of shape [..., C]
-        Scores; several classes may hold.
+        Logits x.
     label : Tensor or array
-        1 where a class holds, 0 elsewhere; of the same shape.
+        1 for each class present, else 0; of the same shape.
     weight : array, shape [C], optional
-        What each class counts.
+        Weight of each class.
     reduction : {'mean', 'sum', 'none'}
-    name : None
-        Refused: results have no name here.
 
     Raises
     ------
@@ -211,23 +207,21 @@ def sigmoid_focal_loss(
     reduction: str = "sum",
     name: None = None,
 ) -> Tensor:
-    r"""Give :math:`-\alpha_t (1 - p_t)^\gamma \log p_t`: what is read well counts little.
+    r"""Compute the focal loss of logits, :math:`-\alpha_t (1 - p_t)^\gamma \log p_t`.
 
     Parameters
     ----------
     logit : Tensor
-        Scores; p is their sigmoid, and :math:`p_t` is p where the label is 1, else 1 - p.
+        Logits; p is their sigmoid, and :math:`p_t` is p where the label is 1, else 1 - p.
     label : Tensor or array
         1 or 0, of the same shape.
     normalizer : Tensor of one element, optional
-        What the losses are divided by, such as the number of objects.
+        Divisor of the losses, such as the number of objects.
     alpha : float
-        From 0 to 1: what a label 1 counts; a label 0 counts 1 - alpha.
+        Weight of label 1, from 0 to 1; label 0 has weight 1 - alpha.
     gamma : float
-        At least 0; 0 gives the weighted cross entropy.
+        Focusing exponent, at least 0; 0 yields the weighted cross-entropy.
     reduction : {'sum', 'mean', 'none'}
-    name : None
-        Refused: results have no name here.
 
     Raises
     ------
@@ -255,8 +249,8 @@ def sigmoid_focal_loss(
     x, y = paired("sigmoid_focal_loss", logit, label)
     entropy = binary_cross_entropy_with_logits(x, y, reduction="none")
     p = apply(SIGMOID, (x,))
-    missed = p * (1 - y) + (1 - p) * y
-    losses = entropy * (alpha * y + (1 - alpha) * (1 - y)) * missed**gamma
+    error = p * (1 - y) + (1 - p) * y
+    losses = entropy * (alpha * y + (1 - alpha) * (1 - y)) * error**gamma
     if normalizer is not None:
         n = cast(normalizer, x.dtype)
         if n.size != 1:
@@ -266,17 +260,15 @@ def sigmoid_focal_loss(
 
 
 def dice_loss(input: Any, label: Any, epsilon: float = 1e-5, name: None = None) -> Tensor:
-    r"""Give 1 - 2 |A and B| / (|A| + |B|), for probabilities of classes and labels, as a mean.
+    r"""Compute the mean Dice loss, 1 - 2 |A and B| / (|A| + |B|).
 
     Parameters
     ----------
     input : Tensor of shape [N, ..., C]
-        Probabilities of the classes at each place.
+        Probabilities of the classes at each position.
     label : array or Tensor of integers, shape [N, ..., 1]
     epsilon : float
         Added to the denominator.
-    name : None
-        Refused: results have no name here.
 
     Raises
     ------
@@ -302,9 +294,9 @@ def dice_loss(input: Any, label: Any, epsilon: float = 1e-5, name: None = None) 
             f"dice_loss takes input of shape [N, ..., C] and labels of shape [N, ..., 1]; got "
             f"{x.shape} and {np.shape(label)}."
         )
-    right = cast(one_hot(label, x.shape[-1])[..., 0, :], x.dtype)
-    same_shape("dice_loss", input=x, label=right)
+    target = cast(one_hot(label, x.shape[-1])[..., 0, :], x.dtype)
+    check_same_shape("dice_loss", input=x, label=target)
     axes = tuple(range(1, x.ndim))
-    both = np.sum(x * right, axis=axes)
-    sizes = np.sum(x, axis=axes) + np.sum(right, axis=axes)
-    return np.mean(1 - 2 * both / (sizes + epsilon))  # type: ignore[no-any-return]
+    overlap = np.sum(x * target, axis=axes)
+    sizes = np.sum(x, axis=axes) + np.sum(target, axis=axes)
+    return np.mean(1 - 2 * overlap / (sizes + epsilon))  # type: ignore[no-any-return]

@@ -1,7 +1,7 @@
-"""Losses of classes, each beside its derivative rule.
+"""Cross-entropy and negative log-likelihood of classes, each beside its derivative rule.
 
-The scores (or logarithms of probabilities) are brought into rows, one a label, whichever axis the
-classes are on; a row's loss is a factor times a weighted sum of the row.
+Logits (or log-probabilities) are reshaped to rows, one a label, whichever axis the classes are on;
+a row's loss is a factor times a weighted sum of the row.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from optlab.nn.functional.class_losses import BLOCK, CROSS_ENTROPY
 from optlab.nn.functional.labels import NO_CLASS, all_classes, checked_labels, checked_weight
 from optlab.nn.functional.shared import (
     check_reduction,
+    check_same_shape,
     given_with,
     no_name,
     reduced,
-    same_shape,
     scores,
 )
 
 
 def _picked(x: Any, labels: Any, scale: float) -> Any:
-    """Give the sum of x[i, labels[i]], times `scale`."""
+    """Return the sum of x[i, labels[i]], times `scale`."""
     return np.add.reduce(getitem(x, (np.arange(len(labels)), labels))) * scale
 
 
-#: Up to so many classes, vectors of 0 and 1 are kept rather than compared for.
+#: Up to this many classes, one-hot vectors are cached rather than made by comparison.
 _FEW = 64
 
 
@@ -45,7 +45,7 @@ def _unit_vectors(count: int, dtype: Any) -> Any:
 
 
 def _one_hot(g: Any, labels: Any, scale: float, shape: Any) -> Any:
-    """Give g * scale at (i, labels[i]) and 0 elsewhere."""
+    """Return g * scale at (i, labels[i]) and 0 elsewhere."""
     if isinstance(g, np.floating) and type(labels) is np.ndarray and shape[1] <= _FEW:
         return _unit_vectors(shape[1], g.dtype).take(labels, 0) * (g * scale)
     mine = labels[:, None] == all_classes(labels, shape[1])
@@ -59,7 +59,7 @@ PICKED_SUM = rule(
 
 
 def _picked_rows(x: Any, labels: Any, factors: Any, smoothing: float) -> Any:
-    """Give f[i] ((1 - s) x[i, labels[i]] + s mean(x[i])), and 0 where f[i] is 0."""
+    """Return f[i] ((1 - s) x[i, labels[i]] + s mean(x[i])), and 0 where f[i] is 0."""
     picked = getitem(x, (np.arange(len(labels)), labels))
     if smoothing:
         picked = (1 - smoothing) * picked + smoothing * np.mean(x, axis=-1)
@@ -96,41 +96,41 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     name: None = None,
 ) -> Tensor:
-    r"""Give the cross entropy of softmax(input) against labels.
+    r"""Compute the cross-entropy loss between logits and labels.
 
     .. math:: -w_{l_i} \log \frac{e^{x_{i, l_i}}}{\sum_j e^{x_{ij}}} \quad\text{or}\quad
         -\Big(\sum_j w_j q_{ij}\Big) \sum_j q_{ij} \log \frac{e^{x_{ij}}}{\sum_k e^{x_{ik}}}
 
-    for labels l, which are classes, and soft labels q, which are probabilities of all classes.
+    for class labels l, and for soft labels q, which are probabilities of all classes.
 
     Parameters
     ----------
     input : Tensor of shape [N, C] or [N, ..., C]
-        Scores before the softmax.
+        Logits x.
     label : array or Tensor
-        The right class of each row, from 0 to C - 1: integers of the shape of `input` without the
-        axis of the classes, or with 1 in its place. With `soft_label`, of the shape of `input`.
+        Class of each row, from 0 to C - 1: integers of the shape of `input` without the class axis,
+        or with 1 in its place. With `soft_label`, probabilities of the shape of `input`.
     weight : array, shape [C], optional
-        What a row of each class counts.
+        Weight of each class.
     ignore_index : int
-        Rows with this label count nothing.
+        Label of rows that have no loss and no weight.
     reduction : {'mean', 'sum', 'none'}
-        What to do with the losses of the rows. The mean is their sum by the sum of their weights;
-        if all rows are ignored, it is 0.
+        Reduction of the losses of the rows. The mean is their sum divided by the sum of their
+        weights; if all rows are ignored, it is 0.
     soft_label : bool
         Whether `label` holds probabilities.
     axis : int
-        Which axis of `input` counts the classes.
+        Axis of the classes in `input`.
     use_softmax : bool
-        False: `input` holds probabilities already.
+        If False, `input` holds probabilities.
     label_smoothing : float
-        Replace each label q by (1 - s) q + s / C. Labels of the shape of `input` are then taken as
-        soft ones, without `soft_label` too.
+        Replace each label q by (1 - s) q + s / C. Labels of the shape of `input` are then soft
+        labels, without `soft_label` too.
 
     Returns
     -------
     Tensor
-        One number; with 'none', of the shape of `label`, with 1 for the classes of a soft label.
+        A scalar; with 'none', of the shape of `label`, with 1 for the class axis of soft labels.
 
     Raises
     ------
@@ -141,8 +141,8 @@ def cross_entropy(
 
     Notes
     -----
-    Weights of smoothed and soft labels are Paddle's: one for each row. (PyTorch weighs each term
-    of the sum over classes.) Label smoothing: Szegedy et al. 2016.
+    Smoothed and soft labels are weighted as in Paddle, by row. (PyTorch weights each term of the
+    sum over classes.) Label smoothing: Szegedy et al. 2016.
 
     Examples
     --------
@@ -162,29 +162,29 @@ def cross_entropy(
     if name is not None:
         no_name(name)
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"label_smoothing lies from 0 to 1; got {label_smoothing!r}.")
+        raise ValueError(f"label_smoothing must be from 0 to 1; got {label_smoothing!r}.")
     at = ndim - 1 if axis == -1 else _class_axis(axis, input, "cross_entropy")
-    # As Paddle has it: smoothed labels that have a probability for every class are soft ones.
+    # As in Paddle, labels to smooth that hold a probability for every class are soft labels.
     if soft_label or (label_smoothing and np.shape(raw(label)) == input.shape):
-        return _soft(
+        return _soft_label_loss(
             input, label, weight, ignore_index, reduction, at, use_softmax, label_smoothing
         )
     labels, shape, skips = checked_labels(
         label, input.data, at, ignore_index, "cross_entropy", reduction
     )
     if not use_softmax:
-        return _of_probabilities(
+        return _probability_loss(
             input, labels, shape, weight, ignore_index, reduction, at, label_smoothing
         )
-    rows = input if ndim == 2 and at == 1 else _in_rows(input, at)
+    rows = input if ndim == 2 and at == 1 else _as_rows(input, at)
     if rows.data.size <= BLOCK and weight is None and not skips and not label_smoothing:
-        # As quick on few numbers, and a graph of it reads as the formula does.
-        return _plain(apply(LOG_SOFTMAX, (rows,), {"axis": -1}), labels, shape, reduction)
+        # As fast on small arrays, and its graph reads like the formula.
+        return _unweighted(apply(LOG_SOFTMAX, (rows,), {"axis": -1}), labels, shape, reduction)
     factors: Any = 1.0 / len(labels) if reduction == "mean" and len(labels) else 1.0
     if weight is not None or skips:
-        labels, factors = _counts(labels, weight, ignore_index, label_smoothing, rows)
+        labels, factors = _row_weights(labels, weight, ignore_index, label_smoothing, rows)
         if reduction == "mean":
-            factors = _as_mean(factors)
+            factors = _normalized(factors)
     static = {
         "labels": labels, "factors": factors, "smoothing": float(label_smoothing),
         "summed": reduction != "none",
@@ -201,19 +201,19 @@ def nll_loss(
     reduction: str = "mean",
     name: None = None,
 ) -> Tensor:
-    """Give minus the logarithm of the probability of each label.
+    """Compute the negative log-likelihood loss.
 
     Parameters
     ----------
     input : Tensor of shape [N, C] or [N, C, ...]
-        Logarithms of probabilities, as `log_softmax` gives them, with the classes on axis 1.
+        Log-probabilities, as of `log_softmax`, with the classes on axis 1.
     label : array or Tensor of integers, shape [N] or [N, ...]
     weight : array, shape [C], optional
-        What each class counts.
+        Weight of each class.
     ignore_index : int
-        Rows with this label count nothing.
+        Label of rows that have no loss and no weight.
     reduction : {'mean', 'sum', 'none'}
-        The mean is the sum by the sum of the weights.
+        The mean is the sum divided by the sum of the weights.
 
     Raises
     ------
@@ -236,14 +236,14 @@ def nll_loss(
     if input.ndim < 2:
         raise ValueError(f"nll_loss takes input of shape [N, C, ...]; got shape {input.shape}.")
     labels, shape, skips = checked_labels(label, input.data, 1, ignore_index, "nll_loss", reduction)
-    rows = _in_rows(input, 1)
+    rows = _as_rows(input, 1)
     if weight is None and not skips:
-        return _plain(rows, labels, shape, reduction)
+        return _unweighted(rows, labels, shape, reduction)
     return _weighted(rows, labels, shape, weight, ignore_index, reduction, 0.0)
 
 
-def _plain(log_probability: Any, labels: Any, shape: Any, reduction: str) -> Tensor:
-    """Give the loss where every row counts the same."""
+def _unweighted(log_probability: Any, labels: Any, shape: Any, reduction: str) -> Tensor:
+    """Return the loss of rows of equal weight."""
     if reduction == "none":
         losses: Tensor = -log_probability[np.arange(len(labels)), labels]
         return losses if losses.shape == shape else losses.reshape(shape)
@@ -252,34 +252,29 @@ def _plain(log_probability: Any, labels: Any, shape: Any, reduction: str) -> Ten
 
 
 def _weighted(
-    log_probability: Any,
-    labels: Any,
-    shape: Any,
-    weight: Any,
-    ignore_index: int,
-    reduction: str,
+    log_probability: Any, labels: Any, shape: Any, weight: Any, ignore_index: int, reduction: str,
     smoothing: float,
-) -> Tensor:
-    """Give the loss where rows count differently, or labels are smoothed."""
-    labels, counts = _counts(labels, weight, ignore_index, smoothing, log_probability)
+) -> Tensor:  # fmt: skip
+    """Return the loss of weighted rows or smoothed labels."""
+    labels, weights = _row_weights(labels, weight, ignore_index, smoothing, log_probability)
     if reduction == "mean":
-        counts = _as_mean(counts)
-    static = {"labels": labels, "factors": -counts, "smoothing": float(smoothing)}
+        weights = _normalized(weights)
+    static = {"labels": labels, "factors": -weights, "smoothing": float(smoothing)}
     losses = apply(PICKED_ROWS, (log_probability,), static)
     return losses.reshape(shape) if reduction == "none" else np.sum(losses)
 
 
-def _as_mean(counts: Any) -> Any:
-    """Give what each row counts, by the sum of this."""
-    whole = np.add.reduce(counts)
-    return counts / (whole + (whole == 0))
+def _normalized(weights: Any) -> Any:
+    """Return the weights of rows divided by their sum."""
+    whole = np.add.reduce(weights)
+    return weights / (whole + (whole == 0))
 
 
-def _counts(labels: Any, weight: Any, ignore_index: int, smoothing: float, x: Any) -> Any:
-    """Give the labels, with 0 for those ignored, and what each row counts."""
+def _row_weights(labels: Any, weight: Any, ignore_index: int, smoothing: float, x: Any) -> Any:
+    """Return the labels, with 0 for ignored ones, and the weight of each row."""
     present = labels != ignore_index
     labels = np.where(present, labels, 0)
-    counts = present.astype(widened(x.dtype))  # a count beyond 2048 needs more than 16 bits
+    counts = present.astype(widened(x.dtype))  # a sum beyond 2048 needs more than 16 bits
     if weight is not None:
         weights = checked_weight(weight, x.shape[-1], x.data)
         of_rows = getitem(weights, labels)
@@ -289,41 +284,29 @@ def _counts(labels: Any, weight: Any, ignore_index: int, smoothing: float, x: An
     return labels, counts
 
 
-def _of_probabilities(
-    input: Any,
-    labels: Any,
-    shape: Any,
-    weight: Any,
-    ignore_index: int,
-    reduction: str,
-    at: int,
+def _probability_loss(
+    input: Any, labels: Any, shape: Any, weight: Any, ignore_index: int, reduction: str, at: int,
     smoothing: float,
-) -> Tensor:
-    """Give the loss of probabilities; without smoothing only those of the labels are looked at."""
-    rows = _in_rows(input, at)
+) -> Tensor:  # fmt: skip
+    """Return the loss of probabilities; without smoothing only those of the labels are read."""
+    rows = _as_rows(input, at)
     if smoothing:
         return _weighted(np.log(rows), labels, shape, weight, ignore_index, reduction, smoothing)
-    labels, counts = _counts(labels, weight, ignore_index, 0.0, rows)
-    picked = rows[np.arange(len(labels)), labels].astype(counts.dtype, copy=False)
-    losses: Tensor = -counts * np.log(np.where(counts == 0, 1.0, picked))
+    labels, weights = _row_weights(labels, weight, ignore_index, 0.0, rows)
+    picked = rows[np.arange(len(labels)), labels].astype(weights.dtype, copy=False)
+    losses: Tensor = -weights * np.log(np.where(weights == 0, 1.0, picked))
     losses = losses.reshape(shape) if reduction == "none" else np.sum(losses)
     if reduction == "mean":
-        total = np.add.reduce(counts)
+        total = np.add.reduce(weights)
         losses = losses / (total + (total == 0))
     return losses.astype(rows.dtype, copy=False)
 
 
-def _soft(
-    input: Any,
-    label: Any,
-    weight: Any,
-    ignore_index: int,
-    reduction: str,
-    at: int,
-    use_softmax: bool,
-    smoothing: float,
-) -> Tensor:
-    """Give the loss against probabilities of all classes."""
+def _soft_label_loss(
+    input: Any, label: Any, weight: Any, ignore_index: int, reduction: str, at: int,
+    use_softmax: bool, smoothing: float,
+) -> Tensor:  # fmt: skip
+    """Return the loss against probabilities of all classes."""
     if ignore_index != NO_CLASS:
         raise ValueError(
             "cross_entropy: ignore_index names a class to ignore, but soft labels are "
@@ -332,7 +315,7 @@ def _soft(
     q = label
     if not isinstance(label, Tensor):
         q = Tensor(copied(given_with(input.data, label, "label")))
-    same_shape("cross_entropy with soft_label=True", input=input, label=q)
+    check_same_shape("cross_entropy with soft_label=True", input=input, label=q)
     q = q if q.dtype == input.dtype else q.astype(input.dtype)
     if smoothing:
         q = (1 - smoothing) * q + smoothing / input.shape[at]
@@ -357,8 +340,8 @@ def _class_axis(axis: int, input: Any, function: str) -> int:
     return axis % ndim
 
 
-def _in_rows(x: Any, at: int) -> Any:
-    """Give the array with the classes last and all other axes as one."""
+def _as_rows(x: Any, at: int) -> Any:
+    """Return x with its classes on the last axis and all other axes merged."""
     ndim = x.data.ndim
     if at != ndim - 1:
         x = np.moveaxis(x, at, -1)

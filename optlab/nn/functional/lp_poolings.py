@@ -1,4 +1,4 @@
-"""Pooling by a norm: between the average and the maximum."""
+"""Power-average (Lp) pooling: between the average and the maximum."""
 
 from __future__ import annotations
 
@@ -9,26 +9,30 @@ from optlab.autograd.tensor import Tensor, apply
 from optlab.backend.arrays import as_float
 from optlab.nn.functional import windows as read
 from optlab.nn.functional.pooling_rules import AVERAGE_POOL, MAX_POOL
-from optlab.nn.functional.poolings import _moving, entered
+from optlab.nn.functional.poolings import _sliding_windows, checked_input
 
 
 def lp_pool1d(
-    x: Any,
-    norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    data_format: str = "NCL",
-    name: None = None,
-) -> Tensor:
-    """Give the p-norm of windows of sequences; see `lp_pool2d` for all arguments.
+    x: Any, norm_type: float, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    ceil_mode: bool = False, data_format: str = "NCL", name: None = None,
+) -> Tensor:  # fmt: skip
+    """Apply 1-D power-average pooling; see `lp_pool2d`.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, L]
-    norm_type, kernel_size, stride, padding, ceil_mode, data_format, name
-        As in `lp_pool2d`.
+    norm_type : float
+        Exponent p, not 0; ``math.inf`` for max pooling.
+    kernel_size : int
+        Size of the window.
+    stride : int, optional
+        Step of the window; by default `kernel_size`.
+    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
+        Zero padding.
+    ceil_mode : bool
+        Whether a last window may extend past the end.
+    data_format : {'NCL', 'NLC'}
+        Position of the channel axis.
 
     Examples
     --------
@@ -36,29 +40,31 @@ def lp_pool1d(
     >>> ol.nn.functional.lp_pool1d(ol.to_tensor([[[3.0, 4.0, 6.0, 8.0]]]), 2, 2)
     Tensor([[[ 5., 10.]]], dtype=float32)
     """
-    return _norms(x, norm_type, kernel_size, stride, padding, ceil_mode, data_format, name, 1)
+    return _lp_pool(x, norm_type, kernel_size, stride, padding, ceil_mode, data_format, name, 1)
 
 
 def lp_pool2d(
-    x: Any,
-    norm_type: float,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    data_format: str = "NCHW",
-    name: None = None,
-) -> Tensor:
-    r"""Give :math:`\big(\sum x^p\big)^{1/p}` of windows of images.
+    x: Any, norm_type: float, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    ceil_mode: bool = False, data_format: str = "NCHW", name: None = None,
+) -> Tensor:  # fmt: skip
+    r"""Apply 2-D power-average pooling: :math:`\big(\sum x^p\big)^{1/p}` of windows.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, H, W]
-        Where p is no even number, not negative: powers are taken of x itself, not of its size.
+        Not negative unless p is even: powers are taken of x, not of its absolute value.
     norm_type : float
-        The power p, not 0; ``math.inf`` for the maximum.
-    kernel_size, stride, padding, ceil_mode, data_format, name
-        As in `max_pool2d`; padding holds zeros.
+        Exponent p, not 0; ``math.inf`` for max pooling.
+    kernel_size : int or list of int
+        Size of the window.
+    stride : int or list of int, optional
+        Step of the window; by default `kernel_size`.
+    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
+        Zero padding.
+    ceil_mode : bool
+        Whether a last window may extend past the end.
+    data_format : {'NCHW', 'NHWC'}
+        Position of the channel axis.
 
     Returns
     -------
@@ -68,12 +74,12 @@ def lp_pool2d(
     Raises
     ------
     ValueError
-        If an argument is none of these.
+        If an argument is invalid.
 
     Notes
     -----
-    Where a window holds nothing but zeros, the root has no slope: the gradient there is NaN for
-    p greater than 1, as PyTorch's. Signature: paddle.nn.functional.lp_pool2d.
+    Where a window holds only zeros, the root has no derivative: the gradient is NaN for p greater
+    than 1, as in PyTorch. Signature: paddle.nn.functional.lp_pool2d.
 
     Examples
     --------
@@ -81,10 +87,10 @@ def lp_pool2d(
     >>> ol.nn.functional.lp_pool2d(ol.to_tensor([[[[1.0, 1.0], [1.0, 1.0]]]]), 2, 2)
     Tensor([[[[2.]]]], dtype=float32)
     """
-    return _norms(x, norm_type, kernel_size, stride, padding, ceil_mode, data_format, name, 2)
+    return _lp_pool(x, norm_type, kernel_size, stride, padding, ceil_mode, data_format, name, 2)
 
 
-def _norms(
+def _lp_pool(
     x: Any, norm_type: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: Any,
     data_format: str, name: Any, dims: int,
 ) -> Tensor:  # fmt: skip
@@ -92,8 +98,8 @@ def _norms(
     p = as_float(norm_type, "norm_type")
     if p == 0 or math.isnan(p) or p == -math.inf:
         raise ValueError(f"{call} takes norm_type other than 0, or math.inf; got {norm_type!r}.")
-    x, last = entered(x, data_format, name, dims, call)
-    windows = _moving(x, kernel_size, stride, padding, ceil_mode, last, dims, call)
+    x, last = checked_input(x, data_format, name, dims, call)
+    windows = _sliding_windows(x, kernel_size, stride, padding, ceil_mode, last, dims, call)
     if p == math.inf:
         y = apply(MAX_POOL, (x,), {"windows": windows})
     elif p == 1:

@@ -1,4 +1,4 @@
-"""Losses of margins: written with the rules of other functions."""
+"""Margin losses, composed of other functions."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from optlab.autograd.tensor import Tensor, apply
 from optlab.nn.functional.activations import LOG_SIGMOID
 from optlab.nn.functional.elementwise_losses import cast, paired
 from optlab.nn.functional.rectifiers import RELU
-from optlab.nn.functional.shared import no_name, reduced, same_shape, scores
+from optlab.nn.functional.shared import check_same_shape, no_name, reduced, scores
 
 
 def hinge_embedding_loss(
     input: Any, label: Any, margin: float = 1.0, reduction: str = "mean", name: None = None
 ) -> Tensor:
-    """Give input where the label is 1, and max(margin - input, 0) where it is -1.
+    """Compute the hinge embedding loss: input for label 1, max(margin - input, 0) for label -1.
 
     Parameters
     ----------
     input : Tensor
         Distances of pairs.
     label : Tensor or array
-        1 for alike, -1 for different; of the same shape. Elsewhere the loss is 0.
+        1 for similar, -1 for dissimilar pairs; of the same shape. Elsewhere the loss is 0.
     margin : float
-        How far apart what is different should be.
+        Smallest distance of dissimilar pairs without loss.
     reduction : {'mean', 'sum', 'none'}
 
     Raises
@@ -55,16 +55,16 @@ def margin_ranking_loss(
     reduction: str = "mean",
     name: None = None,
 ) -> Tensor:
-    """Give max(-label * (input - other) + margin, 0).
+    """Compute the margin ranking loss, max(-label * (input - other) + margin, 0).
 
     Parameters
     ----------
     input, other : Tensor
         Of the same shape.
     label : Tensor or array
-        1 where `input` should be the larger, -1 where `other` should; any shape that broadcasts.
+        1 where `input` should rank higher, -1 where `other` should; broadcast.
     margin : float
-        By how much.
+        Difference beyond which there is no loss.
     reduction : {'mean', 'sum', 'none'}
 
     Raises
@@ -81,13 +81,13 @@ def margin_ranking_loss(
     """
     no_name(name)
     input, other = scores(input), scores(other)
-    same_shape("margin_ranking_loss", input=input, other=other)
+    check_same_shape("margin_ranking_loss", input=input, other=other)
     behind = cast(label, input.dtype) * (other - input)
     return reduced(apply(RELU, (behind + float(margin) if margin else behind,)), reduction)
 
 
 def soft_margin_loss(input: Any, label: Any, reduction: str = "mean", name: None = None) -> Tensor:
-    r"""Give :math:`\log(1 + e^{-l x})` for labels l of 1 and -1.
+    r"""Compute the soft margin loss, :math:`\log(1 + e^{-l x})` for labels l of 1 and -1.
 
     Parameters
     ----------

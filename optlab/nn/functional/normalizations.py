@@ -1,9 +1,8 @@
-"""Normalisations: what brings numbers to mean 0 and variance 1, each beside its derivative rule.
+"""Layer and RMS normalization, and the operations of all normalizations, beside their rules.
 
-A normalisation is two operations. The first, over the axes that share a mean, gives the normalised
-numbers, and its rule reads nothing but what it gave; the second scales and shifts these, and its
-rule reads the same numbers. So one array of the size of the input is kept for backward, whatever
-comes after.
+A normalization is two operations. The first standardizes over the axes that share a mean, and its
+rule reads only its outputs; the second scales and shifts, and its rule reads the same array. So one
+array of the size of the input is saved for the backward pass, whatever follows.
 """
 
 from __future__ import annotations
@@ -19,52 +18,52 @@ from optlab.autograd.operation import rule
 from optlab.autograd.rules.elementwise import ADD, MULTIPLY
 from optlab.autograd.rules.guarded import nothing
 from optlab.autograd.tensor import Tensor, apply, apply_several
-from optlab.nn.functional.affine import _meeting
+from optlab.nn.functional.affine import cast_to_weight
 from optlab.nn.functional.shared import inner, no_name, scores, total, total_of_rows
 
 Axes = tuple[int, ...]
 
 
 def _mean(x: Any, axes: Axes) -> Any:
-    """Give the mean over some axes, which stay as axes of length 1."""
-    return _over_all(total, (x,), axes)
+    """Return the mean over some axes, keeping dimensions."""
+    return _mean_by(total, (x,), axes)
 
 
 def _mean_product(a: Any, b: Any, axes: Axes) -> Any:
-    """Give the mean of products over some axes, which stay as axes of length 1."""
-    return _over_all(inner, (a, b), axes)
+    """Return the mean of products over some axes, keeping dimensions."""
+    return _mean_by(inner, (a, b), axes)
 
 
-def _over_all(add_up: Any, given: tuple[Any, ...], axes: Axes) -> Any:
-    """Give the mean over some axes by what adds up along one.
+def _mean_by(add_up: Any, given: tuple[Any, ...], axes: Axes) -> Any:
+    """Return the mean over some axes by a function that sums along one.
 
-    Axes that lie together are made one, in a fourth of the time that NumPy takes for a sum over
-    all of them at once: the last ones, which are added up first, or the first ones.
+    Adjacent axes, the last ones (summed first) or the first ones, are merged: a fourth of the time
+    of NumPy's sum over all of them at once.
     """
     shape = given[0].shape
     count = math.prod([shape[axis] for axis in axes])
     if len(axes) == 1:
         return add_up(*given, axes[0]) / count
-    plain = all(type(x) is np.ndarray and x.flags.c_contiguous for x in given)
-    if plain and axes[-1] == len(shape) - 1:
+    contiguous = all(type(x) is np.ndarray and x.flags.c_contiguous for x in given)
+    if contiguous and axes[-1] == len(shape) - 1:
         last = sum(axis - i == len(shape) - len(axes) for i, axis in enumerate(axes))
         lines = (*shape[: len(shape) - last], math.prod(shape[len(shape) - last :]))
         sums = add_up(*[x.reshape(lines) for x in given], -1)
         sums = np.add.reduce(sums, axis=axes[: len(axes) - last])
     else:
-        whole = given[0] if len(given) == 1 else given[0] * given[1]
-        if not plain or axes[-1] != len(axes) - 1:
-            return np.add.reduce(whole, axis=axes, keepdims=True) / count
-        sums = total_of_rows(whole.reshape(count, -1))
+        terms = given[0] if len(given) == 1 else given[0] * given[1]
+        if not contiguous or axes[-1] != len(axes) - 1:
+            return np.add.reduce(terms, axis=axes, keepdims=True) / count
+        sums = total_of_rows(terms.reshape(count, -1))
     return sums.reshape([1 if i in axes else n for i, n in enumerate(shape)]) / count
 
 
 def _standardize(x: Any, axes: Axes, epsilon: float) -> Any:
-    """Give (x - mean) / sqrt(variance + epsilon), the mean and the variance."""
+    """Return (x - mean) / sqrt(variance + epsilon), the mean and the variance."""
     mean = _mean(x, axes)
     deviation = x - mean
     if axes[0] == 0:  # over a batch
-        # A mean far from 0 is rounded much more coarsely than the deviations are.
+        # A mean far from 0 has a larger rounding error than the deviations.
         missed = _mean(deviation, axes)
         deviation -= missed
         mean = mean + missed
@@ -93,7 +92,7 @@ STANDARDIZE = rule(_standardize, _standardize_back, inputs="x", static="axes eps
 
 
 def _rescale(x: Any, axes: Axes, epsilon: float) -> Any:
-    """Give x / sqrt(mean of squares + epsilon), and the mean of squares."""
+    """Return x / sqrt(mean of squares + epsilon), and the mean of squares."""
     square = _mean_product(x, x, axes)
     return x * (1 / np.sqrt(square + epsilon)), square
 
@@ -114,7 +113,7 @@ RESCALE = rule(_rescale, _rescale_back, inputs="x", static="axes epsilon", sever
 
 def _scale_shift(x: Any, weight: Any, bias: Any) -> Any:
     y = x * weight
-    if type(y) is not type(bias):  # a bias of each member, while all share the product
+    if type(y) is not type(bias):  # an ensemble of biases of one shared product
         return y + bias
     y += bias
     return y
@@ -130,14 +129,14 @@ SCALE_SHIFT = rule(
 
 
 def standardized(x: Any, axes: Axes, epsilon: float) -> Tensor:
-    """Give the normalised numbers alone; an empty batch stays as it is."""
+    """Return the normalized array alone; an empty batch unchanged."""
     if not x.size:
         return x  # type: ignore[no-any-return]
     return apply_several(STANDARDIZE, (x,), {"axes": axes, "epsilon": float(epsilon)})[0]
 
 
 def scaled(x: Any, weight: Any, bias: Any, shape: tuple[int, ...]) -> Tensor:
-    """Give x * weight + bias, where weight and bias are of `shape` or missing."""
+    """Return x * weight + bias, with optional weight and bias reshaped to `shape`."""
     if weight is not None and weight.shape != shape:
         weight = weight.reshape(shape)
     if bias is not None and bias.shape != shape:
@@ -149,13 +148,13 @@ def scaled(x: Any, weight: Any, bias: Any, shape: tuple[int, ...]) -> Tensor:
     return apply(SCALE_SHIFT, (x, weight, bias))
 
 
-def ready(
+def prepared(
     x: Any, weight: Any, bias: Any, operation: str = "standardize"
 ) -> tuple[Any, Any, Any, Any]:
-    """Give what is normalised in the dtype of the weights, and in which dtype to give it back.
+    """Return x in the dtype of the weights, the weights as Tensors, and the dtype of the result.
 
-    Numbers of 16 bits are normalised with 32: their squares would overflow. They are given back
-    with 16, unless `auto_cast` has the normalisation on its black list.
+    16-bit arrays are normalized in float32, because their squares would overflow, and cast back
+    unless `auto_cast` has the normalization on its black list.
     """
     x = scores(x)
     weight = None if weight is None else scores(weight)
@@ -166,7 +165,7 @@ def ready(
             if x.dtype.itemsize < parameter.dtype.itemsize:
                 x = x.astype(parameter.dtype)
             else:
-                x = _meeting(x, parameter)
+                x = cast_to_weight(x, parameter)
     if given.itemsize >= x.dtype.itemsize:
         given = x.dtype
     if x.dtype.itemsize < 4:
@@ -177,12 +176,12 @@ def ready(
 
 
 def cast_back(y: Any, dtype: Any) -> Tensor:
-    """Give the result in the dtype in which it is wanted."""
+    """Return the result in the given dtype."""
     return y if y.dtype == dtype else y.astype(dtype)  # type: ignore[no-any-return]
 
 
 def check_channels(function: str, count: int, **parameters: Any) -> None:
-    """Refuse parameters that are not one number a channel."""
+    """Check that parameters have one number for each channel."""
     for name, parameter in parameters.items():
         if parameter is not None and parameter.shape != (count,):
             raise ValueError(
@@ -199,7 +198,7 @@ def layer_norm(
     epsilon: float = 1e-5,
     name: None = None,
 ) -> Tensor:
-    r"""Normalise over the last axes.
+    r"""Apply layer normalization over the last axes.
 
     .. math:: y = w \frac{x - \mu}{\sqrt{\sigma^2 + \varepsilon}} + b
 
@@ -207,7 +206,7 @@ def layer_norm(
     ----------
     x : Tensor, shape [..., *normalized_shape]
     normalized_shape : int or list of int
-        The lengths of the axes that share a mean and a variance.
+        Lengths of the axes that share a mean and a variance.
     weight, bias : Tensor, shape normalized_shape, optional
     epsilon : float
 
@@ -229,7 +228,7 @@ def layer_norm(
             [ 0.,  0.]], dtype=float32)
     """
     no_name(name)
-    x, weight, bias, given = ready(x, weight, bias)
+    x, weight, bias, given = prepared(x, weight, bias)
     shape, axes = _last_axes("layer_norm", x, normalized_shape, weight=weight, bias=bias)
     return cast_back(scaled(standardized(x, axes, epsilon), weight, bias, shape), given)
 
@@ -241,7 +240,7 @@ def rms_norm(
     eps: float = 1e-5,
     name: None = None,
 ) -> Tensor:
-    r"""Divide by the root of the mean of squares over the last axes.
+    r"""Apply root mean square (RMS) normalization over the last axes.
 
     .. math:: y = w \frac{x}{\sqrt{\mathrm{mean}(x^2) + \varepsilon}}
 
@@ -249,7 +248,7 @@ def rms_norm(
     ----------
     input : Tensor, shape [..., *normalized_shape]
     normalized_shape : int or list of int
-        The lengths of the axes that are averaged.
+        Lengths of the axes of the mean.
     weight : Tensor, shape normalized_shape, optional
     eps : float
 
@@ -270,7 +269,7 @@ def rms_norm(
     Tensor([[ 1.,  1., -1.]], dtype=float32)
     """
     no_name(name)
-    x, weight, _, given = ready(input, weight, None, "rescale")
+    x, weight, _, given = prepared(input, weight, None, "rescale")
     shape, axes = _last_axes("rms_norm", x, normalized_shape, weight=weight)
     if x.size:
         x = apply_several(RESCALE, (x,), {"axes": axes, "epsilon": float(eps)})[0]
@@ -293,7 +292,7 @@ def _last_axes(
 
 
 def as_shape(lengths: int | Sequence[int]) -> tuple[int, ...]:
-    """Give the lengths of axes as a tuple."""
+    """Return the lengths of axes as a tuple."""
     if isinstance(lengths, (int, np.integer)):
         return (int(lengths),)
     return tuple(int(length) for length in lengths)

@@ -1,4 +1,4 @@
-"""Padding: what stands around the edges of an array."""
+"""Padding: constant, reflected, replicated and circular."""
 
 from __future__ import annotations
 
@@ -26,27 +26,25 @@ def pad(
     pad_from_left_axis: bool = True,
     name: None = None,
 ) -> Tensor:
-    """Put elements around an array.
+    """Pad an array.
 
     Parameters
     ----------
     x : Tensor of any shape; of 3 to 5 axes where the mode is not 'constant'
     pad : list of int
-        How many elements go before and after an axis, in pairs. For each axis of space,
+        Pairs of the numbers of elements before and after an axis. For the spatial axes,
         ``[left, right, top, bottom, front, back]``: the last axis comes first. With mode
         'constant' shorter lists pad the last axes, again the last one first, and a list with a
         pair for every axis of x begins with the first axis (see `pad_from_left_axis`).
     mode : {'constant', 'reflect', 'replicate', 'circular'}
-        `value`; the mirror image, without the edge itself; the edge; the other end.
+        Pad with `value`, the mirror image without the edge itself, the edge, or the other end.
     value : float
-        For mode 'constant'; the others take none.
+        Constant of mode 'constant'; the other modes take none.
     data_format : str, optional
-        Says which axis holds the channels, where `pad` is for the axes of space: 'NCL', 'NCHW',
-        'NCDHW' (the default, by the number of axes), 'NLC', 'NHWC', 'NDHWC'.
+        Position of the channel axis, where `pad` is for the spatial axes: 'NCL', 'NCHW', 'NCDHW'
+        (the default, by the number of axes), 'NLC', 'NHWC', 'NDHWC'.
     pad_from_left_axis : bool
-        False: a list with a pair for every axis begins with the last axis.
-    name : None
-        Refused: results have no name here.
+        If False, a list with a pair for every axis begins with the last axis.
 
     Returns
     -------
@@ -55,7 +53,7 @@ def pad(
     Raises
     ------
     ValueError
-        If an argument is none of these, or more is asked for than a mirror or a circle can give.
+        If an argument is invalid, or padding exceeds what reflection or wrapping can fill.
 
     Notes
     -----
@@ -86,15 +84,15 @@ def pad(
         if max(width) > most or (any(width) and not length):
             raise ValueError(
                 f"pad with mode={mode!r} can put at most {most} elements beside an axis of "
-                f"{length}; asked for were {width}."
+                f"{length}; got {width}."
             )
     return np.pad(x, widths, mode=MODES[mode])  # type: ignore[no-any-return, call-overload]
 
 
 def _widths(x: Tensor, pad: Any, mode: str, data_format: str | None, from_left: bool) -> read.Pairs:
-    """Give the pair (before, after) of each axis."""
+    """Return the pair (before, after) of each axis."""
     n = x.ndim
-    numbers = read.whole_numbers(pad)
+    numbers = read.as_integers(pad)
     if numbers is None or len(numbers) % 2 or len(numbers) > 2 * n or min(numbers) < 0:
         raise ValueError(
             f"pad takes pairs of whole numbers, none negative, for at most the {n} axes of x (to "
@@ -123,22 +121,20 @@ def _widths(x: Tensor, pad: Any, mode: str, data_format: str | None, from_left: 
 
 
 def zeropad2d(x: Any, padding: Any, data_format: str = "NCHW", name: None = None) -> Tensor:
-    """Put zeros around images.
+    """Apply 2-D zero padding.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, H, W]
     padding : int or list of int
-        One number for all sides, or ``[left, right, top, bottom]``.
+        Number of zeros on all sides, or ``[left, right, top, bottom]``.
     data_format : {'NCHW', 'NHWC'}
-        Where the channels are.
-    name : None
-        Refused: results have no name here.
+        Position of the channel axis.
 
     Raises
     ------
     ValueError
-        If an argument is none of these.
+        If an argument is invalid.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Losses of pairs and triplets of vectors, and of margins between classes."""
+"""Losses of pairs and triplets of embeddings, and the multi-class margin loss."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from optlab.nn.functional.losses import cross_entropy
 from optlab.nn.functional.rectifiers import RELU
 from optlab.nn.functional.shared import (
     check_reduction,
+    check_same_shape,
     given_with,
     no_name,
     reduced,
-    same_shape,
     scores,
 )
 
@@ -31,28 +31,25 @@ def cosine_embedding_loss(
     reduction: str = "mean",
     name: None = None,
 ) -> Tensor:
-    r"""Give 1 - cos(input1, input2) where the label is 1, and max(cos - margin, 0) where it is -1.
+    r"""Compute the cosine embedding loss: 1 - cos for label 1, max(cos - margin, 0) for label -1.
 
     Parameters
     ----------
     input1, input2 : Tensor of shape [N, M] or [M]
     label : Tensor or array of shape [N] or []
-        1 for alike, -1 for different.
+        1 for similar, -1 for dissimilar pairs.
     margin : float
-        From -1 to 1: how small the cosine of what is different should be.
+        Largest cosine of dissimilar pairs without loss, from -1 to 1.
     reduction : {'mean', 'sum', 'none'}
-    name : None
-        Refused: results have no name here.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, or the margin is none.
+        If shapes do not fit, or the margin is out of range.
 
     Notes
     -----
-    Squared lengths are taken 1e-12 larger than they are. Signature:
-    paddle.nn.functional.cosine_embedding_loss.
+    1e-12 is added to squared lengths. Signature: paddle.nn.functional.cosine_embedding_loss.
 
     Examples
     --------
@@ -65,7 +62,7 @@ def cosine_embedding_loss(
     check_reduction(reduction)
     a = scores(input1)
     b = cast(input2, a.dtype)
-    same_shape("cosine_embedding_loss", input1=a, input2=b)
+    check_same_shape("cosine_embedding_loss", input1=a, input2=b)
     alike = given_with(raw(a), label, "label")
     if a.ndim not in (1, 2) or alike.shape != a.shape[:-1]:
         raise ValueError(
@@ -91,22 +88,22 @@ def triplet_margin_loss(
     reduction: str = "mean",
     name: None = None,
 ) -> Tensor:
-    r"""Give :math:`\max(d(x, x^+) - d(x, x^-) + m, 0)` for distances d in the p-norm.
+    r"""Compute the triplet margin loss, :math:`\max(d(x, x^+) - d(x, x^-) + m, 0)`.
 
     Parameters
     ----------
     input, positive, negative : Tensor of shape [N, M] or [M]
-        Vectors, one of the same kind for each, and one of another kind.
+        Anchors x, positives and negatives.
     margin : float
-        How much farther away the other kind should be; greater than 0.
-    p, epsilon
-        As in `pairwise_distance`.
+        Margin m, greater than 0.
+    p : float
+        Order of the norm of the distance d.
+    epsilon : float
+        Added to the differences, as in `pairwise_distance`.
     swap : bool
-        Take the distance of `positive` and `negative` where it is less than that of `input` and
+        Use the distance of `positive` and `negative` where it is less than that of `input` and
         `negative`.
     reduction : {'mean', 'sum', 'none'}
-    name : None
-        Refused: results have no name here.
 
     Raises
     ------
@@ -126,7 +123,7 @@ def triplet_margin_loss(
     0.5
     """
     no_name(name)
-    return _triplets(
+    return _triplet_loss(
         "triplet_margin_loss", input, positive, negative,
         lambda x, y: pairwise_distance(x, y, p, epsilon), margin, swap, reduction,
     )  # fmt: skip
@@ -142,16 +139,19 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
     name: None = None,
 ) -> Tensor:
-    r"""Give :math:`\max(d(x, x^+) - d(x, x^-) + m, 0)` for a distance d of your own.
+    r"""Compute the triplet margin loss (see `triplet_margin_loss`) for a given distance d.
 
     Parameters
     ----------
     input, positive, negative : Tensor of shape [N, M] or [M]
-        As in `triplet_margin_loss`.
+        Anchors, positives and negatives.
     distance_function : callable, optional
-        Takes two of them and gives their distances; by default `pairwise_distance`.
-    margin, swap, reduction, name
-        As in `triplet_margin_loss`.
+        Distance d(x, y) of two of them; by default `pairwise_distance`.
+    margin : float
+        Margin m, greater than 0.
+    swap : bool
+        Use the distance of `positive` and `negative` where it is the smaller one.
+    reduction : {'mean', 'sum', 'none'}
 
     Examples
     --------
@@ -164,14 +164,14 @@ def triplet_margin_with_distance_loss(
     Tensor(0.5, dtype=float32)
     """
     no_name(name)
-    return _triplets(
+    return _triplet_loss(
         "triplet_margin_with_distance_loss", input, positive, negative,
         pairwise_distance if distance_function is None else distance_function, margin, swap,
         reduction,
     )  # fmt: skip
 
 
-def _triplets(
+def _triplet_loss(
     call: str, input: Any, positive: Any, negative: Any, distance: Any, margin: float, swap: bool,
     reduction: str,
 ) -> Tensor:  # fmt: skip
@@ -180,7 +180,7 @@ def _triplets(
         raise ValueError(f"{call} takes a margin greater than 0; got {margin!r}.")
     x = scores(input)
     near, far = cast(positive, x.dtype), cast(negative, x.dtype)
-    same_shape(call, input=x, positive=near, negative=far)
+    check_same_shape(call, input=x, positive=near, negative=far)
     apart = distance(x, far)
     if swap:
         apart = np.minimum(apart, distance(near, far))
@@ -196,26 +196,27 @@ def multi_margin_loss(
     reduction: str = "mean",
     name: None = None,
 ) -> Tensor:
-    r"""Give :math:`\frac1C \sum_{j \ne y} w_y \max(m - x_y + x_j, 0)^p`: a hinge for classes.
+    r"""Compute the multi-class margin loss (hinge loss).
+
+    .. math:: \frac1C \sum_{j \ne y} w_y \max(m - x_y + x_j, 0)^p
 
     Parameters
     ----------
     input : Tensor of shape [N, C]
-        Scores of the classes.
+        Scores x of the classes.
     label : array or Tensor of integers, shape [N]
     p : {1, 2}
+        Exponent of the hinge.
     margin : float
-        How much greater the score of the right class should be.
+        Margin m between the score of the label and the others.
     weight : array, shape [C], optional
-        What each class counts.
+        Weight of each class.
     reduction : {'mean', 'sum', 'none'}
-    name : None
-        Refused: results have no name here.
 
     Raises
     ------
     TypeError, ValueError
-        If the labels are none, or `p` is neither 1 nor 2.
+        If the labels are invalid, or `p` is neither 1 nor 2.
 
     Notes
     -----
@@ -236,26 +237,26 @@ def multi_margin_loss(
         raise ValueError(f"multi_margin_loss takes input of shape [N, C]; got shape {x.shape}.")
     labels, _, _ = checked_labels(label, x.data, 1, -1, "multi_margin_loss")
     mine = labels[:, None] == all_classes(labels, x.shape[1])
-    right = np.sum(np.where(mine, x, 0.0), axis=1, keepdims=True)
-    parts = np.where(mine, 0.0, apply(RELU, (x - right + float(margin),)))
+    own = np.sum(np.where(mine, x, 0.0), axis=1, keepdims=True)
+    hinges = np.where(mine, 0.0, apply(RELU, (x - own + float(margin),)))
     if p == 2:
-        parts = parts * parts
-    losses = np.mean(parts, axis=1)
+        hinges = hinges * hinges
+    losses = np.mean(hinges, axis=1)
     if weight is not None:
         losses = losses * np.take(checked_weight(weight, x.shape[1], x.data), labels)
     return reduced(losses, reduction)
 
 
 def npair_loss(anchor: Any, positive: Any, labels: Any, l2_reg: float = 0.002) -> Tensor:
-    """Give the cross entropy of telling which of N positives belongs to each anchor.
+    """Compute the N-pair loss: cross-entropy of matching each anchor to one of N positives.
 
     Parameters
     ----------
     anchor, positive : Tensor of shape [N, M]
     labels : array or Tensor of shape [N]
-        The kinds: a positive of the same kind is a right one too.
+        Classes: all positives of the class of an anchor match it.
     l2_reg : float
-        A quarter of it times the mean squared lengths is added.
+        L2 regularization: a quarter of it times the mean squared norms is added.
 
     Raises
     ------
@@ -275,15 +276,15 @@ def npair_loss(anchor: Any, positive: Any, labels: Any, l2_reg: float = 0.002) -
     """
     a = scores(anchor)
     b = cast(positive, a.dtype)
-    same_shape("npair_loss", anchor=a, positive=b)
-    kinds = given_with(raw(a), labels, "labels")
-    if a.ndim != 2 or kinds.shape != a.shape[:1]:
+    check_same_shape("npair_loss", anchor=a, positive=b)
+    classes = given_with(raw(a), labels, "labels")
+    if a.ndim != 2 or classes.shape != a.shape[:1]:
         raise ValueError(
             f"npair_loss takes vectors of shape [N, M] and N labels; got {a.shape} and labels of "
-            f"shape {kinds.shape}."
+            f"shape {classes.shape}."
         )
-    alike = (kinds[:, None] == kinds).astype(a.dtype)
-    right = alike / np.sum(alike, axis=1, keepdims=True)
-    lengths = np.mean(np.sum(a * a, axis=1)) + np.mean(np.sum(b * b, axis=1))
-    loss: Tensor = cross_entropy(a @ b.T, right, soft_label=True) + lengths * (0.25 * l2_reg)
+    alike = (classes[:, None] == classes).astype(a.dtype)
+    target = alike / np.sum(alike, axis=1, keepdims=True)
+    norms = np.mean(np.sum(a * a, axis=1)) + np.mean(np.sum(b * b, axis=1))
+    loss: Tensor = cross_entropy(a @ b.T, target, soft_label=True) + norms * (0.25 * l2_reg)
     return loss

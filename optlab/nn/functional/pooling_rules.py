@@ -1,6 +1,6 @@
-"""Pooling, axis by axis, and its gradients; for maxima of large windows input and output are kept.
+"""Pooling, axis by axis, and its gradients; max pooling of large windows saves input and output.
 
-Where several elements of a window are its maximum, the first one (row by row) has the gradient.
+Where several elements of a window are its maximum, the first one (row by row) gets the gradient.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 from optlab.autograd.operation import as_one, rule
 from optlab.autograd.rules import reductions
 from optlab.backend.arrays import constants_beside
-from optlab.nn.functional.columns import wide
+from optlab.nn.functional.columns import at_least_float32
 from optlab.nn.functional.windows import Windows
 
-All = Sequence[Windows]
+AllWindows = Sequence[Windows]
 Divisor = str | float
 
 
@@ -30,31 +30,31 @@ def _shape(x: Any, axis: int, length: int) -> tuple[int, ...]:
     return (*x.shape[:axis], length, *x.shape[axis + 1 :])
 
 
-def _axes(x: Any, windows: All) -> list[tuple[int, Windows]]:
-    """Give the axes of space with their windows."""
+def _axes(x: Any, windows: AllWindows) -> list[tuple[int, Windows]]:
+    """Return the spatial axes with their windows."""
     return list(enumerate(windows, x.ndim - len(windows)))
 
 
 # Maxima -------------------------------------------------------------------------------------------
 
 
-def _start(windows: Windows) -> tuple[slice | None, Any]:
-    """Split the elements of the windows: what the first one reads if all have it, and the rest."""
+def _split_first(windows: Windows) -> tuple[slice | None, Any]:
+    """Split the pieces of the windows: the first if all windows have it, and the rest."""
     if windows.full:
         return windows.pieces[0][0], windows.pieces[1:]
     return None, windows.pieces
 
 
 def _max_along(x: Any, axis: int, windows: Windows) -> Any:
-    if windows.whole:
+    if windows.is_global:
         return reductions.MAX.forward(x, axis=axis, keepdims=True)
-    first, rest = _start(windows)
+    first, rest = _split_first(windows)
     if first is not None:
         y = x[_along(axis, first)].copy(order="K")
     else:
         y = np.full_like(x, -np.inf, shape=_shape(x, axis, windows.count))
-    for read, places in rest:
-        part = y[_along(axis, places)]
+    for read, targets in rest:
+        part = y[_along(axis, targets)]
         np.maximum(part, x[_along(axis, read)], out=part)
     return y
 
@@ -64,20 +64,20 @@ Stage = list[tuple[int, Windows]]
 
 
 def _pieces(ndim: int, stage: Stage) -> list[tuple[Part, Part]]:
-    """Give which elements of the windows are where, and which windows they belong to."""
+    """Return, for each element of the windows, its indices in x and the windows that have it."""
     found = []
     for pieces in itertools.product(*[one.pieces for _, one in stage]):
         of, to = [slice(None)] * ndim, [slice(None)] * ndim
-        for (axis, _), (read, places) in zip(stage, pieces, strict=True):
-            of[axis], to[axis] = read, places
+        for (axis, _), (read, targets) in zip(stage, pieces, strict=True):
+            of[axis], to[axis] = read, targets
         found.append((tuple(of), tuple(to)))
     return found
 
 
-def _hits(x: Any, y: Any, stage: Stage) -> Iterator[tuple[Part, Part, Any]]:
-    """Go through the elements of the windows: where they are, and which are the first maximum.
+def _first_maxima(x: Any, y: Any, stage: Stage) -> Iterator[tuple[Part, Part, Any]]:
+    """Yield, for each element of the windows, its indices and where it is the first maximum.
 
-    NaN is nowhere less than anything, so that a window of NaN has its gradient too.
+    NaN is never less than anything, so that a window of NaN gets its gradient too.
     """
     pieces = _pieces(x.ndim, stage)
     full = all(one.full for _, one in stage)
@@ -95,14 +95,14 @@ def _hits(x: Any, y: Any, stage: Stage) -> Iterator[tuple[Part, Part, Any]]:
         yield of, to, hit
 
 
-def max_pool(x: Any, windows: All) -> Any:
-    """Give the maximum of each window.
+def max_pool(x: Any, windows: AllWindows) -> Any:
+    """Return the maximum of each window.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from optlab.nn.functional.windows import moving
-    >>> max_pool(np.array([[1.0, 3.0, 2.0, 2.0]]), (moving(4, 2, 2, (0, 0), False),))
+    >>> from optlab.nn.functional.windows import sliding
+    >>> max_pool(np.array([[1.0, 3.0, 2.0, 2.0]]), (sliding(4, 2, 2, (0, 0), False),))
     array([[3., 2.]])
     """
     for axis, one in _axes(x, windows):
@@ -110,17 +110,17 @@ def max_pool(x: Any, windows: All) -> Any:
     return x
 
 
-#: Windows of so many elements are searched at once, larger ones along one axis after the other.
-FEW = 16
+#: Windows of at most this many elements are searched at once, larger ones axis by axis.
+SMALL = 16
 
 
-def _stages(x: Any, y: Any, windows: All) -> list[tuple[Any, Any, Stage]]:
-    """Give what is searched in each stage, and its maxima; the last axis first.
+def _stages(x: Any, y: Any, windows: AllWindows) -> list[tuple[Any, Any, Stage]]:
+    """Return the array, the maxima and the axes of each stage of the search; the last axis first.
 
-    In this order ties are met row by row, as if a window were searched at once.
+    In this order ties are resolved row by row, as if a window were searched at once.
     """
     axes = _axes(x, windows)
-    if math.prod(len(one.pieces) for _, one in axes) <= FEW:
+    if math.prod(len(one.pieces) for _, one in axes) <= SMALL:
         return [(x, y, axes)]
     stages = []
     for axis, one in axes[:0:-1]:
@@ -130,65 +130,65 @@ def _stages(x: Any, y: Any, windows: All) -> list[tuple[Any, Any, Stage]]:
     return [*stages, (x, y, axes[:1])]
 
 
-def _first_of_all(x: Any, axis: int) -> Any:
-    """Say which element is the first maximum of a whole axis."""
+def _is_first_along(x: Any, axis: int) -> Any:
+    """Return where an element is the first maximum of a whole axis."""
     steps = constants_beside(x, np.arange(x.shape[axis]))
     return np.argmax(x, axis=axis, keepdims=True) == steps.reshape(
         (-1,) + (1,) * (x.ndim - 1 - axis)
     )
 
 
-def max_pool_input(upper: Any, x: Any, best: Any, windows: All) -> Any:
-    """Give each number of `upper` to the place in its window of `x` where the maximum is.
+def max_pool_input(upper: Any, x: Any, best: Any, windows: AllWindows) -> Any:
+    """Scatter `upper` to the maxima of the windows of `x`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from optlab.nn.functional.windows import moving
-    >>> x, windows = np.array([[1.0, 3.0, 2.0, 2.0]]), (moving(4, 2, 2, (0, 0), False),)
+    >>> from optlab.nn.functional.windows import sliding
+    >>> x, windows = np.array([[1.0, 3.0, 2.0, 2.0]]), (sliding(4, 2, 2, (0, 0), False),)
     >>> max_pool_input(np.array([[5.0, 7.0]]), x, max_pool(x, windows), windows)
     array([[0., 5., 7., 0.]])
     """
     stages = _stages(x, best, windows)
     while stages:
         values, maxima, stage = stages.pop()
-        if len(stage) == 1 and stage[0][1].whole:
-            upper = upper * _first_of_all(values, stage[0][0])
+        if len(stage) == 1 and stage[0][1].is_global:
+            upper = upper * _is_first_along(values, stage[0][0])
             continue
         disjoint = all(one.disjoint for _, one in stage)
         out: Any = None
-        for of, to, hit in _hits(values, maxima, stage):
-            out = _added(out, upper[to], hit, of, values.shape, disjoint)
+        for of, to, hit in _first_maxima(values, maxima, stage):
+            out = _accumulate(out, upper[to], hit, of, values.shape, disjoint)
         upper = out
     return upper
 
 
-def max_pool_picked(upper: Any, x: Any, best: Any, windows: All) -> Any:
-    """Read `upper` where the maxima of `x` are: the transpose of `max_pool_input`.
+def max_pool_gather(upper: Any, x: Any, best: Any, windows: AllWindows) -> Any:
+    """Gather `upper` at the maxima of the windows of `x`: the transpose of `max_pool_input`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from optlab.nn.functional.windows import moving
-    >>> x, windows = np.array([[1.0, 3.0, 2.0, 2.0]]), (moving(4, 2, 2, (0, 0), False),)
-    >>> max_pool_picked(np.array([[5.0, 6.0, 7.0, 8.0]]), x, max_pool(x, windows), windows)
+    >>> from optlab.nn.functional.windows import sliding
+    >>> x, windows = np.array([[1.0, 3.0, 2.0, 2.0]]), (sliding(4, 2, 2, (0, 0), False),)
+    >>> max_pool_gather(np.array([[5.0, 6.0, 7.0, 8.0]]), x, max_pool(x, windows), windows)
     array([[6., 7.]])
     """
     for values, maxima, stage in _stages(x, best, windows):
-        if len(stage) == 1 and stage[0][1].whole:
+        if len(stage) == 1 and stage[0][1].is_global:
             axis = stage[0][0]
-            chosen = upper * _first_of_all(values, axis)
+            chosen = upper * _is_first_along(values, axis)
             upper = np.add.reduce(chosen, axis=axis, keepdims=True)
             continue
         out: Any = None
-        for of, to, hit in _hits(values, maxima, stage):
-            out = _added(out, upper[of], hit, to, maxima.shape, False)
+        for of, to, hit in _first_maxima(values, maxima, stage):
+            out = _accumulate(out, upper[of], hit, to, maxima.shape, False)
         upper = out
     return upper
 
 
-def _added(out: Any, a: Any, b: Any, at: Part, shape: Any, alone: bool) -> Any:
-    """Add a * b into an array, made when its kind is known; `alone`: nothing else goes there."""
+def _accumulate(out: Any, a: Any, b: Any, at: Part, shape: Any, alone: bool) -> Any:
+    """Add a * b to an array that is made at the first call; `alone`: assign, no other term."""
     if out is None:
         part = a * b
         out = np.zeros_like(part, shape=shape)
@@ -200,34 +200,34 @@ def _added(out: Any, a: Any, b: Any, at: Part, shape: Any, alone: bool) -> Any:
     return out
 
 
-def max_places(x: Any, best: Any, windows: All) -> Any:
-    """Give the number of the place of each maximum, counted row by row over the axes of space.
+def max_indices(x: Any, best: Any, windows: AllWindows) -> Any:
+    """Return the index of each maximum, counted row by row over the spatial axes.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from optlab.nn.functional.windows import moving
-    >>> x, windows = np.array([[1.0, 3.0, 2.0, 2.0]]), (moving(4, 2, 2, (0, 0), False),)
-    >>> max_places(x, max_pool(x, windows), windows)
+    >>> from optlab.nn.functional.windows import sliding
+    >>> x, windows = np.array([[1.0, 3.0, 2.0, 2.0]]), (sliding(4, 2, 2, (0, 0), False),)
+    >>> max_indices(x, max_pool(x, windows), windows)
     array([[1, 2]])
     """
     space = x.shape[x.ndim - len(windows) :]
-    places = np.arange(math.prod(space)).reshape((1,) * (x.ndim - len(space)) + space)
-    return max_pool_picked(constants_beside(x, places), x, best, windows)
+    indices = np.arange(math.prod(space)).reshape((1,) * (x.ndim - len(space)) + space)
+    return max_pool_gather(constants_beside(x, indices), x, best, windows)
 
 
 MAX_POOL = rule(
     max_pool, lambda g, x, y, windows: as_one(max_pool_input, g, x, y, windows), static="windows"
 )
-# Where the maxima are does not change with x, except at ties, so there is no gradient towards x.
+# The indices of the maxima are constant in x, except at ties: there is no gradient of x.
 MAX_POOL_INPUT = rule(
     max_pool_input,
     inputs="upper x best",
     static="windows",
-    joint=lambda g, x, best, windows: (as_one(max_pool_picked, g, x, best, windows), None, None),
+    joint=lambda g, x, best, windows: (as_one(max_pool_gather, g, x, best, windows), None, None),
 )
-MAX_POOL_PICKED = rule(
-    max_pool_picked,
+MAX_POOL_GATHER = rule(
+    max_pool_gather,
     inputs="upper x best",
     static="windows",
     joint=lambda g, x, best, windows: (as_one(max_pool_input, g, x, best, windows), None, None),
@@ -236,8 +236,8 @@ MAX_POOL_PICKED = rule(
 # Averages -----------------------------------------------------------------------------------------
 
 
-def _divided(x: Any, windows: All, divisor: Divisor) -> Any:
-    """Divide by a number, or by how many elements each window holds (inside, or padding too)."""
+def _divide(x: Any, windows: AllWindows, divisor: Divisor) -> Any:
+    """Divide by a number, or by the number of elements of each window ("inside" or "padded")."""
     if not isinstance(divisor, str):
         return x / divisor
     counts: Any = np.ones((), int)
@@ -248,52 +248,52 @@ def _divided(x: Any, windows: All, divisor: Divisor) -> Any:
     return x / constants_beside(x, counts.astype(x.dtype))
 
 
-def average_pool(x: Any, windows: All, divisor: Divisor) -> Any:
-    """Give the sum of each window, divided.
+def average_pool(x: Any, windows: AllWindows, divisor: Divisor) -> Any:
+    """Return the sum of each window, divided.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from optlab.nn.functional.windows import moving
-    >>> average_pool(np.array([[1.0, 3.0, 2.0]]), (moving(3, 2, 2, (0, 0), True),), "inside")
+    >>> from optlab.nn.functional.windows import sliding
+    >>> average_pool(np.array([[1.0, 3.0, 2.0]]), (sliding(3, 2, 2, (0, 0), True),), "inside")
     array([[2., 2.]])
     """
     dtype = x.dtype
-    (x,) = wide(x)
+    (x,) = at_least_float32(x)
     for axis, one in _axes(x, windows):
-        if one.whole:
+        if one.is_global:
             x = np.add.reduce(x, axis=axis, keepdims=True)
             continue
-        first, rest = _start(one)
+        first, rest = _split_first(one)
         if first is not None:
             y = x[_along(axis, first)].copy(order="K")
         else:
             y = np.zeros_like(x, shape=_shape(x, axis, one.count))
-        for read, places in rest:
-            y[_along(axis, places)] += x[_along(axis, read)]
+        for read, targets in rest:
+            y[_along(axis, targets)] += x[_along(axis, read)]
         x = y
-    x = _divided(x, windows, divisor)
+    x = _divide(x, windows, divisor)
     return x if x.dtype == dtype else x.astype(dtype)
 
 
-def average_pool_input(upper: Any, windows: All, divisor: Divisor) -> Any:
-    """Give each element of a window the same share of `upper`: the transpose of `average_pool`.
+def average_pool_input(upper: Any, windows: AllWindows, divisor: Divisor) -> Any:
+    """Spread `upper` evenly over the elements of its window: the transpose of `average_pool`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from optlab.nn.functional.windows import moving
-    >>> average_pool_input(np.array([[2.0, 5.0]]), (moving(3, 2, 2, (0, 0), True),), "inside")
+    >>> from optlab.nn.functional.windows import sliding
+    >>> average_pool_input(np.array([[2.0, 5.0]]), (sliding(3, 2, 2, (0, 0), True),), "inside")
     array([[1., 1., 5.]])
     """
-    upper = _divided(upper, windows, divisor)
+    upper = _divide(upper, windows, divisor)
     for axis, one in _axes(upper, windows):
-        if one.whole:
+        if one.is_global:
             upper = np.repeat(upper, one.length, axis)
             continue
         out: Any = None
-        for read, places in one.pieces:
-            part = upper[_along(axis, places)]
+        for read, targets in one.pieces:
+            part = upper[_along(axis, targets)]
             if out is None:
                 out = np.zeros_like(part, shape=_shape(part, axis, one.length))
             out[_along(axis, read)] += part

@@ -1,4 +1,4 @@
-"""Pooling: the maximum or the average of windows that move over an array."""
+"""Max and average pooling."""
 
 from __future__ import annotations
 
@@ -10,27 +10,30 @@ from optlab.autograd.mode import recording
 from optlab.autograd.tensor import Tensor, apply, apply_several
 from optlab.backend.arrays import as_float
 from optlab.nn.functional import windows as read
-from optlab.nn.functional.pooling_places import MAX_POOL_AND_PLACES, is_small
-from optlab.nn.functional.pooling_rules import AVERAGE_POOL, MAX_POOL, max_places
+from optlab.nn.functional.pooling_places import MAX_POOL_WITH_INDICES, are_small
+from optlab.nn.functional.pooling_rules import AVERAGE_POOL, MAX_POOL, max_indices
 from optlab.nn.functional.shared import no_name, scores
 
 
 def max_pool1d(
-    x: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    return_mask: bool = False,
-    ceil_mode: bool = False,
-    name: None = None,
-) -> Any:
-    """Give the maximum of windows of sequences; see `max_pool2d` for all arguments.
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, return_mask: bool = False,
+    ceil_mode: bool = False, name: None = None,
+) -> Any:  # fmt: skip
+    """Apply 1-D max pooling; see `max_pool2d`.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, L]
-    kernel_size, stride, padding, return_mask, ceil_mode, name
-        As in `max_pool2d`.
+    kernel_size : int
+        Size of the window.
+    stride : int, optional
+        Step of the window; by default `kernel_size`.
+    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
+        Implicit padding of -infinity.
+    return_mask : bool
+        Also return the indices of the maxima.
+    ceil_mode : bool
+        Whether a last window may extend past the end.
 
     Examples
     --------
@@ -38,40 +41,31 @@ def max_pool1d(
     >>> ol.nn.functional.max_pool1d(ol.to_tensor([[[1.0, 3.0, 2.0, 5.0]]]), 2)
     Tensor([[[3., 5.]]], dtype=float32)
     """
-    return _maxima(x, kernel_size, stride, padding, return_mask, ceil_mode, "NCL", name, 1)
+    return _max_pool(x, kernel_size, stride, padding, return_mask, ceil_mode, "NCL", name, 1)
 
 
 def max_pool2d(
-    x: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    return_mask: bool = False,
-    ceil_mode: bool = False,
-    data_format: str = "NCHW",
-    name: None = None,
-) -> Any:
-    """Give the maximum of windows of images.
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, return_mask: bool = False,
+    ceil_mode: bool = False, data_format: str = "NCHW", name: None = None,
+) -> Any:  # fmt: skip
+    """Apply 2-D max pooling.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, H, W]
     kernel_size : int or list of int
-        Of the window.
+        Size of the window.
     stride : int or list of int, optional
-        How far the window moves; by default its own size, so that windows do not overlap.
+        Step of the window; by default `kernel_size`, so that windows do not overlap.
     padding : int, list of int, list of pairs, 'SAME' or 'VALID'
-        Places around that hold less than anything, in any form that `conv2d` takes; less than
-        the kernel.
+        Implicit padding of -infinity, in the forms of `conv2d`; less than `kernel_size`.
     return_mask : bool
-        Also give where the maxima are: numbers of places, counted row by row in each image.
+        Also return the indices of the maxima, counted row by row within each image.
     ceil_mode : bool
-        Let a last window hang over the end, if it starts before it: the only one too, so that a
-        window may be larger than x, by less than the stride.
+        Whether a last window that starts before the end may extend past it: the only one too, so
+        that a window may be larger than x, by less than the stride.
     data_format : {'NCHW', 'NHWC'}
-        Where the channels are.
-    name : None
-        Refused: results have no name here.
+        Position of the channel axis.
 
     Returns
     -------
@@ -82,12 +76,12 @@ def max_pool2d(
     Raises
     ------
     ValueError
-        If an argument is none of these.
+        If an argument is invalid.
 
     Notes
     -----
-    Where several elements of a window are equal, the first one, row by row, has the gradient. The
-    input and the output are saved for backward, which finds the places again.
+    Of equal maxima of a window the first one, row by row, gets the gradient. The backward pass
+    searches the saved input and output again; of small windows only the indices are saved.
 
     Source: Riesenhuber and Poggio 1999. Signature: paddle.nn.functional.max_pool2d.
 
@@ -99,26 +93,30 @@ def max_pool2d(
     Tensor([[[[ 5.,  7.],
               [13., 15.]]]], dtype=float32)
     """
-    return _maxima(x, kernel_size, stride, padding, return_mask, ceil_mode, data_format, name, 2)
+    return _max_pool(x, kernel_size, stride, padding, return_mask, ceil_mode, data_format, name, 2)
 
 
 def max_pool3d(
-    x: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    return_mask: bool = False,
-    ceil_mode: bool = False,
-    data_format: str = "NCDHW",
-    name: None = None,
-) -> Any:
-    """Give the maximum of windows of volumes; see `max_pool2d` for all arguments.
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, return_mask: bool = False,
+    ceil_mode: bool = False, data_format: str = "NCDHW", name: None = None,
+) -> Any:  # fmt: skip
+    """Apply 3-D max pooling; see `max_pool2d`.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, D, H, W]
-    kernel_size, stride, padding, return_mask, ceil_mode, data_format, name
-        As in `max_pool2d`.
+    kernel_size : int or list of int
+        Size of the window.
+    stride : int or list of int, optional
+        Step of the window; by default `kernel_size`.
+    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
+        Implicit padding of -infinity.
+    return_mask : bool
+        Also return the indices of the maxima.
+    ceil_mode : bool
+        Whether a last window may extend past the end.
+    data_format : {'NCDHW', 'NDHWC'}
+        Position of the channel axis.
 
     Examples
     --------
@@ -126,25 +124,28 @@ def max_pool3d(
     >>> ol.nn.functional.max_pool3d(ol.ones([1, 1, 4, 4, 4]), 2).shape
     (1, 1, 2, 2, 2)
     """
-    return _maxima(x, kernel_size, stride, padding, return_mask, ceil_mode, data_format, name, 3)
+    return _max_pool(x, kernel_size, stride, padding, return_mask, ceil_mode, data_format, name, 3)
 
 
 def avg_pool1d(
-    x: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    exclusive: bool = True,
-    ceil_mode: bool = False,
-    name: None = None,
-) -> Tensor:
-    """Give the average of windows of sequences; see `avg_pool2d` for all arguments.
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, exclusive: bool = True,
+    ceil_mode: bool = False, name: None = None,
+) -> Tensor:  # fmt: skip
+    """Apply 1-D average pooling; see `avg_pool2d`.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, L]
-    kernel_size, stride, padding, exclusive, ceil_mode, name
-        As in `avg_pool2d`.
+    kernel_size : int
+        Size of the window.
+    stride : int, optional
+        Step of the window; by default `kernel_size`.
+    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
+        Zero padding.
+    exclusive : bool
+        Whether padding is excluded from the number of elements that divides the sum.
+    ceil_mode : bool
+        Whether a last window may extend past the end.
 
     Examples
     --------
@@ -152,31 +153,33 @@ def avg_pool1d(
     >>> ol.nn.functional.avg_pool1d(ol.to_tensor([[[1.0, 3.0, 2.0, 5.0]]]), 2)
     Tensor([[[2. , 3.5]]], dtype=float32)
     """
-    return _averages(x, kernel_size, stride, padding, ceil_mode, exclusive, None, "NCL", name, 1)
+    return _avg_pool(x, kernel_size, stride, padding, ceil_mode, exclusive, None, "NCL", name, 1)
 
 
 def avg_pool2d(
-    x: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    exclusive: bool = True,
-    divisor_override: Any = None,
-    data_format: str = "NCHW",
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    exclusive: bool = True, divisor_override: Any = None, data_format: str = "NCHW",
     name: None = None,
-) -> Tensor:
-    """Give the average of windows of images.
+) -> Tensor:  # fmt: skip
+    """Apply 2-D average pooling.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, H, W]
-    kernel_size, stride, padding, ceil_mode, data_format, name
-        As in `max_pool2d`; padding holds zeros.
+    kernel_size : int or list of int
+        Size of the window.
+    stride : int or list of int, optional
+        Step of the window; by default `kernel_size`, so that windows do not overlap.
+    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
+        Zero padding, in the forms of `conv2d`; less than `kernel_size`.
+    ceil_mode : bool
+        Whether a last window may extend past the end, as in `max_pool2d`.
     exclusive : bool
-        Divide by the number of elements of x in the window; if False, padding counts too.
+        Whether padding is excluded from the number of elements that divides the sum.
     divisor_override : float, optional
-        Divide by this instead.
+        Divisor in place of the number of elements.
+    data_format : {'NCHW', 'NHWC'}
+        Position of the channel axis.
 
     Returns
     -------
@@ -186,12 +189,12 @@ def avg_pool2d(
     Raises
     ------
     ValueError
-        If an argument is none of these.
+        If an argument is invalid.
 
     Notes
     -----
-    Nothing is saved for backward. Source: LeCun et al. 1989 (there called subsampling). Signature:
-    paddle.nn.functional.avg_pool2d.
+    Nothing is saved for the backward pass. Source: LeCun et al. 1989 (there called subsampling).
+    Signature: paddle.nn.functional.avg_pool2d.
 
     Examples
     --------
@@ -201,38 +204,36 @@ def avg_pool2d(
     Tensor([[[[ 2.5,  4.5],
               [10.5, 12.5]]]], dtype=float32)
     """
-    return _averages(
-        x,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        exclusive,
-        divisor_override,
-        data_format,
-        name,
-        2,
-    )
+    return _avg_pool(
+        x, kernel_size, stride, padding, ceil_mode, exclusive, divisor_override, data_format,
+        name, 2,
+    )  # fmt: skip
 
 
 def avg_pool3d(
-    x: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    exclusive: bool = True,
-    divisor_override: Any = None,
-    data_format: str = "NCDHW",
+    x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    exclusive: bool = True, divisor_override: Any = None, data_format: str = "NCDHW",
     name: None = None,
-) -> Tensor:
-    """Give the average of windows of volumes; see `avg_pool2d` for all arguments.
+) -> Tensor:  # fmt: skip
+    """Apply 3-D average pooling; see `avg_pool2d`.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, D, H, W]
-    kernel_size, stride, padding, ceil_mode, exclusive, divisor_override, data_format, name
-        As in `avg_pool2d`.
+    kernel_size : int or list of int
+        Size of the window.
+    stride : int or list of int, optional
+        Step of the window; by default `kernel_size`.
+    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
+        Zero padding.
+    ceil_mode : bool
+        Whether a last window may extend past the end.
+    exclusive : bool
+        Whether padding is excluded from the number of elements that divides the sum.
+    divisor_override : float, optional
+        Divisor in place of the number of elements.
+    data_format : {'NCDHW', 'NDHWC'}
+        Position of the channel axis.
 
     Examples
     --------
@@ -240,25 +241,17 @@ def avg_pool3d(
     >>> ol.nn.functional.avg_pool3d(ol.ones([1, 1, 4, 4, 4]), 2).shape
     (1, 1, 2, 2, 2)
     """
-    return _averages(
-        x,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        exclusive,
-        divisor_override,
-        data_format,
-        name,
-        3,
-    )
+    return _avg_pool(
+        x, kernel_size, stride, padding, ceil_mode, exclusive, divisor_override, data_format,
+        name, 3,
+    )  # fmt: skip
 
 
-# What all of them do ----------------------------------------------------------------------------
+# Shared by all of them --------------------------------------------------------------------------
 
 
-def entered(x: Any, data_format: str, name: Any, dims: int, call: str) -> tuple[Tensor, bool]:
-    """Give x with its channels second, after checks."""
+def checked_input(x: Any, data_format: str, name: Any, dims: int, call: str) -> tuple[Tensor, bool]:
+    """Check the input of a pooling; return it with its channels on axis 1, and where they were."""
     no_name(name)
     last = read.is_channels_last(data_format, dims, call)
     x = scores(x)
@@ -268,7 +261,7 @@ def entered(x: Any, data_format: str, name: Any, dims: int, call: str) -> tuple[
     return read.channels_second(x, last), last
 
 
-def _moving(
+def _sliding_windows(
     x: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: Any, last: bool, dims: int,
     call: str,
 ) -> tuple[read.Windows, ...]:  # fmt: skip
@@ -284,55 +277,55 @@ def _moving(
                 f"{call}: padding {pads} must be less than the window of {kernel}, or some windows "
                 "would hold nothing but padding."
             )
-    ceil = truth(ceil_mode, "ceil_mode", call)
+    ceil = as_bool(ceil_mode, "ceil_mode", call)
     windows = tuple(
-        read.moving(n, k, s, pair, ceil)
+        read.sliding(n, k, s, pair, ceil)
         for n, k, s, pair in zip(size, kernel, steps, pads, strict=True)
     )
     if min(one.count for one in windows) < 1:
-        read.outputs(size, kernel, steps, pads, call)  # which says so
+        read.outputs(size, kernel, steps, pads, call)  # raises
     return windows
 
 
-def truth(value: Any, what: str, call: str) -> bool:
-    """Read an argument that is True or False."""
+def as_bool(value: Any, what: str, call: str) -> bool:
+    """Return a boolean argument, or raise."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{call}: {what} is True or False; got {value!r}.")
     return bool(value)
 
 
-def pooled(
+def max_pooled(
     x: Tensor, windows: tuple[read.Windows, ...], return_mask: Any, last: bool, call: str
 ) -> Any:
-    """Give the maxima of windows, and where they are if that is wanted."""
-    if x.node is not None and recording.on and is_small(windows):
-        y = apply_several(MAX_POOL_AND_PLACES, (x,), {"windows": windows})[0]
+    """Apply max pooling with the given windows; return the indices too if `return_mask`."""
+    if x.node is not None and recording.on and are_small(windows):
+        y = apply_several(MAX_POOL_WITH_INDICES, (x,), {"windows": windows})[0]
     else:
         y = apply(MAX_POOL, (x,), {"windows": windows})
-    if not truth(return_mask, "return_mask", call):
+    if not as_bool(return_mask, "return_mask", call):
         return read.channels_back(y, last)
-    mask = Tensor(max_places(x.data, y.data, windows))
+    mask = Tensor(max_indices(x.data, y.data, windows))
     return read.channels_back(y, last), read.channels_back(mask, last)
 
 
-def _maxima(
+def _max_pool(
     x: Any, kernel_size: Any, stride: Any, padding: Any, return_mask: Any, ceil_mode: Any,
     data_format: str, name: Any, dims: int,
 ) -> Any:  # fmt: skip
     call = f"max_pool{dims}d"
-    x, last = entered(x, data_format, name, dims, call)
-    windows = _moving(x, kernel_size, stride, padding, ceil_mode, last, dims, call)
-    return pooled(x, windows, return_mask, last, call)
+    x, last = checked_input(x, data_format, name, dims, call)
+    windows = _sliding_windows(x, kernel_size, stride, padding, ceil_mode, last, dims, call)
+    return max_pooled(x, windows, return_mask, last, call)
 
 
-def _averages(
+def _avg_pool(
     x: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: Any, exclusive: Any,
     divisor_override: Any, data_format: str, name: Any, dims: int,
 ) -> Tensor:  # fmt: skip
     call = f"avg_pool{dims}d"
-    x, last = entered(x, data_format, name, dims, call)
-    windows = _moving(x, kernel_size, stride, padding, ceil_mode, last, dims, call)
-    divisor: str | float = "inside" if truth(exclusive, "exclusive", call) else "padded"
+    x, last = checked_input(x, data_format, name, dims, call)
+    windows = _sliding_windows(x, kernel_size, stride, padding, ceil_mode, last, dims, call)
+    divisor: str | float = "inside" if as_bool(exclusive, "exclusive", call) else "padded"
     if divisor_override is not None:
         divisor = as_float(divisor_override, "divisor_override")
         if divisor == 0:

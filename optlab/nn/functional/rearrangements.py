@@ -1,4 +1,4 @@
-"""Images cut into patches and put together again, and channels turned into places."""
+"""Patches of images (im2col, col2im) and shuffles of pixels and channels."""
 
 from __future__ import annotations
 
@@ -21,21 +21,19 @@ def unfold(
     dilations: Any = 1,
     name: None = None,
 ) -> Tensor:
-    """Cut images into patches, one a column (im2col).
+    """Extract sliding patches of images as columns (im2col).
 
     Parameters
     ----------
     x : Tensor of shape [N, C, H, W]
     kernel_sizes : int or list of int
-        Of a patch.
+        Size of a patch.
     strides : int or list of int
-        How far it is from one patch to the next.
+        Step from one patch to the next.
     paddings : int or list of int
-        Zeros around: one number, ``[height, width]`` or ``[top, left, bottom, right]``.
+        Zero padding: one number, ``[height, width]`` or ``[top, left, bottom, right]``.
     dilations : int or list of int
-        How far apart the elements of a patch are.
-    name : None
-        Refused: results have no name here.
+        Spacing between the elements of a patch.
 
     Returns
     -------
@@ -45,7 +43,7 @@ def unfold(
     Raises
     ------
     ValueError
-        If an argument is none of these.
+        If an argument is invalid.
 
     Notes
     -----
@@ -76,15 +74,21 @@ def fold(
     dilations: Any = 1,
     name: None = None,
 ) -> Tensor:
-    """Put patches back where `unfold` took them from; where they overlap, they add up (col2im).
+    """Add patches to where `unfold` read them (col2im); overlaps add up.
 
     Parameters
     ----------
     x : Tensor of shape [N, C KH KW, L]
     output_sizes : int or list of int
-        H and W of the images.
-    kernel_sizes, strides, paddings, dilations, name
-        As in `unfold`.
+        Size [H, W] of the images.
+    kernel_sizes : int or list of int
+        Size of a patch.
+    strides : int or list of int
+        Step from one patch to the next.
+    paddings : int or list of int
+        Zero padding: one number, ``[height, width]`` or ``[top, left, bottom, right]``.
+    dilations : int or list of int
+        Spacing between the elements of a patch.
 
     Returns
     -------
@@ -94,7 +98,7 @@ def fold(
     Raises
     ------
     ValueError
-        If an argument is none of these, or there are not as many patches as fit.
+        If an argument is invalid, or the number of patches does not fit.
 
     Notes
     -----
@@ -124,11 +128,11 @@ def fold(
 def _patches(
     size: tuple[int, ...], kernel: Any, strides: Any, paddings: Any, dilations: Any, call: str
 ) -> tuple[dict[str, Any], int]:
-    """Give the arguments of the operation, and how many patches there are."""
+    """Return the static arguments of the operation, and the number of patches."""
     kernel = read.per_axis(kernel, 2, "kernel_sizes", call)
     stride = read.per_axis(strides, 2, "strides", call)
     dilation = read.per_axis(dilations, 2, "dilations", call)
-    sides = read.whole_numbers(paddings)
+    sides = read.as_integers(paddings)
     if sides is not None and len(sides) == 4:
         pads: read.Pairs = ((sides[0], sides[2]), (sides[1], sides[3]))
     else:
@@ -143,17 +147,15 @@ def _patches(
 def pixel_shuffle(
     x: Any, upscale_factor: int, data_format: str = "NCHW", name: None = None
 ) -> Tensor:
-    """Turn channels into places: every r x r channels make one, r times as high and wide.
+    """Apply pixel shuffle: rearrange r x r channels into one, r times as high and wide.
 
     Parameters
     ----------
     x : Tensor of shape [N, C r r, H, W]
     upscale_factor : int
-        The factor r.
+        Factor r of height and width.
     data_format : {'NCHW', 'NHWC'}
-        Where the channels are.
-    name : None
-        Refused: results have no name here.
+        Position of the channel axis.
 
     Returns
     -------
@@ -163,7 +165,7 @@ def pixel_shuffle(
     Raises
     ------
     ValueError
-        If the number of channels is no multiple of r r, or an argument is none of these.
+        If the number of channels is no multiple of r r, or an argument is invalid.
 
     Notes
     -----
@@ -176,7 +178,7 @@ def pixel_shuffle(
     Tensor([[[[0., 1.],
               [2., 3.]]]], dtype=float32)
     """
-    x, last, (r, _) = _shuffled(x, upscale_factor, data_format, name, "pixel_shuffle")
+    x, last, (r, _) = _check_shuffle(x, upscale_factor, data_format, name, "pixel_shuffle")
     n, c, h, w = x.shape
     if c % (r * r):
         raise ValueError(f"pixel_shuffle needs a multiple of {r * r} channels; got {c}.")
@@ -188,22 +190,20 @@ def pixel_shuffle(
 def pixel_unshuffle(
     x: Any, downscale_factor: int, data_format: str = "NCHW", name: None = None
 ) -> Tensor:
-    """Turn places into channels: the inverse of `pixel_shuffle`.
+    """Apply pixel unshuffle: the inverse of `pixel_shuffle`.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, H r, W r]
     downscale_factor : int
-        The factor r.
+        Divisor r of height and width.
     data_format : {'NCHW', 'NHWC'}
-        Where the channels are.
-    name : None
-        Refused: results have no name here.
+        Position of the channel axis.
 
     Raises
     ------
     ValueError
-        If height or width is no multiple of r, or an argument is none of these.
+        If height or width is no multiple of r, or an argument is invalid.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def pixel_unshuffle(
     >>> ol.nn.functional.pixel_unshuffle(ol.ones([1, 1, 4, 6]), 2).shape
     (1, 4, 2, 3)
     """
-    x, last, (r, _) = _shuffled(x, downscale_factor, data_format, name, "pixel_unshuffle")
+    x, last, (r, _) = _check_shuffle(x, downscale_factor, data_format, name, "pixel_unshuffle")
     n, c, h, w = x.shape
     if h % r or w % r:
         raise ValueError(
@@ -222,8 +222,8 @@ def pixel_unshuffle(
     return read.channels_back(y, last)  # type: ignore[no-any-return]
 
 
-def _shuffled(x: Any, factor: Any, data_format: str, name: Any, call: str) -> Any:
-    """Give x with its channels second, where they were, and the factor."""
+def _check_shuffle(x: Any, factor: Any, data_format: str, name: Any, call: str) -> Any:
+    """Check the arguments; return x with its channels on axis 1, where they were, the factor."""
     no_name(name)
     last = read.is_channels_last(data_format, 2, call)
     x = scores(x)
@@ -235,22 +235,20 @@ def _shuffled(x: Any, factor: Any, data_format: str, name: Any, call: str) -> An
 
 
 def channel_shuffle(x: Any, groups: int, data_format: str = "NCHW", name: None = None) -> Tensor:
-    """Put channels in turns: the first of every group, then the second of every group, and so on.
+    """Apply channel shuffle: the first channel of every group, then the second of every group, ...
 
     Parameters
     ----------
     x : Tensor of shape [N, C, H, W]
     groups : int
-        How many groups the channels stand in.
+        Number of groups of the channels.
     data_format : {'NCHW', 'NHWC'}
-        Where the channels are.
-    name : None
-        Refused: results have no name here.
+        Position of the channel axis.
 
     Raises
     ------
     ValueError
-        If the number of channels is no multiple of the groups, or an argument is none of these.
+        If the number of channels is no multiple of `groups`, or an argument is invalid.
 
     Notes
     -----
@@ -262,7 +260,7 @@ def channel_shuffle(x: Any, groups: int, data_format: str = "NCHW", name: None =
     >>> ol.nn.functional.channel_shuffle(ol.arange(6.0).reshape([1, 6, 1, 1]), 3).ravel()
     Tensor([0., 2., 4., 1., 3., 5.], dtype=float32)
     """
-    x, last, (count, _) = _shuffled(x, groups, data_format, name, "channel_shuffle")
+    x, last, (count, _) = _check_shuffle(x, groups, data_format, name, "channel_shuffle")
     n, c, h, w = x.shape
     if c % count:
         raise ValueError(f"channel_shuffle needs a multiple of {count} channels; got {c}.")

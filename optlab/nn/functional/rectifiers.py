@@ -1,8 +1,7 @@
-"""Activations made of straight pieces and exponentials: ReLU and its relatives.
+"""Piecewise linear and exponential activations: ReLU and its variants, beside their rules.
 
-Each rule stands beside its function. At a corner the derivative is that of the side on which
-PyTorch and Paddle take it: the left one for ReLU and its relatives, 0 at the ends of what is cut
-off.
+At a kink the derivative is the one-sided one of PyTorch and Paddle: the left one for ReLU and its
+variants, 0 at the bounds of a clipped interval.
 """
 
 from __future__ import annotations
@@ -27,7 +26,11 @@ RELU = rule(_relu, lambda g, y: g * (y > 0), over=lambda g, y: np.multiply(g, y 
 
 
 def relu(x: Any, name: None = None) -> Tensor:
-    r"""Give max(x, 0), element by element; its derivative at 0 is 0.
+    r"""Apply the rectified linear unit (ReLU), max(x, 0); its derivative at 0 is 0.
+
+    Parameters
+    ----------
+    x : Tensor or array
 
     Examples
     --------
@@ -40,7 +43,7 @@ def relu(x: Any, name: None = None) -> Tensor:
     return apply(RELU, (x,))
 
 
-# What lies outside an interval is cut off.
+# Clipping to an interval.
 
 
 def _cut(x: Any, low: float, high: float) -> Any:
@@ -53,9 +56,13 @@ CUT = rule(
 
 
 def relu6(x: Any, name: None = None) -> Tensor:
-    """Give min(max(x, 0), 6), element by element; its derivative at 0 and 6 is 0.
+    """Apply ReLU6, min(max(x, 0), 6); its derivative at 0 and 6 is 0.
 
     Source: Krizhevsky 2010, "Convolutional deep belief networks on CIFAR-10".
+
+    Parameters
+    ----------
+    x : Tensor or array
 
     Examples
     --------
@@ -68,7 +75,15 @@ def relu6(x: Any, name: None = None) -> Tensor:
 
 
 def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: None = None) -> Tensor:
-    """Cut off what lies outside the interval from `min` to `max`; at its ends the derivative is 0.
+    """Apply hard tanh: clip x to the interval from `min` to `max`; the derivative at both is 0.
+
+    Parameters
+    ----------
+    x : Tensor or array
+    min : float
+        Lower bound.
+    max : float
+        Upper bound.
 
     Raises
     ------
@@ -86,7 +101,7 @@ def hardtanh(x: Any, min: float = -1.0, max: float = 1.0, name: None = None) -> 
         raise ValueError(f"hardtanh: min must not exceed max; got min={min!r} and max={max!r}.")
     x = scores(x)
     low, high = float(min), float(max)
-    if is_half(x.dtype):  # the rule asks what stands at a bound, which is rounded as the rest is
+    if is_half(x.dtype):  # the rule compares the output with the bounds, so they are rounded alike
         low, high = (float(rounded(np.float32(bound), x.dtype)) for bound in (low, high))
     return apply(CUT, (x,), {"low": low, "high": high})
 
@@ -104,7 +119,13 @@ HARD_SIGMOID = rule(
 
 
 def hardsigmoid(x: Any, slope: float = 0.1666667, offset: float = 0.5, name: None = None) -> Tensor:
-    """Give slope * x + offset, cut off below 0 and above 1: a sigmoid of three straight pieces.
+    """Apply the hard sigmoid: slope * x + offset, clipped to [0, 1].
+
+    Parameters
+    ----------
+    x : Tensor or array
+    slope : float
+    offset : float
 
     Examples
     --------
@@ -128,9 +149,13 @@ HARD_SWISH = rule(
 
 
 def hardswish(x: Any, name: None = None) -> Tensor:
-    """Give x * min(max(x + 3, 0), 6) / 6; its derivative is 0 at -3 and 1 at 3.
+    """Apply hard swish, x * min(max(x + 3, 0), 6) / 6; its derivative is 0 at -3 and 1 at 3.
 
     Source: Howard et al. 2019, "Searching for MobileNetV3".
+
+    Parameters
+    ----------
+    x : Tensor or array
 
     Examples
     --------
@@ -142,10 +167,7 @@ def hardswish(x: Any, name: None = None) -> Tensor:
     return apply(HARD_SWISH, (scores(x),))
 
 
-# A slope on the left of 0.
-
-
-# (`where` on a mask without a pattern takes ten times as long as a sum or a product.)
+# A slope for x < 0. (`where` on an irregular mask takes ten times as long as a sum or a product.)
 
 
 def _leaky_relu(x: Any, slope: float) -> Any:
@@ -162,9 +184,15 @@ LEAKY_RELU = rule(
 
 
 def leaky_relu(x: Any, negative_slope: float = 0.01, name: None = None) -> Tensor:
-    """Give x where it is positive and negative_slope * x elsewhere, at 0 with the latter's slope.
+    """Apply the leaky rectified linear unit (LeakyReLU): x if x > 0, else negative_slope * x.
 
     Source: Maas, Hannun and Ng 2013.
+
+    Parameters
+    ----------
+    x : Tensor or array
+    negative_slope : float
+        Slope for x <= 0.
 
     Examples
     --------
@@ -192,19 +220,19 @@ PRELU = rule(
 
 
 def prelu(x: Any, weight: Any, data_format: str = "NCHW", name: None = None) -> Tensor:
-    """Give x where it is positive and weight * x elsewhere, with one weight a channel or for all.
+    """Apply the parametric ReLU (PReLU): x if x > 0, else weight * x.
 
     Parameters
     ----------
     x : Tensor or array
     weight : Tensor, shape [1] or [channels]
     data_format : {'NC', 'NCL', 'NCHW', 'NCDHW', 'NLC', 'NHWC', 'NDHWC'}
-        Where the channels are: on axis 1, or on the last.
+        Position of the channel axis: 1 or the last.
 
     Raises
     ------
     ValueError
-        If there are neither one weight nor as many as channels.
+        If there is neither one weight nor one for each channel.
 
     Notes
     -----
@@ -233,7 +261,7 @@ def prelu(x: Any, weight: Any, data_format: str = "NCHW", name: None = None) -> 
     return apply(PRELU, (x, weight))
 
 
-# Exponentials on the left of 0.
+# Exponentials for x < 0.
 
 
 def _exponential(x: Any, scale: float, alpha: float, width: float) -> Any:
@@ -242,7 +270,7 @@ def _exponential(x: Any, scale: float, alpha: float, width: float) -> Any:
     return (scale * alpha) * left + (right if scale == 1.0 else scale * right)
 
 
-def _slope_of_exponential(g: Any, y: Any, scale: float, alpha: float, width: float) -> Any:
+def _exponential_back(g: Any, y: Any, scale: float, alpha: float, width: float) -> Any:
     at_0 = scale * alpha / width
     through = g * ((np.minimum(y, 0.0) + scale * alpha) / width)
     if at_0 == scale:  # smooth at 0
@@ -252,16 +280,22 @@ def _slope_of_exponential(g: Any, y: Any, scale: float, alpha: float, width: flo
 
 EXPONENTIAL = rule(
     _exponential,
-    lambda g, y, scale, alpha, width: _slope_of_exponential(g, y, scale, alpha, width),
+    lambda g, y, scale, alpha, width: _exponential_back(g, y, scale, alpha, width),
     inputs="x",
     static="scale alpha width",
 )
 
 
 def elu(x: Any, alpha: float = 1.0, name: None = None) -> Tensor:
-    r"""Give x where it is positive and :math:`\alpha (e^x - 1)` elsewhere.
+    r"""Apply the exponential linear unit (ELU): x if x > 0, else :math:`\alpha (e^x - 1)`.
 
     Source: Clevert, Unterthiner and Hochreiter 2016.
+
+    Parameters
+    ----------
+    x : Tensor or array
+    alpha : float
+        Minus the limit for x to -infinity; at least 0.
 
     Raises
     ------
@@ -283,15 +317,20 @@ def elu(x: Any, alpha: float = 1.0, name: None = None) -> Tensor:
 
 
 def selu(
-    x: Any,
-    scale: float = 1.0507009873554805,
-    alpha: float = 1.6732632423543772,
-    name: None = None,
+    x: Any, scale: float = 1.0507009873554805, alpha: float = 1.6732632423543772, name: None = None
 ) -> Tensor:
-    r"""Give scale * x where x is positive and :math:`scale\,\alpha (e^x - 1)` elsewhere.
+    r"""Apply the scaled ELU (SELU): scale * x if x > 0, else :math:`scale\,\alpha (e^x - 1)`.
 
-    With the given numbers activations keep mean 0 and variance 1 from layer to layer.
+    With the default numbers activations keep mean 0 and variance 1 from layer to layer.
     Source: Klambauer et al. 2017, "Self-normalizing neural networks".
+
+    Parameters
+    ----------
+    x : Tensor or array
+    scale : float
+        Slope for x > 0; greater than 1.
+    alpha : float
+        The alpha of `elu`; at least 0.
 
     Raises
     ------
@@ -315,9 +354,17 @@ def selu(
 
 
 def celu(x: Any, alpha: float = 1.0, name: None = None) -> Tensor:
-    r"""Give x where it is positive and :math:`\alpha (e^{x/\alpha} - 1)` elsewhere: smooth at 0.
+    r"""Apply the continuously differentiable ELU (CELU): x if x > 0, else a saturating exponential.
+
+    .. math:: \alpha (e^{x/\alpha} - 1) \;\text{for}\; x \le 0
 
     Source: Barron 2017, "Continuously differentiable exponential linear units".
+
+    Parameters
+    ----------
+    x : Tensor or array
+    alpha : float
+        Scale of the exponential; greater than 0.
 
     Raises
     ------

@@ -1,10 +1,10 @@
 """Steps of recurrent cells, and an LSTM along a sequence, each beside its derivative rule.
 
-Affine parts are left to `linear`, of the whole sequence at once where that is possible; what
-follows them is one operation a step. It keeps its inputs and outputs, and computes the gates again.
+Affine parts are left to `linear`, of the whole sequence at once where possible; the rest of a step
+is one operation, which saves its inputs and outputs and recomputes the gates.
 
-An LSTM along a sequence is also one operation, for NumPy's own arrays: between its steps nothing
-goes on the tape, and what does not wait for the step before is done for all steps at once.
+An LSTM along a sequence is also one fused operation, for NumPy arrays: its steps record nothing on
+the tape, and what does not depend on the step before is computed for all steps at once.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from optlab.autograd.rules.guarded import run
 from optlab.nn.functional.activations import SIGMOID
 
 
-def _parts(x: Any, count: int) -> list[Any]:
+def _chunks(x: Any, count: int) -> list[Any]:
     width = x.shape[-1] // count
     return [x[..., i * width : (i + 1) * width] for i in range(count)]
 
 
 def _lstm_step(gates: Any, cell: Any) -> Any:
-    """Give the output and the new cell; the gates are input, forget, candidate and output."""
-    i, f, u, o = _parts(gates, 4)
+    """Return the output and the new cell; the gates are input, forget, candidate and output."""
+    i, f, u, o = _chunks(gates, 4)
     new = run(SIGMOID, f) * cell + run(SIGMOID, i) * np.tanh(u)
     return run(SIGMOID, o) * np.tanh(new), new
 
 
 def _lstm_step_back(g: Any, gates: Any, cell: Any, y: Any) -> Any:
-    i, f, u, o = _parts(gates, 4)
+    i, f, u, o = _chunks(gates, 4)
     i, f, u, o = run(SIGMOID, i), run(SIGMOID, f), np.tanh(u), run(SIGMOID, o)
-    bent = np.tanh(y[1])
-    by_new = g[0] * o * (1 - bent * bent)
+    squashed = np.tanh(y[1])
+    by_new = g[0] * o * (1 - squashed * squashed)
     if 1 in g:
         by_new = by_new + g[1]
     by_gates = [
         by_new * u * (i * (1 - i)),
         by_new * cell * (f * (1 - f)),
         by_new * i * (1 - u * u),
-        g[0] * bent * (o * (1 - o)),
+        g[0] * squashed * (o * (1 - o)),
     ]
     return np.concatenate(by_gates, axis=-1), by_new * f
 
@@ -52,7 +52,7 @@ LSTM_STEP = rule(_lstm_step, inputs="gates cell", several=True, joint=_lstm_step
 def _lstm(
     given: Any, turned: Any, bias: Any, hidden: Any, cell: Any, time: int, backwards: bool
 ) -> Any:
-    """Give the outputs, along axis `time` as `given` is, and by time the cells and opened gates."""
+    """Return the outputs, along axis `time` as in `given`, and by time the cells and the gates."""
     steps = given.swapaxes(0, time)
     length, batch, gates = steps.shape
     width = gates // 4
@@ -70,8 +70,8 @@ def _lstm(
             np.exp(now, now)
             now += 1
             np.divide(1, now, now)
-            i, f, u, o = _parts(now, 4)
-            np.tanh(_parts(raw, 4)[2], u)
+            i, f, u, o = _chunks(now, 4)
+            np.tanh(_chunks(raw, 4)[2], u)
             np.multiply(f, cell, new)
             new += i * u
             np.multiply(o, np.tanh(new), outputs[t])
@@ -84,11 +84,11 @@ def _lstm_back(
 ) -> Any:
     outputs, cells, opened = y[0].swapaxes(0, time), y[1], y[2]
     by_outputs = g[0].swapaxes(0, time)
-    i, f, u, o = _parts(opened, 4)
-    bent = np.tanh(cells)
+    i, f, u, o = _chunks(opened, 4)
+    squashed = np.tanh(cells)
     slopes = np.concatenate([i * (1 - i), f * (1 - f), 1 - u * u, o * (1 - o)], axis=-1)
-    factors = np.concatenate([u, _shifted(cell, cells, backwards), i, bent], axis=-1) * slopes
-    by_bent = o * (1 - bent * bent)
+    factors = np.concatenate([u, _previous(cell, cells, backwards), i, squashed], axis=-1) * slopes
+    by_squashed = o * (1 - squashed * squashed)
     back = turned.swapaxes(0, 1)
     length = len(cells)
     by_hidden: Any = 0.0
@@ -96,7 +96,7 @@ def _lstm_back(
     found: list[Any] = [None] * length
     for t in range(length) if backwards else range(length - 1, -1, -1):
         by_hidden = by_outputs[t] + by_hidden
-        by_cell = by_hidden * by_bent[t] + by_cell
+        by_cell = by_hidden * by_squashed[t] + by_cell
         if 1 in g:
             by_cell = by_cell + g[1][t]
         by_gates = np.concatenate([by_cell, by_cell, by_cell, by_hidden], axis=-1) * factors[t]
@@ -106,14 +106,14 @@ def _lstm_back(
         by_hidden = by_gates @ back
         by_cell = by_cell * f[t]
     by_given = np.stack(found)
-    before = _shifted(hidden, outputs, backwards)
+    before = _previous(hidden, outputs, backwards)
     rows = by_given.reshape((-1, by_given.shape[-1]))
     by_turned = before.reshape((-1, before.shape[-1])).swapaxes(0, 1) @ rows
     return by_given.swapaxes(0, time), by_turned, np.add.reduce(rows, axis=0), by_hidden, by_cell
 
 
-def _shifted(start: Any, along: Any, backwards: bool) -> Any:
-    """Give what each step found: the start, and what the steps before it left."""
+def _previous(start: Any, along: Any, backwards: bool) -> Any:
+    """Return the state before each step: the initial one, then those after the steps before."""
     parts = [along[1:], start[None]] if backwards else [start[None], along[:-1]]
     return np.concatenate(parts)
 
@@ -125,28 +125,28 @@ LSTM = rule(
 
 
 def _gru_gates(given: Any, before: Any) -> Any:
-    """Give the gates reset and update, the candidate, and what reset is multiplied with."""
-    (r, z, c), (hr, hz, hc) = _parts(given, 3), _parts(before, 3)
+    """Return the gates reset and update, the candidate, and the term that reset multiplies."""
+    (r, z, c), (hr, hz, hc) = _chunks(given, 3), _chunks(before, 3)
     r = run(SIGMOID, r + hr)
     return r, run(SIGMOID, z + hz), np.tanh(c + r * hc), hc
 
 
 def _gru_step(given: Any, before: Any, hidden: Any) -> Any:
-    """Give the new state; `given` comes from the input and `before` from the state `hidden`."""
+    """Return the new state; `given` is affine in the input and `before` in the state `hidden`."""
     _, z, c, _ = _gru_gates(given, before)
     return (hidden - c) * z + c
 
 
 def _gru_step_back(g: Any, given: Any, before: Any, hidden: Any) -> Any:
     r, z, c, hc = _gru_gates(given, before)
-    kept = g * z
-    by_c = (g - kept) * (1 - c * c)
+    by_hidden = g * z
+    by_c = (g - by_hidden) * (1 - c * c)
     by_z = g * (hidden - c) * (z * (1 - z))
     by_r = by_c * hc * (r * (1 - r))
     return (
         np.concatenate([by_r, by_z, by_c], axis=-1),
         np.concatenate([by_r, by_z, by_c * r], axis=-1),
-        kept,
+        by_hidden,
     )
 
 

@@ -1,4 +1,4 @@
-"""Resampling along axes: what each place of the result reads, and the transpose of that."""
+"""Resampling along axes: which elements each output element reads, and its transpose."""
 
 from __future__ import annotations
 
@@ -11,102 +11,97 @@ import numpy as np
 
 from optlab.autograd.operation import as_one, rule
 from optlab.backend.arrays import constants_beside
-from optlab.nn.functional.columns import wide
+from optlab.nn.functional.columns import at_least_float32
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Taps:
-    """Which places of an axis are read for each place of the result, and with what weight.
+    """Taps of a linear filter: the input indices of each output index, and their weights.
 
     Attributes
     ----------
     length, count : int
-        Of the axis that is read, and of the result.
+        Lengths of the input axis and of the output axis.
     pieces : tuple of (array or slice, array or None, array or slice)
-        The n-th reading of the places, n rising: which places are read, the weights (None: all 1),
-        and for which places of the result. No piece names a place of the result twice.
-    words : str
-        How they were asked for.
+        The n-th taps of the outputs, n rising: input indices, weights (None: all 1) and output
+        indices. No piece has an output index twice.
+    label : str
+        Description of the request, which identifies the taps.
     """
 
     length: int
     count: int
     pieces: tuple[tuple[Any, Any, Any], ...]
-    words: str
+    label: str
 
     def __hash__(self) -> int:
-        return hash((self.length, self.count, self.words))
+        return hash((self.length, self.count, self.label))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Taps) and (self.length, self.count, self.words) == (
+        return isinstance(other, Taps) and (self.length, self.count, self.label) == (
             other.length,
             other.count,
-            other.words,
+            other.label,
         )
 
     def __repr__(self) -> str:
-        return self.words
+        return self.label
 
     @cached_property
-    def turned(self) -> Taps:
-        """The transpose: what was read becomes what is written."""
+    def transposed(self) -> Taps:
+        """The transpose: input and output indices exchanged."""
         read, weights, to = [], [], []
-        for places, factors, of in self.pieces:
-            read.append(np.arange(self.length)[places])
+        for source, factors, target in self.pieces:
+            read.append(np.arange(self.length)[source])
             weights.append(np.ones(len(read[-1])) if factors is None else factors)
-            to.append(np.arange(self.count)[of])
-        own = np.concatenate(to)
-        turned = taps(
-            self.count,
-            self.length,
-            own,
-            np.concatenate(weights),
-            np.concatenate(read),
-            f"the transpose of: {self.words}",
-        )
-        turned.__dict__["turned"] = self
-        return turned
+            to.append(np.arange(self.count)[target])
+        transpose = taps(
+            self.count, self.length, np.concatenate(to), np.concatenate(weights),
+            np.concatenate(read), f"the transpose of: {self.label}",
+        )  # fmt: skip
+        transpose.__dict__["transposed"] = self
+        return transpose
 
 
-def taps(length: int, count: int, read: Any, weights: Any, to: Any, words: str) -> Taps:
-    """Make pieces of a list of readings: the place read, its weight, the place of the result.
+def taps(length: int, count: int, read: Any, weights: Any, to: Any, label: str) -> Taps:
+    """Return the taps of input indices `read`, their weights and output indices `to`.
 
     Examples
     --------
     >>> import numpy as np
     >>> one = taps(2, 3, np.array([0, 0, 1, 1]), np.array([1, 0.5, 0.5, 1]), [0, 1, 1, 2], "double")
-    >>> [(places.tolist(), of.tolist()) for places, _, of in one.pieces[1:]]
+    >>> [(source.tolist(), target.tolist()) for source, _, target in one.pieces[1:]]
     [([1], [1])]
     """
     order = np.lexsort((read, to))
     read, weights, to = np.asarray(read)[order], weights[order], np.asarray(to)[order]
-    # The how manieth reading of its place of the result each one is.
+    # The ordinal number of each tap among those of its output.
     first = np.searchsorted(to, to)
     nth = np.arange(len(to)) - first
     pieces = []
     for n in range(int(nth.max()) + 1 if len(nth) else 0):
         chosen = nth == n
-        places, factors = to[chosen], weights[chosen]
+        target, factors = to[chosen], weights[chosen]
         pieces.append(
             (
                 _as_slice(read[chosen]),
                 None if (factors == 1).all() else factors,
-                slice(None) if len(places) == count else _as_slice(places),
+                slice(None) if len(target) == count else _as_slice(target),
             )
         )
-    return Taps(length, count, tuple(pieces), words)
+    return Taps(length, count, tuple(pieces), label)
 
 
-def _as_slice(places: Any) -> Any:
-    """Give places that are equally far apart as a slice, which is read many times faster."""
-    steps = np.diff(places)
+def _as_slice(indices: Any) -> Any:
+    """Return equally spaced indices as a slice, which reads many times faster."""
+    steps = np.diff(indices)
     if not steps.size or steps[0] < 1 or (steps != steps[0]).any():
-        return places
-    return slice(int(places[0]), int(places[-1]) + 1, int(steps[0]))
+        return indices
+    return slice(int(indices[0]), int(indices[-1]) + 1, int(steps[0]))
 
 
 def _cubic(t: Any) -> tuple[Any, ...]:
-    """Give the weights of four neighbours at the fraction t between the middle two.
+    """Return the cubic convolution weights of four neighbors, at fraction t of the middle two.
 
     Source: Keys 1981, with a = -3/4 as in OpenCV, Paddle and PyTorch.
     """
@@ -122,34 +117,34 @@ def _cubic(t: Any) -> tuple[Any, ...]:
 
 
 @lru_cache(maxsize=512)
-def sampled(
+def sampling_taps(
     length: int, count: int, kind: str, scale: float | None, corners: bool, centers: bool
 ) -> Taps:
-    """Give what `count` places read of an axis of `length`.
+    """Return the taps that resample an axis of `length` to `count`.
 
     Parameters
     ----------
     length, count : int
     kind : {'nearest', 'linear', 'cubic'}
     scale : float or None
-        How far places of the axis are apart in the result; None: count / length.
+        Scale factor; None: count / length.
     corners : bool
-        The first and the last places of both lie on each other.
+        Whether the first and the last elements of both axes are aligned.
     centers : bool
-        Places are the middles of cells (only without `corners`); otherwise their starts.
+        Whether elements are the centers of cells (only without `corners`) rather than their starts.
 
     Examples
     --------
-    >>> pieces = sampled(2, 3, "linear", None, True, False).pieces
-    >>> [(places.tolist(), weights.tolist()) for places, weights, _ in pieces]
+    >>> pieces = sampling_taps(2, 3, "linear", None, True, False).pieces
+    >>> [(source.tolist(), weights.tolist()) for source, weights, _ in pieces]
     [([0, 0, 1], [1.0, 0.5, 1.0]), ([1], [0.5])]
     """
-    words = f"{kind} {length} to {count}" + (f", scale {scale}" if scale else "")
-    words += ", align_corners" if corners else ", centers" if centers else ""
+    label = f"{kind} {length} to {count}" + (f", scale {scale}" if scale else "")
+    label += ", align_corners" if corners else ", centers" if centers else ""
     steps = np.arange(count)
     if kind == "nearest":
         at = steps * length // count if scale is None else (steps / scale).astype(int)
-        return taps(length, count, np.minimum(at, length - 1), np.ones(count), steps, words)
+        return taps(length, count, np.minimum(at, length - 1), np.ones(count), steps, label)
     if corners:
         where = steps * ((length - 1) / max(count - 1, 1))
     else:
@@ -168,22 +163,22 @@ def sampled(
         factors.append(weight[needed])
         to.append(steps[needed])
     return taps(
-        length, count, np.concatenate(read), np.concatenate(factors), np.concatenate(to), words
+        length, count, np.concatenate(read), np.concatenate(factors), np.concatenate(to), label
     )
 
 
 def resample(x: Any, readings: Sequence[Taps]) -> Any:
-    """Read the last axes of `x`, one after the other.
+    """Resample the last axes of `x`, one after the other.
 
     Examples
     --------
     >>> import numpy as np
-    >>> resample(np.array([[0.0, 4.0]]), (sampled(2, 3, "linear", None, True, False),))
+    >>> resample(np.array([[0.0, 4.0]]), (sampling_taps(2, 3, "linear", None, True, False),))
     array([[0., 2., 4.]])
     """
     dtype = x.dtype
     if any(weights is not None for one in readings for _, weights, _ in one.pieces):
-        (x,) = wide(x)
+        (x,) = at_least_float32(x)
     # Axes that become shorter go first.
     axes = sorted(
         enumerate(readings, x.ndim - len(readings)), key=lambda at: at[1].count / at[1].length
@@ -215,6 +210,6 @@ def _along(x: Any, axis: int, one: Taps) -> Any:
 
 RESAMPLE = rule(
     resample,
-    lambda g, readings: as_one(resample, g, tuple(one.turned for one in readings)),
+    lambda g, readings: as_one(resample, g, tuple(one.transposed for one in readings)),
     static="readings",
 )

@@ -1,4 +1,4 @@
-"""Resampling: images and sequences of another size."""
+"""Resampling of sequences, images and volumes to another size."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import as_float
 from optlab.nn.functional import windows as read
 from optlab.nn.functional.pooling_rules import AVERAGE_POOL
-from optlab.nn.functional.poolings import truth
-from optlab.nn.functional.resampling_rules import RESAMPLE, sampled
+from optlab.nn.functional.poolings import as_bool
+from optlab.nn.functional.resampling_rules import RESAMPLE, sampling_taps
 from optlab.nn.functional.shared import no_name, scores
 
-#: The modes, how each reads an axis, and for how many axes of space it is.
+#: The modes, the kind of interpolation of each, and the numbers of spatial axes it supports.
 MODES: dict[str, tuple[str, tuple[int, ...]]] = {
     "nearest": ("nearest", (1, 2, 3)),
     "linear": ("linear", (1,)),
@@ -24,7 +24,7 @@ MODES: dict[str, tuple[str, tuple[int, ...]]] = {
     "area": ("area", (1, 2, 3)),
 }
 
-#: What Paddle calls the formats of sequences, beside our names of them.
+#: Paddle's names of the formats of sequences.
 _OTHER_NAMES = {"NCW": "NCL", "NWC": "NLC"}
 
 
@@ -40,37 +40,34 @@ def interpolate(
     antialias: bool = False,
     name: None = None,
 ) -> Tensor:
-    r"""Give sequences, images or volumes another size.
+    r"""Resample sequences, images or volumes to another size.
 
-    A place i of the result stands at :math:`s = r (i + \frac12) - \frac12` of x, where r is the
-    length by the new length (or 1 / `scale_factor`), and is read from the places around s.
+    Element i of the result is read around :math:`s = r (i + \frac12) - \frac12` in x, where r is
+    the old length divided by the new one (or 1 / `scale_factor`).
 
     Parameters
     ----------
     x : Tensor of shape [N, C, L], [N, C, H, W] or [N, C, D, H, W]
     size : int or list of int, optional
-        The new lengths of the axes of space.
+        Output size of the spatial axes.
     scale_factor : float or list of float, optional
-        Instead of `size`: what the lengths are multiplied by; the result is rounded down.
+        Factor of the spatial size, instead of `size`; the product is rounded down.
     mode : {'nearest', 'linear', 'bilinear', 'trilinear', 'bicubic', 'area'}
-        'nearest': the element at floor(r i). 'linear', 'bilinear', 'trilinear' (for 1, 2, 3 axes of
-        space): a mean of the two neighbours along each axis, weighted by how near they are.
-        'bicubic' (2 axes): of four neighbours, by a cubic. 'area': the average of what lies under
-        the new place (adaptive pooling).
+        'nearest': the element at floor(r i). 'linear', 'bilinear', 'trilinear' (for 1, 2, 3 spatial
+        axes): linear interpolation of the two neighbors along each axis. 'bicubic' (2 axes): cubic
+        interpolation of four neighbors. 'area': adaptive average pooling.
     align_corners : bool
-        Put the first and the last places on each other: :math:`s = i (n - 1) / (m - 1)`. Not for
-        'nearest' and 'area'.
+        Align the first and the last elements: :math:`s = i (n - 1) / (m - 1)`. Not for 'nearest'
+        and 'area'.
     align_mode : {0, 1}
-        For the linear modes without `align_corners`: 1 takes :math:`s = r i`.
+        For the linear modes without `align_corners`: 1 means :math:`s = r i`.
     data_format : str, optional
-        Where the channels are: 'NCW', 'NCHW', 'NCDHW' (the default, by the number of axes), or
-        'NWC', 'NHWC', 'NDHWC'.
+        Position of the channel axis: 'NCW', 'NCHW', 'NCDHW' (the default, by the number of axes),
+        or 'NWC', 'NHWC', 'NDHWC'.
     recompute_scale_factor : bool, optional
-        True: take r from the lengths, as if `size` were given.
+        If True, compute r from the lengths, as if `size` were given.
     antialias : bool
-        Refused if True: average first, with 'area'.
-    name : None
-        Refused: results have no name here.
+        Must be False: average first, with mode 'area'.
 
     Returns
     -------
@@ -80,15 +77,15 @@ def interpolate(
     Raises
     ------
     ValueError
-        If an argument is none of these.
+        If an argument is invalid.
     TypeError
         If `antialias` is True.
 
     Notes
     -----
-    Nothing is saved for backward: the derivative is the transpose of the reading. Numbers of 16
-    bits are averaged with 32. Where one element is left of an axis, the linear and cubic modes read
-    its middle, as the formula says and PyTorch does (Paddle reads the start there, for images and
+    Nothing is saved for the backward pass: the derivative is the transposed operation. 16-bit
+    arrays are averaged in float32. Where one element is left of an axis, the linear and cubic modes
+    read its center, as in the formula and in PyTorch (Paddle reads the start, for images and
     volumes). Source of the cubic: Keys 1981, with a = -3/4. Signature:
     paddle.nn.functional.interpolate.
 
@@ -116,11 +113,11 @@ def interpolate(
             f"{call} with mode={mode!r} takes x of {axes} axes; got shape {x.shape}. "
             "A single example gets its batch axis with x[None]."
         )
-    if truth(antialias, "antialias", call):
+    if as_bool(antialias, "antialias", call):
         raise TypeError(
             f"{call} with antialias=True is not covered; mode='area' averages what it leaves out."
         )
-    corners = truth(align_corners, "align_corners", call)
+    corners = as_bool(align_corners, "align_corners", call)
     if corners and kind in ("nearest", "area"):
         raise ValueError(f"{call}: align_corners is for linear and cubic modes; got mode={mode!r}.")
     if align_mode not in (0, 1):
@@ -129,7 +126,7 @@ def interpolate(
     x = read.channels_second(x, last)
     if 0 in x.shape[2:]:
         raise ValueError(f"{call} needs something to read; got shape {x.shape}.")
-    counts, scales = _wanted(x.shape[2:], size, scale_factor, call)
+    counts, scales = _output_lengths(x.shape[2:], size, scale_factor, call)
     if recompute_scale_factor:
         scales = [None] * dims
     if kind == "area":
@@ -138,7 +135,7 @@ def interpolate(
     else:
         centers = not corners and (kind == "cubic" or align_mode == 0)
         readings = tuple(
-            sampled(n, m, kind, scale, corners, kind != "nearest" and centers)
+            sampling_taps(n, m, kind, scale, corners, kind != "nearest" and centers)
             for n, m, scale in zip(x.shape[2:], counts, scales, strict=True)
         )
         y = apply(RESAMPLE, (x,), {"readings": readings})
@@ -155,7 +152,7 @@ def upsample(
     data_format: str | None = None,
     name: None = None,
 ) -> Tensor:
-    """Give sequences, images or volumes another size: another name of `interpolate`.
+    """Resample sequences, images or volumes: another name of `interpolate`.
 
     Examples
     --------
@@ -180,10 +177,10 @@ def _channels_last(data_format: Any, dims: int, call: str) -> bool:
     )
 
 
-def _wanted(
+def _output_lengths(
     lengths: Sequence[int], size: Any, scale_factor: Any, call: str
 ) -> tuple[Sequence[int], list[float | None]]:
-    """Give the new lengths, and the factors where these were given."""
+    """Return the output lengths, and the scale factors if given."""
     if (size is None) == (scale_factor is None):
         raise ValueError(
             f"{call} takes either size or scale_factor; got size={size!r} and "

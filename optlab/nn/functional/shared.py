@@ -1,4 +1,4 @@
-"""What several functions of networks share."""
+"""Helpers of several neural-network functions: conversion, reductions, validation."""
 
 from __future__ import annotations
 
@@ -13,25 +13,22 @@ from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.arrays import as_array, constants_beside, placed_beside, unwrapped
 from optlab.backend.dtypes import is_floating
 
-#: From this size on, `clip` is quicker than NumPy's maximum with a number.
+#: From this size on, `clip` is faster than NumPy's maximum with a number.
 MANY = 10_000
 
 REDUCTIONS = ("mean", "sum", "none")
 
 
 def scores(x: Any) -> Tensor:
-    """Give scores as a Tensor of floating numbers."""
+    """Return x as a Tensor of floating dtype."""
     if isinstance(x, Tensor) and x.data.dtype.char in "fd":
         return x
-    scores: Tensor = x if isinstance(x, Tensor) else Tensor(as_array(x))
-    return scores if is_floating(scores.dtype) else scores.astype(DEFAULT_DTYPE)
+    t: Tensor = x if isinstance(x, Tensor) else Tensor(as_array(x))
+    return t if is_floating(t.dtype) else t.astype(DEFAULT_DTYPE)
 
 
 def bounded(x: Any, low: float, high: float) -> Any:
-    """Give `x`, with what lies outside the bounds brought to them; for the values of operations.
-
-    On large arrays `clip` takes a third of the time of a maximum with a number.
-    """
+    """Clip the value of an operation; `clip` takes a third of the time of `maximum` if large."""
     if type(x) is np.ndarray and x.size >= MANY:
         return np.clip(x, low, high)
     if high != np.inf:
@@ -40,14 +37,12 @@ def bounded(x: Any, low: float, high: float) -> Any:
 
 
 def given_with(x: Any, given: Any, what: str) -> Any:
-    """Give, as an array, what was given to go with the array `x`.
-
-    Lists and Python numbers become an array beside `x`. An array or a Tensor stays where it is.
+    """Return `given` as an array; lists and Python numbers become an array on the device of `x`.
 
     Raises
     ------
     MixedArraysError
-        If it lies on another device than `x`: the message names both.
+        If an array or a Tensor is on another device than `x`: the message names both.
     """
     if not hasattr(given, "__array_function__"):
         return constants_beside(x, np.asarray(given))
@@ -57,15 +52,14 @@ def given_with(x: Any, given: Any, what: str) -> Any:
     return array
 
 
-#: So many elements at a time: enough that calls cost nothing, few enough for the cache.
+#: Elements of a block: enough that the calls cost nothing, few enough for the cache.
 BLOCK = 3 << 13
 
 
 def in_blocks(function: Callable[..., Any], *arrays: Any, out: Any = None) -> Any:
-    """Give an elementwise function of arrays, large arrays of NumPy one block after the other.
+    """Evaluate an element-wise function, block by block on large NumPy arrays.
 
-    What a formula of many steps makes underway is as small as a block then. The result may be
-    written to `out`, one of the arrays, perhaps.
+    Temporary arrays of a formula are then as small as a block. `out` may be one of the arrays.
 
     Examples
     --------
@@ -103,7 +97,7 @@ _BY_PRODUCTS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 def total(x: Any, axis: int) -> Any:
-    """Give the sum along an axis, which stays with length 1.
+    """Return the sum along an axis, keeping dimensions.
 
     Along the last axis a product with ones takes a third of the time of a sum.
     """
@@ -113,19 +107,19 @@ def total(x: Any, axis: int) -> Any:
 
 
 def total_of_rows(x: Any) -> Any:
-    """Give the sum of the rows of a plain matrix; by a product with ones, as in `total`."""
+    """Return the sum of the rows of a NumPy matrix, by a product with ones as in `total`."""
     return _ones(len(x), x.dtype) @ x if x.dtype in _BY_PRODUCTS else np.add.reduce(x, axis=0)
 
 
 def inner(a: Any, b: Any, axis: int) -> Any:
-    """Give the sum of products along an axis, which stays with length 1."""
+    """Return the sum of products along an axis, keeping dimensions."""
     if type(a) is np.ndarray and type(b) is np.ndarray and axis in (-1, a.ndim - 1):
         return np.vecdot(a, b)[..., None]
     return np.add.reduce(a * b, axis=axis, keepdims=True)
 
 
 def no_name(name: Any) -> None:
-    """Refuse a name for a result: layers and parameters have names, results have none."""
+    """Raise if a name is given: layers and parameters have names, results have none."""
     if name is not None:
         raise TypeError(
             f"name={name!r}: the results of functions have no names here; name the layer or the "
@@ -134,7 +128,7 @@ def no_name(name: Any) -> None:
 
 
 def channel_axis(data_format: str, ndim: int, function: str) -> int:
-    """Give the axis of the channels: 1 for 'NCHW' and its like, the last for 'NHWC'."""
+    """Return the axis of the channels: 1 for 'NCHW' and its like, the last for 'NHWC'."""
     formats = ("NC", "NCL", "NCHW", "NCDHW", "NLC", "NHWC", "NDHWC")
     if data_format not in formats:
         raise ValueError(
@@ -144,7 +138,7 @@ def channel_axis(data_format: str, ndim: int, function: str) -> int:
 
 
 def reduced(losses: Any, reduction: str) -> Tensor:
-    """Give the mean or the sum of losses, or the losses themselves."""
+    """Return the mean or the sum of losses, or the losses unreduced."""
     if reduction == "mean":
         return np.mean(losses)  # type: ignore[no-any-return]
     if reduction == "sum":
@@ -154,14 +148,14 @@ def reduced(losses: Any, reduction: str) -> Tensor:
 
 
 def check_reduction(reduction: str, allowed: tuple[str, ...] = REDUCTIONS) -> None:
-    """Refuse a reduction that is none."""
+    """Raise if a reduction is unknown."""
     if reduction not in allowed:
         *others, last = map(repr, allowed)
         raise ValueError(f"reduction must be {', '.join(others)} or {last}; got {reduction!r}.")
 
 
-def same_shape(function: str, **arrays: Any) -> None:
-    """Refuse arrays of different shapes: a loss that broadcasts hides a mistake."""
+def check_same_shape(function: str, **arrays: Any) -> None:
+    """Raise if shapes differ: a loss that broadcasts hides a mistake."""
     shapes = {name: np.shape(x) for name, x in arrays.items()}
     if len(set(shapes.values())) > 1:
         given = " and ".join(f"{name} of shape {shape}" for name, shape in shapes.items())

@@ -1,4 +1,4 @@
-"""Activations that set what is small to 0, each beside its derivative rule."""
+"""Shrinkage and threshold activations, each beside its derivative rule."""
 
 from __future__ import annotations
 
@@ -31,7 +31,13 @@ def _threshold(threshold: float, function: str) -> dict[str, Any]:
 
 
 def hardshrink(x: Any, threshold: float = 0.5, name: None = None) -> Tensor:
-    """Give x where its size is above `threshold`, and 0 elsewhere.
+    """Apply hard shrinkage: x if |x| > threshold, else 0.
+
+    Parameters
+    ----------
+    x : Tensor or array
+    threshold : float
+        At least 0.
 
     Raises
     ------
@@ -49,7 +55,13 @@ def hardshrink(x: Any, threshold: float = 0.5, name: None = None) -> Tensor:
 
 
 def softshrink(x: Any, threshold: float = 0.5, name: None = None) -> Tensor:
-    """Bring x nearer to 0 by `threshold`, at most to 0.
+    """Apply soft shrinkage: sign(x) max(|x| - threshold, 0).
+
+    Parameters
+    ----------
+    x : Tensor or array
+    threshold : float
+        At least 0.
 
     Raises
     ------
@@ -67,7 +79,11 @@ def softshrink(x: Any, threshold: float = 0.5, name: None = None) -> Tensor:
 
 
 def tanhshrink(x: Any, name: None = None) -> Tensor:
-    """Give x - tanh(x).
+    """Apply tanh shrinkage, x - tanh(x).
+
+    Parameters
+    ----------
+    x : Tensor or array
 
     Examples
     --------
@@ -84,7 +100,14 @@ def tanhshrink(x: Any, name: None = None) -> Tensor:
 def thresholded_relu(
     x: Any, threshold: float = 1.0, value: float = 0.0, name: None = None
 ) -> Tensor:
-    """Give x where it is above `threshold`, and `value` elsewhere.
+    """Apply the thresholded ReLU: x if x > threshold, else `value`.
+
+    Parameters
+    ----------
+    x : Tensor or array
+    threshold : float
+    value : float
+        Result for x <= threshold.
 
     Examples
     --------

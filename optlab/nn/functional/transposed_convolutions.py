@@ -1,4 +1,4 @@
-"""Transposed convolutions along one, two or three axes of space."""
+"""Transposed convolutions over one, two or three spatial axes."""
 
 from __future__ import annotations
 
@@ -14,26 +14,18 @@ from optlab.nn.functional.convolutions import arguments, check_bias
 
 
 def conv1d_transpose(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-    output_size: Any = None,
-    data_format: str = "NCL",
-    name: None = None,
-) -> Tensor:
-    """Give the transposed convolution of sequences; see `conv2d_transpose` for all arguments.
+    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
+    output_padding: Any = 0, groups: int = 1, dilation: Any = 1, output_size: Any = None,
+    data_format: str = "NCL", name: None = None,
+) -> Tensor:  # fmt: skip
+    """Apply 1-D transposed convolution; see `conv2d_transpose` for all arguments.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, L]
     weight : Tensor of shape [C, O / groups, K]
     bias : Tensor of shape [O], optional
-    stride, padding, output_padding, groups, dilation, output_size, data_format, name
+    stride, padding, output_padding, groups, dilation, output_size, data_format
         As in `conv2d_transpose`.
 
     Examples
@@ -50,43 +42,32 @@ def conv1d_transpose(
 
 
 def conv2d_transpose(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    output_size: Any = None,
-    data_format: str = "NCHW",
-    name: None = None,
-) -> Tensor:
-    """Give the transposed convolution of images: what a convolution does to gradients.
+    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
+    output_padding: Any = 0, dilation: Any = 1, groups: int = 1, output_size: Any = None,
+    data_format: str = "NCHW", name: None = None,
+) -> Tensor:  # fmt: skip
+    """Apply 2-D transposed convolution, the gradient of `conv2d` with respect to its input.
 
-    Every element of x lays down the filter, times its value, `stride` apart; where filters overlap
-    they add up. It grows images where a convolution with the same arguments shrinks them.
+    Every element of x adds the filter, times its value, to the result, `stride` apart. It enlarges
+    images where a convolution with the same arguments shrinks them.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, H, W]
-        Data of another dtype is cast to that of the weights, with a note the first time.
+        Cast to the dtype of `weight`, with a warning the first time this narrows it.
     weight : Tensor of shape [C, O / groups, KH, KW]
     bias : Tensor of shape [O], optional
     stride, dilation, groups
         As in `conv2d`.
     padding : int, list of int, list of pairs, 'SAME' or 'VALID'
-        What is cut off around the result, in any form that `conv2d` takes. 'SAME' cuts off so
-        much that H' is H times the stride (for filters that reach as far as the stride or
-        farther).
+        Cropping of the result, in the forms of `conv2d`. 'SAME' crops so that H' is H times the
+        stride (for filters whose extent is at least the stride).
     output_padding : int or list of int
-        Adds to H' and W' at the end; less than the stride or less than the dilation.
+        Added to H' and W' at the end; less than the stride or less than the dilation.
     output_size : int or list of int, optional
-        H' and W' themselves, in place of `output_padding`.
+        Output size [H', W'], in place of `output_padding`.
     data_format : {'NCHW', 'NHWC'}
-        Where the channels of x and of the result are.
-    name : None
-        Refused: results have no name here.
+        Position of the channel axis, in x and in the result.
 
     Returns
     -------
@@ -97,7 +78,7 @@ def conv2d_transpose(
     Raises
     ------
     ValueError
-        If the shapes do not fit, or an argument is none of these.
+        If the shapes do not fit, or an argument is invalid.
 
     Notes
     -----
@@ -123,26 +104,18 @@ def conv2d_transpose(
 
 
 def conv3d_transpose(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-    output_size: Any = None,
-    data_format: str = "NCDHW",
-    name: None = None,
-) -> Tensor:
-    """Give the transposed convolution of volumes; see `conv2d_transpose` for all arguments.
+    x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
+    output_padding: Any = 0, groups: int = 1, dilation: Any = 1, output_size: Any = None,
+    data_format: str = "NCDHW", name: None = None,
+) -> Tensor:  # fmt: skip
+    """Apply 3-D transposed convolution; see `conv2d_transpose` for all arguments.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, D, H, W]
     weight : Tensor of shape [C, O / groups, KD, KH, KW]
     bias : Tensor of shape [O], optional
-    stride, padding, output_padding, groups, dilation, output_size, data_format, name
+    stride, padding, output_padding, groups, dilation, output_size, data_format
         As in `conv2d_transpose`.
 
     Examples
@@ -158,7 +131,7 @@ def conv3d_transpose(
     )  # fmt: skip
 
 
-# What all of them do ----------------------------------------------------------------------------
+# Shared by all of them --------------------------------------------------------------------------
 
 
 def _transposed(
@@ -185,8 +158,8 @@ def _transposed(
         (n - 1) * s - before - after + e
         for n, s, e, (before, after) in zip(x.shape[2:], stride, extent, pads, strict=True)
     )
-    size = _grown(least, stride, dilation, output_padding, output_size, dims, call)
-    size, pads, unreached = _beyond(size, least, stride, pads)
+    size = _output_size(least, stride, dilation, output_padding, output_size, dims, call)
+    size, pads, unreached = _split_unreached(size, least, stride, pads)
     static = {
         "size": size, "stride": stride, "padding": pads, "dilation": dilation,
         "groups": int(groups),
@@ -199,11 +172,11 @@ def _transposed(
     return read.channels_back(y, last)  # type: ignore[no-any-return]
 
 
-def _grown(
+def _output_size(
     least: Shape, stride: Shape, dilation: Shape, output_padding: Any, output_size: Any,
     dims: int, call: str,
 ) -> Shape:  # fmt: skip
-    """Give the size of the result of a transposed convolution."""
+    """Return the output size of a transposed convolution."""
     more = read.per_axis(output_padding, dims, "output_padding", call, least=0)
     room, rule = stride, "less than the stride"
     if output_size is not None:
@@ -218,26 +191,25 @@ def _grown(
         if n < 1 or not 0 <= n - m < r:
             raise ValueError(
                 f"{call}: with these arguments the result may have from {least} to "
-                f"{tuple(m + r - 1 for m, r in zip(least, room, strict=True))} places along its "
+                f"{tuple(m + r - 1 for m, r in zip(least, room, strict=True))} elements along its "
                 f"axes (output_padding is {rule}); asked for were {size}."
             )
     return size
 
 
-def _beyond(
+def _split_unreached(
     size: Shape, least: Shape, stride: Shape, pads: read.Pairs
 ) -> tuple[Shape, read.Pairs, Shape]:
-    """Read sizes that a convolution with these arguments would not lead back from.
+    """Split off the output positions that no filter reaches.
 
-    That is so where a stride or more is added at the end. What was cut off there comes back first;
-    places after that are reached by no filter. Gives the size without these, the padding, and how
-    many of these there are along each axis.
+    They exist where a stride or more is added at the end, beyond the cropped positions, which are
+    restored first. Returns the size without them, the padding and their number along each axis.
     """
-    found = []
+    parts = []
     for n, m, s, (before, after) in zip(size, least, stride, pads, strict=True):
         more = n - m
-        back = min(more, after) if more >= s else 0
-        zeros = more - back if more - back >= s else 0
-        found.append((n - zeros, (before, after - back), zeros))
-    sizes, padding, unreached = zip(*found, strict=True)
+        restored = min(more, after) if more >= s else 0
+        zeros = more - restored if more - restored >= s else 0
+        parts.append((n - zeros, (before, after - restored), zeros))
+    sizes, padding, unreached = zip(*parts, strict=True)
     return sizes, padding, unreached

@@ -1,4 +1,4 @@
-"""Unpooling: maxima are put back to where they were found."""
+"""Max unpooling: maxima are scattered to their indices."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from optlab.autograd.operation import as_one, rule
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.ensemble import members_of
 from optlab.nn.functional import windows as read
-from optlab.nn.functional.poolings import entered
+from optlab.nn.functional.poolings import checked_input
 from optlab.nn.functional.shared import given_with
 
 
-def unpool(x: Any, places: Any, length: int) -> Any:
-    """Put the numbers of the last axis at their places of a longer one of zeros.
+def unpool(x: Any, indices: Any, length: int) -> Any:
+    """Scatter the last axis to indices of a longer axis of zeros.
 
     Examples
     --------
@@ -25,14 +25,16 @@ def unpool(x: Any, places: Any, length: int) -> Any:
     >>> unpool(np.array([[3.0, 5.0]]), np.array([[1, 2]]), 4)
     array([[0., 3., 5., 0.]])
     """
-    # Made by arithmetic with both: an ensemble where one of the two is one.
-    out = np.zeros_like(x[..., :1] + places[..., :1].astype(x.dtype), shape=(*x.shape[:-1], length))
-    np.put_along_axis(out, places, x, -1)
+    # Of the class of a sum of both: an ensemble if either is one.
+    out = np.zeros_like(
+        x[..., :1] + indices[..., :1].astype(x.dtype), shape=(*x.shape[:-1], length)
+    )
+    np.put_along_axis(out, indices, x, -1)
     return out
 
 
-def picked(x: Any, places: Any) -> Any:
-    """Read the places of the last axis: the transpose of `unpool`.
+def picked(x: Any, indices: Any) -> Any:
+    """Gather the last axis at indices: the transpose of `unpool`.
 
     Examples
     --------
@@ -40,40 +42,44 @@ def picked(x: Any, places: Any) -> Any:
     >>> picked(np.array([[0.0, 3.0, 5.0, 0.0]]), np.array([[1, 2]]))
     array([[3., 5.]])
     """
-    return np.take_along_axis(x, places, -1)
+    return np.take_along_axis(x, indices, -1)
 
 
 UNPOOL = rule(
     unpool,
-    lambda g, places, length: as_one(picked, g, places),
+    lambda g, indices, length: as_one(picked, g, indices),
     inputs="x",
-    static="places length",
+    static="indices length",
 )
 PICKED = rule(
     picked,
-    lambda g, x_shape, places: as_one(unpool, g, places, x_shape[-1]),
+    lambda g, x_shape, indices: as_one(unpool, g, indices, x_shape[-1]),
     inputs="x",
-    static="places",
+    static="indices",
 )
 
 
 def max_unpool1d(
-    x: Any,
-    indices: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    data_format: str = "NCL",
-    output_size: Any = None,
-    name: None = None,
-) -> Tensor:
-    """Put maxima of sequences back to their places; see `max_unpool2d` for all arguments.
+    x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    data_format: str = "NCL", output_size: Any = None, name: None = None,
+) -> Tensor:  # fmt: skip
+    """Apply 1-D max unpooling; see `max_unpool2d`.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, L]
-    indices, kernel_size, stride, padding, data_format, output_size, name
-        As in `max_unpool2d`.
+    indices : Tensor of integers, of the shape of x
+        Indices of the maxima, as of ``max_pool1d(..., return_mask=True)``.
+    kernel_size : int
+        Window size of the pooling.
+    stride : int, optional
+        Stride of the pooling; by default `kernel_size`.
+    padding : int
+        Padding of the pooling.
+    data_format : {'NCL'}
+        Position of the channel axis.
+    output_size : list of int, optional
+        Shape or length of the result.
 
     Examples
     --------
@@ -83,36 +89,31 @@ def max_unpool1d(
     >>> F.max_unpool1d(y, mask, 2)
     Tensor([[[0., 3., 5., 0.]]], dtype=float32)
     """
-    return _unpooled(x, indices, kernel_size, stride, padding, data_format, output_size, name, 1)
+    return _max_unpool(x, indices, kernel_size, stride, padding, data_format, output_size, name, 1)
 
 
 def max_unpool2d(
-    x: Any,
-    indices: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    data_format: str = "NCHW",
-    output_size: Any = None,
-    name: None = None,
-) -> Tensor:
-    """Put the maxima of images back to where `max_pool2d` found them, with zeros elsewhere.
+    x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    data_format: str = "NCHW", output_size: Any = None, name: None = None,
+) -> Tensor:  # fmt: skip
+    """Apply 2-D max unpooling: scatter maxima to where `max_pool2d` found them, zeros elsewhere.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, H, W]
     indices : Tensor of integers, of the shape of x
-        The places, as ``max_pool2d(..., return_mask=True)`` gives them: counted row by row in each
-        image of the result.
-    kernel_size, stride, padding : int or list of int
-        As they were for the pooling; they say how large the result is.
+        Indices of the maxima, as of ``max_pool2d(..., return_mask=True)``: counted row by row
+        within each image of the result.
+    kernel_size : int or list of int
+        Window size of the pooling.
+    stride : int or list of int, optional
+        Stride of the pooling; by default `kernel_size`.
+    padding : int or list of int
+        Padding of the pooling.
     data_format : {'NCHW'}
-        Where the channels are.
+        Position of the channel axis.
     output_size : list of int, optional
-        The lengths of the result (all of them, or those of the axes of space): those of what was
-        pooled, which several may have led to.
-    name : None
-        Refused: results have no name here.
+        Shape or spatial size of the result, for which the other arguments leave several choices.
 
     Returns
     -------
@@ -122,14 +123,13 @@ def max_unpool2d(
     Raises
     ------
     TypeError, ValueError
-        If an argument is none of these, or a place lies outside the result.
+        If an argument is invalid, or an index is outside the result.
 
     Notes
     -----
-    Where windows overlap, two maxima may have the same place. One of the two is put there, and both
-    get the gradient of the place (they are the same number, if they come from one pooling). The
-    places are saved for backward. Source: Zeiler and Fergus 2014. Signature:
-    paddle.nn.functional.max_unpool2d.
+    Where windows overlap, two maxima may have the same index. One of them is written, and both get
+    its gradient (they are equal if they come from one pooling). The indices are saved for the
+    backward pass. Source: Zeiler and Fergus 2014. Signature: paddle.nn.functional.max_unpool2d.
 
     Examples
     --------
@@ -141,26 +141,30 @@ def max_unpool2d(
     Tensor([[[[0., 0.],
               [4., 0.]]]], dtype=float32)
     """
-    return _unpooled(x, indices, kernel_size, stride, padding, data_format, output_size, name, 2)
+    return _max_unpool(x, indices, kernel_size, stride, padding, data_format, output_size, name, 2)
 
 
 def max_unpool3d(
-    x: Any,
-    indices: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    data_format: str = "NCDHW",
-    output_size: Any = None,
-    name: None = None,
-) -> Tensor:
-    """Put maxima of volumes back to their places; see `max_unpool2d` for all arguments.
+    x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    data_format: str = "NCDHW", output_size: Any = None, name: None = None,
+) -> Tensor:  # fmt: skip
+    """Apply 3-D max unpooling; see `max_unpool2d`.
 
     Parameters
     ----------
     x : Tensor of shape [N, C, D, H, W]
-    indices, kernel_size, stride, padding, data_format, output_size, name
-        As in `max_unpool2d`.
+    indices : Tensor of integers, of the shape of x
+        Indices of the maxima, as of ``max_pool3d(..., return_mask=True)``.
+    kernel_size : int or list of int
+        Window size of the pooling.
+    stride : int or list of int, optional
+        Stride of the pooling; by default `kernel_size`.
+    padding : int or list of int
+        Padding of the pooling.
+    data_format : {'NCDHW'}
+        Position of the channel axis.
+    output_size : list of int, optional
+        Shape or spatial size of the result.
 
     Examples
     --------
@@ -170,10 +174,10 @@ def max_unpool3d(
     >>> F.max_unpool3d(y, mask, 2).sum()
     Tensor(8., dtype=float32)
     """
-    return _unpooled(x, indices, kernel_size, stride, padding, data_format, output_size, name, 3)
+    return _max_unpool(x, indices, kernel_size, stride, padding, data_format, output_size, name, 3)
 
 
-def _unpooled(
+def _max_unpool(
     x: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, data_format: str,
     output_size: Any, name: Any, dims: int,
 ) -> Tensor:  # fmt: skip
@@ -182,7 +186,7 @@ def _unpooled(
         raise ValueError(
             f"{call} takes data_format={read.FORMATS[dims][0]!r}; got {data_format!r}."
         )
-    x, _ = entered(x, data_format, name, dims, call)
+    x, _ = checked_input(x, data_format, name, dims, call)
     kernel = read.per_axis(kernel_size, dims, "kernel_size", call)
     steps = kernel if stride is None else read.per_axis(stride, dims, "stride", call)
     pads = read.per_axis(padding, dims, "padding", call, least=0)
@@ -190,38 +194,38 @@ def _unpooled(
         (n - 1) * s - 2 * p + k for n, s, p, k in zip(x.shape[2:], steps, pads, kernel, strict=True)
     )
     size = _size(output_size, usual, steps, dims, call)
-    places = given_with(raw(x), indices, "indices")
-    if places.dtype.kind not in "iu":
-        raise TypeError(f"{call}: indices are integers; got dtype {places.dtype}.")
-    if places.shape != x.shape:
+    indices = given_with(raw(x), indices, "indices")
+    if indices.dtype.kind not in "iu":
+        raise TypeError(f"{call}: indices are integers; got dtype {indices.dtype}.")
+    if indices.shape != x.shape:
         raise ValueError(
             f"{call} takes an index for each element; got x of shape {x.shape} and indices of "
-            f"shape {places.shape}."
+            f"shape {indices.shape}."
         )
     length = math.prod(size)
-    places = places.reshape(*x.shape[:2], -1)
+    indices = indices.reshape(*x.shape[:2], -1)
     if x.size:
-        seen = members_of(places)
+        seen = members_of(indices)
         lowest, highest = int(np.min(seen)), int(np.max(seen))
         if lowest < 0 or highest >= length:
             raise ValueError(
-                f"{call}: the places of a result of {size} are 0 ... {length - 1}; got "
-                f"{lowest} ... {highest}. Say with output_size how large it is."
+                f"{call}: the indices of a result of {size} are 0 ... {length - 1}; got "
+                f"{lowest} ... {highest}. Give its size as output_size."
             )
-    flat = x.reshape(places.shape)
-    y: Tensor = apply(UNPOOL, (flat,), {"places": places, "length": length})
+    flat = x.reshape(indices.shape)
+    y: Tensor = apply(UNPOOL, (flat,), {"indices": indices, "length": length})
     return y.reshape((*x.shape[:2], *size))
 
 
 def _size(
     output_size: Any, usual: Sequence[int], steps: Sequence[int], dims: int, call: str
 ) -> tuple[int, ...]:
-    """Give the lengths of the result; those asked for must be near the usual ones."""
+    """Return the spatial size of the result; a given one must be near the default."""
     if output_size is None:
         if min(usual) < 1:
             raise ValueError(f"{call}: nothing is left of a result of {tuple(usual)}.")
         return tuple(usual)
-    numbers = read.whole_numbers(output_size)
+    numbers = read.as_integers(output_size)
     if numbers is None or len(numbers) not in (dims, dims + 2):
         raise ValueError(
             f"{call}: output_size is {dims} or {dims + 2} whole numbers; got {output_size!r}."

@@ -1,4 +1,4 @@
-"""Windows that move over an array: how they are asked for, and where they lie."""
+"""Sliding windows: validation of kernel, stride and padding, and the slices that they read."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from optlab.backend.arrays import Shape
 Pair = tuple[int, int]
 Pairs = tuple[Pair, ...]
 
-_numpy: Any = np  # NumPy's annotations know nothing of arrays that answer for themselves
+_numpy: Any = np  # NumPy's annotations know nothing of __array_function__
 
 FORMATS = {1: ("NCL", "NLC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 
 def is_channels_last(data_format: Any, dims: int, call: str) -> bool:
-    """Read a data format for `dims` axes of space."""
+    """Return whether a data format of `dims` spatial axes has its channels last."""
     first, last = FORMATS[dims]
     if data_format not in (first, last):
         raise ValueError(f"{call} takes data_format={first!r} or {last!r}; got {data_format!r}.")
@@ -29,17 +29,17 @@ def is_channels_last(data_format: Any, dims: int, call: str) -> bool:
 
 
 def channels_second(x: Any, last: bool) -> Any:
-    """Move the channels of `x` from the last place to the second, if that is where they are."""
+    """Move the channels of `x` to axis 1, if they are last."""
     return _numpy.moveaxis(x, -1, 1) if last else x
 
 
 def channels_back(y: Any, last: bool) -> Any:
-    """Move the channels of a result to where those of the input were."""
+    """Move the channels of a result from axis 1 to the end, if those of the input were last."""
     return _numpy.moveaxis(y, 1, -1) if last else y
 
 
 def check_axes(x: Any, dims: int, data_format: str, call: str) -> None:
-    """Make sure that `x` has an axis for each letter of the format."""
+    """Check that `x` has an axis for each letter of the format."""
     if x.ndim != dims + 2:
         raise ValueError(
             f"{call} takes x of {dims + 2} axes, {' '.join(data_format)}; got shape {x.shape}. "
@@ -48,14 +48,14 @@ def check_axes(x: Any, dims: int, data_format: str, call: str) -> None:
 
 
 def per_axis(value: Any, dims: int, what: str, call: str, least: int = 1) -> Shape:
-    """Read one whole number for all axes, or one for each.
+    """Return an integer for each axis, of one integer or one per axis.
 
     Examples
     --------
     >>> per_axis(3, 2, "stride", "conv2d"), per_axis([1, 2], 2, "stride", "conv2d")
     ((3, 3), (1, 2))
     """
-    numbers = whole_numbers(value)
+    numbers = as_integers(value)
     if numbers is not None and len(numbers) == 1:
         numbers = numbers * dims
     if numbers is None or len(numbers) != dims or min(numbers) < least:
@@ -66,8 +66,8 @@ def per_axis(value: Any, dims: int, what: str, call: str, least: int = 1) -> Sha
     return tuple(numbers)
 
 
-def whole_numbers(value: Any) -> list[int] | None:
-    """Give a number or a sequence of numbers as a list; None where it is something else."""
+def as_integers(value: Any) -> list[int] | None:
+    """Return an integer or a sequence of integers as a list; None for anything else."""
     value = raw(value)
     if hasattr(value, "tolist"):
         value = value.tolist()
@@ -79,7 +79,7 @@ def whole_numbers(value: Any) -> list[int] | None:
 
 
 def paddings(value: Any, dims: int, channels_last: bool, call: str) -> Pairs | str:
-    """Read a padding: a pair (before, after) for each axis of space, or ``'SAME'``.
+    """Return a padding as a pair (before, after) for each spatial axis, or as ``'SAME'``.
 
     Examples
     --------
@@ -106,9 +106,9 @@ def paddings(value: Any, dims: int, channels_last: bool, call: str) -> Pairs | s
 
 
 def _pairs(value: Any, dims: int, channels_last: bool) -> Pairs | None:
-    """Give a padding as pairs; None where it is of no known form."""
+    """Return a padding as pairs; None if it has no known form."""
     if isinstance(value, (list, tuple)) and any(isinstance(v, (list, tuple)) for v in value):
-        rows = [whole_numbers(v) for v in value]
+        rows = [as_integers(v) for v in value]
         if any(row is None or len(row) != 2 for row in rows):
             return None
         pairs = [(row[0], row[1]) for row in rows if row is not None]
@@ -118,7 +118,7 @@ def _pairs(value: Any, dims: int, channels_last: bool) -> Pairs | None:
                 return None
             pairs = pairs[1:-1] if channels_last else pairs[2:]
         return tuple(pairs) if len(pairs) == dims else None
-    numbers = whole_numbers(value)
+    numbers = as_integers(value)
     if numbers is None:
         return None
     if len(numbers) == 1:
@@ -131,7 +131,7 @@ def _pairs(value: Any, dims: int, channels_last: bool) -> Pairs | None:
 
 
 def same_padding(size: Sequence[int], extent: Sequence[int], stride: Sequence[int]) -> Pairs:
-    """Give the padding with which ceil(size / stride) windows fit, the odd one behind.
+    """Return the padding with which ceil(size / stride) windows fit, the odd element at the end.
 
     Examples
     --------
@@ -146,33 +146,33 @@ def same_padding(size: Sequence[int], extent: Sequence[int], stride: Sequence[in
 
 
 def extents(kernel: Sequence[int], dilation: Sequence[int]) -> Shape:
-    """Give how far a kernel reaches along each axis."""
+    """Return the extent of a dilated kernel along each axis."""
     return tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True))
 
 
 def outputs(
     size: Sequence[int], extent: Sequence[int], stride: Sequence[int], padding: Pairs, call: str
 ) -> Shape:
-    """Count the windows along each axis; there must be one at least.
+    """Return the number of windows along each axis, at least 1.
 
     Examples
     --------
     >>> outputs((7,), (3,), (2,), ((1, 0),), "conv1d")
     (3,)
     """
-    found = tuple(
+    counts = tuple(
         (n + before + after - e) // s + 1
         for n, e, s, (before, after) in zip(size, extent, stride, padding, strict=True)
     )
-    if min(found) < 1:
+    if min(counts) < 1:
         raise ValueError(
             f"{call}: a window of {tuple(extent)} (its gaps included) does not fit into "
             f"{tuple(size)} with padding {padding}. Take a smaller kernel or more padding."
         )
-    return found
+    return counts
 
 
-# Where the windows of pooling lie ---------------------------------------------------------------
+# Windows of pooling -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False)
@@ -182,39 +182,39 @@ class Windows:
     Attributes
     ----------
     length : int
-        Of the axis.
+        Length of the axis.
     count : int
-        How many windows there are.
+        Number of windows.
     pieces : tuple of (slice, slice)
-        The n-th elements of the windows, n rising: which elements of the axis they are, and which
-        windows they belong to. No piece names an element twice.
+        The n-th elements of the windows, n rising: their indices on the axis, and the windows that
+        have them. No piece has an element twice.
     padded : tuple of int
-        How wide each window is with the padding that it covers.
-    words : str
-        How they were asked for.
+        Width of each window, with the padding that it covers.
+    label : str
+        Description of the request, which identifies the windows.
     """
 
     length: int
     count: int
     pieces: tuple[tuple[slice, slice], ...]
     padded: tuple[int, ...]
-    words: str
+    label: str
 
     def __hash__(self) -> int:
-        return hash((self.length, self.count, self.words))
+        return hash((self.length, self.count, self.label))
 
     def __repr__(self) -> str:
-        return self.words
+        return self.label
 
     @cached_property
-    def whole(self) -> bool:
-        """Whether one window takes in the whole axis."""
+    def is_global(self) -> bool:
+        """Whether one window covers the whole axis."""
         return self.count == 1 and len(self.pieces) == self.length
 
     @cached_property
     def full(self) -> bool:
         """Whether all windows have equally many elements, none in padding."""
-        return all(places == slice(0, self.count) for _, places in self.pieces)
+        return all(members == slice(0, self.count) for _, members in self.pieces)
 
     @cached_property
     def disjoint(self) -> bool:
@@ -223,22 +223,22 @@ class Windows:
         return len(read) == len(set(read))
 
     def inside(self) -> Any:
-        """Give how many elements each window holds."""
+        """Return the number of elements of each window."""
         counts = np.zeros(self.count, int)
-        for _, places in self.pieces:
-            counts[places] += 1
+        for _, members in self.pieces:
+            counts[members] += 1
         return counts
 
 
 @lru_cache(maxsize=512)
-def moving(length: int, kernel: int, stride: int, padding: Pair, ceil_mode: bool) -> Windows:
-    """Give the windows of `kernel` elements, one every `stride`.
+def sliding(length: int, kernel: int, stride: int, padding: Pair, ceil_mode: bool) -> Windows:
+    """Return the windows of `kernel` elements, one every `stride`.
 
-    With `ceil_mode` a last window may hang over the end if it starts before it.
+    With `ceil_mode` a last window that starts before the end may extend past it.
 
     Examples
     --------
-    >>> moving(5, 2, 2, (0, 0), False).count, moving(5, 2, 2, (0, 0), True).count
+    >>> sliding(5, 2, 2, (0, 0), False).count, sliding(5, 2, 2, (0, 0), True).count
     (2, 3)
     """
     before, after = padding
@@ -255,8 +255,8 @@ def moving(length: int, kernel: int, stride: int, padding: Pair, ceil_mode: bool
             stop = last * stride - before + k + 1
             pieces.append((slice(start, stop, stride), slice(first, last + 1)))
     padded = tuple(min(kernel, length + before + after - i * stride) for i in range(count))
-    words = f"{kernel} every {stride}, padding {padding}" + (", ceil_mode" if ceil_mode else "")
-    return Windows(length, count, tuple(pieces), padded, words)
+    label = f"{kernel} every {stride}, padding {padding}" + (", ceil_mode" if ceil_mode else "")
+    return Windows(length, count, tuple(pieces), padded, label)
 
 
 def _every(period: int, first: int, count: int) -> slice:
@@ -265,10 +265,10 @@ def _every(period: int, first: int, count: int) -> slice:
 
 @lru_cache(maxsize=512)
 def adaptive(length: int, count: int) -> Windows:
-    """Give `count` windows of nearly equal width that cover an axis.
+    """Return `count` windows of nearly equal width that cover an axis.
 
-    The i-th goes from floor(i length / count) to ceil((i + 1) length / count): neighbours may share
-    an element. The pattern repeats, so that slices reach all.
+    The i-th spans floor(i length / count) to ceil((i + 1) length / count): neighbors may share an
+    element. The pattern repeats, so that slices read them all.
 
     Examples
     --------
