@@ -74,14 +74,14 @@ class Recipe:
         def runner(pullback: Pullback) -> Run:
             """Find where the arguments of a rule come from, and see that they are saved."""
             reads, static = [], []
-            for name in _arguments_of(pullback):
+            for name in _arguments_read(pullback):
                 if name in place:
                     if place[name] not in sources:
                         sources.append(place[name])
                     reads.append(sources.index(place[name]))
                 elif name != "needs":
                     static.append(name)
-            if "needs" in _arguments_of(pullback):
+            if "needs" in _arguments_read(pullback):
                 pullback = partial(pullback, needs=needs)
             return _runner(pullback, tuple(reads), tuple(static))
 
@@ -120,13 +120,13 @@ class Recipe:
         self.select = _selector(self.sources)
 
 
-def _arguments_of(pullback: Pullback) -> tuple[str, ...]:
+def _arguments_read(pullback: Pullback) -> tuple[str, ...]:
     """Name what a rule reads besides the arriving gradient."""
     code = pullback.__code__
     return code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
 
 
-def _must_be_given(pullback: Pullback, names: tuple[str, ...]) -> bool:
+def _takes_static_by_position(pullback: Pullback, names: tuple[str, ...]) -> bool:
     """Say whether a rule takes static arguments last, by position and without defaults."""
     code = getattr(pullback, "__code__", None)
     if code is None or pullback.__defaults__ or code.co_kwonlyargcount:
@@ -149,7 +149,7 @@ def _runner(pullback: Pullback, reads: tuple[int, ...], names: tuple[str, ...]) 
         plain = lambda g, saved, static: pullback(g, *several(saved))
     if not names:
         return plain
-    if len(reads) + len(names) == 2 and _must_be_given(pullback, names):
+    if len(reads) + len(names) == 2 and _takes_static_by_position(pullback, names):
         if reads:
             (i,), (name,) = reads, names
             return lambda g, saved, static: pullback(g, saved[i], static[name])
@@ -254,7 +254,7 @@ class Operation:
             if len(inputs) < arity:
                 raise TypeError(f"{self.name} takes {arity} inputs ({', '.join(self.inputs)}).")
             return inputs, {}
-        kwargs = self._in_our_names(kwargs)
+        kwargs = self._canonical_names(kwargs)
         for name in self.inputs[len(inputs) :]:
             if name not in kwargs:
                 raise TypeError(f"{self.name} takes {arity} inputs ({', '.join(self.inputs)}).")
@@ -276,7 +276,7 @@ class Operation:
                 )
         return inputs, static
 
-    def _in_our_names(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+    def _canonical_names(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         """Rename the inputs that NumPy calls a, x, x1 and x2."""
         aliases = {
             "a": self.inputs[0], "x": self.inputs[0], "x1": self.inputs[0], "x2": self.inputs[-1],

@@ -101,7 +101,7 @@ def matching(tree: Any, x: Any, what: str, owner: str) -> list[Any]:
         If they differ; `what` and `owner` name the two in the message.
     """
     parts, _ = flatten(tree)
-    given = _along(tree, x, what, owner)
+    given = _parts_like(tree, x, what, owner)
     for part, one in zip(parts, given, strict=True):
         if np.shape(part) != np.shape(one):
             raise ValueError(
@@ -110,7 +110,7 @@ def matching(tree: Any, x: Any, what: str, owner: str) -> list[Any]:
     return given
 
 
-def _along(tree: Any, x: Any, what: str, owner: str) -> list[Any]:
+def _parts_like(tree: Any, x: Any, what: str, owner: str) -> list[Any]:
     """Take `x` apart as `tree` is built: where that holds an array, a list in `x` is one too."""
     if not is_container(tree):
         return [x]
@@ -128,5 +128,5 @@ def _along(tree: Any, x: Any, what: str, owner: str) -> list[Any]:
     return [
         found
         for branch, part in zip(tree, x, strict=True)
-        for found in _along(branch, part, what, owner)
+        for found in _parts_like(branch, part, what, owner)
     ]

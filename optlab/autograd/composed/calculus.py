@@ -19,7 +19,7 @@ def _as_array(x: Any, beside: Any = None) -> Any:
     return x if hasattr(x, "shape") else constants_beside(raw(beside), np.asarray(x))
 
 
-def _part(x: Any, axis: int, index: Any) -> Any:
+def _index_axis(x: Any, axis: int, index: Any) -> Any:
     """Give what stands at `index` along one axis."""
     return x[(slice(None),) * normalize_axis_index(axis, len(x.shape)) + (index,)]
 
@@ -50,7 +50,7 @@ def _diff(
         a = np.concatenate(joined, axis)
     subtract = np.not_equal if a.dtype == bool else np.subtract
     for _ in range(n):
-        a = subtract(_part(a, axis, slice(1, None)), _part(a, axis, slice(None, -1)))
+        a = subtract(_index_axis(a, axis, slice(1, None)), _index_axis(a, axis, slice(None, -1)))
     return a
 
 
@@ -123,7 +123,7 @@ def _slope(f: Any, axis: int, step: Any, edge_order: int) -> Any:
     """Give central differences along one axis, one-sided ones at both ends."""
 
     def at(start: int, stop: int | None) -> Any:
-        return _part(f, axis, slice(start, stop))
+        return _index_axis(f, axis, slice(start, stop))
 
     def beside(x: Any) -> Any:
         return np.reshape(x, (-1,) + (1,) * (len(f.shape) - 1 - axis % len(f.shape)))
@@ -168,7 +168,7 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
             shape = [1] * len(y.shape)
             shape[axis] = width.shape[0]
             width = width.reshape(tuple(shape))
-    pairs = _part(y, axis, slice(1, None)) + _part(y, axis, slice(None, -1))
+    pairs = _index_axis(y, axis, slice(1, None)) + _index_axis(y, axis, slice(None, -1))
     return np.sum(width * pairs / 2.0, axis=axis)
 
 

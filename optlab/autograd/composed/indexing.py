@@ -8,24 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from optlab.autograd.composed.joining import _no_out
+from optlab.autograd.composed.joining import _refuse_out
 from optlab.autograd.composed.table import composed
 from optlab.autograd.rules.indexing import SCATTER, diagonal_index
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import as_array, given_beside, on_host
 
 
-def _along(axis: int, index: Any) -> tuple[Any, ...]:
+def _on_axis(axis: int, index: Any) -> tuple[Any, ...]:
     """Give the index that uses `index` on one axis and all of those before it."""
     return (*(slice(None),) * axis, index)
 
 
-def _picked(x: Any, index: Any) -> Any:
+def _getitem(x: Any, index: Any) -> Any:
     """Give ``x[index]``, also of a list or a number."""
     return x[index] if isinstance(x, Tensor) else as_array(x)[index]
 
 
-def _within(indices: Any, length: int, mode: str) -> Any:
+def _apply_mode(indices: Any, length: int, mode: str) -> Any:
     """Treat whole numbers outside of an axis as `mode` says."""
     if mode == "wrap":
         return indices % length
@@ -36,7 +36,7 @@ def _within(indices: Any, length: int, mode: str) -> Any:
     return indices
 
 
-def _whole(indices: Any) -> Any:
+def _as_indices(indices: Any) -> Any:
     """Give indices as whole numbers (masks are numbers too); others are refused."""
     indices = as_array(raw(indices))
     if indices.size and not np.can_cast(indices.dtype, np.intp, "same_kind"):
@@ -48,11 +48,11 @@ def _whole(indices: Any) -> Any:
 def _take(
     a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise"
 ) -> Any:
-    _no_out("take", out)
+    _refuse_out("take", out)
     if axis is None:
         a, axis = np.ravel(a), 0
     axis = normalize_axis_index(axis, np.ndim(a))
-    return _picked(a, _along(axis, _within(_whole(indices), np.shape(a)[axis], mode)))
+    return _getitem(a, _on_axis(axis, _apply_mode(_as_indices(indices), np.shape(a)[axis], mode)))
 
 
 @composed(np.take_along_axis)
@@ -73,7 +73,7 @@ def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
         for i, length in enumerate(np.shape(arr))
     ]
     index[axis] = indices
-    return _picked(arr, tuple(index))
+    return _getitem(arr, tuple(index))
 
 
 @composed(np.compress)
@@ -91,12 +91,12 @@ def _extract(condition: Any, arr: Any) -> Any:
 
 @composed(np.choose)
 def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    _no_out("choose", out)
+    _refuse_out("choose", out)
     choices = list(choices)
-    which = _whole(a)
+    which = _as_indices(a)
     if mode == "raise" and which.size and not (which.min() >= 0 and which.max() < len(choices)):
         raise ValueError(f"choose has {len(choices)} choices; an entry points elsewhere.")
-    which = _within(which, len(choices), mode)
+    which = _apply_mode(which, len(choices), mode)
     shape = np.broadcast_shapes(which.shape, *(np.shape(choice) for choice in choices))
     # NumPy says which dtype such choices have together, from empty ones.
     alike: Any = [

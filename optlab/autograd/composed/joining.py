@@ -20,11 +20,11 @@ Parts = Sequence[Any]
 _LISTS, _ARRAYS = (list, tuple), (Tensor, np.ndarray)
 
 
-def _listed(given: Any, dtype: Any = None, casting: Any = "same_kind") -> list[Any]:
+def _arrays_to_join(given: Any, dtype: Any = None, casting: Any = "same_kind") -> list[Any]:
     """Give the arrays to be joined as a list, in `dtype` where one is asked for."""
     if isinstance(given, Tensor):
         given = apply_several(UNSTACK, (given,), {"axis": 0})
-    arrays = _made_arrays(given)
+    arrays = _as_arrays(given)
     if dtype is None:
         return arrays
     for x in arrays:
@@ -35,13 +35,13 @@ def _listed(given: Any, dtype: Any = None, casting: Any = "same_kind") -> list[A
     return [x.astype(dtype) if isinstance(x, Tensor) else as_array(x, dtype) for x in arrays]
 
 
-def _made_arrays(given: Any) -> list[Any]:
+def _as_arrays(given: Any) -> list[Any]:
     """Make arrays of lists and numbers; numbers go where the arrays are."""
     like = next((x for x in given if hasattr(x, "dtype")), 0.0)
     return [x if hasattr(x, "dtype") else given_beside(like, x) for x in given]
 
 
-def _no_out(name: str, out: Any) -> None:
+def _refuse_out(name: str, out: Any) -> None:
     if out is not None:
         raise TypeError(
             f"np.{name}(..., out=) writes into an existing array, which would lose the gradient "
@@ -60,8 +60,8 @@ def _concatenate(
     casting: Any = "same_kind",
 ) -> Any:
     if out is not None:
-        _no_out("concatenate", out)
-    arrays = _listed(arrays, dtype, casting)
+        _refuse_out("concatenate", out)
+    arrays = _arrays_to_join(arrays, dtype, casting)
     if axis is None:
         arrays, axis = [np.ravel(x) for x in arrays], 0
     # Where each one ends. On a Tensor np.shape takes the long way, through NumPy's dispatch.
@@ -80,38 +80,38 @@ def _concatenate(
 def _stack(
     arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> Any:
-    _no_out("stack", out)
-    arrays = _listed(arrays, dtype, casting)
+    _refuse_out("stack", out)
+    arrays = _arrays_to_join(arrays, dtype, casting)
     return apply(stacking(len(arrays)), arrays, {"axis": axis})
 
 
 @composed(np.vstack)
 def _vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    return np.concatenate([np.atleast_2d(x) for x in _listed(tup, dtype, casting)], 0)
+    return np.concatenate([np.atleast_2d(x) for x in _arrays_to_join(tup, dtype, casting)], 0)
 
 
 @composed(np.hstack)
 def _hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    arrays = [np.atleast_1d(x) for x in _listed(tup, dtype, casting)]
+    arrays = [np.atleast_1d(x) for x in _arrays_to_join(tup, dtype, casting)]
     return np.concatenate(arrays, 0 if np.ndim(arrays[0]) == 1 else 1)
 
 
 @composed(np.dstack)
 def _dstack(tup: Any) -> Any:
-    return np.concatenate([np.atleast_3d(x) for x in _listed(tup)], 2)
+    return np.concatenate([np.atleast_3d(x) for x in _arrays_to_join(tup)], 2)
 
 
 @composed(np.column_stack)
 def _column_stack(tup: Any) -> Any:
-    columns = [np.reshape(x, (-1, 1)) if np.ndim(x) < 2 else x for x in _listed(tup)]
+    columns = [np.reshape(x, (-1, 1)) if np.ndim(x) < 2 else x for x in _arrays_to_join(tup)]
     return np.concatenate(columns, 1)
 
 
 @composed(np.block)
 def _block(arrays: Any) -> Any:
-    depth, ndim = _measure(arrays)
+    depth, ndim = _depth_and_ndim(arrays)
     like = next((x for x in _blocks(arrays) if hasattr(x, "dtype")), 0.0)
-    return _built(arrays, depth, max(depth, ndim), like)
+    return _join_blocks(arrays, depth, max(depth, ndim), like)
 
 
 def _blocks(arrays: Any) -> Iterator[Any]:
@@ -123,7 +123,7 @@ def _blocks(arrays: Any) -> Iterator[Any]:
         yield arrays
 
 
-def _measure(blocks: Any) -> tuple[int, int]:
+def _depth_and_ndim(blocks: Any) -> tuple[int, int]:
     """Give how deep the lists are nested, and the most axes that a block in them has."""
     if isinstance(blocks, tuple):
         raise TypeError("np.block takes nested lists; a tuple among them would be ambiguous.")
@@ -131,18 +131,18 @@ def _measure(blocks: Any) -> tuple[int, int]:
         return 0, np.ndim(blocks)
     if not blocks:
         raise ValueError("np.block takes lists with something in them; one of these is empty.")
-    depths, ndims = zip(*map(_measure, blocks), strict=True)
+    depths, ndims = zip(*map(_depth_and_ndim, blocks), strict=True)
     if len(set(depths)) > 1:
         raise ValueError("np.block takes lists that are nested to the same depth everywhere.")
     return 1 + depths[0], max(ndims)
 
 
-def _built(blocks: Any, depth: int, ndim: int, like: Any) -> Any:
+def _join_blocks(blocks: Any, depth: int, ndim: int, like: Any) -> Any:
     """Join the innermost lists along the last axis, those around them along the one before..."""
     if not isinstance(blocks, list):
         block = blocks if hasattr(blocks, "dtype") else given_beside(like, blocks)
         return np.reshape(block, (1,) * (ndim - np.ndim(block)) + tuple(np.shape(block)))
-    return np.concatenate([_built(block, depth - 1, ndim, like) for block in blocks], -depth)
+    return np.concatenate([_join_blocks(block, depth - 1, ndim, like) for block in blocks], -depth)
 
 
 @composed(np.append)

@@ -75,7 +75,7 @@ def _vecdot_by_keyword(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """Fold pairs of axes: as a product of two matrices, the folded axes inside."""
     a_shape, b_shape = np.shape(a), np.shape(b)
-    a_axes, b_axes = _pairs(axes, len(a_shape), len(b_shape))
+    a_axes, b_axes = _contracted_axes(axes, len(a_shape), len(b_shape))
     if [a_shape[i] for i in a_axes] != [b_shape[i] for i in b_axes]:
         raise ValueError(
             f"tensordot of shapes {a_shape} and {b_shape} with axes={axes!r}: the axes that are "
@@ -90,7 +90,7 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     return np.reshape(np.dot(left, right), (*a_kept, *b_kept))
 
 
-def _pairs(axes: Any, a_ndim: int, b_ndim: int) -> tuple[list[int], list[int]]:
+def _contracted_axes(axes: Any, a_ndim: int, b_ndim: int) -> tuple[list[int], list[int]]:
     """Give the axes of each side that tensordot sums over, none of them negative."""
     if isinstance(axes, (int, np.integer)):
         a_axes, b_axes = range(a_ndim - axes, a_ndim), range(axes)
@@ -102,10 +102,10 @@ def _pairs(axes: Any, a_ndim: int, b_ndim: int) -> tuple[list[int], list[int]]:
     a_axes, b_axes = axes
     a_listed: list[Any] = [a_axes] if isinstance(a_axes, (int, np.integer)) else list(a_axes)
     b_listed: list[Any] = [b_axes] if isinstance(b_axes, (int, np.integer)) else list(b_axes)
-    return _from_the_front(a_listed, a_ndim), _from_the_front(b_listed, b_ndim)
+    return _normalized_axes(a_listed, a_ndim), _normalized_axes(b_listed, b_ndim)
 
 
-def _from_the_front(axes: Sequence[int], ndim: int) -> list[int]:
+def _normalized_axes(axes: Sequence[int], ndim: int) -> list[int]:
     for axis in axes:
         if not -ndim <= axis < ndim:
             raise np.exceptions.AxisError(axis, ndim)

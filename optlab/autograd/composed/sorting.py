@@ -37,7 +37,7 @@ def _partition(
     return apply(PARTITION, (a,), {"kth": raw(kth), "axis": axis, **options})
 
 
-def _first_of_each(values: Any, equal_nan: bool, found: Any) -> Any:
+def _first_indices(values: Any, equal_nan: bool, found: Any) -> Any:
     """Give where each of `found`, the distinct elements of `values`, stands first."""
     _, first = np.unique(values, return_index=True, equal_nan=equal_nan)
     # `first` is in the order of size; bring it into that of `found`.
@@ -66,7 +66,7 @@ def _unique(
         found = distinct(given, equal_nan=equal_nan, sorted=False)
         if return_index or return_inverse or return_counts:
             raise not_covered("unique with sorted=False and return_index, _inverse or _counts")
-        return np.take(ar, _first_of_each(given, equal_nan, found))
+        return np.take(ar, _first_indices(given, equal_nan, found))
     if sorted:
         raise TypeError(f"np.unique takes no argument named {min(sorted)!r}.")
     outputs = (y, *([first] if return_index else []), *others)
@@ -76,21 +76,21 @@ def _unique(
 @composed(np.unique_values)
 def _unique_values(x: Any, /) -> Any:
     given = raw(x)
-    return np.take(x, _first_of_each(given, False, np.unique_values(given)))
+    return np.take(x, _first_indices(given, False, np.unique_values(given)))
 
 
-def _with_values(function: Any) -> None:
+def _compose_named_tuple(function: Any) -> None:
     """Cover a function that gives the distinct elements and more, in a named tuple."""
 
     @composed(function)
     def written(x: Any, /) -> Any:
         found = function(raw(x))
-        first = _first_of_each(raw(x), False, found.values)
+        first = _first_indices(raw(x), False, found.values)
         return found._replace(values=np.take(x, first))
 
 
 for function in (np.unique_all, np.unique_counts, np.unique_inverse):
-    _with_values(function)
+    _compose_named_tuple(function)
 
 
 @composed(np.union1d)

@@ -16,11 +16,11 @@ from optlab.autograd.random.parameters import (
     Draw,
     Size,
     any_tensor,
-    check,
+    as_parameters,
+    check_sign,
+    copied_values,
     draw,
     draw_without_gradient,
-    frozen,
-    given,
     read_size,
     refuse_gradient,
 )
@@ -31,12 +31,12 @@ from optlab.backend.dtypes import is_floating
 from optlab.backend.random import next_key
 
 
-def _located(law: str, noise: tuple[Any, ...], loc: Any, scale: Any, size: Size) -> Any:
+def _location_scale(law: str, noise: tuple[Any, ...], loc: Any, scale: Any, size: Size) -> Any:
     """Draw loc + scale * z."""
-    loc, scale = given(loc, scale)
+    loc, scale = as_parameters(loc, scale)
     if not any_tensor(loc, scale):
         return draw(law, loc, scale, size=size)
-    check(law, "scale", scale)
+    check_sign(law, "scale", scale)
     return loc + Draw(law, size, loc, scale).times(scale, *noise)
 
 
@@ -50,11 +50,11 @@ def uniform(low: Any = 0.0, high: Any = 1.0, size: Size = None) -> Any:
     >>> ol.numpy.random.uniform(2.0, 3.0, size=2).round(4)
     array([2.1279, 2.2853])
     """
-    low, high = given(low, high)
+    low, high = as_parameters(low, high)
     if not any_tensor(low, high):
         return draw("uniform", low, high, size=size)
     width = high - low
-    check("uniform", "high - low", width)
+    check_sign("uniform", "high - low", width)
     return low + Draw("uniform", size, low, high).times(width, "random")
 
 
@@ -70,7 +70,7 @@ def normal(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
     >>> loc.grad
     Tensor([3., 3.], dtype=float32)
     """
-    return _located("normal", ("standard_normal",), loc, scale, size)
+    return _location_scale("normal", ("standard_normal",), loc, scale, size)
 
 
 def laplace(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
@@ -82,7 +82,7 @@ def laplace(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
     >>> ol.numpy.random.laplace(1.0, 0.0)
     1.0
     """
-    return _located("laplace", ("laplace", 0.0, 1.0), loc, scale, size)
+    return _location_scale("laplace", ("laplace", 0.0, 1.0), loc, scale, size)
 
 
 def logistic(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
@@ -94,7 +94,7 @@ def logistic(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
     >>> ol.numpy.random.logistic(1.0, 0.0)
     1.0
     """
-    return _located("logistic", ("logistic", 0.0, 1.0), loc, scale, size)
+    return _location_scale("logistic", ("logistic", 0.0, 1.0), loc, scale, size)
 
 
 def gumbel(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
@@ -106,7 +106,7 @@ def gumbel(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
     >>> ol.numpy.random.gumbel(1.0, 0.0)
     1.0
     """
-    return _located("gumbel", ("gumbel", 0.0, 1.0), loc, scale, size)
+    return _location_scale("gumbel", ("gumbel", 0.0, 1.0), loc, scale, size)
 
 
 def lognormal(mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> Any:
@@ -118,18 +118,18 @@ def lognormal(mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> Any:
     >>> ol.numpy.random.lognormal(0.0, 0.0)
     1.0
     """
-    mean, sigma = given(mean, sigma)
+    mean, sigma = as_parameters(mean, sigma)
     if not any_tensor(mean, sigma):
         return draw("lognormal", mean, sigma, size=size)
-    return np.exp(_located("lognormal", ("standard_normal",), mean, sigma, size))
+    return np.exp(_location_scale("lognormal", ("standard_normal",), mean, sigma, size))
 
 
-def _scaled(law: str, noise: tuple[Any, ...], scale: Any, size: Size) -> Any:
+def _scale_only(law: str, noise: tuple[Any, ...], scale: Any, size: Size) -> Any:
     """Draw scale * z."""
-    (scale,) = given(scale)
+    (scale,) = as_parameters(scale)
     if not any_tensor(scale):
         return draw(law, scale, size=size)
-    check(law, "scale", scale)
+    check_sign(law, "scale", scale)
     return Draw(law, size, scale).times(scale, *noise)
 
 
@@ -142,7 +142,7 @@ def exponential(scale: Any = 1.0, size: Size = None) -> Any:
     >>> ol.numpy.random.exponential(0.0)
     0.0
     """
-    return _scaled("exponential", ("standard_exponential",), scale, size)
+    return _scale_only("exponential", ("standard_exponential",), scale, size)
 
 
 def rayleigh(scale: Any = 1.0, size: Size = None) -> Any:
@@ -154,7 +154,7 @@ def rayleigh(scale: Any = 1.0, size: Size = None) -> Any:
     >>> ol.numpy.random.rayleigh(0.0)
     0.0
     """
-    return _scaled("rayleigh", ("rayleigh", 1.0), scale, size)
+    return _scale_only("rayleigh", ("rayleigh", 1.0), scale, size)
 
 
 def standard_normal(size: Size = None) -> Any:
@@ -195,10 +195,10 @@ def standard_cauchy(size: Size = None) -> Any:
 
 def _power_of_draw(law: str, noise: str, a: Any, size: Size, then: Any) -> Any:
     """Draw then(log(z) / a)."""
-    (a,) = given(a)
+    (a,) = as_parameters(a)
     if not any_tensor(a):
         return draw(law, a, size=size)
-    check(law, "a", a, positive=True)
+    check_sign(law, "a", a, positive=True)
     return then(Draw(law, size, a).times(1 / a, noise))
 
 
@@ -247,12 +247,12 @@ def triangular(left: Any, mode: Any, right: Any, size: Size = None) -> Any:
     >>> bool(-1 <= ol.numpy.random.triangular(-1.0, 0.0, 2.0) <= 2)
     True
     """
-    left, mode, right = given(left, mode, right)
+    left, mode, right = as_parameters(left, mode, right)
     if not any_tensor(left, mode, right):
         return draw("triangular", left, mode, right, size=size)
-    check("triangular", "mode - left", raw(mode) - raw(left))
-    check("triangular", "right - mode", raw(right) - raw(mode))
-    check("triangular", "right - left", raw(right) - raw(left), positive=True)
+    check_sign("triangular", "mode - left", raw(mode) - raw(left))
+    check_sign("triangular", "right - mode", raw(right) - raw(mode))
+    check_sign("triangular", "right - left", raw(right) - raw(left), positive=True)
     drawn = Draw("triangular", size, left, mode, right)
     return rules.triangular(left, mode, right, drawn.key, drawn.shape, drawn.dtype)
 
@@ -266,12 +266,12 @@ def vonmises(mu: Any, kappa: Any, size: Size = None) -> Any:
     >>> bool(abs(ol.numpy.random.vonmises(0.0, 1.0)) <= 3.15)
     True
     """
-    mu, kappa = given(mu, kappa)
+    mu, kappa = as_parameters(mu, kappa)
     if not any_tensor(mu, kappa):
         return draw("vonmises", mu, kappa, size=size)
     refuse_gradient("vonmises", "kappa", kappa, NO_FORM)
-    check("vonmises", "kappa", kappa)
-    around = Draw("vonmises", size, mu, kappa).times(1.0, "vonmises", 0.0, frozen(kappa))
+    check_sign("vonmises", "kappa", kappa)
+    around = Draw("vonmises", size, mu, kappa).times(1.0, "vonmises", 0.0, copied_values(kappa))
     around = np.remainder(mu + around + math.pi, 2 * math.pi) - math.pi
     return around if isinstance(around, Tensor) else Tensor(around)
 
@@ -303,7 +303,7 @@ def multivariate_normal(
     >>> ol.numpy.random.multivariate_normal([1.0, 2.0], [[1.0, 0.5], [0.5, 1.0]], size=4).shape
     (4, 2)
     """
-    mean, cov = given(mean, cov)
+    mean, cov = as_parameters(mean, cov)
     options: dict[str, Any] = {"check_valid": check_valid, "tol": tol}
     if not any_tensor(mean, cov):
         return draw("multivariate_normal", mean, cov, size=size, **options)

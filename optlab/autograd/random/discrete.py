@@ -13,7 +13,7 @@ import numpy as np
 from optlab.autograd.random.parameters import SCORE_FUNCTION, Size, draw_without_gradient
 
 
-def _whole(law: str, size: Size, **parameters: Any) -> Any:
+def _draw_integers(law: str, size: Size, **parameters: Any) -> Any:
     return draw_without_gradient(law, SCORE_FUNCTION, size, parameters)
 
 
@@ -55,7 +55,7 @@ def binomial(n: Any, p: Any, size: Size = None) -> Any:
     >>> ol.numpy.random.binomial(10, 1.0)
     10
     """
-    return _whole("binomial", size, n=n, p=p)
+    return _draw_integers("binomial", size, n=n, p=p)
 
 
 def negative_binomial(n: Any, p: Any, size: Size = None) -> Any:
@@ -67,7 +67,7 @@ def negative_binomial(n: Any, p: Any, size: Size = None) -> Any:
     >>> ol.numpy.random.negative_binomial(3, 1.0)
     0
     """
-    return _whole("negative_binomial", size, n=n, p=p)
+    return _draw_integers("negative_binomial", size, n=n, p=p)
 
 
 def geometric(p: Any, size: Size = None) -> Any:
@@ -79,7 +79,7 @@ def geometric(p: Any, size: Size = None) -> Any:
     >>> ol.numpy.random.geometric(1.0)
     1
     """
-    return _whole("geometric", size, p=p)
+    return _draw_integers("geometric", size, p=p)
 
 
 def hypergeometric(ngood: Any, nbad: Any, nsample: Any, size: Size = None) -> Any:
@@ -91,7 +91,7 @@ def hypergeometric(ngood: Any, nbad: Any, nsample: Any, size: Size = None) -> An
     >>> ol.numpy.random.hypergeometric(5, 0, 3)
     3
     """
-    return _whole("hypergeometric", size, ngood=ngood, nbad=nbad, nsample=nsample)
+    return _draw_integers("hypergeometric", size, ngood=ngood, nbad=nbad, nsample=nsample)
 
 
 def poisson(lam: Any = 1.0, size: Size = None) -> Any:
@@ -103,7 +103,7 @@ def poisson(lam: Any = 1.0, size: Size = None) -> Any:
     >>> ol.numpy.random.poisson(0.0)
     0
     """
-    return _whole("poisson", size, lam=lam)
+    return _draw_integers("poisson", size, lam=lam)
 
 
 def zipf(a: Any, size: Size = None) -> Any:
@@ -115,7 +115,7 @@ def zipf(a: Any, size: Size = None) -> Any:
     >>> bool(ol.numpy.random.zipf(2.0) >= 1)
     True
     """
-    return _whole("zipf", size, a=a)
+    return _draw_integers("zipf", size, a=a)
 
 
 def logseries(p: Any, size: Size = None) -> Any:
@@ -127,7 +127,7 @@ def logseries(p: Any, size: Size = None) -> Any:
     >>> bool(ol.numpy.random.logseries(0.5) >= 1)
     True
     """
-    return _whole("logseries", size, p=p)
+    return _draw_integers("logseries", size, p=p)
 
 
 def multinomial(n: Any, pvals: Any, size: Size = None) -> Any:
@@ -139,7 +139,7 @@ def multinomial(n: Any, pvals: Any, size: Size = None) -> Any:
     >>> ol.numpy.random.multinomial(4, [0.0, 1.0])
     array([0, 4])
     """
-    return _whole("multinomial", size, n=n, pvals=pvals)
+    return _draw_integers("multinomial", size, n=n, pvals=pvals)
 
 
 def multivariate_hypergeometric(

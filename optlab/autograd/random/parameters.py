@@ -31,15 +31,15 @@ NO_FORM = (
 )
 
 
-def given(*parameters: Any) -> list[Any]:
+def as_parameters(*parameters: Any) -> list[Any]:
     """Make arrays of lists, and a Tensor of a list that holds Tensors; others as they are."""
-    return [_joined(x) if isinstance(x, (list, tuple)) else x for x in parameters]
+    return [_stack_nested(x) if isinstance(x, (list, tuple)) else x for x in parameters]
 
 
-def _joined(x: Any) -> Any:
+def _stack_nested(x: Any) -> Any:
     if not isinstance(x, (list, tuple)):
         return x
-    parts = [_joined(part) for part in x]
+    parts = [_stack_nested(part) for part in x]
     if any(isinstance(part, Tensor) for part in parts):
         return np.stack(parts)
     return np.asarray(x)
@@ -50,7 +50,7 @@ def any_tensor(*parameters: Any) -> bool:
     return any(isinstance(x, Tensor) for x in parameters)
 
 
-def frozen(x: Any) -> Any:
+def copied_values(x: Any) -> Any:
     """Give the values of a parameter that the tape will read later: a copy of an array."""
     x = raw(x)
     return x.copy() if isinstance(x, np.ndarray) or lies_on_device(x) else x
@@ -78,13 +78,13 @@ def draw_without_gradient(
     TypeError
         If a parameter needs a gradient.
     """
-    values = given(*parameters.values())
+    values = as_parameters(*parameters.values())
     for name, x in zip(parameters, values, strict=True):
         refuse_gradient(law, name, x, hint)
     if not any_tensor(*values):
         return draw(law, *values, size=size, **options)
     drawn = np.asarray(draw(law, *[on_host(raw(x)) for x in values], size=size, **options))
-    drawn = drawn.astype(_dtype(values), copy=False) if drawn.dtype.kind == "f" else drawn
+    drawn = drawn.astype(_draw_dtype(values), copy=False) if drawn.dtype.kind == "f" else drawn
     return Tensor(constants_beside(device_among(values), drawn))
 
 
@@ -97,7 +97,7 @@ def refuse_gradient(law: str, parameter: str, x: Any, hint: str) -> None:
         )
 
 
-def check(law: str, parameter: str, x: Any, *, positive: bool = False) -> None:
+def check_sign(law: str, parameter: str, x: Any, *, positive: bool = False) -> None:
     """Make sure that a parameter is not negative (or positive), as NumPy does.
 
     Raises
@@ -118,7 +118,7 @@ def device_among(parameters: Sequence[Any]) -> Any:
     return next((raw(x) for x in parameters if lies_on_device(raw(x))), None)
 
 
-def _dtype(parameters: Sequence[Any]) -> Any:
+def _draw_dtype(parameters: Sequence[Any]) -> Any:
     """Give the dtype of what is drawn: that of Tensors and arrays; Python numbers do not count."""
     kinds = [raw(x).dtype for x in parameters if hasattr(raw(x), "dtype")]
     dtype = common_dtype(*kinds) if kinds else np.dtype(np.float64)
@@ -143,7 +143,7 @@ class Draw:
 
     def __init__(self, law: str, size: Any, *parameters: Any) -> None:
         self.shape = _common_shape(law, read_size(size), [np.shape(x) for x in parameters])
-        self.dtype = _dtype(parameters)
+        self.dtype = _draw_dtype(parameters)
         self.key = next_key()
         self.like = device_among(parameters)
 

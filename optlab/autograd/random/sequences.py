@@ -9,8 +9,8 @@ import numpy as np
 from optlab.autograd.random.parameters import (
     SCORE_FUNCTION,
     Size,
+    as_parameters,
     draw,
-    given,
     refuse_gradient,
 )
 from optlab.autograd.tensor import Tensor, raw
@@ -96,14 +96,14 @@ def choice(
     >>> t.grad
     Tensor([0., 3.], dtype=float32)
     """
-    a, p = given(a, p)
+    a, p = as_parameters(a, p)
     refuse_gradient("choice", "p", p, SCORE_FUNCTION)
     options = {"replace": replace, "p": on_host(raw(p)), "shuffle": shuffle}
     if not isinstance(a, Tensor):
         return draw("choice", a, size=size, axis=axis, **options)
     if a.ndim == 0:
         return draw("choice", int(a.item()), size=size, **options)
-    return _taken(a, draw("choice", a.shape[axis], size=size, **options), axis)
+    return _take(a, draw("choice", a.shape[axis], size=size, **options), axis)
 
 
 def permutation(x: Any, axis: int = 0) -> Any:
@@ -117,16 +117,16 @@ def permutation(x: Any, axis: int = 0) -> Any:
     >>> sorted(ol.numpy.random.permutation(4).tolist())
     [0, 1, 2, 3]
     """
-    (x,) = given(x)
+    (x,) = as_parameters(x)
     draws = keys.next_key().generator()
     if not isinstance(x, Tensor):
         return draws.permutation(x, axis=axis)
     if x.ndim == 0:
         return draws.permutation(int(x.item()))
-    return _taken(x, draws.permutation(x.shape[axis]), axis)
+    return _take(x, draws.permutation(x.shape[axis]), axis)
 
 
-def _taken(x: Tensor, chosen: Any, axis: int) -> Any:
+def _take(x: Tensor, chosen: Any, axis: int) -> Any:
     return x[(slice(None),) * (axis % x.ndim) + (chosen,)]
 
 

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.folding import Shape, masked, numbers
+from optlab.autograd.rules.folding import Shape, masked, not_nan
 from optlab.autograd.rules.indexing import scattered
 from optlab.autograd.rules.recurrence import (
     from_last,
-    last,
     recurrence,
     reversed_recurrence,
+    to_last,
 )
-from optlab.autograd.rules.reductions import below_infinity
+from optlab.autograd.rules.reductions import replace_minus_inf
 from optlab.backend.arrays import constants_beside, on_host
 
 
@@ -31,7 +31,7 @@ CUMSUM = rule(
 )
 NANCUMSUM = rule(
     np.nancumsum,
-    lambda g, x, axis=None: masked(_cumsum(g, x.shape, axis), numbers(x)),
+    lambda g, x, axis=None: masked(_cumsum(g, x.shape, axis), not_nan(x)),
     static="axis dtype",
 )
 
@@ -73,7 +73,7 @@ def logaddexp_accumulate(x: Any, axis: int = 0, dtype: Any = None) -> Any:
 
 def _running_extreme(g: Any, x: Any, y: Any, axis: int) -> Any:
     """Give the gradient of each result to the elements so far that reach it, in equal shares."""
-    g, x, y = last(g, axis), last(x, axis), last(y, axis)
+    g, x, y = to_last(g, axis), to_last(x, axis), to_last(y, axis)
     reaching = (x == y) | np.isnan(x)
     stays = ((y[..., 1:] == y[..., :-1]) | np.isnan(y[..., :-1])).astype(g.dtype)
     reached_by = recurrence(stays, reaching.astype(g.dtype))
@@ -82,7 +82,7 @@ def _running_extreme(g: Any, x: Any, y: Any, axis: int) -> Any:
 
 def _running_logaddexp(g: Any, x: Any, y: Any, axis: int) -> Any:
     """Give the sum of ``g[j] * exp(x[i] - y[j])`` over j >= i, in factors that are at most 1."""
-    g, x, y = last(g, axis), last(x, axis), below_infinity(last(y, axis))
+    g, x, y = to_last(g, axis), to_last(x, axis), replace_minus_inf(to_last(y, axis))
     later = reversed_recurrence(np.exp(y[..., :-1] - y[..., 1:]), g)
     return from_last(np.exp(x - y) * later, axis)
 
@@ -114,9 +114,9 @@ def add_reduceat(x: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
     return np.add.reduceat(x, constants_beside(x, indices), axis, dtype)
 
 
-def _segments(g: Any, shape: Shape, indices: Any, axis: int) -> Any:
+def _reduceat_gradient(g: Any, shape: Shape, indices: Any, axis: int) -> Any:
     """Give every element the gradients of the sums that it is in."""
-    n, g = shape[axis], last(g, axis)
+    n, g = shape[axis], to_last(g, axis)
     start = np.asarray(on_host(indices))
     following = np.append(start[1:], n)
     length = np.where(following > start, following - start, 1)
@@ -132,6 +132,6 @@ def _segments(g: Any, shape: Shape, indices: Any, axis: int) -> Any:
 
 rule(
     add_reduceat,
-    lambda g, x_shape, indices, axis=0: _segments(g, x_shape, indices, axis),
+    lambda g, x_shape, indices, axis=0: _reduceat_gradient(g, x_shape, indices, axis),
     static="indices axis dtype",
 )

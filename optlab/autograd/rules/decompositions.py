@@ -17,16 +17,16 @@ import numpy as np
 
 from optlab.autograd.operation import Operation, rule
 from optlab.autograd.rules.matrices import (
-    below,
     column,
     diagonal_part,
-    identity,
-    lower,
-    over,
+    identity_like,
+    lower_ones,
     over_gaps,
-    right_divided,
+    reciprocal,
+    right_solve,
     row,
-    symmetrised,
+    strictly_lower_ones,
+    symmetric_part,
     transposed,
 )
 
@@ -43,7 +43,7 @@ def _eigh(g: Any, y: Any) -> Any:
     by_x = (vectors * row(g[0])) @ transposed(vectors)
     if inner is not None:
         by_x = by_x + vectors @ inner @ transposed(vectors)
-    return symmetrised(by_x)
+    return symmetric_part(by_x)
 
 
 def _eigvalsh(g: Any, x: Any, UPLO: str = "L") -> Any:
@@ -85,7 +85,7 @@ EIG = rule(np.linalg.eig, _eig, forward=_real_eig, several=True)
 # Singular values ----------------------------------------------------------------------------------
 
 
-def _turn(u: Any, g: Any, k: int) -> tuple[Any, Any]:
+def _split_rotation(u: Any, g: Any, k: int) -> tuple[Any, Any]:
     """Split the gradient of singular vectors: the turn among the first k, and what leads outside.
 
     Further columns of `u` (full_matrices=True) are a basis of the outside: they turn against the
@@ -108,25 +108,25 @@ def _svd(g: Any, y: Any, hermitian: bool = False) -> Any:
     by_x = (first_u * row(g[1])) @ transposed(first_v)
     if 0 in g or 2 in g:
         # 1 / (s_j^2 - s_i^2), by the difference and the sum so that no digits are lost
-        factor = over_gaps(s) * over(column(s) + row(s))
+        factor = over_gaps(s) * reciprocal(column(s) + row(s))
     if 0 in g:
-        among, outside = _turn(u, g[0], k)
+        among, outside = _split_rotation(u, g[0], k)
         by_x = by_x + first_u @ (factor * among * row(s)) @ transposed(first_v)
         if u.shape[-2] > k:
-            by_x = by_x + (outside * row(over(s))) @ transposed(first_v)
+            by_x = by_x + (outside * row(reciprocal(s))) @ transposed(first_v)
     if 2 in g:
-        among, outside = _turn(v, transposed(g[2]), k)
+        among, outside = _split_rotation(v, transposed(g[2]), k)
         by_x = by_x + first_u @ (column(s) * factor * among) @ transposed(first_v)
         if v.shape[-2] > k:
-            by_x = by_x + (first_u * row(over(s))) @ transposed(outside)
-    return symmetrised(by_x) if hermitian else by_x
+            by_x = by_x + (first_u * row(reciprocal(s))) @ transposed(outside)
+    return symmetric_part(by_x) if hermitian else by_x
 
 
 def _singular_values(g: Any, x: Any, hermitian: bool = False) -> Any:
     options: dict[str, Any] = {"hermitian": True} if hermitian else {}
     u, _, vh = np.linalg.svd(x, full_matrices=False, **options)
     by_x = (u * row(g)) @ vh
-    return symmetrised(by_x) if hermitian else by_x
+    return symmetric_part(by_x) if hermitian else by_x
 
 
 SVD = rule(np.linalg.svd, _svd, static="full_matrices compute_uv hermitian", several=True)
@@ -146,8 +146,8 @@ SINGULAR_VALUES = Operation(
 def _qr_tall(q: Any, r: Any, gq: Any, gr: Any) -> Any:
     """Give (gq + Q M) R'^-1, M the symmetric matrix with the lower triangle of R gr' - gq' Q."""
     inner = r @ transposed(gr) - transposed(gq) @ q
-    mirrored = inner * lower(inner) + transposed(inner * below(inner))
-    return right_divided(gq + q @ mirrored, transposed(r))
+    mirrored = inner * lower_ones(inner) + transposed(inner * strictly_lower_ones(inner))
+    return right_solve(gq + q @ mirrored, transposed(r))
 
 
 def _qr(g: Any, y: Any) -> Any:
@@ -172,8 +172,8 @@ def _cholesky(g: Any, y: Any, upper: bool = False) -> Any:
     if upper:
         g, y = transposed(g), transposed(y)
     inner = transposed(y) @ g
-    inner = inner * (lower(inner) - 0.5 * identity(inner))
-    return symmetrised(right_divided(np.linalg.solve(transposed(y), inner), y))
+    inner = inner * (lower_ones(inner) - 0.5 * identity_like(inner))
+    return symmetric_part(right_solve(np.linalg.solve(transposed(y), inner), y))
 
 
 CHOLESKY = rule(np.linalg.cholesky, _cholesky, static="upper")

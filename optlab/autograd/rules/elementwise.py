@@ -65,15 +65,15 @@ RECIPROCAL = rule(np.reciprocal, lambda g, x: -quotient(g, x * x))
 FLOOR_DIVIDE = rule(np.floor_divide, lambda g: nothing(g), lambda g: nothing(g))
 
 
-def _whole_quotient(a: Any, b: Any, y: Any) -> Any:
+def _integer_quotient(a: Any, b: Any, y: Any) -> Any:
     """Give the number q in a = q b + y: as NumPy rounded it, and quicker than ``a // b``."""
     return np.rint((a - y) / b)
 
 
 REMAINDER = rule(
-    np.remainder, lambda g: g, lambda g, a, b, y: -product(g, _whole_quotient(a, b, y))
+    np.remainder, lambda g: g, lambda g, a, b, y: -product(g, _integer_quotient(a, b, y))
 )
-rule(np.fmod, lambda g: g, lambda g, a, b, y: -product(g, _whole_quotient(a, b, y)))
+rule(np.fmod, lambda g: g, lambda g, a, b, y: -product(g, _integer_quotient(a, b, y)))
 DIVMOD = rule(np.divmod, lambda g: g[1], lambda g, y: -product(g[1], y[0]), several=True)
 
 
@@ -161,7 +161,7 @@ rule(np.log10, lambda g, x: quotient(g, x * LOG_10))
 rule(np.log1p, lambda g, x: quotient(g, x + 1))
 
 
-def _above(a: Any, b: Any, y: Any, half: float) -> Any:
+def _minus_logaddexp(a: Any, b: Any, y: Any, half: float) -> Any:
     """Give a - y for y = logaddexp(a, b), where inf - inf is 0, or `half` if b is as large."""
     infinite = np.isinf(y) & (a == y)
     return np.where(infinite, 0.0, a) - np.where(infinite, np.where(a == b, half, 0.0), y)
@@ -169,13 +169,13 @@ def _above(a: Any, b: Any, y: Any, half: float) -> Any:
 
 rule(
     np.logaddexp,
-    lambda g, a, b, y: g * np.exp(_above(a, b, y, LOG_2)),
-    lambda g, a, b, y: g * np.exp(_above(b, a, y, LOG_2)),
+    lambda g, a, b, y: g * np.exp(_minus_logaddexp(a, b, y, LOG_2)),
+    lambda g, a, b, y: g * np.exp(_minus_logaddexp(b, a, y, LOG_2)),
 )
 rule(
     np.logaddexp2,
-    lambda g, a, b, y: g * np.exp2(_above(a, b, y, 1.0)),
-    lambda g, a, b, y: g * np.exp2(_above(b, a, y, 1.0)),
+    lambda g, a, b, y: g * np.exp2(_minus_logaddexp(a, b, y, 1.0)),
+    lambda g, a, b, y: g * np.exp2(_minus_logaddexp(b, a, y, 1.0)),
 )
 
 # Trigonometric and hyperbolic functions.
@@ -208,7 +208,7 @@ rule(np.copysign, lambda g, a, y: product(np.sign(a) * np.sign(y), g), lambda g:
 
 
 # The larger and the smaller of two.
-def _shared(g: Any, a_wins: Any, b_wins: Any, needs: tuple[bool, bool]) -> tuple[Any, Any]:
+def _split_pair(g: Any, a_wins: Any, b_wins: Any, needs: tuple[bool, bool]) -> tuple[Any, Any]:
     """Give `g` to whoever wins, half to each where both do."""
     if type(a_wins) is np.ndarray and a_wins.shape == g.shape:  # one may win everywhere
         if not np.count_nonzero(b_wins):
@@ -222,31 +222,31 @@ def _shared(g: Any, a_wins: Any, b_wins: Any, needs: tuple[bool, bool]) -> tuple
 
 
 MAXIMUM = rule(
-    np.maximum, joint=lambda g, a, b, needs: _shared(g, a >= b, b >= a, needs), inputs="a b"
+    np.maximum, joint=lambda g, a, b, needs: _split_pair(g, a >= b, b >= a, needs), inputs="a b"
 )
 MINIMUM = rule(
-    np.minimum, joint=lambda g, a, b, needs: _shared(g, a <= b, b <= a, needs), inputs="a b"
+    np.minimum, joint=lambda g, a, b, needs: _split_pair(g, a <= b, b <= a, needs), inputs="a b"
 )
 rule(
     np.fmax,
-    joint=lambda g, a, b, needs: _shared(g, (a >= b) | (b != b), (b >= a) | (a != a), needs),
+    joint=lambda g, a, b, needs: _split_pair(g, (a >= b) | (b != b), (b >= a) | (a != a), needs),
     inputs="a b",
 )
 rule(
     np.fmin,
-    joint=lambda g, a, b, needs: _shared(g, (a <= b) | (b != b), (b <= a) | (a != a), needs),
+    joint=lambda g, a, b, needs: _split_pair(g, (a <= b) | (b != b), (b <= a) | (a != a), needs),
     inputs="a b",
 )
 rule(
     np.clip,
-    lambda g, x, low, high: kept(g, _inside(x, low, high)),
+    lambda g, x, low, high: kept(g, _within_bounds(x, low, high)),
     lambda g, x, low, high: kept(g, (x < low) & (True if high is None else low <= high)),
     lambda g, x, low, high: kept(g, (x if low is None else np.maximum(x, low)) > high),
     inputs="x low high",
 )
 
 
-def _inside(x: Any, low: Any, high: Any) -> Any:
+def _within_bounds(x: Any, low: Any, high: Any) -> Any:
     """Give True where clip leaves x as it is, its bounds included."""
     if low is None:
         return True if high is None else x <= high

@@ -16,12 +16,12 @@ SMALL = 10_000
 _NUMPYS, _empty = (np.ndarray, np.generic), np.empty
 
 
-def axes_of(ndim: int, axis: Axis) -> tuple[int, ...]:
+def normalized_axes(ndim: int, axis: Axis) -> tuple[int, ...]:
     """Give the axes that `axis` names, counted from the front.
 
     Examples
     --------
-    >>> axes_of(3, -1), axes_of(3, None)
+    >>> normalized_axes(3, -1), normalized_axes(3, None)
     ((2,), (0, 1, 2))
     """
     if axis is None:
@@ -30,67 +30,67 @@ def axes_of(ndim: int, axis: Axis) -> tuple[int, ...]:
     return tuple(a % ndim for a in named) if ndim else ()
 
 
-def kept(shape: Shape, axis: Axis) -> Shape:
+def keepdims_shape(shape: Shape, axis: Axis) -> Shape:
     """Give the shape that a reduction with ``keepdims=True`` has.
 
     Examples
     --------
-    >>> kept((2, 3, 4), (0, -1))
+    >>> keepdims_shape((2, 3, 4), (0, -1))
     (1, 3, 1)
     """
     if axis is None:
         return (1,) * len(shape)
-    folded = axes_of(len(shape), axis)
+    folded = normalized_axes(len(shape), axis)
     return tuple(1 if i in folded else length for i, length in enumerate(shape))
 
 
-def count(shape: Shape, axis: Axis) -> int:
+def reduced_size(shape: Shape, axis: Axis) -> int:
     """Give the number of elements that fold into one.
 
     Examples
     --------
-    >>> count((2, 3, 4), (0, -1))
+    >>> reduced_size((2, 3, 4), (0, -1))
     8
     """
     if axis is None:
         return math.prod(shape)
-    return math.prod(shape[a] for a in axes_of(len(shape), axis))
+    return math.prod(shape[a] for a in normalized_axes(len(shape), axis))
 
 
-def aligned(y: Any, shape: Shape, axis: Axis) -> Any:
+def with_keepdims(y: Any, shape: Shape, axis: Axis) -> Any:
     """Give a result the shape that stands beside what it was folded from."""
-    return y.reshape(kept(shape, axis))
+    return y.reshape(keepdims_shape(shape, axis))
 
 
-def spread(g: Any, shape: Shape, axis: Axis) -> Any:
+def broadcast_back(g: Any, shape: Shape, axis: Axis) -> Any:
     """Give every element of the original shape the gradient of the result it went into."""
     if isinstance(g, _NUMPYS) and math.prod(shape) < SMALL:
         filled = _empty(shape, g.dtype)
         if axis is None:
             filled.fill(g.reshape(()) if g.shape else g)
         else:
-            filled[...] = aligned(g, shape, axis)
+            filled[...] = with_keepdims(g, shape, axis)
         return filled
-    return np.broadcast_to(aligned(g, shape, axis), shape)
+    return np.broadcast_to(with_keepdims(g, shape, axis), shape)
 
 
-def folded_last(x: Any, axis: Axis) -> Any:
+def reduced_axes_last(x: Any, axis: Axis) -> Any:
     """Move the axes that are folded to the end, as one.
 
     Examples
     --------
-    >>> folded_last(np.ones((2, 3, 4)), (0, 2)).shape
+    >>> reduced_axes_last(np.ones((2, 3, 4)), (0, 2)).shape
     (3, 8)
     """
-    axes = axes_of(len(x.shape), axis)
+    axes = normalized_axes(len(x.shape), axis)
     rest = tuple(i for i in range(len(x.shape)) if i not in axes)
     shape = (*(x.shape[i] for i in rest), math.prod(x.shape[i] for i in axes))
     return (np.transpose(x, rest + axes) if rest else x).reshape(shape)
 
 
-def unfolded(flat: Any, shape: Shape, axis: Axis) -> Any:
-    """Bring an array of the form `folded_last` gives back to `shape`."""
-    axes = axes_of(len(shape), axis)
+def restore_reduced_axes(flat: Any, shape: Shape, axis: Axis) -> Any:
+    """Bring an array of the form `reduced_axes_last` gives back to `shape`."""
+    axes = normalized_axes(len(shape), axis)
     rest = tuple(i for i in range(len(shape)) if i not in axes)
     if not rest:
         return flat.reshape(shape)
@@ -112,16 +112,16 @@ def filled(x: Any, where: Any, filling: float) -> Any:
     return x if where is True else np.where(where, x, filling)
 
 
-def numbers(x: Any, where: Any = True) -> Any:
+def not_nan(x: Any, where: Any = True) -> Any:
     """Give the mask of the elements that take part and are not NaN."""
     found = np.logical_not(np.isnan(x))
     return found if where is True else np.logical_and(found, where)
 
 
-def members(shape: Shape, axis: Axis, where: Any, dtype: Any) -> Any:
+def element_counts(shape: Shape, axis: Axis, where: Any, dtype: Any) -> Any:
     """Give how many elements take part in each result: one number, or an array in `dtype`."""
     if where is True:
-        return count(shape, axis)
+        return reduced_size(shape, axis)
     taking_part = np.broadcast_to(where, shape)
     return np.add.reduce(taking_part, axis=axis, keepdims=True).astype(dtype)
 

@@ -13,7 +13,7 @@ from optlab.backend.arrays import Shape, array_module, zeros_beside
 
 #: From this many elements on it pays to compute where each one goes: NumPy adds much faster at a
 #: flat index (measured: 1,000,000 elements in rows of 100 take 3 ms instead of 10).
-_MANY = 2000
+_FLAT_FROM = 2000
 
 
 def picks_each_once(index: Any) -> bool:
@@ -50,9 +50,9 @@ def scatter(x: Any, index: Any, shape: Shape) -> Any:
     if picks_each_once(index):
         out = zeros_beside(x, shape)
         out[index] = x
-    elif type(x) is np.ndarray and x.size >= _MANY:
+    elif type(x) is np.ndarray and x.size >= _FLAT_FROM:
         out = np.zeros(math.prod(shape), x.dtype)
-        np.add.at(out, flat_places(index, shape), np.ravel(x))
+        np.add.at(out, flat_indices(index, shape), np.ravel(x))
         out = out.reshape(shape)
     else:
         out = zeros_beside(x, shape)
@@ -60,26 +60,26 @@ def scatter(x: Any, index: Any, shape: Shape) -> Any:
     return out
 
 
-def flat_places(index: Any, shape: Shape) -> Any:
+def flat_indices(index: Any, shape: Shape) -> Any:
     """Give where each element of ``x[index]`` stands in ``np.ravel(x)``, as one vector.
 
     Examples
     --------
-    >>> flat_places((slice(None), [0, 2, 0]), (2, 3))
+    >>> flat_indices((slice(None), [0, 2, 0]), (2, 3))
     array([0, 2, 0, 3, 5, 3])
     """
     parts = index if isinstance(index, tuple) else (index,)
     if parts[-1] is Ellipsis:
         parts = parts[:-1]
     # Only the axes that the index names are numbered: those after them move along as one row.
-    named = len(shape) if any(part is Ellipsis for part in parts) else sum(map(_axes_of, parts))
+    named = len(shape) if any(part is Ellipsis for part in parts) else sum(map(_axes_used, parts))
     row = math.prod(shape[named:])
     leading = np.arange(math.prod(shape[:named])).reshape(shape[:named])
     places = np.ravel(leading[parts])
     return places if row == 1 else np.ravel(places[:, None] * row + np.arange(row))
 
 
-def _axes_of(part: Any) -> int:
+def _axes_used(part: Any) -> int:
     """Count the axes that one part of an index takes."""
     if part is None:
         return 0

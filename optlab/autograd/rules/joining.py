@@ -10,14 +10,14 @@ import numpy as np
 from optlab.autograd.operation import Operation, rule
 
 
-def _cut(g: Any, axis: int, start: int, stop: int) -> Any:
+def _slice_axis(g: Any, axis: int, start: int, stop: int) -> Any:
     """Give the part of `g` between two places along `axis`."""
     if axis == 0:
         return g[start:stop]
     return g[(slice(None),) * (axis % g.ndim) + (slice(start, stop),)]
 
 
-def _pick(g: Any, axis: int, i: int) -> Any:
+def _index_axis(g: Any, axis: int, i: int) -> Any:
     """Give the i-th slice of `g` along `axis`, that axis gone."""
     return g[(slice(None),) * (axis % g.ndim) + (i,)]
 
@@ -35,7 +35,7 @@ def concatenation(n: int) -> Operation:
             [],
             [f"x{i}" for i in range(n)],
             ["axis", "bounds"],
-            joint=lambda g, axis, bounds: [_cut(g, axis, a, b) for a, b in pairwise(bounds)],
+            joint=lambda g, axis, bounds: [_slice_axis(g, axis, a, b) for a, b in pairwise(bounds)],
         )
     return operation
 
@@ -44,7 +44,7 @@ def stacking(n: int) -> Operation:
     """Give the operation that stacks `n` inputs along a new axis."""
 
     def pick(i: int) -> Any:
-        return lambda g, axis: _pick(g, axis, i)
+        return lambda g, axis: _index_axis(g, axis, i)
 
     if ("stack", n) not in _JOINS:
         _JOINS["stack", n] = Operation(
@@ -70,7 +70,7 @@ def array_split(x: Any, bounds: tuple[int, ...], axis: int) -> tuple[Any, ...]:
     >>> array_split(np.arange(5), (0, 2, 5), 0)
     (array([0, 1]), array([2, 3, 4]))
     """
-    return tuple(_cut(x, axis, a, b) for a, b in pairwise(bounds))
+    return tuple(_slice_axis(x, axis, a, b) for a, b in pairwise(bounds))
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
@@ -86,21 +86,21 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     return tuple(x[(*before, i)] for i in range(x.shape[axis]))
 
 
-def _parts(g: Any) -> list[Any]:
+def _output_gradients(g: Any) -> list[Any]:
     """Give what arrived at each part, zeros where nothing did."""
     return [g[i] for i in range(len(g.shapes))]
 
 
 ARRAY_SPLIT = rule(
     array_split,
-    lambda g, axis: np.concatenate(_parts(g), axis),
+    lambda g, axis: np.concatenate(_output_gradients(g), axis),
     static="bounds axis",
     several=True,
     view=True,
 )
 UNSTACK = rule(
     unstack,
-    lambda g, axis: np.stack(_parts(g), axis),
+    lambda g, axis: np.stack(_output_gradients(g), axis),
     static="axis",
     several=True,
     view=True,

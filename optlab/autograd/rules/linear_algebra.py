@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.matrices import column, row, symmetrised, transposed
+from optlab.autograd.rules.matrices import column, row, symmetric_part, transposed
 
 # Products. Batch axes that were stretched are folded by the tape, as everywhere.
 
 
-def _product(a: Any, b: Any) -> Any:
+def _matmul(a: Any, b: Any) -> Any:
     """Give a @ b; `dot`, on two small matrices, takes half the time."""
     if type(a) is type(b) is np.ndarray and a.ndim == b.ndim == 2:
         return a.dot(b)
@@ -25,7 +25,7 @@ def _matmul_by_a(g: Any, b: Any, a_shape: Any) -> Any:
         return g * b if len(a_shape) == 1 else column(g) * b
     if len(a_shape) == 1:
         return np.matmul(b, column(g))[..., 0]
-    return _product(g, b.T if b.ndim == 2 else transposed(b))
+    return _matmul(g, b.T if b.ndim == 2 else transposed(b))
 
 
 def _matmul_by_b(g: Any, a: Any, b_shape: Any) -> Any:
@@ -34,7 +34,7 @@ def _matmul_by_b(g: Any, a: Any, b_shape: Any) -> Any:
         return g * a if len(b_shape) == 1 else column(a) * row(g)
     if len(b_shape) == 1:
         return np.matmul(transposed(a), column(g))[..., 0]
-    return _product(a.T if a.ndim == 2 else transposed(a), g)
+    return _matmul(a.T if a.ndim == 2 else transposed(a), g)
 
 
 MATMUL = rule(np.matmul, _matmul_by_a, _matmul_by_b)
@@ -75,7 +75,7 @@ def _pinv(g: Any, x: Any, y: Any, hermitian: bool = False) -> Any:
     right = gt @ y @ yt  # g' P P'
     left = yt @ y @ gt  # P' P g'
     by_x = -(yt @ g @ yt) + (right - x @ (y @ right)) + (left - (left @ y) @ x)
-    return symmetrised(by_x) if hermitian else by_x
+    return symmetric_part(by_x) if hermitian else by_x
 
 
 PINV = rule(np.linalg.pinv, _pinv, static="rcond hermitian rtol")

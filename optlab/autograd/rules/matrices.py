@@ -16,7 +16,7 @@ def transposed(x: Any) -> Any:
     return np.swapaxes(x, -1, -2)
 
 
-def symmetrised(x: Any) -> Any:
+def symmetric_part(x: Any) -> Any:
     """Give the symmetric part of each matrix."""
     return 0.5 * (x + transposed(x))
 
@@ -31,7 +31,7 @@ def row(x: Any) -> Any:
     return np.expand_dims(x, -2)
 
 
-def of_matrix(x: Any) -> Any:
+def per_matrix(x: Any) -> Any:
     """Let numbers, one a matrix, stretch over its rows and columns."""
     return np.expand_dims(x, (-2, -1))
 
@@ -41,27 +41,27 @@ def diagonal_part(x: Any) -> Any:
     return np.einsum("...ii->...i", x)
 
 
-def identity(x: Any) -> Any:
+def identity_like(x: Any) -> Any:
     """Give the identity beside each square matrix."""
     return np.tril(np.triu(np.ones_like(x)))
 
 
-def lower(x: Any) -> Any:
+def lower_ones(x: Any) -> Any:
     """Give ones on and below the diagonal of each matrix, zeros elsewhere."""
     return np.tril(np.ones_like(x))
 
 
-def below(x: Any) -> Any:
+def strictly_lower_ones(x: Any) -> Any:
     """Give ones below the diagonal of each matrix, zeros elsewhere."""
     return np.tril(np.ones_like(x), -1)
 
 
-def right_divided(x: Any, a: Any) -> Any:
+def right_solve(x: Any, a: Any) -> Any:
     """Give x a^-1."""
     return transposed(np.linalg.solve(transposed(a), transposed(x)))
 
 
-def _rounding(values: Any) -> Any:
+def _rounding_tolerance(values: Any) -> Any:
     """Give, for each matrix, the size below which differences of its values are only rounding."""
     return 10 * np.finfo(values.dtype).eps * np.sum(np.abs(values), axis=-1, keepdims=True)
 
@@ -73,16 +73,16 @@ def over_gaps(values: Any) -> Any:
     does not depend on that choice does not turn them within it, hence the 0.
     """
     gaps = row(values) - column(values)
-    equal = np.abs(gaps) <= column(_rounding(values))
+    equal = np.abs(gaps) <= column(_rounding_tolerance(values))
     return np.where(equal, 0.0, 1.0 / np.where(equal, 1.0, gaps))
 
 
-def not_zero(values: Any) -> Any:
+def nonzero_mask(values: Any) -> Any:
     """Say which values are more than rounding."""
-    return np.abs(values) > _rounding(values)
+    return np.abs(values) > _rounding_tolerance(values)
 
 
-def over(values: Any) -> Any:
+def reciprocal(values: Any) -> Any:
     """Give 1 / value, and 0 where the value is 0 up to rounding."""
-    safe = not_zero(values)
+    safe = nonzero_mask(values)
     return np.where(safe, 1.0 / np.where(safe, values, 1.0), 0.0)

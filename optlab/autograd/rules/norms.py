@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import as_one, rule
-from optlab.autograd.rules.folding import spread
+from optlab.autograd.rules.folding import broadcast_back
 from optlab.autograd.rules.matrices import (
     column,
-    not_zero,
-    of_matrix,
-    over,
+    nonzero_mask,
+    per_matrix,
+    reciprocal,
     row,
     transposed,
 )
@@ -37,7 +37,7 @@ def euclidean_norm(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
 
 def _euclidean(g: Any, x: Any, y: Any, axis: Any = None) -> Any:
     zero = y == 0
-    return spread(np.where(zero, 0.0, g / np.where(zero, 1.0, y)), x.shape, axis) * x
+    return broadcast_back(np.where(zero, 0.0, g / np.where(zero, 1.0, y)), x.shape, axis) * x
 
 
 NORM = rule(euclidean_norm, _euclidean, static="axis keepdims")
@@ -58,9 +58,9 @@ def power_norm(x: Any, power: float, axis: Any = None, keepdims: Any = False) ->
 
 def _power_norm(g: Any, x: Any, y: Any, power: float, axis: Any = None) -> Any:
     """Give g * sign(x) * (abs(x) / y)^(power - 1): the quotient neither over- nor underflows."""
-    size = spread(np.where(y == 0, 1.0, y), x.shape, axis)
-    share = np.where((x == 0) | (spread(y, x.shape, axis) == 0), 1.0, np.abs(x) / size)
-    return spread(g, x.shape, axis) * np.sign(x) * share ** (power - 1)
+    size = broadcast_back(np.where(y == 0, 1.0, y), x.shape, axis)
+    share = np.where((x == 0) | (broadcast_back(y, x.shape, axis) == 0), 1.0, np.abs(x) / size)
+    return broadcast_back(g, x.shape, axis) * np.sign(x) * share ** (power - 1)
 
 
 POWER_NORM = rule(power_norm, _power_norm, static="power axis keepdims")
@@ -80,7 +80,7 @@ def number_of_nonzeros(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
 
 NUMBER_OF_NONZEROS = rule(
     number_of_nonzeros,
-    lambda g, x_shape, axis=None: spread(g * 0, x_shape, axis),
+    lambda g, x_shape, axis=None: broadcast_back(g * 0, x_shape, axis),
     static="axis keepdims",
 )
 
@@ -110,7 +110,7 @@ def polar(x: Any) -> Any:
            [-1.,  0.]])
     """
     u, s, vh = np.linalg.svd(x, full_matrices=False)
-    return (u * row(not_zero(s))) @ vh
+    return (u * row(nonzero_mask(s))) @ vh
 
 
 def _polar(g: Any, x: Any) -> Any:
@@ -118,13 +118,13 @@ def _polar(g: Any, x: Any) -> Any:
     u, s, vh = np.linalg.svd(x, full_matrices=False)
     v = transposed(vh)
     inner = transposed(u) @ g @ v
-    by_x = u @ ((inner - transposed(inner)) * over(column(s) + row(s))) @ vh
+    by_x = u @ ((inner - transposed(inner)) * reciprocal(column(s) + row(s))) @ vh
     if x.shape[-2] > x.shape[-1]:
-        return by_x + ((g @ v - u @ inner) * row(over(s))) @ vh
+        return by_x + ((g @ v - u @ inner) * row(reciprocal(s))) @ vh
     if x.shape[-2] < x.shape[-1]:
-        return by_x + (u * row(over(s))) @ (transposed(u) @ g - inner @ vh)
+        return by_x + (u * row(reciprocal(s))) @ (transposed(u) @ g - inner @ vh)
     return by_x
 
 
-NUCLEAR_NORM = rule(nuclear_norm, lambda g, x: of_matrix(g) * as_one(polar, x))
+NUCLEAR_NORM = rule(nuclear_norm, lambda g, x: per_matrix(g) * as_one(polar, x))
 POLAR = rule(polar, _polar)

@@ -21,10 +21,10 @@ def pad_with_numbers(x: Any, pad_width: Any, constant_values: Any = 0) -> Any:
     return np.pad(x, pad_width, constant_values=constant_values)
 
 
-def _inner(g: Any, pad_width: Any) -> Any:
+def _crop(g: Any, pad_width: Any) -> Any:
     """Give the part of `g` that is not padding."""
     pairs = zip(pad_width, g.shape, strict=True)
     return g[tuple(slice(before, length - after) for (before, after), length in pairs)]
 
 
-PAD = rule(pad_with_numbers, _inner, static="pad_width constant_values")
+PAD = rule(pad_with_numbers, _crop, static="pad_width constant_values")

@@ -9,7 +9,7 @@ import numpy as np
 from optlab.autograd.operation import as_one, rule
 
 
-def last(x: Any, axis: int) -> Any:
+def to_last(x: Any, axis: int) -> Any:
     """Move an axis to the end, where recurrences run."""
     return x if axis in (-1, len(x.shape) - 1) else np.moveaxis(x, axis, -1)
 
@@ -52,9 +52,9 @@ def reversed_recurrence(a: Any, b: Any) -> Any:
     return np.flip(recurrence(np.flip(a, -1), np.flip(b, -1)), -1)
 
 
-def _recurrence_back(g: Any, a: Any, y: Any) -> tuple[Any, Any]:
+def _recurrence_gradients(g: Any, a: Any, y: Any) -> tuple[Any, Any]:
     passed_on = reversed_recurrence(a, g)
     return passed_on[..., 1:] * y[..., :-1], passed_on
 
 
-RECURRENCE = rule(linear_recurrence, inputs="a b", joint=_recurrence_back)
+RECURRENCE = rule(linear_recurrence, inputs="a b", joint=_recurrence_gradients)

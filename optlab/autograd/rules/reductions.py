@@ -18,20 +18,20 @@ from optlab.autograd.operation import rule
 from optlab.autograd.rules.folding import (
     Axis,
     Shape,
-    aligned,
     at_least_1,
+    broadcast_back,
     cast_to,
-    count,
+    element_counts,
     filled,
     masked,
-    members,
-    numbers,
-    spread,
+    not_nan,
+    reduced_size,
+    with_keepdims,
 )
 from optlab.autograd.rules.guarded import kept as chosen
 
 
-def _fold(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., Any]:
+def _reduction(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., Any]:
     """Give the reduction by `ufunc`, which is `function`, over all axes unless told otherwise."""
     reduce: Any = ufunc.reduce  # by position: keywords take 0.2 us more
 
@@ -54,30 +54,30 @@ _add: Any = np.add.reduce
 def _mean_forward(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
     if x.dtype.itemsize < 4 or options:  # NumPy adds up float16 in float32
         return with_dtype(np.mean, x, axis=axis, keepdims=keepdims, **options)
-    return _add(x, axis, None, None, keepdims) / count(x.shape, axis)
+    return _add(x, axis, None, None, keepdims) / reduced_size(x.shape, axis)
 
 
 def _sum(g: Any, shape: Shape, axis: Axis, where: Any) -> Any:
-    g = spread(g, shape, axis)
+    g = broadcast_back(g, shape, axis)
     return g if where is True else masked(g, where)
 
 
 def _mean(g: Any, shape: Shape, axis: Axis, where: Any) -> Any:
     if where is True:
-        return spread(g / count(shape, axis), shape, axis)
-    n = at_least_1(members(shape, axis, where, g.dtype))
-    return masked(aligned(g, shape, axis) / n, np.broadcast_to(where, shape))
+        return broadcast_back(g / reduced_size(shape, axis), shape, axis)
+    n = at_least_1(element_counts(shape, axis, where, g.dtype))
+    return masked(with_keepdims(g, shape, axis) / n, np.broadcast_to(where, shape))
 
 
 SUM = rule(
     np.sum,
     lambda g, x_shape, axis=None, where=True: _sum(g, x_shape, axis, where),
     static="axis keepdims dtype initial where",
-    forward=_fold(np.add, np.sum),
+    forward=_reduction(np.add, np.sum),
 )
 NANSUM = rule(
     np.nansum,
-    lambda g, x, axis=None, where=True: _sum(g, x.shape, axis, numbers(x, where)),
+    lambda g, x, axis=None, where=True: _sum(g, x.shape, axis, not_nan(x, where)),
     static="axis keepdims dtype initial where",
 )
 MEAN = rule(
@@ -88,7 +88,7 @@ MEAN = rule(
 )
 NANMEAN = rule(
     np.nanmean,
-    lambda g, x, axis=None, where=True: _mean(g, x.shape, axis, numbers(x, where)),
+    lambda g, x, axis=None, where=True: _mean(g, x.shape, axis, not_nan(x, where)),
     static="axis keepdims dtype where",
 )
 
@@ -116,7 +116,7 @@ def _over_root(g: Any, y: Any) -> Any:
 HYPOT_REDUCE = rule(
     hypot_reduce,
     lambda g, x, y, axis=None, where=True: (
-        spread(_over_root(g, y), x.shape, axis) * filled(x, where, 0.0)
+        broadcast_back(_over_root(g, y), x.shape, axis) * filled(x, where, 0.0)
     ),
     static="axis keepdims dtype initial where",
 )
@@ -130,18 +130,18 @@ def _deviations(x: Any, axis: Axis, where: Any) -> Any:
     if where is True:
         return x - np.mean(x, axis=axis, keepdims=True)
     total = np.sum(filled(x, where, 0.0), axis=axis, keepdims=True)
-    return masked(x - total / at_least_1(members(x.shape, axis, where, x.dtype)), where)
+    return masked(x - total / at_least_1(element_counts(x.shape, axis, where, x.dtype)), where)
 
 
-def _freedom(x: Any, axis: Axis, ddof: Any, where: Any) -> Any:
+def _divisor(x: Any, axis: Axis, ddof: Any, where: Any) -> Any:
     """Give what the sum of squares is divided by."""
-    n = members(x.shape, axis, where, x.dtype) - ddof
+    n = element_counts(x.shape, axis, where, x.dtype) - ddof
     return max(n, 0) if where is True else np.maximum(n, 0)
 
 
 def _var(g: Any, x: Any, axis: Axis, ddof: Any, dtype: Any, where: Any) -> Any:
     x = cast_to(x, dtype)
-    slope = 2 * aligned(g, x.shape, axis) / _freedom(x, axis, ddof, where)
+    slope = 2 * with_keepdims(g, x.shape, axis) / _divisor(x, axis, ddof, where)
     return masked(slope * _deviations(x, axis, where), where)
 
 
@@ -151,7 +151,7 @@ def _std(g: Any, x: Any, y: Any, axis: Axis, ddof: Any, dtype: Any, where: Any) 
     The deviations are centred twice, since the mean of equal numbers may be off by a rounding.
     """
     x = cast_to(x, dtype)
-    slope = aligned(_over_root(g, y), x.shape, axis) / _freedom(x, axis, ddof, where)
+    slope = with_keepdims(_over_root(g, y), x.shape, axis) / _divisor(x, axis, ddof, where)
     return masked(slope * _deviations(_deviations(x, axis, where), axis, where), where)
 
 
@@ -163,7 +163,7 @@ VAR = rule(
 NANVAR = rule(
     np.nanvar,
     lambda g, x, axis=None, ddof=0, dtype=None, where=True: _var(
-        g, x, axis, ddof, dtype, numbers(x, where)
+        g, x, axis, ddof, dtype, not_nan(x, where)
     ),
     static="axis ddof keepdims dtype where",
 )
@@ -177,7 +177,7 @@ STD = rule(
 NANSTD = rule(
     np.nanstd,
     lambda g, x, y, axis=None, ddof=0, dtype=None, where=True: _std(
-        g, x, y, axis, ddof, dtype, numbers(x, where)
+        g, x, y, axis, ddof, dtype, not_nan(x, where)
     ),
     static="axis ddof keepdims dtype where",
 )
@@ -206,7 +206,7 @@ def deviation_about(x: Any, mean: Any, **options: Any) -> Any:
 
 
 def _about(g: Any, x: Any, mean: Any, axis: Axis, ddof: Any, where: Any) -> Any:
-    slope = aligned(g, x.shape, axis) / _freedom(x, axis, ddof, where)
+    slope = with_keepdims(g, x.shape, axis) / _divisor(x, axis, ddof, where)
     return masked(slope * filled(x - mean, where, 0.0), where)
 
 
@@ -233,7 +233,7 @@ STD_ABOUT = rule(
 # The largest and the smallest ---------------------------------------------------------------------
 
 
-def _reached(g: Any, x: Any, y: Any, axis: Axis, where: Any, initial: Any) -> Any:
+def _split_ties(g: Any, x: Any, y: Any, axis: Axis, where: Any, initial: Any) -> Any:
     """Give the gradient to the elements that reach the result, shared equally where they tie.
 
     A NaN makes the result NaN, so it counts as reaching it. `initial` is one element more: it
@@ -243,9 +243,9 @@ def _reached(g: Any, x: Any, y: Any, axis: Axis, where: Any, initial: Any) -> An
         equal = x == y
         ties = int(np.count_nonzero(equal))  # none where the result is NaN
         if ties:
-            share = spread(g / ties, x.shape, None)
+            share = broadcast_back(g / ties, x.shape, None)
             return share if ties == x.size else chosen(share, equal)
-    y = aligned(y, x.shape, axis)
+    y = with_keepdims(y, x.shape, axis)
     reaching = (x == y) | np.isnan(x)
     if where is not True:
         reaching = np.logical_and(reaching, where)
@@ -254,7 +254,7 @@ def _reached(g: Any, x: Any, y: Any, axis: Axis, where: Any, initial: Any) -> An
         n = n + ((y == initial) | np.isnan(initial))
     if where is not True:
         n = at_least_1(n)
-    return masked(aligned(g, x.shape, axis) / n.astype(g.dtype), reaching)
+    return masked(with_keepdims(g, x.shape, axis) / n.astype(g.dtype), reaching)
 
 
 def fmax_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
@@ -281,21 +281,21 @@ def fmin_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any)
 
 MAX = rule(
     np.max,
-    lambda g, x, y, axis=None, where=True, initial=None: _reached(g, x, y, axis, where, initial),
+    lambda g, x, y, axis=None, where=True, initial=None: _split_ties(g, x, y, axis, where, initial),
     static="axis keepdims initial where",
-    forward=_fold(np.maximum, np.max),
+    forward=_reduction(np.maximum, np.max),
 )
 MIN = rule(
     np.min,
-    lambda g, x, y, axis=None, where=True, initial=None: _reached(g, x, y, axis, where, initial),
+    lambda g, x, y, axis=None, where=True, initial=None: _split_ties(g, x, y, axis, where, initial),
     static="axis keepdims initial where",
-    forward=_fold(np.minimum, np.min),
+    forward=_reduction(np.minimum, np.min),
 )
 for skipping_nan in (np.nanmax, np.nanmin, fmax_reduce, fmin_reduce):
     rule(
         skipping_nan,
-        lambda g, x, y, axis=None, where=True, initial=None: _reached(
-            g, x, y, axis, numbers(x, where), initial
+        lambda g, x, y, axis=None, where=True, initial=None: _split_ties(
+            g, x, y, axis, not_nan(x, where), initial
         ),
         static="axis keepdims dtype initial where",
     )
@@ -326,14 +326,14 @@ def logaddexp2_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options
     return np.logaddexp2.reduce(x, axis=axis, keepdims=keepdims, **options)
 
 
-def below_infinity(y: Any) -> Any:
+def replace_minus_inf(y: Any) -> Any:
     """Give `y`, with 0 for -inf: where all terms vanish each has gradient 0, not NaN."""
     return np.where(y == -math.inf, 0.0, y)
 
 
 def _logaddexp(base: Any, g: Any, x: Any, y: Any, axis: Axis, where: Any) -> Any:
-    y = aligned(below_infinity(y), x.shape, axis)
-    return masked(aligned(g, x.shape, axis) * base(filled(x, where, 0.0) - y), where)
+    y = with_keepdims(replace_minus_inf(y), x.shape, axis)
+    return masked(with_keepdims(g, x.shape, axis) * base(filled(x, where, 0.0) - y), where)
 
 
 rule(

@@ -15,7 +15,7 @@ Axes = tuple[int, ...]
 Shape = tuple[int, ...]
 
 
-def _inverse(axes: Any, ndim: int) -> Axes | None:
+def _inverse_permutation(axes: Any, ndim: int) -> Axes | None:
     """Give the permutation that undoes `axes`."""
     if axes is None:
         return None
@@ -25,7 +25,7 @@ def _inverse(axes: Any, ndim: int) -> Axes | None:
     return tuple(axes.index(i) for i in range(ndim))
 
 
-def _back_in_shape(g: Any, x_shape: Any) -> Any:
+def _reshape_back(g: Any, x_shape: Any) -> Any:
     return g.reshape(x_shape)
 
 
@@ -62,17 +62,17 @@ def _unrepeat(g: Any, x_shape: Shape, repeats: int, axis: int) -> Any:
 
 RESHAPE = rule(
     np.reshape,
-    _back_in_shape,
+    _reshape_back,
     static="shape",
     forward=lambda x, shape: x.reshape(shape),  # the method is six times as quick
     view=True,
 )
-RAVEL = rule(np.ravel, _back_in_shape, view=True)
-SQUEEZE = rule(np.squeeze, _back_in_shape, static="axis", view=True)
-EXPAND_DIMS = rule(np.expand_dims, _back_in_shape, static="axis", view=True)
+RAVEL = rule(np.ravel, _reshape_back, view=True)
+SQUEEZE = rule(np.squeeze, _reshape_back, static="axis", view=True)
+EXPAND_DIMS = rule(np.expand_dims, _reshape_back, static="axis", view=True)
 TRANSPOSE = rule(
     np.transpose,
-    lambda g, axes=None: np.transpose(g, _inverse(axes, g.ndim)),
+    lambda g, axes=None: np.transpose(g, _inverse_permutation(axes, g.ndim)),
     static="axes",
     view=True,
 )
