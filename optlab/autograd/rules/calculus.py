@@ -14,7 +14,7 @@ from optlab.autograd.rules.indexing import scattered
 
 
 def _pad_to_full(g: Any, n: int, m: int, mode: Any) -> Any:
-    """Put the gradient of a convolution of lengths n and m where it stands in the full one."""
+    """Pad the gradient of a convolution of lengths n and m with zeros to that of mode 'full'."""
     shorter = min(n, m)
     if mode in ("full", 2):
         return g
@@ -23,7 +23,7 @@ def _pad_to_full(g: Any, n: int, m: int, mode: Any) -> Any:
 
 
 def _convolve_gradient(g: Any, shape: Shape, other: Any, mode: Any) -> Any:
-    """Give the gradient of a factor of `shape`: the arriving one, correlated with the other."""
+    """Return the gradient of a factor of `shape`: the full `g` correlated with the other factor."""
     other = np.reshape(other, (-1,))
     n = shape[0] if shape else 1
     full = _pad_to_full(g, n, other.shape[0], mode)
@@ -43,7 +43,7 @@ CONVOLVE = rule(
 
 
 def _gather(x: Any, index: Any) -> Any:
-    """Give ``x[index]``; NumPy's own arrays ask what stands for an array in this call only."""
+    """Return ``x[index]`` of a vector; for NumPy arrays by a call that dispatches on `index`."""
     if not isinstance(x, np.ndarray):
         return x[index]
     return np.take_along_axis(x, index.reshape((-1,)), axis=0).reshape(index.shape)
@@ -52,10 +52,10 @@ def _gather(x: Any, index: Any) -> Any:
 def _interp(
     g: Any, x: Any, xp: Any, fp: Any, needs: tuple[bool, ...], left: Any = None, right: Any = None
 ) -> tuple[Any, Any, Any]:
-    """Give the gradients of piecewise linear interpolation.
+    """Return the gradients of piecewise linear interpolation.
 
-    At a node the slope is that of the piece on its right (at the last, on its left). Outside the
-    nodes the slope is 0, and the value is the first or last of `fp` unless `left`, `right` say.
+    At a node the slope is that of the piece on its right (at the last node, on its left). Outside
+    the nodes the slope is 0; the value is the first or last of `fp` unless `left`, `right` set it.
     """
     n = xp.shape[0]
     low = np.clip(np.searchsorted(xp, x, side="right") - 1, 0, max(n - 2, 0))
@@ -81,6 +81,6 @@ def _interp(
 INTERP = rule(np.interp, inputs="x xp fp", static="left right", joint=_interp)
 
 
-# Unwrapping adds whole periods, which do not change with the angles. ------------------------------
+# Unwrapping adds multiples of the period, which are constant in the angles. -----------------------
 
 UNWRAP = rule(np.unwrap, lambda g: g, inputs="p", static="discont axis period")

@@ -1,4 +1,4 @@
-"""Derivative rules of running sums, extremes and logarithms, and of sums of segments."""
+"""Derivative rules of cumulative sums, maxima and log-sum-exp, and of segment sums (reduceat)."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ NANCUMSUM = rule(
     static="axis dtype",
 )
 
-# Running extremes and logarithms ------------------------------------------------------------------
+# Cumulative maxima, minima and log-sum-exp --------------------------------------------------------
 
 
 def maximum_accumulate(x: Any, axis: int = 0, dtype: Any = None) -> Any:
-    """Give what ``np.maximum.accumulate`` gives: the largest element so far.
+    """Return ``np.maximum.accumulate``: the cumulative maximum.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def maximum_accumulate(x: Any, axis: int = 0, dtype: Any = None) -> Any:
 
 
 def minimum_accumulate(x: Any, axis: int = 0, dtype: Any = None) -> Any:
-    """Give what ``np.minimum.accumulate`` gives: the smallest element so far.
+    """Return ``np.minimum.accumulate``: the cumulative minimum.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def minimum_accumulate(x: Any, axis: int = 0, dtype: Any = None) -> Any:
 
 
 def logaddexp_accumulate(x: Any, axis: int = 0, dtype: Any = None) -> Any:
-    """Give what ``np.logaddexp.accumulate`` gives: logarithms of running sums of exponentials.
+    """Return ``np.logaddexp.accumulate``: the cumulative log-sum-exp.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def logaddexp_accumulate(x: Any, axis: int = 0, dtype: Any = None) -> Any:
 
 
 def _running_extreme(g: Any, x: Any, y: Any, axis: int) -> Any:
-    """Give the gradient of each result to the elements so far that reach it, in equal shares."""
+    """Split the gradient of each result equally among the elements so far that equal it."""
     g, x, y = to_last(g, axis), to_last(x, axis), to_last(y, axis)
     reaching = (x == y) | np.isnan(x)
     stays = ((y[..., 1:] == y[..., :-1]) | np.isnan(y[..., :-1])).astype(g.dtype)
@@ -81,7 +81,7 @@ def _running_extreme(g: Any, x: Any, y: Any, axis: int) -> Any:
 
 
 def _running_logaddexp(g: Any, x: Any, y: Any, axis: int) -> Any:
-    """Give the sum of ``g[j] * exp(x[i] - y[j])`` over j >= i, in factors that are at most 1."""
+    """Return the sum of ``g[j] * exp(x[i] - y[j])`` over j >= i, in factors of at most 1."""
     g, x, y = to_last(g, axis), to_last(x, axis), replace_minus_inf(to_last(y, axis))
     later = reversed_recurrence(np.exp(y[..., :-1] - y[..., 1:]), g)
     return from_last(np.exp(x - y) * later, axis)
@@ -100,11 +100,11 @@ rule(
 )
 
 
-# Sums of segments ---------------------------------------------------------------------------------
+# Segment sums -------------------------------------------------------------------------------------
 
 
 def add_reduceat(x: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
-    """Give what ``np.add.reduceat`` gives: sums from each index up to the next.
+    """Return ``np.add.reduceat``: sums from each index up to the next.
 
     Examples
     --------
@@ -115,14 +115,14 @@ def add_reduceat(x: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
 
 
 def _reduceat_gradient(g: Any, shape: Shape, indices: Any, axis: int) -> Any:
-    """Give every element the gradients of the sums that it is in."""
+    """Add up, for each element, the gradients of the segments that contain it."""
     n, g = shape[axis], to_last(g, axis)
     start = np.asarray(on_host(indices))
     following = np.append(start[1:], n)
     length = np.where(following > start, following - start, 1)
     of_segment = np.repeat(np.arange(start.size), length)
     given = g[..., constants_beside(g, of_segment)]
-    if np.all(start[1:] > start[:-1]):  # each element is in one sum, but for those before them all
+    if np.all(start[1:] > start[:-1]):  # disjoint segments; elements before the first are in none
         at: Any = (..., slice(int(start[0]), None))
         return from_last(scattered(given, at, (*g.shape[:-1], n)), axis)
     place = np.arange(of_segment.size) + np.repeat(start - np.cumsum(length) + length, length)

@@ -1,8 +1,8 @@
 """Derivative rules of determinants.
 
-The derivative of a determinant is the matrix of its cofactors, which exists for every matrix. So
-here it comes from the singular values and not from the inverse, and it is right for singular
-matrices too; so is the second derivative. From the third on the matrix has to be invertible.
+The derivative of a determinant is the cofactor matrix, which exists for every square matrix. It is
+computed from the singular values and not from the inverse, so first and second derivatives hold at
+singular matrices too. Third and higher derivatives require an invertible matrix.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from optlab.autograd.rules.matrices import (
 
 
 def _leave_one_out_products(values: Any) -> Any:
-    """Give, for each value along the last axis, the product of the others, without dividing."""
+    """Return, for each value along the last axis, the product of the others, without division."""
     ones = np.ones_like(values[..., :1])
     before = np.cumprod(np.concatenate([ones, values[..., :-1]], -1), -1)
     after = np.cumprod(np.concatenate([ones, np.flip(values[..., 1:], -1)], -1), -1)
@@ -31,13 +31,13 @@ def _leave_one_out_products(values: Any) -> Any:
 
 
 def _svd_and_sign(x: Any) -> tuple[Any, Any, Any, Any]:
-    """Give the singular value decomposition, and the sign of det(x) for positive values."""
+    """Return the singular value decomposition and the sign of det(U) det(V')."""
     u, s, vh = np.linalg.svd(x)
     return u, s, vh, np.sign(np.linalg.det(u) * np.linalg.det(vh))
 
 
 def cofactors(x: Any) -> Any:
-    """Give the matrix of cofactors, det(x) inv(x)', of any square matrix, singular ones too.
+    """Return the cofactor matrix, det(x) inv(x)', of any square matrix, also a singular one.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def cofactors(x: Any) -> Any:
 
 
 def change_of_cofactors(h: Any, x: Any) -> Any:
-    """Give the derivative of the cofactors of `x` along `h`, of any square matrix.
+    """Return the directional derivative of the cofactors of any square matrix `x` along `h`.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def change_of_cofactors(h: Any, x: Any) -> Any:
 
 
 def _third_det(g: Any, h: Any, x: Any) -> Any:
-    """Give the third derivative of det along `g` and `h`, written with the inverse."""
+    """Return the third derivative of det along `g` and `h`, by the inverse."""
     y = np.linalg.inv(x)
     a, b = y @ g, y @ h
     trace_a, trace_b = np.sum(diagonal_part(a), -1), np.sum(diagonal_part(b), -1)
@@ -90,7 +90,7 @@ CHANGE_OF_COFACTORS = rule(
     change_of_cofactors, lambda g, x: as_one(change_of_cofactors, g, x), _third_det, inputs="h x"
 )
 
-# The sign is flat; log(abs(det)) has no derivative where det is 0, and inv says so.
+# The sign is piecewise constant; log(abs(det)) has no derivative where det is 0, and inv raises.
 SLOGDET = rule(
     np.linalg.slogdet,
     lambda g, x: per_matrix(g[1]) * transposed(np.linalg.inv(x)),

@@ -1,7 +1,7 @@
 """Derivative rules of Einstein summation, for one operand and for two.
 
-More operands are contracted two at a time (`optlab.autograd.composed.einsum`). Labels are single
-letters here; the dots are gone.
+More operands are contracted two at a time (`optlab.autograd.composed.einsum`), which also expands
+ellipses: labels here are single letters.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from optlab.autograd.operation import as_one, rule
 from optlab.backend.arrays import Shape, zeros_beside
 
-#: From this many multiplications on, looking for products of matrices pays for itself.
+#: From this many multiplications on, the search for matrix products pays for itself.
 OPTIMIZE_FROM = 30_000
 
 
 def einsum_of_one(x: Any, labels: str, output: str) -> Any:
-    """Give ``np.einsum`` of one operand: diagonals, sums, transpositions.
+    """Return ``np.einsum`` of one operand: diagonals, sums, transpositions.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def einsum_of_one(x: Any, labels: str, output: str) -> Any:
 def einsum_of_two(
     a: Any, b: Any, a_labels: str, b_labels: str, output: str, optimize: Any = False
 ) -> Any:
-    """Give ``np.einsum`` of two operands.
+    """Return ``np.einsum`` of two operands.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def einsum_of_two(
 
 
 def on_diagonals(x: Any, labels: str, shape: Shape) -> Any:
-    """Put `x` on the diagonals of zeros: what reading with repeated labels does, backwards.
+    """Write `x` onto diagonals of zeros: the transpose of reading with repeated labels.
 
     Examples
     --------
@@ -67,14 +67,14 @@ ON_DIAGONALS = rule(
 
 
 def _unique(labels: str) -> str:
-    """Give each label once, in order."""
+    """Return the distinct labels, in order."""
     return "".join(dict.fromkeys(labels))
 
 
 def _expand_to_operand(part: Any, have: str, labels: str, shape: Shape) -> Any:
-    """Bring a gradient with the axes `have` to an operand's axes `labels`.
+    """Expand a gradient with the axes `have` to an operand's axes `labels`.
 
-    An operand's label that nothing else has was summed over, so its gradient is the same all along.
+    The gradient is broadcast along labels that only this operand has: they were summed over.
     """
     wanted = _unique(labels)
     lengths = dict(zip(labels, shape, strict=True))
@@ -93,13 +93,13 @@ def _expand_to_operand(part: Any, have: str, labels: str, shape: Shape) -> Any:
 def _operand_gradient(
     g: Any, other: Any, output: str, other_labels: str, labels: str, shape: Shape, optimize: Any
 ) -> Any:
-    """Sum the gradient times the other operand over all that this operand does not have."""
+    """Contract the gradient with the other operand over the labels that this operand lacks."""
     have = "".join(label for label in _unique(labels) if label in output or label in other_labels)
     if not isinstance(optimize, (bool, str)):
-        optimize = True  # a path was for the value
+        optimize = True  # an explicit path applies to the forward pass only
     lengths = dict(zip(output + other_labels, g.shape + np.shape(other), strict=True))
     if math.prod(lengths.values()) > OPTIMIZE_FROM:
-        optimize = optimize or True  # as products of matrices
+        optimize = optimize or True  # as matrix products
     part = np.einsum(f"{output},{other_labels}->{have}", g, other, optimize=optimize)
     return _expand_to_operand(part, have, labels, shape)
 

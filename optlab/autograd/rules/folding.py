@@ -1,4 +1,4 @@
-"""How a reduction folds axes away, and how its gradient comes back over them."""
+"""Reductions over axes: shapes, masks of reduced elements, and broadcasting of their gradients."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 Axis = int | tuple[int, ...] | None
 Shape = tuple[int, ...]
 
-#: Up to this size to copy is quicker than `np.broadcast_to`, which takes 2 us whatever the size.
+#: Below this size a copy is faster than `np.broadcast_to`, which takes 2 us at any size.
 SMALL = 10_000
 
 _NUMPYS, _empty = (np.ndarray, np.generic), np.empty
 
 
 def normalized_axes(ndim: int, axis: Axis) -> tuple[int, ...]:
-    """Give the axes that `axis` names, counted from the front.
+    """Return the reduced axes as a tuple of nonnegative numbers.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def normalized_axes(ndim: int, axis: Axis) -> tuple[int, ...]:
 
 
 def keepdims_shape(shape: Shape, axis: Axis) -> Shape:
-    """Give the shape that a reduction with ``keepdims=True`` has.
+    """Return the shape of a reduction with ``keepdims=True``.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def keepdims_shape(shape: Shape, axis: Axis) -> Shape:
 
 
 def reduced_size(shape: Shape, axis: Axis) -> int:
-    """Give the number of elements that fold into one.
+    """Return the number of elements that are reduced to one.
 
     Examples
     --------
@@ -58,12 +58,12 @@ def reduced_size(shape: Shape, axis: Axis) -> int:
 
 
 def with_keepdims(y: Any, shape: Shape, axis: Axis) -> Any:
-    """Give a result the shape that stands beside what it was folded from."""
+    """Reshape a result, or its gradient, as with ``keepdims=True``: it broadcasts to `shape`."""
     return y.reshape(keepdims_shape(shape, axis))
 
 
 def broadcast_back(g: Any, shape: Shape, axis: Axis) -> Any:
-    """Give every element of the original shape the gradient of the result it went into."""
+    """Broadcast the gradient of a reduction back to the shape of its input."""
     if isinstance(g, _NUMPYS) and math.prod(shape) < SMALL:
         filled = _empty(shape, g.dtype)
         if axis is None:
@@ -75,7 +75,7 @@ def broadcast_back(g: Any, shape: Shape, axis: Axis) -> Any:
 
 
 def reduced_axes_last(x: Any, axis: Axis) -> Any:
-    """Move the axes that are folded to the end, as one.
+    """Move the reduced axes to the end, merged into one.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def reduced_axes_last(x: Any, axis: Axis) -> Any:
 
 
 def restore_reduced_axes(flat: Any, shape: Shape, axis: Axis) -> Any:
-    """Bring an array of the form `reduced_axes_last` gives back to `shape`."""
+    """Undo `reduced_axes_last` for an input of `shape`."""
     axes = normalized_axes(len(shape), axis)
     rest = tuple(i for i in range(len(shape)) if i not in axes)
     if not rest:
@@ -99,27 +99,27 @@ def restore_reduced_axes(flat: Any, shape: Shape, axis: Axis) -> Any:
     return np.transpose(flat.reshape(tuple(shape[i] for i in order)), back)
 
 
-# Elements that take part --------------------------------------------------------------------------
+# Masks of the elements that are reduced -----------------------------------------------------------
 
 
 def masked(g: Any, where: Any) -> Any:
-    """Give `g`, with 0 for the elements that take no part."""
+    """Return `g`, with 0 for masked-out elements."""
     return g if where is True else np.where(where, g, 0.0)
 
 
 def filled(x: Any, where: Any, filling: float) -> Any:
-    """Give `x`, with a number that changes nothing for the elements that take no part."""
+    """Return `x`, with the neutral element `filling` for masked-out elements."""
     return x if where is True else np.where(where, x, filling)
 
 
 def not_nan(x: Any, where: Any = True) -> Any:
-    """Give the mask of the elements that take part and are not NaN."""
+    """Return the mask of the elements in `where` that are not NaN."""
     found = np.logical_not(np.isnan(x))
     return found if where is True else np.logical_and(found, where)
 
 
 def element_counts(shape: Shape, axis: Axis, where: Any, dtype: Any) -> Any:
-    """Give how many elements take part in each result: one number, or an array in `dtype`."""
+    """Return the number of elements in each result: an int, or an array of `dtype` for a mask."""
     if where is True:
         return reduced_size(shape, axis)
     taking_part = np.broadcast_to(where, shape)
@@ -127,10 +127,10 @@ def element_counts(shape: Shape, axis: Axis, where: Any, dtype: Any) -> Any:
 
 
 def at_least_1(n: Any) -> Any:
-    """Give a number of elements, 1 where there are none."""
+    """Return a number of elements, with 1 in place of 0."""
     return max(n, 1) if isinstance(n, int) else np.maximum(n, 1)
 
 
 def cast_to(x: Any, dtype: Any) -> Any:
-    """Give `x` in the dtype that a reduction was asked to compute in (None: its own)."""
+    """Return `x` in the ``dtype=`` of a reduction; unchanged for None."""
     return x if dtype is None else x.astype(dtype)

@@ -1,4 +1,4 @@
-"""Derivative rules of functions that join arrays, and of those that take them apart again."""
+"""Derivative rules of functions that join and split arrays."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from optlab.autograd.operation import Operation, rule
 
 
 def _slice_axis(g: Any, axis: int, start: int, stop: int) -> Any:
-    """Give the part of `g` between two places along `axis`."""
+    """Return ``g[start:stop]`` along `axis`."""
     if axis == 0:
         return g[start:stop]
     return g[(slice(None),) * (axis % g.ndim) + (slice(start, stop),)]
 
 
 def _index_axis(g: Any, axis: int, i: int) -> Any:
-    """Give the i-th slice of `g` along `axis`, that axis gone."""
+    """Return ``g[i]`` along `axis`, without that axis."""
     return g[(slice(None),) * (axis % g.ndim) + (i,)]
 
 
@@ -26,7 +26,7 @@ _JOINS: dict[tuple[str, int], Operation] = {}
 
 
 def concatenation(n: int) -> Operation:
-    """Give the operation that concatenates `n` inputs; `bounds` says where each one lies."""
+    """Return the operation that concatenates `n` inputs; `bounds` holds their edges on the axis."""
     operation = _JOINS.get(("concatenate", n))
     if operation is None:
         operation = _JOINS["concatenate", n] = Operation(
@@ -41,7 +41,7 @@ def concatenation(n: int) -> Operation:
 
 
 def stacking(n: int) -> Operation:
-    """Give the operation that stacks `n` inputs along a new axis."""
+    """Return the operation that stacks `n` inputs along a new axis."""
 
     def pick(i: int) -> Any:
         return lambda g, axis: _index_axis(g, axis, i)
@@ -57,12 +57,12 @@ def stacking(n: int) -> Operation:
     return _JOINS["stack", n]
 
 
-# Taking apart. One operation for all parts: were each part an operation of its own, every one of
-# them would bring back a gradient as large as the whole.
+# Splitting. One operation for all parts: with one operation a part, each would return a gradient
+# of the size of the whole array.
 
 
 def array_split(x: Any, bounds: tuple[int, ...], axis: int) -> tuple[Any, ...]:
-    """Cut `x` along `axis` at `bounds`, which start with 0 and end with its length.
+    """Split `x` along `axis` at `bounds`, which start with 0 and end with its length.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def array_split(x: Any, bounds: tuple[int, ...], axis: int) -> tuple[Any, ...]:
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
-    """Give the slices of `x` along `axis`, that axis gone.
+    """Return the slices of `x` along `axis`, without that axis.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
 
 
 def _output_gradients(g: Any) -> list[Any]:
-    """Give what arrived at each part, zeros where nothing did."""
+    """Return the gradient of each output, zeros for outputs without one."""
     return [g[i] for i in range(len(g.shapes))]
 
 

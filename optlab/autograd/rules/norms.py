@@ -1,8 +1,8 @@
 """Derivative rules of norms.
 
-Where a norm has a kink the derivative is the middle of those around it: 0 at the zero vector for
-every norm, 0 for an element that is 0 (as abs has it), and elements or columns that tie for a
-maximum share it equally. The second derivative is 0 at such points as well, never infinite.
+At a kink the rule returns the central subgradient: 0 at the zero vector for every norm, 0 for an
+element that is 0 (as for abs), and equal shares for elements or columns that tie for a maximum.
+The second derivative is 0 at such points as well, never infinite.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from optlab.autograd.rules.matrices import (
 
 
 def euclidean_norm(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """Give the root of the sum of squares.
+    """Return the square root of the sum of squares.
 
     Examples
     --------
@@ -44,7 +44,7 @@ NORM = rule(euclidean_norm, _euclidean, static="axis keepdims")
 
 
 def power_norm(x: Any, power: float, axis: Any = None, keepdims: Any = False) -> Any:
-    """Give the sum of powers of the absolute values, to the power 1 / power.
+    """Return the p-norm: the sum of powers of absolute values, to the power 1 / power.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def power_norm(x: Any, power: float, axis: Any = None, keepdims: Any = False) ->
 
 
 def _power_norm(g: Any, x: Any, y: Any, power: float, axis: Any = None) -> Any:
-    """Give g * sign(x) * (abs(x) / y)^(power - 1): the quotient neither over- nor underflows."""
+    """Return g * sign(x) * (abs(x) / y)^(power - 1): the quotient neither over- nor underflows."""
     size = broadcast_back(np.where(y == 0, 1.0, y), x.shape, axis)
     share = np.where((x == 0) | (broadcast_back(y, x.shape, axis) == 0), 1.0, np.abs(x) / size)
     return broadcast_back(g, x.shape, axis) * np.sign(x) * share ** (power - 1)
@@ -86,7 +86,7 @@ NUMBER_OF_NONZEROS = rule(
 
 
 def nuclear_norm(x: Any) -> Any:
-    """Give the sum of the singular values of each matrix.
+    """Return the sum of the singular values of each matrix.
 
     Examples
     --------
@@ -98,9 +98,9 @@ def nuclear_norm(x: Any) -> Any:
 
 
 def polar(x: Any) -> Any:
-    """Give U V' of the singular vectors: the nearest matrix with orthonormal columns (or rows).
+    """Return U V', the polar factor: the nearest matrix with orthonormal columns (or rows).
 
-    Vectors of singular values 0 are left out: which ones they are is arbitrary.
+    Vectors of singular values 0 are left out, as they are arbitrary.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def polar(x: Any) -> Any:
 
 
 def _polar(g: Any, x: Any) -> Any:
-    """Divide by sums of singular values, never by differences: equal ones do no harm."""
+    """Divide by sums of singular values, never by differences: repeated ones are harmless."""
     u, s, vh = np.linalg.svd(x, full_matrices=False)
     v = transposed(vh)
     inner = transposed(u) @ g @ v

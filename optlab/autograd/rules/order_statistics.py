@@ -1,9 +1,9 @@
 """Derivative rules of medians and quantiles.
 
-A quantile lies between two neighbours among the sorted elements. Its gradient goes to the elements
-that stand there, in the shares that the interpolation gives them; elements that tie stand in the
-order in which they come. The neighbours and shares follow from the number of elements alone, and
-NumPy itself tells them: it is asked for the same quantile of 0, 1, 2, ...
+A quantile interpolates between two neighbors among the sorted elements. Its gradient is split
+between them by the weights of the interpolation; ties keep the order of the input (stable sort).
+The neighbors and weights depend on the number of elements alone, and are read from NumPy's same
+quantile of 0, 1, 2, ...
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from optlab.backend.arrays import constants_beside, on_host
 
 
 def _scatter_to_neighbors(g: Any, x: Any, axis: Axis, position: Any) -> Any:
-    """Bring gradients to the elements on both sides of a position in sorted order.
+    """Scatter gradients to the elements on both sides of a position in sorted order.
 
-    `g` has one gradient for each position along its last axis; the positions are the same for all
-    rows, or one row for each.
+    `g` has one gradient for each position along its last axis; `position` is shared by all rows, or
+    has one row for each.
     """
     rows = reduced_axes_last(x, axis)
     order = np.argsort(rows, axis=-1, kind="stable")
@@ -50,14 +50,14 @@ def _scatter_to_neighbors(g: Any, x: Any, axis: Axis, position: Any) -> Any:
 
 
 def _quantiles_last(g: Any, shape: Shape, axis: Axis, q: Any) -> Any:
-    """Give `g` the shape of the rows, with the gradients of all quantiles along the last axis."""
+    """Reshape `g` to the rows of the input, with the quantiles along the last axis."""
     folded = normalized_axes(len(shape), axis)
     rest = tuple(length for i, length in enumerate(shape) if i not in folded)
     return np.moveaxis(g.reshape((np.size(q), *rest)), 0, -1)
 
 
 def _not_nan_counts(x: Any, axis: Axis) -> Any:
-    """Give how many numbers that are not NaN each row has, 1 where there are none."""
+    """Return the number of elements of each row that are not NaN, with 1 in place of 0."""
     return np.maximum(np.sum(not_nan(reduced_axes_last(x, axis)), axis=-1, keepdims=True), 1)
 
 
@@ -81,7 +81,7 @@ def _quantile(g: Any, x: Any, q: Any, axis: Axis, method: str) -> Any:
 
 
 def _with_array_q(quantile: Any) -> Any:
-    """Let a quantile take several `q`, which then must lie where the array lies."""
+    """Wrap a quantile so that several `q` are moved to the device of the array."""
 
     def forward(x: Any, q: Any, **options: Any) -> Any:
         return quantile(x, q if isinstance(q, (int, float)) else constants_beside(x, q), **options)

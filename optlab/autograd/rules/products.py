@@ -1,4 +1,4 @@
-"""Derivative rules of products and running products, with any number of zeros among the factors."""
+"""Derivative rules of products and cumulative products, for any number of zeros in the factors."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from optlab.backend.arrays import constants_beside
 
 
 def _shift_with_one(y: Any) -> Any:
-    """Shift by one along the last axis, a 1 in front."""
+    """Shift by one along the last axis, with a 1 in front."""
     shifted = scattered(y[..., :-1], (..., slice(1, None)), y.shape)
     in_front = constants_beside(y, np.arange(y.shape[-1]) == 0)
     return np.where(in_front, 1.0, shifted)
 
 
 def _cumprod(g: Any, x: Any, y: Any, axis: int | None, dtype: Any) -> Any:
-    """Give the gradient of running products: what stands before, times all that comes after."""
+    """Return, for each factor, the product before it times a recurrence of `g` over the rest."""
     axis = 0 if axis is None else axis
     factors = to_last(cast_to(x, dtype).reshape(g.shape), axis)
     after = reversed_recurrence(factors[..., 1:], to_last(g, axis))
@@ -52,9 +52,9 @@ NANCUMPROD = rule(
 
 
 def _leave_one_out_products(x: Any) -> Any:
-    """Give, for each element, the product of the others along the last axis.
+    """Return, for each element, the product of the others along the last axis.
 
-    Products from both sides: O(n), without a division, and right where some elements are 0.
+    Cumulative products from both sides take O(n) and no division, so zeros are exact.
     """
     if x.shape[-1] == 1:
         return np.ones_like(x)

@@ -1,8 +1,8 @@
-"""Derivative rules of functions that fold an axis away.
+"""Derivative rules of reductions.
 
-Every rule takes NumPy's own options. ``where`` is the mask of the elements that take part (True for
-all of them); the others have gradient 0 whatever stands there, NaN and infinity included. The
-functions that skip NaN have the same rules, with the NaN masked.
+Every rule takes NumPy's options. ``where`` is the mask of the elements that are reduced (True for
+all); masked-out elements have gradient 0, even where they are NaN or infinite. The functions that
+skip NaN have the same rules, with NaN masked out.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from optlab.autograd.rules.guarded import kept as chosen
 
 
 def _reduction(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give the reduction by `ufunc`, which is `function`, over all axes unless told otherwise."""
+    """Return the reduction by `ufunc`, equal to `function`, over all axes by default."""
     reduce: Any = ufunc.reduce  # by position: keywords take 0.2 us more
 
     def forward(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-        if not isinstance(x, (np.ndarray, np.generic)):  # CuPy reduces by few ufuncs only
+        if not isinstance(x, (np.ndarray, np.generic)):  # few ufuncs of CuPy have .reduce
             return function(x, axis=axis, keepdims=keepdims, **options)
         if options:
             return with_dtype(reduce, x, axis=axis, keepdims=keepdims, **options)
@@ -52,7 +52,7 @@ _add: Any = np.add.reduce
 
 
 def _mean_forward(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-    if x.dtype.itemsize < 4 or options:  # NumPy adds up float16 in float32
+    if x.dtype.itemsize < 4 or options:  # NumPy accumulates float16 in float32
         return with_dtype(np.mean, x, axis=axis, keepdims=keepdims, **options)
     return _add(x, axis, None, None, keepdims) / reduced_size(x.shape, axis)
 
@@ -97,7 +97,7 @@ NANMEAN = rule(
 
 
 def hypot_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-    """Give what ``np.hypot.reduce`` gives: the root of the sum of squares, safe from overflow.
+    """Return ``np.hypot.reduce``: the root of the sum of squares, without overflow.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def hypot_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any
 
 
 def _over_root(g: Any, y: Any) -> Any:
-    """Give g / y, and 0 where y is 0: there every direction is as steep, and 0 is their middle."""
+    """Return g / y, and 0, the central subgradient of a root of squares, where y is 0."""
     at_0 = y == 0
     return np.where(at_0, 0.0, g / np.where(at_0, 1.0, y))
 
@@ -126,7 +126,7 @@ HYPOT_REDUCE = rule(
 
 
 def _deviations(x: Any, axis: Axis, where: Any) -> Any:
-    """Give how far each element is from the mean, 0 for those that take no part."""
+    """Return the deviations from the mean, 0 for masked-out elements."""
     if where is True:
         return x - np.mean(x, axis=axis, keepdims=True)
     total = np.sum(filled(x, where, 0.0), axis=axis, keepdims=True)
@@ -134,7 +134,7 @@ def _deviations(x: Any, axis: Axis, where: Any) -> Any:
 
 
 def _divisor(x: Any, axis: Axis, ddof: Any, where: Any) -> Any:
-    """Give what the sum of squares is divided by."""
+    """Return the divisor of the sum of squares: the number of elements minus `ddof`, at least 0."""
     n = element_counts(x.shape, axis, where, x.dtype) - ddof
     return max(n, 0) if where is True else np.maximum(n, 0)
 
@@ -146,9 +146,9 @@ def _var(g: Any, x: Any, axis: Axis, ddof: Any, dtype: Any, where: Any) -> Any:
 
 
 def _std(g: Any, x: Any, y: Any, axis: Axis, ddof: Any, dtype: Any, where: Any) -> Any:
-    """Give the gradient of a standard deviation: 0 where all numbers are equal, a kink.
+    """Return the gradient of a standard deviation: 0 at the kink where all elements are equal.
 
-    The deviations are centred twice, since the mean of equal numbers may be off by a rounding.
+    The deviations are centered twice, because the mean of equal numbers may have a rounding error.
     """
     x = cast_to(x, dtype)
     slope = with_keepdims(_over_root(g, y), x.shape, axis) / _divisor(x, axis, ddof, where)
@@ -184,7 +184,7 @@ NANSTD = rule(
 
 
 def variance_about(x: Any, mean: Any, **options: Any) -> Any:
-    """Give ``np.var(x, mean=mean)``: the mean of the squared distances from a given mean.
+    """Return ``np.var(x, mean=mean)``: the mean squared deviation from a given mean.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def variance_about(x: Any, mean: Any, **options: Any) -> Any:
 
 
 def deviation_about(x: Any, mean: Any, **options: Any) -> Any:
-    """Give ``np.std(x, mean=mean)``: the root of `variance_about`.
+    """Return ``np.std(x, mean=mean)``: the root of `variance_about`.
 
     Examples
     --------
@@ -230,18 +230,18 @@ STD_ABOUT = rule(
 )
 
 
-# The largest and the smallest ---------------------------------------------------------------------
+# Maximum and minimum ------------------------------------------------------------------------------
 
 
 def _split_ties(g: Any, x: Any, y: Any, axis: Axis, where: Any, initial: Any) -> Any:
-    """Give the gradient to the elements that reach the result, shared equally where they tie.
+    """Split the gradient equally among the elements that attain the extreme.
 
-    A NaN makes the result NaN, so it counts as reaching it. `initial` is one element more: it
-    takes its share, which goes nowhere.
+    A NaN makes the result NaN, so it counts as attaining it. `initial` counts as one more element,
+    whose share is dropped.
     """
     if axis is None and initial is None and where is True and type(x) is np.ndarray:
         equal = x == y
-        ties = int(np.count_nonzero(equal))  # none where the result is NaN
+        ties = int(np.count_nonzero(equal))  # 0 if the result is NaN
         if ties:
             share = broadcast_back(g / ties, x.shape, None)
             return share if ties == x.size else chosen(share, equal)
@@ -258,7 +258,7 @@ def _split_ties(g: Any, x: Any, y: Any, axis: Axis, where: Any, initial: Any) ->
 
 
 def fmax_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-    """Give what ``np.fmax.reduce`` gives: the largest element that is not NaN.
+    """Return ``np.fmax.reduce``: the largest element that is not NaN.
 
     Examples
     --------
@@ -269,7 +269,7 @@ def fmax_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any)
 
 
 def fmin_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-    """Give what ``np.fmin.reduce`` gives: the smallest element that is not NaN.
+    """Return ``np.fmin.reduce``: the smallest element that is not NaN.
 
     Examples
     --------
@@ -301,11 +301,11 @@ for skipping_nan in (np.nanmax, np.nanmin, fmax_reduce, fmin_reduce):
     )
 
 
-# Logarithms of sums of exponentials ---------------------------------------------------------------
+# Log-sum-exp --------------------------------------------------------------------------------------
 
 
 def logaddexp_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-    """Give what ``np.logaddexp.reduce`` gives: the logarithm of the sum of exponentials.
+    """Return ``np.logaddexp.reduce``: the log-sum-exp.
 
     Examples
     --------
@@ -316,7 +316,7 @@ def logaddexp_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options:
 
 
 def logaddexp2_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-    """Give what ``np.logaddexp2.reduce`` gives: the same, of base 2.
+    """Return ``np.logaddexp2.reduce``: the log-sum-exp in base 2.
 
     Examples
     --------
@@ -327,7 +327,7 @@ def logaddexp2_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options
 
 
 def replace_minus_inf(y: Any) -> Any:
-    """Give `y`, with 0 for -inf: where all terms vanish each has gradient 0, not NaN."""
+    """Return `y` with 0 in place of -inf: where all terms vanish each has gradient 0, not NaN."""
     return np.where(y == -math.inf, 0.0, y)
 
 
