@@ -1,4 +1,4 @@
-"""Einstein summation: from any way to call it to contractions of one or two operands."""
+"""Einstein summation, reduced to contractions of one or two operands."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from optlab.autograd.rules.einsum import EINSUM_OF_ONE, EINSUM_OF_TWO
 from optlab.autograd.tensor import apply
 from optlab.backend.arrays import Shape
 
-#: In NumPy's order, which is also that of the output when it is not given.
+#: In NumPy's order, which is also that of an implicit output.
 LETTERS = string.ascii_uppercase + string.ascii_lowercase
-#: What NumPy accepts and what has no say in the derivative, with the one value that we take.
+#: Arguments of NumPy that do not affect the derivative, each with the only value covered.
 DEFAULTS = {"dtype": None, "order": "K", "casting": "safe"}
 
 
@@ -51,7 +51,7 @@ def _contract_path(
     shapes: tuple[Shape, ...],
     optimize: Any,
 ) -> Any:
-    """Contract two operands at a time, in the order that NumPy finds for their shapes."""
+    """Contract two operands at a time, along the path that NumPy finds for the shapes."""
     wished = optimize if optimize is not False else "greedy"
     key = wished if isinstance(wished, (str, bool)) else tuple(wished)
     labels = list(terms)
@@ -73,14 +73,14 @@ def _contract_path(
 
 @lru_cache(maxsize=256)
 def _path(terms: tuple[str, ...], output: str, shapes: tuple[Shape, ...], optimize: Any) -> Any:
-    """Ask NumPy for the order of contractions; it looks at the shapes only."""
+    """Return NumPy's contraction path, which depends on the shapes only."""
     stand_ins = [np.broadcast_to(0.0, shape) for shape in shapes]
     wished = list(optimize) if isinstance(optimize, tuple) else optimize
     return np.einsum_path(",".join(terms) + "->" + output, *stand_ins, optimize=wished)[0][1:]
 
 
 def _subscripts_from_lists(operands: Sequence[Any]) -> tuple[str, list[Any]]:
-    """Read ``einsum(a, [0, 1], b, [1, 2], [0, 2])`` as ``einsum("AB,BC->AC", a, b)``."""
+    """Convert ``einsum(a, [0, 1], b, [1, 2], [0, 2])`` to ``einsum("AB,BC->AC", a, b)``."""
 
     def letter(label: Any) -> str:
         if label is Ellipsis:
@@ -104,7 +104,7 @@ def _subscripts_from_lists(operands: Sequence[Any]) -> tuple[str, list[Any]]:
 
 @lru_cache(maxsize=1024)
 def _expand_ellipsis(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[tuple[str, ...], str]:
-    """Give the labels of each operand and of the output, with letters for the dots.
+    """Return the labels of each operand and of the output, with letters for the ellipsis.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Norms and condition numbers of NumPy written with other functions."""
+"""Norms and condition numbers, composed of other functions."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def _matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 def _as_floating(x: Any) -> Any:
-    """Give whole numbers as floating ones."""
+    """Convert integers to floating point."""
     return x if is_floating(x.dtype) else x.astype(float)
 
 
 def _axis_tuple(axis: Any, ndim: int) -> Axes:
-    """Give axes as a tuple of numbers that are not negative."""
+    """Return axes as a tuple of nonnegative numbers; raise if one is repeated."""
     axes = (axis,) if isinstance(axis, (int, np.integer)) else tuple(axis)
     for a in axes:
         if not -ndim <= a < ndim:
@@ -61,7 +61,7 @@ def _axis_tuple(axis: Any, ndim: int) -> Axes:
 
 
 def _vector_norms(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
-    """Give the norm of the vectors that lie along `axes` (along several: one long vector)."""
+    """Return the norms of the vectors along `axes`; several axes are flattened to one vector."""
     if isinstance(ord, str):
         raise ValueError(f"ord={ord!r} is a norm of matrices, not of vectors.")
     if getattr(ord, "requires_grad", False):
@@ -81,9 +81,9 @@ def _vector_norms(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
 
 
 def _matrix_norms(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
-    """Give the norm of the matrices whose rows and columns are counted along `axes`."""
+    """Return the norms of the matrices whose rows and columns are indexed by `axes`."""
     if ord in (1, 2, math.inf) and not reduced_size(np.shape(x), axes):
-        ord = None  # of nothing: 0
+        ord = None  # the norm of an empty matrix is 0
     if ord is None or ord in ("fro", "f"):
         return apply(NORM, (x,), {"axis": axes, "keepdims": keepdims})
     if ord == "nuc":
@@ -91,7 +91,7 @@ def _matrix_norms(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
     elif ord in (2, -2):
         values = np.linalg.svdvals(np.moveaxis(x, axes, (-2, -1)))
         y = np.max(values, -1) if ord == 2 else np.min(values, -1)
-        y = np.where(y == 0, 0.0, y)  # as abs: no slope at 0
+        y = np.where(y == 0, 0.0, y)  # subgradient 0 at 0, as for abs
     elif ord in (1, -1, math.inf, -math.inf):
         rows, columns = axes if abs(ord) == 1 else axes[::-1]
         sums = np.sum(np.abs(x), axis=rows, keepdims=True)

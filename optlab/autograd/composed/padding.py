@@ -1,4 +1,4 @@
-"""Padding, axis by axis: an axis that comes later also pads what the earlier ones have added."""
+"""Padding, axis by axis: later axes also pad what the earlier ones have added."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optlab.autograd.rules.padding import PAD
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import on_host
 
-#: The modes, and the argument that each one takes beside the widths.
+#: The modes, and the argument that each takes besides the widths.
 ARGUMENTS: dict[str, str | None] = {
     "constant": "constant_values", "linear_ramp": "end_values",
     "maximum": "stat_length", "minimum": "stat_length",
@@ -47,7 +47,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
         return _pad_axes(array, widths, _value_pairs(values, n), _constants)
     for length, width in zip(np.shape(array), widths, strict=True):
         if length == 0 and any(width):
-            raise ValueError(f"pad with mode={mode!r} has nothing to go by on an empty axis.")
+            raise ValueError(f"pad with mode={mode!r} has no values to extend on an empty axis.")
     if mode == "linear_ramp":
         return _pad_axes(array, widths, _value_pairs(kwargs.get("end_values", 0), n), _ramps)
     if mode in STATISTICS:
@@ -58,7 +58,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
         for axis, width in enumerate(widths):
             array = _reflect_odd(array, axis, width, int(mode == "symmetric"))
         return array
-    # What is added are elements of the array: numbers of places say which.
+    # The other modes copy elements of the array, gathered by padding their indices.
     for axis, width in enumerate(widths):
         if any(width):
             places = np.pad(np.arange(np.shape(array)[axis]), width, mode=mode)
@@ -67,7 +67,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
 
 
 def _widths(pad_width: Any, n: int) -> tuple[Pair, ...]:
-    """Give how much goes before and after every axis, from any form that NumPy takes."""
+    """Return the pad widths before and after every axis, from any form that NumPy takes."""
     given = on_host(raw(pad_width))
     if isinstance(given, dict):
         pairs = [(0, 0)] * n
@@ -94,18 +94,18 @@ def _holds_tensor(x: Any) -> bool:
 
 
 def _stack_tensors(x: Any) -> Any:
-    """Make one Tensor of nested tuples that hold some."""
+    """Stack nested tuples that hold Tensors into one Tensor."""
     if isinstance(x, Tensor) or not _holds_tensor(x):
         return x
     return np.stack([_stack_tensors(part) for part in x])
 
 
 def _value_pairs(values: Any, n: int) -> list[Pair]:
-    """Give a pair of numbers for every axis, from any form that NumPy takes."""
+    """Return a pair of numbers for every axis, from any form that NumPy takes."""
     values = _stack_tensors(values)
     if not isinstance(values, Tensor):
         values = np.asarray(on_host(values))
-        if values.size > 2 or values.shape == (2, 1):  # where NumPy makes Python's numbers of them
+        if values.size > 2 or values.shape == (2, 1):  # NumPy converts these to Python numbers
             return [(before, after) for before, after in np.broadcast_to(values, (n, 2)).tolist()]
     spread = np.broadcast_to(values, (n, 2))
     return [(spread[axis, 0], spread[axis, 1]) for axis in range(n)]
@@ -125,7 +125,7 @@ def _slice_axis(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
 
 
 def _pad_axes(x: Any, widths: Any, arguments: Any, sides_of: Any) -> Any:
-    """Put something before and after `x` on each axis; `sides_of` makes both."""
+    """Concatenate the two sides that `sides_of` returns before and after `x` on each axis."""
     for axis, (width, argument) in enumerate(zip(widths, arguments, strict=True)):
         if any(width):
             before, after = sides_of(x, axis, width, argument)
@@ -182,20 +182,20 @@ def _statistics(statistic: Any) -> Any:
 
 
 def _round_integers(value: Any, x: Any) -> Any:
-    """Give a mean among whole numbers as a whole number."""
+    """Round a mean of integers to an integer."""
     dtype = np.result_type(x)
     return np.rint(value).astype(dtype) if dtype.kind in "iu" else value
 
 
 def _reflect_odd(x: Any, axis: int, width: Pair, edge: int) -> Any:
-    """Mirror about the value at the edge, which is repeated where `edge` is 1; again if need be."""
+    """Reflect about the edge value, repeated if `edge` is 1, as often as the width requires."""
     left, right = width
     period = np.shape(x)[axis] - 1 + edge
     if np.shape(x)[axis] == 1:
         places = np.pad(np.zeros(1, int), width, mode="edge")
         return np.take(x, places, axis) if left or right else x
     while left or right:
-        # A mirrored piece has whole periods, so that what comes after it fits on.
+        # A reflected piece has whole periods, so that the next one continues it.
         most = (np.shape(x)[axis] - 1 + edge) // period * period
         before, after = min(left, most), min(right, most)
         pieces = [x]

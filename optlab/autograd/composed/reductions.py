@@ -1,7 +1,6 @@
-"""Functions of NumPy that fold axes away: their arguments, and those written with other functions.
+"""Reductions: NumPy's arguments of those with a rule, and those composed of other functions.
 
-The rules stand in `optlab.autograd.rules`; here every argument that NumPy takes is read, and one
-that is not covered is refused by name.
+Every argument of NumPy is read here; one that is not covered raises an error that names it.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ NOT_GIVEN = np._NoValue
 
 
 def constant(x: Any, name: str) -> Any:
-    """Give the value of an argument through which no gradient passes."""
+    """Return the value of an argument without a derivative; raise if it needs a gradient."""
     if isinstance(x, Tensor) and x.node is not None:
         raise not_covered(f"{name} given as a Tensor that needs a gradient")
     return raw(x)
 
 
 def _to_static(name: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Keep the arguments that say something, in the names that rules read."""
+    """Convert the given arguments to static arguments, by the names that rules read."""
     static: dict[str, Any] = {}
     for argument, value in given.items():
         if value is NOT_GIVEN or (argument == "dtype" and value is None):
@@ -60,7 +59,7 @@ def _to_static(name: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bind(name: str, order: tuple[str, ...], args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Sort the arguments after the array by name; that none comes twice, NumPy has seen to."""
+    """Bind the arguments after the array to names; NumPy has already refused duplicates."""
     given = dict(zip(order, args, strict=False)) | kwargs
     unknown = [argument for argument in kwargs if argument not in order]
     if unknown:
@@ -71,7 +70,7 @@ def _bind(name: str, order: tuple[str, ...], args: Any, kwargs: dict[str, Any]) 
 
 
 def _register(functions: Any, arguments: str, operation: Operation | None = None) -> None:
-    """Let functions with a rule take all of NumPy's arguments, in NumPy's order."""
+    """Register functions with a rule for all of NumPy's arguments, in NumPy's order."""
     order = tuple(arguments.split())
     for function in functions:
         COMPOSED[function] = _wrapper(function, order, operation or TABLE[function])
@@ -113,7 +112,7 @@ _VARIANCE = tuple("axis dtype out ddof keepdims where mean correction".split())
 
 
 def _register_variance(function: Any) -> None:
-    """Let a variance or standard deviation take NumPy's arguments, a given mean among them."""
+    """Register a variance or standard deviation for NumPy's arguments, including ``mean=``."""
     name = function.__name__
 
     @composed(function)
@@ -149,7 +148,7 @@ def _add_reduceat(x: Any, indices: Any, axis: int = 0, dtype: Any = None, out: A
 
 
 def _cumulative(function: Any, first: float) -> Callable[..., Any]:
-    """Write a function of the array API with the older one."""
+    """Return a cumulative function of the array API, composed of the older one."""
 
     def called(
         x: Any,
@@ -163,7 +162,7 @@ def _cumulative(function: Any, first: float) -> Callable[..., Any]:
         if axis is None:
             if np.ndim(x) > 1:
                 raise ValueError(
-                    f"an array of {np.ndim(x)} axes needs axis=: say along which to accumulate."
+                    f"an array of {np.ndim(x)} axes needs axis=, the axis to accumulate along."
                 )
             axis = 0
         running = function(x, axis=axis, dtype=dtype, out=out)

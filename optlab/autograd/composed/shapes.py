@@ -1,4 +1,4 @@
-"""Functions of NumPy that move elements, written with other functions."""
+"""Functions that rearrange and repeat elements, composed of other functions."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from optlab.backend.arrays import on_host
 
 
 def _as_shape(shape: Any) -> tuple[Any, ...]:
-    """Read a shape given as one number, a sequence, an array or a Tensor."""
+    """Return a shape, given as one number, a sequence, an array or a Tensor, as a tuple."""
     shape = on_host(raw(shape))
     return (shape,) if np.ndim(shape) == 0 else tuple(shape)
 
 
 def _is_fortran(x: Any) -> bool:
-    """Say whether the elements of `x` lie in memory with the first axis running fastest."""
+    """Return whether `x` is in Fortran order (first axis fastest) and not in C order."""
     flags = raw(np.asarray(x) if isinstance(x, (list, tuple)) else x).flags
     return bool(flags.f_contiguous and not flags.c_contiguous)
 
 
 def _axes_as_in_memory(x: Any) -> list[int]:
-    """Order the axes of an array from the one with the widest stride to the narrowest.
+    """Return the axes of an array by decreasing stride.
 
-    An axis of stride 0, whose elements lie in one place, stays beside the axis that it follows.
+    An axis of stride 0 (broadcast) stays next to the axis that it follows.
     """
     strides = [abs(stride) for stride in x.strides]
     order: list[int] = []  # from the narrowest
@@ -79,7 +79,7 @@ def _ravel(a: Any, order: str = "C") -> Any:
 def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     n = np.ndim(a)
     axis = normalize_axis_index(axis, n)
-    # As NumPy counts: from the end, -1 is before the last axis; only n itself is behind it.
+    # As in NumPy, -1 is before the last axis; only n itself is after it.
     start = n if start == n else normalize_axis_index(start, n)
     order = [i for i in range(n) if i != axis]
     order.insert(start - (start > axis), axis)
@@ -154,11 +154,11 @@ def _repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
 
 
 def _at_least_nd(n: int, shape_of: Any) -> Any:
-    """Give the function that brings arrays to at least `n` axes, with the shape that it gives."""
+    """Return the function that reshapes arrays of fewer than `n` axes to ``shape_of(shape)``."""
 
     def widened(*arys: Any) -> Any:
         wide = tuple(x if np.ndim(x) >= n else np.reshape(x, shape_of(np.shape(x))) for x in arys)
-        # Beside Tensors there may be numbers and lists, which become arrays here too.
+        # Lists among the Tensors are converted to arrays too.
         wide = tuple(np.asarray(x) if isinstance(x, (list, tuple)) else x for x in wide)
         return wide[0] if len(wide) == 1 else wide
 
@@ -203,7 +203,7 @@ def _meshgrid(
 def _resize(a: Any, new_shape: Any) -> Any:
     flat = np.ravel(a)
     places = np.resize(np.arange(flat.shape[0]), _as_shape(new_shape))
-    # Of an empty array NumPy makes zeros, which come from nowhere.
+    # From an empty array NumPy makes zeros, which are constants.
     return np.take(flat, places) if flat.shape[0] else np.resize(raw(flat), places.shape)
 
 

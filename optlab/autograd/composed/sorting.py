@@ -1,4 +1,4 @@
-"""Functions of NumPy that order or count elements, written with other functions."""
+"""Functions that sort or count elements, composed of other functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _sort(
         a, axis = np.ravel(a), 0
     if kind is not None and stable is not None:
         raise ValueError("sort takes kind=... or stable=..., not both.")
-    # Elements that NumPy takes for equal are equal: stable or not, the values come out the same.
+    # Elements that compare equal have the same value, so stability does not change the result.
     return apply(SORT, (a,), {"axis": axis, "kind": "stable" if stable else kind})
 
 
@@ -38,9 +38,9 @@ def _partition(
 
 
 def _first_indices(values: Any, equal_nan: bool, found: Any) -> Any:
-    """Give where each of `found`, the distinct elements of `values`, stands first."""
+    """Return the first index in `values` of each of its distinct elements `found`."""
     _, first = np.unique(values, return_index=True, equal_nan=equal_nan)
-    # `first` is in the order of size; bring it into that of `found`.
+    # `first` is in ascending order of value; permute it to the order of `found`.
     return first[np.argsort(np.argsort(found, kind="stable"), kind="stable")]
 
 
@@ -55,7 +55,7 @@ def _unique(
     equal_nan: bool = True,
     **sorted: Any,
 ) -> Any:
-    """Give the distinct elements; the gradient goes to the first of those that are equal."""
+    """Return the distinct elements; the gradient passes to the first of equal elements."""
     given = raw(ar)
     distinct: Any = np.unique
     _, first, *others = distinct(
@@ -80,7 +80,7 @@ def _unique_values(x: Any, /) -> Any:
 
 
 def _compose_named_tuple(function: Any) -> None:
-    """Cover a function that gives the distinct elements and more, in a named tuple."""
+    """Register a function that returns the distinct elements and more, as a named tuple."""
 
     @composed(function)
     def written(x: Any, /) -> Any:
@@ -98,7 +98,7 @@ def _union1d(ar1: Any, ar2: Any) -> Any:
     return _unique(np.concatenate((ar1, ar2), axis=None))
 
 
-# Sums over bins -------------------------------------------------------------------------------
+# Weighted histograms --------------------------------------------------------------------------
 
 
 @composed(np.bincount)
@@ -126,7 +126,7 @@ def _histogram(
             f"histogram takes a weight for each number: {np.shape(a)} numbers, but "
             f"{weights.shape} weights."
         )
-    # The edges as one array make NumPy take another way through the sums; the bins stay the same.
+    # With explicit edges NumPy sums by another algorithm; the bins stay the same.
     numbers = np.ravel(raw(a))
     static = {"numbers": numbers, "edges": edges}
     return apply(HISTOGRAM, (np.ravel(weights),), static), edges

@@ -1,4 +1,4 @@
-"""Averages, covariances and correlations, written with other functions."""
+"""Averages, covariances and correlations, composed of other functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _cast(x: Any, dtype: Any) -> Any:
 
 
 def _has_values(x: Any) -> bool:
-    """Say whether values can be looked at: those of arrays in a capture cannot."""
+    """Return whether values can be inspected: those of captured arrays cannot."""
     return isinstance(raw(x), (np.ndarray, np.generic))
 
 
@@ -55,13 +55,13 @@ def _average(
 
 
 def _align_weights(a: Any, axis: Any, weights: Any) -> Any:
-    """Give weights that belong to some axes the shape in which they stand beside `a`."""
+    """Reshape weights that belong to some axes so that they broadcast to `a`."""
     if weights.shape == a.shape:
         return weights
     if axis is None:
         raise TypeError(
-            f"weights of shape {weights.shape} for an array of shape {a.shape}: say by axis= "
-            "which axis they belong to."
+            f"weights of shape {weights.shape} for an array of shape {a.shape}: set axis= to the "
+            "axis that they belong to."
         )
     axes = normalized_axes(len(a.shape), axis)
     if weights.shape != tuple(a.shape[i] for i in axes):
@@ -88,7 +88,7 @@ def _cov(
     given = [_as_array(x) for x in (m, y) if x is not None]
     dtype = np.dtype(dtype or np.result_type(*(x.dtype for x in given), np.float64))
     variables = [_variables_as_rows(given[0], rowvar, dtype)]
-    # A second set that is one row is one variable, whatever rowvar says of the first.
+    # A second set of one row is one variable, also with rowvar=False.
     variables += [_variables_as_rows(x, rowvar or x.shape[:1] == (1,), dtype) for x in given[1:]]
     rows = variables[0] if y is None else np.concatenate(variables, axis=0)
     samples = rows.shape[1]
@@ -119,7 +119,7 @@ def _cov(
 
 
 def _variables_as_rows(x: Any, rowvar: bool, dtype: Any) -> Any:
-    """Give variables as rows, one sample a column."""
+    """Return variables as rows, one sample a column."""
     if len(x.shape) > 2:
         raise ValueError(f"cov takes arrays of at most 2 axes; got shape {x.shape}.")
     x = _cast(x, dtype)
