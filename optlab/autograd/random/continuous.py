@@ -1,7 +1,7 @@
 """Continuous distributions, with NumPy's names and signatures.
 
-Where a parameter is a Tensor, a Tensor is drawn, differentiable in its parameters at fixed noise
-(reparameterisation). The same key gives the same numbers whether or not a gradient is wanted.
+If a parameter is a Tensor, so is the sample, differentiable in its parameters at fixed noise
+(reparameterization). The same key gives the same numbers with and without gradients.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _location_scale(law: str, noise: tuple[Any, ...], loc: Any, scale: Any, size
 
 
 def uniform(low: Any = 0.0, high: Any = 1.0, size: Size = None) -> Any:
-    """Draw uniformly from [low, high); differentiable in both.
+    """Draw from the uniform distribution on [low, high); differentiable in both.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def logistic(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
 
 
 def gumbel(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
-    """Draw from the Gumbel distribution of largest values; differentiable in both parameters.
+    """Draw from the Gumbel distribution (of maxima); differentiable in `loc` and `scale`.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def gumbel(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
 
 
 def lognormal(mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> Any:
-    """Draw numbers whose logarithm is normal; differentiable in both parameters.
+    """Draw from the log-normal distribution; differentiable in both parameters.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def _scale_only(law: str, noise: tuple[Any, ...], scale: Any, size: Size) -> Any
 
 
 def exponential(scale: Any = 1.0, size: Size = None) -> Any:
-    """Draw from the exponential distribution of mean `scale`; differentiable in it.
+    """Draw from the exponential distribution with mean `scale`; differentiable in it.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def rayleigh(scale: Any = 1.0, size: Size = None) -> Any:
 
 
 def standard_normal(size: Size = None) -> Any:
-    """Draw from the normal distribution of mean 0 and standard deviation 1.
+    """Draw from the normal distribution with mean 0 and standard deviation 1.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def standard_normal(size: Size = None) -> Any:
 
 
 def standard_exponential(size: Size = None) -> Any:
-    """Draw from the exponential distribution of mean 1.
+    """Draw from the exponential distribution with mean 1.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def standard_exponential(size: Size = None) -> Any:
 
 
 def standard_cauchy(size: Size = None) -> Any:
-    """Draw from the Cauchy distribution; ``loc + scale * standard_cauchy(n)`` moves it.
+    """Draw from the standard Cauchy distribution; ``loc + scale * standard_cauchy(n)`` shifts it.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def _power_of_draw(law: str, noise: str, a: Any, size: Size, then: Any) -> Any:
 
 
 def weibull(a: Any, size: Size = None) -> Any:
-    """Draw from the Weibull distribution of shape `a`; differentiable in it.
+    """Draw from the Weibull distribution with shape `a`; differentiable in it.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def weibull(a: Any, size: Size = None) -> Any:
 
 
 def pareto(a: Any, size: Size = None) -> Any:
-    """Draw from the Pareto II (Lomax) distribution of shape `a`; differentiable in it.
+    """Draw from the Pareto II (Lomax) distribution with shape `a`; differentiable in it.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def pareto(a: Any, size: Size = None) -> Any:
 
 
 def power(a: Any, size: Size = None) -> Any:
-    """Draw from [0, 1] with density a x**(a - 1); differentiable in `a`.
+    """Draw from the power distribution, density a x**(a - 1) on [0, 1]; differentiable in `a`.
 
     Examples
     --------
@@ -239,7 +239,7 @@ def power(a: Any, size: Size = None) -> Any:
 
 
 def triangular(left: Any, mode: Any, right: Any, size: Size = None) -> Any:
-    """Draw from the triangle over [left, right] with its top at `mode`; differentiable in all.
+    """Draw from the triangular distribution on [left, right]; differentiable in all parameters.
 
     Examples
     --------
@@ -258,7 +258,7 @@ def triangular(left: Any, mode: Any, right: Any, size: Size = None) -> Any:
 
 
 def vonmises(mu: Any, kappa: Any, size: Size = None) -> Any:
-    """Draw angles from [-pi, pi] around `mu`; differentiable in `mu`, not in `kappa`.
+    """Draw angles in [-pi, pi] from the von Mises distribution; differentiable in `mu` only.
 
     Examples
     --------
@@ -277,7 +277,7 @@ def vonmises(mu: Any, kappa: Any, size: Size = None) -> Any:
 
 
 def wald(mean: Any, scale: Any, size: Size = None) -> Any:
-    """Draw from the inverse Gaussian distribution; no parameter has a derivative.
+    """Draw from the inverse Gaussian distribution; not differentiable.
 
     Examples
     --------
@@ -291,11 +291,10 @@ def wald(mean: Any, scale: Any, size: Size = None) -> Any:
 def multivariate_normal(
     mean: Any, cov: Any, size: Size = None, check_valid: str = "warn", tol: float = 1e-8
 ) -> Any:
-    """Draw vectors from the normal distribution of the given mean and covariance matrix.
+    """Draw from the multivariate normal distribution; differentiable in `mean` and `cov`.
 
-    Differentiable in both. A `cov` that is a Tensor is factored by Cholesky, so it must be positive
-    definite, and the numbers differ from those for an array, which NumPy factors by singular
-    values.
+    A Tensor `cov` is factored by Cholesky, so it must be positive definite, and the numbers differ
+    from those for an array, which NumPy factors by singular values.
 
     Examples
     --------

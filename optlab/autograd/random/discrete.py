@@ -1,7 +1,7 @@
-"""Distributions of whole numbers, with NumPy's names and signatures.
+"""Discrete distributions, with NumPy's names and signatures.
 
-Where a parameter is a Tensor, a Tensor of integers is drawn. A parameter that needs a gradient is
-refused: a whole number does not move when a parameter moves a little.
+If a parameter is a Tensor, so is the sample, of integers. A parameter that needs a gradient raises
+an error: a discrete sample is piecewise constant in its parameters.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def _draw_integers(law: str, size: Size, **parameters: Any) -> Any:
 
 
 def randint(low: Any, high: Any = None, size: Size = None, dtype: Any = int) -> Any:
-    """Draw whole numbers from `low` (0 if only one bound is given) below `high`.
+    """Draw integers uniformly from `low` (0 if only one bound is given) below `high`.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def randint(low: Any, high: Any = None, size: Size = None, dtype: Any = int) -> 
 def integers(
     low: Any, high: Any = None, size: Size = None, dtype: Any = np.int64, endpoint: bool = False
 ) -> Any:
-    """Draw whole numbers from `low` below `high`, or up to it with ``endpoint=True``.
+    """Draw integers uniformly from `low` below `high`, or up to it with ``endpoint=True``.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def integers(
 
 
 def binomial(n: Any, p: Any, size: Size = None) -> Any:
-    """Draw how many of `n` trials succeed, each with probability `p`.
+    """Draw from the binomial distribution: successes in `n` trials of probability `p`.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def binomial(n: Any, p: Any, size: Size = None) -> Any:
 
 
 def negative_binomial(n: Any, p: Any, size: Size = None) -> Any:
-    """Draw how many trials fail before the n-th success.
+    """Draw from the negative binomial distribution: failures before the n-th success.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def negative_binomial(n: Any, p: Any, size: Size = None) -> Any:
 
 
 def geometric(p: Any, size: Size = None) -> Any:
-    """Draw how many trials it takes until the first success.
+    """Draw from the geometric distribution: trials up to the first success.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def geometric(p: Any, size: Size = None) -> Any:
 
 
 def hypergeometric(ngood: Any, nbad: Any, nsample: Any, size: Size = None) -> Any:
-    """Draw how many of `nsample` taken without replacement are among the good ones.
+    """Draw from the hypergeometric distribution: good items among `nsample`, without replacement.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def hypergeometric(ngood: Any, nbad: Any, nsample: Any, size: Size = None) -> An
 
 
 def poisson(lam: Any = 1.0, size: Size = None) -> Any:
-    """Draw from the Poisson distribution of mean `lam`.
+    """Draw from the Poisson distribution with mean `lam`.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def poisson(lam: Any = 1.0, size: Size = None) -> Any:
 
 
 def zipf(a: Any, size: Size = None) -> Any:
-    """Draw from the Zipf distribution, where k has a probability proportional to k**-a.
+    """Draw from the Zipf distribution, where the probability of k is proportional to k**-a.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def zipf(a: Any, size: Size = None) -> Any:
 
 
 def logseries(p: Any, size: Size = None) -> Any:
-    """Draw from the logarithmic series, where k has a probability proportional to p**k / k.
+    """Draw from the logarithmic series distribution, where P(k) is proportional to p**k / k.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def logseries(p: Any, size: Size = None) -> Any:
 
 
 def multinomial(n: Any, pvals: Any, size: Size = None) -> Any:
-    """Draw how often each of several outcomes comes up in `n` trials.
+    """Draw from the multinomial distribution: occurrences of each outcome in `n` trials.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def multinomial(n: Any, pvals: Any, size: Size = None) -> Any:
 def multivariate_hypergeometric(
     colors: Any, nsample: Any, size: Size = None, method: str = "marginals"
 ) -> Any:
-    """Draw how many of each colour are among `nsample` taken without replacement.
+    """Draw numbers of items of each color among `nsample`, without replacement.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""The gamma distribution and those made of it: chi-square, F, Student's t, beta, Dirichlet.
+"""The gamma distribution and those derived from it: chi-square, F, Student's t, beta, Dirichlet.
 
-They are differentiable in their shapes although they are drawn by rejection: the derivative of a
-gamma draw is that of a draw that keeps its rank (`optlab.autograd.rules.gamma`; right to eight
-digits). It is the derivative to use for the mean of a loss, but not what finite differences at a
-fixed seed show. For F, t, beta and Dirichlet a seed gives other numbers with Tensors than with
-arrays, which NumPy draws in one go.
+They are differentiable in their shapes although they are drawn by rejection sampling: the
+derivative of a gamma draw is taken at a fixed quantile level (implicit reparameterization,
+`optlab.autograd.rules.gamma`; accurate to eight digits). It estimates the gradient of an expected
+loss, but differs from finite differences at a fixed seed. For F, t, beta and Dirichlet a seed gives
+other numbers for Tensors than for arrays, which NumPy draws directly.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from optlab.autograd.tensor import Tensor, raw
 
 
 def standard_gamma(shape: Any, size: Size = None) -> Any:
-    """Draw from the gamma distribution of scale 1; differentiable in `shape`.
+    """Draw from the gamma distribution with scale 1; differentiable in `shape`.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def beta(a: Any, b: Any, size: Size = None) -> Any:
 
 
 def dirichlet(alpha: Any, size: Size = None) -> Any:
-    """Draw vectors of shares that add up to 1; differentiable in `alpha`.
+    """Draw vectors that sum to 1 from the Dirichlet distribution; differentiable in `alpha`.
 
     Examples
     --------
@@ -162,9 +162,9 @@ def dirichlet(alpha: Any, size: Size = None) -> Any:
 
 
 def noncentral_chisquare(df: Any, nonc: Any, size: Size = None) -> Any:
-    """Draw from the noncentral chi-square distribution; no parameter has a derivative.
+    """Draw from the noncentral chi-square distribution; not differentiable.
 
-    For a gradient, and `df` above 1: ``chisquare(df - 1) + normal(np.sqrt(nonc)) ** 2``.
+    For a gradient with `df` above 1, use ``chisquare(df - 1) + normal(np.sqrt(nonc)) ** 2``.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def noncentral_chisquare(df: Any, nonc: Any, size: Size = None) -> Any:
 
 
 def noncentral_f(dfnum: Any, dfden: Any, nonc: Any, size: Size = None) -> Any:
-    """Draw from the noncentral F distribution; no parameter has a derivative.
+    """Draw from the noncentral F distribution; not differentiable.
 
     Examples
     --------
