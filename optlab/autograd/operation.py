@@ -174,7 +174,7 @@ def _selector(sources: tuple[int, ...]) -> Callable[[Any], tuple[Any, ...]]:
     """Return the fastest function that selects `sources` from a tuple, as a tuple."""
     if len(sources) > 1:
         return itemgetter(*sources)
-    # Slicing keeps one value, or none, a tuple.
+    # A slice of a tuple stays a tuple, of one value or none.
     start = sources[0] if sources else 0
     return itemgetter(slice(start, start + len(sources)))
 
@@ -246,7 +246,7 @@ class Operation:
         Raises
         ------
         TypeError
-            For an argument that the operation does not cover; arguments are never ignored.
+            For an argument that the operation does not cover: it is named, never ignored.
         """
         arity = len(self.inputs)
         inputs, rest = args[:arity], args[arity:]

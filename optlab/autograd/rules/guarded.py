@@ -53,7 +53,7 @@ def product(a: Any, b: Any) -> Any:
     >>> product(np.array([0.0, 2.0]), np.array([np.inf, 3.0]))
     array([0., 6.])
     """
-    if type(a) is _array:  # fast path: without zeros in a nothing is to be guarded
+    if type(a) is _array:  # fast path: without zeros in a there is nothing to guard
         size = a.size
         if a if size == 1 else size < LARGE and _count_nonzero(a) == size:
             return a * b

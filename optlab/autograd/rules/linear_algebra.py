@@ -54,7 +54,7 @@ INV = rule(np.linalg.inv, lambda g, y: -(transposed(y) @ g @ transposed(y)))
 def _solve(g: Any, a: Any, b_shape: Any, y: Any, needs: Any) -> Any:
     """Return -w y' for a and w for b, where a' w = g; a right-hand side with one axis is a column.
 
-    Like NumPy, the shapes alone decide which right-hand sides share one matrix of a.
+    As in NumPy, the shapes alone decide which right-hand sides share one matrix of a.
     """
     vector = len(b_shape) == 1
     w = np.linalg.solve(transposed(a), column(g) if vector else g)
