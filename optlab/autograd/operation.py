@@ -1,21 +1,21 @@
-"""Operations: a function beside its derivative rules.
+"""Operations: a function with its derivative rules (vector-Jacobian products).
 
-A rule says by the names of its arguments what it reads, and the tape keeps exactly that:
+The argument names of a rule declare what it reads, and the tape saves exactly that:
 
 =====================  ==================================================================
-name in the rule       what it is given
+argument of the rule   value that it receives
 =====================  ==================================================================
-first argument (g)     the gradient that arrives
+first argument (g)     the incoming gradient (the cotangent of the output)
 ``x`` / ``a``, ``b``   the input of one-input / two-input functions (or the input's own name)
 ``y``                  the output
 ``x_shape``            the shape of that input (costs no memory)
-``needs``              for each input, whether its gradient is wanted
+``needs``              for each input, whether its gradient is needed
 any other name         a static argument such as ``axis``, by keyword
 =====================  ==================================================================
 
-An operation with several outputs has ``g[i]`` and ``y[i]``; ``y1`` is a single output of whole
-numbers, kept without the others. Where the gradients of several inputs
-share much of their work, one rule (``joint=``) gives them all, as a tuple.
+An operation with several outputs has ``g[i]`` and ``y[i]``; ``y1`` is a single integer output,
+saved without the others. Where the gradients of several inputs share much of their work, one rule
+(``joint=``) returns them all, as a tuple.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from typing import Any
 import numpy as np
 
 Pullback = Callable[..., Any]
-#: ``run(g, saved, static)`` gives a rule what it names of the saved values and static arguments.
+#: ``run(g, saved, static)`` calls a rule with the saved values and static arguments that it reads.
 Run = Callable[[Any, Sequence[Any], dict[str, Any]], Any]
 
-#: Every function that Tensors know as one operation, filled by the files in `rules`.
+#: Every function that is one operation on Tensors, filled by the modules in `rules`.
 TABLE: dict[Any, Operation] = {}
 
-#: Functions written with other functions, filled by the files in `composed`. They come first.
+#: Functions composed of other functions, filled by the modules in `composed`; looked up first.
 COMPOSED: dict[Any, Callable[..., Any]] = {}
 
 
-#: Up to so many outputs can be kept one by one.
+#: The number of outputs that can be saved one by one.
 _OUTPUTS = 4
 
 
 class Recipe:
-    """What to keep and which rules to run when a given set of inputs needs gradients.
+    """What to save and which rules to run for a given set of inputs that need gradients.
 
     Attributes
     ----------
     sources : tuple of int
-        Where each saved value comes from, in the order inputs, output, shapes of the inputs, single
-        outputs.
+        The source of each saved value, numbered in the order inputs, output, shapes of the inputs,
+        single outputs.
     pullbacks : tuple
-        For each input that needs a gradient: its position, and what runs its rule on the gradient
-        that arrives, the saved values and the static arguments.
+        For each input that needs a gradient: its position, and a callable that runs its rule on
+        the incoming gradient, the saved values and the static arguments.
     """
 
     __slots__ = (
@@ -72,25 +72,25 @@ class Recipe:
         sources: list[int] = []
 
         def runner(pullback: Pullback) -> Run:
-            """Find where the arguments of a rule come from, and see that they are saved."""
+            """Bind the arguments of a rule to their sources, and mark these as saved."""
             reads, static = [], []
-            for name in _arguments_of(pullback):
+            for name in _arguments_read(pullback):
                 if name in place:
                     if place[name] not in sources:
                         sources.append(place[name])
                     reads.append(sources.index(place[name]))
                 elif name != "needs":
                     static.append(name)
-            if "needs" in _arguments_of(pullback):
+            if "needs" in _arguments_read(pullback):
                 pullback = partial(pullback, needs=needs)
             return _runner(pullback, tuple(reads), tuple(static))
 
         wanted = [position for position in range(arity) if needs[position]]
-        #: Whether `joint` is a walk back itself, which adds to gradients that are on their way.
+        #: Whether `joint` runs a backward pass itself, which accumulates into pending gradients.
         self.walks = False
-        #: Runs the rule that gives all gradients at once, if there is one.
+        #: Runs the rule that returns all gradients at once, if there is one.
         self.joint: Callable[..., Any] | None = None
-        #: Does the same, and may write the result over the gradient that arrives.
+        #: Does the same, and may write the result over the incoming gradient.
         self.over: Run | None = None
         if operation.over is not None:
             (pullback,) = operation.pullbacks
@@ -112,22 +112,22 @@ class Recipe:
                 chosen.append((position, runner(pullback)))
         self.sources = tuple(sources)
         self.pullbacks = tuple(chosen)
-        #: Inputs whose values are kept: if one is a leaf, it must not be overwritten meanwhile.
+        #: Inputs whose values are saved: a leaf among them must not be overwritten until backward.
         self.saved_inputs = tuple(source for source in sources if source < arity)
-        #: Those among them that need no gradient themselves: plain arrays, mostly.
+        #: Saved inputs that need no gradient themselves: mostly plain arrays.
         self.constants = tuple(i for i in self.saved_inputs if not needs[i])
         self.needs_shapes = any(source > arity for source in sources)
         self.select = _selector(self.sources)
 
 
-def _arguments_of(pullback: Pullback) -> tuple[str, ...]:
-    """Name what a rule reads besides the arriving gradient."""
+def _arguments_read(pullback: Pullback) -> tuple[str, ...]:
+    """Return the names of the arguments that a rule reads besides the incoming gradient."""
     code = pullback.__code__
     return code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
 
 
-def _must_be_given(pullback: Pullback, names: tuple[str, ...]) -> bool:
-    """Say whether a rule takes static arguments last, by position and without defaults."""
+def _takes_static_by_position(pullback: Pullback, names: tuple[str, ...]) -> bool:
+    """Return whether a rule takes `names` as its last positional arguments, without defaults."""
     code = getattr(pullback, "__code__", None)
     if code is None or pullback.__defaults__ or code.co_kwonlyargcount:
         return False
@@ -135,21 +135,21 @@ def _must_be_given(pullback: Pullback, names: tuple[str, ...]) -> bool:
 
 
 def _runner(pullback: Pullback, reads: tuple[int, ...], names: tuple[str, ...]) -> Run:
-    """Give what runs a rule, in its quickest form: to unpack arguments takes twice as long."""
+    """Return a callable that runs a rule, specialized because unpacking takes twice as long."""
     if not reads:
-        plain: Run = lambda g, saved, static: pullback(g)
+        without_static: Run = lambda g, saved, static: pullback(g)
     elif len(reads) == 1:
         (i,) = reads
-        plain = lambda g, saved, static: pullback(g, saved[i])
+        without_static = lambda g, saved, static: pullback(g, saved[i])
     elif len(reads) == 2:
         i, j = reads
-        plain = lambda g, saved, static: pullback(g, saved[i], saved[j])
+        without_static = lambda g, saved, static: pullback(g, saved[i], saved[j])
     else:
         several = itemgetter(*reads)
-        plain = lambda g, saved, static: pullback(g, *several(saved))
+        without_static = lambda g, saved, static: pullback(g, *several(saved))
     if not names:
-        return plain
-    if len(reads) + len(names) == 2 and _must_be_given(pullback, names):
+        return without_static
+    if len(reads) + len(names) == 2 and _takes_static_by_position(pullback, names):
         if reads:
             (i,), (name,) = reads, names
             return lambda g, saved, static: pullback(g, saved[i], static[name])
@@ -161,8 +161,8 @@ def _runner(pullback: Pullback, reads: tuple[int, ...], names: tuple[str, ...]) 
 
     def run(g: Any, saved: Sequence[Any], static: dict[str, Any]) -> Any:
         if not static:
-            return plain(g, saved, static)
-        if static.keys() <= known:  # the rule reads them all
+            return without_static(g, saved, static)
+        if static.keys() <= known:  # the rule reads all of them
             return pullback(g, *pick(saved), **static)
         named = {name: static[name] for name in names if name in static}
         return pullback(g, *pick(saved), **named)
@@ -171,16 +171,16 @@ def _runner(pullback: Pullback, reads: tuple[int, ...], names: tuple[str, ...]) 
 
 
 def _selector(sources: tuple[int, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """Give the function that picks `sources` out of a tuple, as a tuple, as fast as can be."""
+    """Return the fastest function that selects `sources` from a tuple, as a tuple."""
     if len(sources) > 1:
         return itemgetter(*sources)
-    # A slice of a tuple is a tuple: of one value, or of none.
+    # A slice of a tuple stays a tuple, of one value or none.
     start = sources[0] if sources else 0
     return itemgetter(slice(start, start + len(sources)))
 
 
 class Operation:
-    """A function on arrays, and one vector-Jacobian product for each of its inputs.
+    """A function on arrays with one vector-Jacobian product for each of its inputs.
 
     Attributes
     ----------
@@ -190,17 +190,17 @@ class Operation:
     pullbacks : tuple of callables or None
         One rule for each input; None where there is no derivative.
     inputs : tuple of str
-        The names of the inputs, by which rules ask for them.
+        The names of the inputs, which rules read as arguments.
     static : tuple of str
-        The names of the arguments that are not arrays, in their positional order.
+        The names of the arguments that are not arrays, in positional order.
     view : bool
-        Whether the output may lie in the memory of the first input.
+        Whether the output may share memory with the first input.
     several : bool
-        Whether `forward` gives a tuple of arrays.
+        Whether `forward` returns a tuple of arrays.
     joint : callable or None
-        One rule that gives the gradients of all inputs, in place of `pullbacks`.
+        One rule that returns the gradients of all inputs, in place of `pullbacks`.
     over : callable or None
-        The rule of the only input, in a form that may write over the gradient that arrives.
+        The rule of the only input, in a form that may write over the incoming gradient.
     """
 
     __slots__ = (
@@ -232,7 +232,7 @@ class Operation:
         self.recipes: dict[int, Recipe] = {}
 
     def recipe(self, mask: int) -> Recipe:
-        """Give the recipe for the inputs whose bits are set in `mask`."""
+        """Return the cached recipe for the inputs whose bits are set in `mask`."""
         known = self.recipes.get(mask)
         if known is None:
             known = self.recipes[mask] = Recipe(self, mask)
@@ -241,7 +241,7 @@ class Operation:
     def bind(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Sort the arguments of a call into inputs and static arguments.
+        """Separate the arguments of a call into inputs and static arguments.
 
         Raises
         ------
@@ -254,7 +254,7 @@ class Operation:
             if len(inputs) < arity:
                 raise TypeError(f"{self.name} takes {arity} inputs ({', '.join(self.inputs)}).")
             return inputs, {}
-        kwargs = self._in_our_names(kwargs)
+        kwargs = self._canonical_names(kwargs)
         for name in self.inputs[len(inputs) :]:
             if name not in kwargs:
                 raise TypeError(f"{self.name} takes {arity} inputs ({', '.join(self.inputs)}).")
@@ -276,7 +276,7 @@ class Operation:
                 )
         return inputs, static
 
-    def _in_our_names(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+    def _canonical_names(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         """Rename the inputs that NumPy calls a, x, x1 and x2."""
         aliases = {
             "a": self.inputs[0], "x": self.inputs[0], "x1": self.inputs[0], "x2": self.inputs[-1],
@@ -291,10 +291,10 @@ class Operation:
 
 
 def as_one(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a function of ours so that what records calls records it as one operation.
+    """Call a function so that Tensors and captured arrays record it as one operation.
 
-    NumPy's own functions ask their arguments by themselves; ours have to. Tensors and captured
-    arrays say ``records_calls``.
+    NumPy's functions dispatch through ``__array_function__`` of their arguments; this does the same
+    for functions of optlab. Types that record declare ``records_calls``.
 
     Examples
     --------
@@ -322,32 +322,32 @@ def rule(
     over: Pullback | None = None,
     name: str = "",
 ) -> Operation:
-    """Write one row of the table: a function and its vector-Jacobian products.
+    """Register a function and its vector-Jacobian products as one operation.
 
     Parameters
     ----------
     function
-        The NumPy function (or one of ours) that a user calls.
+        The function of NumPy or optlab that users call.
     pullbacks
-        One for each input, in plain NumPy; their argument names say what they read.
+        One for each input, in plain NumPy; their argument names declare what they read.
     inputs
         The names of the inputs, separated by spaces; by default ``x``, or ``a b``.
     static
         The names of the arguments that are not arrays, in positional order.
     forward
-        What computes the value, if it is not `function` itself.
+        The function that computes the value; by default `function` itself.
     view : bool
-        Whether the output may lie in the memory of the first input.
+        Whether the output may share memory with the first input.
     several : bool
-        Whether the function gives a tuple of arrays.
+        Whether the function returns a tuple of arrays.
     joint
-        One rule that gives the gradients of all inputs as a tuple (None for an input that has no
-        derivative), in place of `pullbacks`; `inputs` must be named.
+        One rule that returns the gradients of all inputs as a tuple (None for an input without a
+        derivative), in place of `pullbacks`; requires `inputs`.
     over
-        For one input: the same rule for large arrays of NumPy, reading the same, that may write its
-        result over `g`. It runs where nobody else holds the gradient.
+        For one input: the same rule for large NumPy arrays, with the same arguments, that may write
+        its result over `g`. It runs where `g` has no other reference.
     name : str
-        What the operation is called; by default as the function, without the mark of a private one.
+        The name of the operation; by default that of the function, without leading underscores.
 
     Examples
     --------

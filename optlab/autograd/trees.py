@@ -1,7 +1,7 @@
-"""Nested containers of arrays: taking them apart and putting them together again.
+"""Pytrees: flattening and rebuilding nested containers of arrays.
 
 Parameters often come as a dict of arrays, or a list of (weights, biases) pairs. Transforms take
-such containers where they take an array, and give their derivatives in the same form.
+such containers in place of an array, and return derivatives of the same structure.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ Build = Callable[[list[Any]], Any]
 
 
 def is_container(x: Any) -> bool:
-    """Say whether `x` is a container of arrays: a dict, or a list or tuple that is no array itself.
+    """Return whether `x` is a container of arrays: a dict, or a list or tuple that is not an array.
 
-    Nested lists of plain numbers are arrays, as everywhere in NumPy, if their lengths fit.
+    Nested lists of numbers with matching lengths are arrays, as in NumPy.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def is_container(x: Any) -> bool:
 
 
 def _shape_as_array(x: Any) -> tuple[int, ...] | None:
-    """Give the shape of nested lists of plain numbers; None where they are a container."""
+    """Return the shape of nested lists of numbers; None for a container."""
     if not isinstance(x, (list, tuple)):
         return None if isinstance(x, dict) or getattr(x, "shape", None) is not None else ()
     if not x:
@@ -43,7 +43,7 @@ def _shape_as_array(x: Any) -> tuple[int, ...] | None:
 
 
 def flatten(x: Any) -> tuple[list[Any], Build]:
-    """Give the arrays in `x`, in order, and the function that builds the same container of others.
+    """Return the leaves of `x`, in order, and a function that rebuilds the container from others.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def flatten(x: Any) -> tuple[list[Any], Build]:
         keys, shell = list(x), x.copy()  # of the same kind: ordered, with defaults
         shell.update(dict.fromkeys(keys))
     flat = [flatten(part) for part in (x.values() if isinstance(x, dict) else x)]
-    # What builds may stay for long, and must not keep the parts alive.
+    # The returned function may live long, so it holds lengths and not the parts.
     inner = [(build_part, len(parts)) for parts, build_part in flat]
 
     def build(parts: list[Any]) -> Any:
@@ -79,7 +79,7 @@ def flatten(x: Any) -> tuple[list[Any], Build]:
 
 
 def labels(x: Any, name: str) -> list[str]:
-    """Name the arrays in `x`, in the order of `flatten`, as one would write them.
+    """Return a label for each leaf of `x`, in the order of `flatten`, as an indexing expression.
 
     Examples
     --------
@@ -93,15 +93,15 @@ def labels(x: Any, name: str) -> list[str]:
 
 
 def matching(tree: Any, x: Any, what: str, owner: str) -> list[Any]:
-    """Give the parts of `x`, which must be built like `tree` and of the same shapes.
+    """Return the leaves of `x`, which must have the structure and shapes of `tree`.
 
     Raises
     ------
     ValueError, TypeError
-        If they differ; `what` and `owner` name the two in the message.
+        If they differ; the message calls the two `what` and `owner`.
     """
     parts, _ = flatten(tree)
-    given = _along(tree, x, what, owner)
+    given = _parts_like(tree, x, what, owner)
     for part, one in zip(parts, given, strict=True):
         if np.shape(part) != np.shape(one):
             raise ValueError(
@@ -110,8 +110,8 @@ def matching(tree: Any, x: Any, what: str, owner: str) -> list[Any]:
     return given
 
 
-def _along(tree: Any, x: Any, what: str, owner: str) -> list[Any]:
-    """Take `x` apart as `tree` is built: where that holds an array, a list in `x` is one too."""
+def _parts_like(tree: Any, x: Any, what: str, owner: str) -> list[Any]:
+    """Flatten `x` by the structure of `tree`; a list at a leaf of `tree` counts as an array."""
     if not is_container(tree):
         return [x]
     if type(x) is not type(tree):
@@ -128,5 +128,5 @@ def _along(tree: Any, x: Any, what: str, owner: str) -> list[Any]:
     return [
         found
         for branch, part in zip(tree, x, strict=True)
-        for found in _along(branch, part, what, owner)
+        for found in _parts_like(branch, part, what, owner)
     ]

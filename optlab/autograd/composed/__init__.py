@@ -1,4 +1,4 @@
-"""Functions of NumPy written with other functions, so that they need no rule of their own."""
+"""NumPy functions composed of other functions, so that they need no derivative rule."""
 
 from optlab.autograd.composed import (
     calculus,

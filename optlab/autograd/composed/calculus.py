@@ -1,4 +1,4 @@
-"""Differences, integrals, polynomials and convolutions, written with other functions."""
+"""Differences, integrals, polynomials and convolutions, composed of other functions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from optlab.backend.arrays import constants_beside, zeros_beside
 
 
 def _as_array(x: Any, beside: Any = None) -> Any:
-    """Give an array of numbers or lists, on the device of `beside`; anything else as it is."""
+    """Convert numbers and lists to an array on the device of `beside`; return arrays unchanged."""
     return x if hasattr(x, "shape") else constants_beside(raw(beside), np.asarray(x))
 
 
-def _part(x: Any, axis: int, index: Any) -> Any:
-    """Give what stands at `index` along one axis."""
+def _index_axis(x: Any, axis: int, index: Any) -> Any:
+    """Return ``x[index]`` along one axis."""
     return x[(slice(None),) * normalize_axis_index(axis, len(x.shape)) + (index,)]
 
 
@@ -50,7 +50,7 @@ def _diff(
         a = np.concatenate(joined, axis)
     subtract = np.not_equal if a.dtype == bool else np.subtract
     for _ in range(n):
-        a = subtract(_part(a, axis, slice(1, None)), _part(a, axis, slice(None, -1)))
+        a = subtract(_index_axis(a, axis, slice(1, None)), _index_axis(a, axis, slice(None, -1)))
     return a
 
 
@@ -104,7 +104,7 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> A
 
 
 def _steps(spacing: Any, f: Any, length: int) -> Any:
-    """Give the distances between neighbours: one number if they are all the same."""
+    """Return the distances between neighbors: one number if they are all equal."""
     if np.ndim(spacing) == 0:
         return spacing
     spacing = _as_array(spacing, beside=f)
@@ -120,10 +120,10 @@ def _steps(spacing: Any, f: Any, length: int) -> Any:
 
 
 def _slope(f: Any, axis: int, step: Any, edge_order: int) -> Any:
-    """Give central differences along one axis, one-sided ones at both ends."""
+    """Return central differences along one axis, one-sided ones at both ends."""
 
     def at(start: int, stop: int | None) -> Any:
-        return _part(f, axis, slice(start, stop))
+        return _index_axis(f, axis, slice(start, stop))
 
     def beside(x: Any) -> Any:
         return np.reshape(x, (-1,) + (1,) * (len(f.shape) - 1 - axis % len(f.shape)))
@@ -150,7 +150,7 @@ def _slope(f: Any, axis: int, step: Any, edge_order: int) -> Any:
 
 
 def _one_sided(h: Any, k: Any, even: bool) -> tuple[Any, Any, Any]:
-    """Give the weights of three points, steps h and k apart, in the slope at the first."""
+    """Return the weights of three points, steps h and k apart, in the slope at the first."""
     if even:
         return -1.5 / h, 2.0 / h, -0.5 / h
     return -(2.0 * h + k) / (h * (h + k)), (h + k) / (h * k), -h / (k * (h + k))
@@ -168,7 +168,7 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
             shape = [1] * len(y.shape)
             shape[axis] = width.shape[0]
             width = width.reshape(tuple(shape))
-    pairs = _part(y, axis, slice(1, None)) + _part(y, axis, slice(None, -1))
+    pairs = _index_axis(y, axis, slice(1, None)) + _index_axis(y, axis, slice(None, -1))
     return np.sum(width * pairs / 2.0, axis=axis)
 
 
@@ -190,7 +190,7 @@ def _polyval(p: Any, x: Any) -> Any:
 def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     x = _as_array(x)
     if len(x.shape) != 1:
-        raise ValueError(f"vander takes one row of numbers; got shape {x.shape}.")
+        raise ValueError(f"vander takes a vector (one axis); got shape {x.shape}.")
     n = x.shape[0]
     N = n if N is None else N
     dtype = np.promote_types(x.dtype, int)
@@ -220,7 +220,7 @@ def _convolve(a: Any, v: Any, mode: Any = "full") -> Any:
 @composed(np.correlate)
 def _correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
     a, v = _as_array(a, beside=v), _as_array(v, beside=a)
-    if a.shape[0] < v.shape[0]:  # NumPy slides the shorter along the longer
+    if a.shape[0] < v.shape[0]:  # NumPy slides the shorter over the longer
         return np.flip(_convolve(v, np.flip(a, 0), mode), 0)
     return _convolve(a, np.flip(v, 0), mode)
 
@@ -236,12 +236,12 @@ def _interp(
     x, xp, fp = _as_float(x), _as_float(xp), _as_float(fp)
     if len(xp.shape) != 1 or xp.shape != fp.shape:
         raise ValueError(
-            f"interp takes as many fp as xp, in one row each; got {fp.shape} and {xp.shape}."
+            f"interp takes fp and xp as vectors of one length; got {fp.shape} and {xp.shape}."
         )
     if period is not None:
         period = abs(constant(period, "interp with period="))
         if period == 0:
-            raise ValueError("a period is not 0.")
+            raise ValueError("interp takes a period other than 0.")
         left = right = None
         x, xp = x % period, xp % period
         order = np.argsort(xp)

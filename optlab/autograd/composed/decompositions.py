@@ -1,4 +1,4 @@
-"""Decompositions, powers and systems of NumPy written with other functions."""
+"""Decompositions, matrix powers and tensor systems, composed of other functions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _svd(
     if not compute_uv:
         return apply(SINGULAR_VALUES, (a,), {"hermitian": True} if hermitian else {})
     static = {"full_matrices": full_matrices}
-    if hermitian:  # CuPy does not know it
+    if hermitian:  # CuPy has no such argument
         static["hermitian"] = True
     return apply(TABLE[np.linalg.svd], (a,), static)
 
@@ -40,7 +40,7 @@ def _wants_no_gradient(a: Any) -> bool:
 
 @composed(np.linalg.eig)
 def _eig(a: Any) -> Any:
-    if _wants_no_gradient(a):  # then complex numbers are welcome
+    if _wants_no_gradient(a):  # then the results may be complex
         found = np.linalg.eig(raw(a))
         return collected(found, map(Tensor, found))
     return apply(TABLE[np.linalg.eig], (a,))
@@ -48,7 +48,7 @@ def _eig(a: Any) -> Any:
 
 @composed(np.linalg.eigvals)
 def _eigvals(a: Any) -> Any:
-    """Take them from `eig`: the two need not find them in the same order."""
+    """Return the eigenvalues in the order of `eig`, from which NumPy's `eigvals` may differ."""
     if _wants_no_gradient(a):
         return Tensor(np.linalg.eigvals(raw(a)))
     return np.linalg.eig(a)[0]
@@ -71,7 +71,7 @@ IDENTITY = Operation(
 
 @composed(np.linalg.matrix_power)
 def _matrix_power(a: Any, n: int) -> Any:
-    """Multiply by repeated squaring."""
+    """Compute the power by repeated squaring."""
     n = operator.index(n)
     if n == 0:
         return apply(IDENTITY, (a,))

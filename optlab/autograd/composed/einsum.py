@@ -1,4 +1,4 @@
-"""Einstein summation: from any way to call it to contractions of one or two operands."""
+"""Einstein summation, reduced to contractions of one or two operands."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from optlab.autograd.rules.einsum import EINSUM_OF_ONE, EINSUM_OF_TWO
 from optlab.autograd.tensor import apply
 from optlab.backend.arrays import Shape
 
-#: In NumPy's order, which is also that of the output when it is not given.
+#: In NumPy's order, which is also that of an implicit output.
 LETTERS = string.ascii_uppercase + string.ascii_lowercase
-#: What NumPy accepts and what has no say in the derivative, with the one value that we take.
+#: Arguments of NumPy that do not affect the derivative, each with the only value covered.
 DEFAULTS = {"dtype": None, "order": "K", "casting": "safe"}
 
 
@@ -28,43 +28,43 @@ def _einsum(*operands: Any, optimize: Any = False, out: Any = None, **options: A
     if isinstance(operands[0], str):
         subscripts, arrays = operands[0], list(operands[1:])
     else:
-        subscripts, arrays = _from_lists(operands)
+        subscripts, arrays = _subscripts_from_lists(operands)
     shapes = tuple(np.shape(x) for x in arrays)
-    terms, kept = _without_dots(subscripts, shapes)
+    terms, output = _expand_ellipsis(subscripts, shapes)
     if len(arrays) == 1:
-        return apply(EINSUM_OF_ONE, arrays, {"labels": terms[0], "kept": kept})
+        return apply(EINSUM_OF_ONE, arrays, {"labels": terms[0], "output": output})
     if len(arrays) == 2:
-        return _of_two(arrays, terms, kept, optimize)
-    return _of_many(arrays, terms, kept, shapes, optimize)
+        return _contract_pair(arrays, terms, output, optimize)
+    return _contract_path(arrays, terms, output, shapes, optimize)
 
 
-def _of_two(arrays: Sequence[Any], terms: Sequence[str], kept: str, optimize: Any) -> Any:
+def _contract_pair(arrays: Sequence[Any], terms: Sequence[str], output: str, optimize: Any) -> Any:
     a_labels, b_labels = terms
-    static = {"a_labels": a_labels, "b_labels": b_labels, "kept": kept, "optimize": optimize}
+    static = {"a_labels": a_labels, "b_labels": b_labels, "output": output, "optimize": optimize}
     return apply(EINSUM_OF_TWO, arrays, static)
 
 
-def _of_many(
+def _contract_path(
     arrays: list[Any],
     terms: tuple[str, ...],
-    kept: str,
+    output: str,
     shapes: tuple[Shape, ...],
     optimize: Any,
 ) -> Any:
-    """Contract two operands at a time, in the order that NumPy finds for their shapes."""
+    """Contract two operands at a time, along the path that NumPy finds for the shapes."""
     wished = optimize if optimize is not False else "greedy"
     key = wished if isinstance(wished, (str, bool)) else tuple(wished)
     labels = list(terms)
-    for group in _path(terms, kept, shapes, key):
+    for group in _path(terms, output, shapes, key):
         parts = [(arrays.pop(i), labels.pop(i)) for i in sorted(group, reverse=True)]
         x, x_labels = parts.pop()
         while parts:
             y, y_labels = parts.pop()
-            waiting = "".join([kept, *labels, *(part_labels for _, part_labels in parts)])
+            waiting = "".join([output, *labels, *(part_labels for _, part_labels in parts)])
             left = "".join(c for c in dict.fromkeys(x_labels + y_labels) if c in waiting)
             last = not labels and not parts
-            left = kept if last else left
-            x = _of_two((x, y), (x_labels, y_labels), left, optimize is not False)
+            left = output if last else left
+            x = _contract_pair((x, y), (x_labels, y_labels), left, optimize is not False)
             x_labels = left
         arrays.append(x)
         labels.append(x_labels)
@@ -72,15 +72,15 @@ def _of_many(
 
 
 @lru_cache(maxsize=256)
-def _path(terms: tuple[str, ...], kept: str, shapes: tuple[Shape, ...], optimize: Any) -> Any:
-    """Ask NumPy for the order of contractions; it looks at the shapes only."""
+def _path(terms: tuple[str, ...], output: str, shapes: tuple[Shape, ...], optimize: Any) -> Any:
+    """Return NumPy's contraction path, which depends on the shapes only."""
     stand_ins = [np.broadcast_to(0.0, shape) for shape in shapes]
     wished = list(optimize) if isinstance(optimize, tuple) else optimize
-    return np.einsum_path(",".join(terms) + "->" + kept, *stand_ins, optimize=wished)[0][1:]
+    return np.einsum_path(",".join(terms) + "->" + output, *stand_ins, optimize=wished)[0][1:]
 
 
-def _from_lists(operands: Sequence[Any]) -> tuple[str, list[Any]]:
-    """Read ``einsum(a, [0, 1], b, [1, 2], [0, 2])`` as ``einsum("AB,BC->AC", a, b)``."""
+def _subscripts_from_lists(operands: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Convert ``einsum(a, [0, 1], b, [1, 2], [0, 2])`` to ``einsum("AB,BC->AC", a, b)``."""
 
     def letter(label: Any) -> str:
         if label is Ellipsis:
@@ -103,8 +103,8 @@ def _from_lists(operands: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 @lru_cache(maxsize=1024)
-def _without_dots(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[tuple[str, ...], str]:
-    """Give the labels of each operand and of the output, with letters for the dots.
+def _expand_ellipsis(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[tuple[str, ...], str]:
+    """Return the labels of each operand and of the output, with letters for the ellipsis.
 
     Raises
     ------

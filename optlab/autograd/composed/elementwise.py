@@ -1,4 +1,4 @@
-"""Elementwise functions of NumPy written with other functions."""
+"""Elementwise functions, composed of other functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_VALUE = np._NoValue
 
 
 def _refuse(name: str, **options: Any) -> None:
-    """Refuse by name the options that were given."""
+    """Raise for the first option that is not None."""
     for option, value in options.items():
         if value is not None:
             raise TypeError(f"np.{name}(..., {option}=) is not covered on Tensors; leave it out.")
@@ -92,7 +92,7 @@ def _real(val: Any) -> Any:
 
 @composed(np.real_if_close)
 def _real_if_close(a: Any, tol: float = 100) -> Any:
-    return +a  # real numbers are as close as can be, whatever the tolerance
+    return +a  # Tensors are real: within any tolerance
 
 
 @composed(np.astype)

@@ -1,4 +1,4 @@
-"""Functions of NumPy that pick elements, written with other functions."""
+"""Functions that select, insert and delete elements, composed of other functions."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from optlab.autograd.composed.joining import _no_out
+from optlab.autograd.composed.joining import _refuse_out
 from optlab.autograd.composed.table import composed
 from optlab.autograd.rules.indexing import SCATTER, diagonal_index
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import as_array, given_beside, on_host
 
 
-def _along(axis: int, index: Any) -> tuple[Any, ...]:
-    """Give the index that uses `index` on one axis and all of those before it."""
+def _on_axis(axis: int, index: Any) -> tuple[Any, ...]:
+    """Return the index that applies `index` to one axis and keeps the axes before it."""
     return (*(slice(None),) * axis, index)
 
 
-def _picked(x: Any, index: Any) -> Any:
-    """Give ``x[index]``, also of a list or a number."""
+def _getitem(x: Any, index: Any) -> Any:
+    """Return ``x[index]``, also of a list or a number."""
     return x[index] if isinstance(x, Tensor) else as_array(x)[index]
 
 
-def _within(indices: Any, length: int, mode: str) -> Any:
-    """Treat whole numbers outside of an axis as `mode` says."""
+def _apply_mode(indices: Any, length: int, mode: str) -> Any:
+    """Apply NumPy's `mode` to out-of-bounds indices."""
     if mode == "wrap":
         return indices % length
     if mode == "clip":
@@ -36,8 +36,8 @@ def _within(indices: Any, length: int, mode: str) -> Any:
     return indices
 
 
-def _whole(indices: Any) -> Any:
-    """Give indices as whole numbers (masks are numbers too); others are refused."""
+def _as_indices(indices: Any) -> Any:
+    """Cast indices to integers (bool too); raise for other dtypes."""
     indices = as_array(raw(indices))
     if indices.size and not np.can_cast(indices.dtype, np.intp, "same_kind"):
         raise TypeError(f"indices are whole numbers; these are of dtype {indices.dtype}.")
@@ -48,11 +48,11 @@ def _whole(indices: Any) -> Any:
 def _take(
     a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise"
 ) -> Any:
-    _no_out("take", out)
+    _refuse_out("take", out)
     if axis is None:
         a, axis = np.ravel(a), 0
     axis = normalize_axis_index(axis, np.ndim(a))
-    return _picked(a, _along(axis, _within(_whole(indices), np.shape(a)[axis], mode)))
+    return _getitem(a, _on_axis(axis, _apply_mode(_as_indices(indices), np.shape(a)[axis], mode)))
 
 
 @composed(np.take_along_axis)
@@ -73,7 +73,7 @@ def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
         for i, length in enumerate(np.shape(arr))
     ]
     index[axis] = indices
-    return _picked(arr, tuple(index))
+    return _getitem(arr, tuple(index))
 
 
 @composed(np.compress)
@@ -91,14 +91,14 @@ def _extract(condition: Any, arr: Any) -> Any:
 
 @composed(np.choose)
 def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    _no_out("choose", out)
+    _refuse_out("choose", out)
     choices = list(choices)
-    which = _whole(a)
+    which = _as_indices(a)
     if mode == "raise" and which.size and not (which.min() >= 0 and which.max() < len(choices)):
         raise ValueError(f"choose has {len(choices)} choices; an entry points elsewhere.")
-    which = _within(which, len(choices), mode)
+    which = _apply_mode(which, len(choices), mode)
     shape = np.broadcast_shapes(which.shape, *(np.shape(choice) for choice in choices))
-    # NumPy says which dtype such choices have together, from empty ones.
+    # NumPy determines the common dtype, from empty choices of the same dtypes.
     alike: Any = [
         x
         if isinstance(x, (bool, int, float))
@@ -155,7 +155,7 @@ def _diagflat(v: Any, k: int = 0) -> Any:
     return _diag(np.ravel(v), k)
 
 
-# Leaving out and putting in -------------------------------------------------------------------
+# Deletion and insertion -----------------------------------------------------------------------
 
 
 @composed(np.delete)
@@ -184,12 +184,12 @@ def _insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     values = np.reshape(values, (1,) * (n - np.ndim(values)) + tuple(np.shape(values)))
     if places.ndim == 0:
         values = np.moveaxis(values, 0, axis)
-    # To one place go as many slices as there are values.
+    # One position receives all the values.
     coming = np.shape(values)[axis] if places.size == 1 else places.size
     marks = np.insert(np.arange(length), places, -1 - np.arange(coming))
     shape = [coming if i == axis else side for i, side in enumerate(np.shape(arr))]
     together = np.concatenate((arr, np.broadcast_to(values, shape)), axis)
-    # Marks below 0 count the new slices, which stand behind the old ones.
+    # Negative marks number the new slices, which are stored after the old ones.
     return _take(together, np.where(marks < 0, length - 1 - marks, marks), axis)
 
 

@@ -1,10 +1,10 @@
-"""Functions of NumPy that join arrays and take them apart, written with other functions."""
+"""Functions that join and split arrays, composed of other functions."""
 
 from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,33 +15,31 @@ from optlab.autograd.rules.joining import ARRAY_SPLIT, UNSTACK, concatenation, s
 from optlab.autograd.tensor import Tensor, apply, apply_several, raw
 from optlab.backend.arrays import as_array, given_beside, on_host
 
-Parts = Sequence[Any]
-
-_LISTS, _ARRAYS = (list, tuple), (Tensor, np.ndarray)
+_ARRAYS = (Tensor, np.ndarray)
 
 
-def _listed(given: Any, dtype: Any = None, casting: Any = "same_kind") -> list[Any]:
-    """Give the arrays to be joined as a list, in `dtype` where one is asked for."""
+def _arrays_to_join(given: Any, dtype: Any = None, casting: Any = "same_kind") -> list[Any]:
+    """Return the arrays to join as a list, cast to `dtype` if it is given."""
     if isinstance(given, Tensor):
         given = apply_several(UNSTACK, (given,), {"axis": 0})
-    arrays = _made_arrays(given)
+    arrays = _as_arrays(given)
     if dtype is None:
         return arrays
     for x in arrays:
         if not np.can_cast(np.result_type(x), dtype, casting):
             raise TypeError(
-                f"{np.result_type(x)} does not go into {np.dtype(dtype)} with casting={casting!r}."
+                f"{np.result_type(x)} is not cast to {np.dtype(dtype)} with casting={casting!r}."
             )
     return [x.astype(dtype) if isinstance(x, Tensor) else as_array(x, dtype) for x in arrays]
 
 
-def _made_arrays(given: Any) -> list[Any]:
-    """Make arrays of lists and numbers; numbers go where the arrays are."""
+def _as_arrays(given: Any) -> list[Any]:
+    """Convert lists and numbers to arrays, on the device of the first array."""
     like = next((x for x in given if hasattr(x, "dtype")), 0.0)
     return [x if hasattr(x, "dtype") else given_beside(like, x) for x in given]
 
 
-def _no_out(name: str, out: Any) -> None:
+def _refuse_out(name: str, out: Any) -> None:
     if out is not None:
         raise TypeError(
             f"np.{name}(..., out=) writes into an existing array, which would lose the gradient "
@@ -60,16 +58,16 @@ def _concatenate(
     casting: Any = "same_kind",
 ) -> Any:
     if out is not None:
-        _no_out("concatenate", out)
-    arrays = _listed(arrays, dtype, casting)
+        _refuse_out("concatenate", out)
+    arrays = _arrays_to_join(arrays, dtype, casting)
     if axis is None:
         arrays, axis = [np.ravel(x) for x in arrays], 0
-    # Where each one ends. On a Tensor np.shape takes the long way, through NumPy's dispatch.
+    # The edges of the inputs. On a Tensor np.shape takes the slow path, through NumPy's dispatch.
     bounds = [0]
     for x in arrays:
         shape = x.shape if isinstance(x, _ARRAYS) else np.shape(x)
         if not shape:
-            raise ValueError("numbers without axes are not concatenated; np.stack gives them one.")
+            raise ValueError("arrays without axes are not concatenated; np.stack adds one to them.")
         if axis:
             axis = normalize_axis_index(axis, len(shape))
         bounds.append(bounds[-1] + shape[axis])
@@ -80,42 +78,42 @@ def _concatenate(
 def _stack(
     arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> Any:
-    _no_out("stack", out)
-    arrays = _listed(arrays, dtype, casting)
+    _refuse_out("stack", out)
+    arrays = _arrays_to_join(arrays, dtype, casting)
     return apply(stacking(len(arrays)), arrays, {"axis": axis})
 
 
 @composed(np.vstack)
 def _vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    return np.concatenate([np.atleast_2d(x) for x in _listed(tup, dtype, casting)], 0)
+    return np.concatenate([np.atleast_2d(x) for x in _arrays_to_join(tup, dtype, casting)], 0)
 
 
 @composed(np.hstack)
 def _hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    arrays = [np.atleast_1d(x) for x in _listed(tup, dtype, casting)]
+    arrays = [np.atleast_1d(x) for x in _arrays_to_join(tup, dtype, casting)]
     return np.concatenate(arrays, 0 if np.ndim(arrays[0]) == 1 else 1)
 
 
 @composed(np.dstack)
 def _dstack(tup: Any) -> Any:
-    return np.concatenate([np.atleast_3d(x) for x in _listed(tup)], 2)
+    return np.concatenate([np.atleast_3d(x) for x in _arrays_to_join(tup)], 2)
 
 
 @composed(np.column_stack)
 def _column_stack(tup: Any) -> Any:
-    columns = [np.reshape(x, (-1, 1)) if np.ndim(x) < 2 else x for x in _listed(tup)]
+    columns = [np.reshape(x, (-1, 1)) if np.ndim(x) < 2 else x for x in _arrays_to_join(tup)]
     return np.concatenate(columns, 1)
 
 
 @composed(np.block)
 def _block(arrays: Any) -> Any:
-    depth, ndim = _measure(arrays)
+    depth, ndim = _depth_and_ndim(arrays)
     like = next((x for x in _blocks(arrays) if hasattr(x, "dtype")), 0.0)
-    return _built(arrays, depth, max(depth, ndim), like)
+    return _join_blocks(arrays, depth, max(depth, ndim), like)
 
 
 def _blocks(arrays: Any) -> Iterator[Any]:
-    """Give what is in nested lists, in order."""
+    """Yield the blocks in nested lists, in order."""
     if isinstance(arrays, list):
         for part in arrays:
             yield from _blocks(part)
@@ -123,26 +121,26 @@ def _blocks(arrays: Any) -> Iterator[Any]:
         yield arrays
 
 
-def _measure(blocks: Any) -> tuple[int, int]:
-    """Give how deep the lists are nested, and the most axes that a block in them has."""
+def _depth_and_ndim(blocks: Any) -> tuple[int, int]:
+    """Return the depth of nested lists, and the largest number of axes of their blocks."""
     if isinstance(blocks, tuple):
         raise TypeError("np.block takes nested lists; a tuple among them would be ambiguous.")
     if not isinstance(blocks, list):
         return 0, np.ndim(blocks)
     if not blocks:
-        raise ValueError("np.block takes lists with something in them; one of these is empty.")
-    depths, ndims = zip(*map(_measure, blocks), strict=True)
+        raise ValueError("np.block takes nonempty lists; one of these is empty.")
+    depths, ndims = zip(*map(_depth_and_ndim, blocks), strict=True)
     if len(set(depths)) > 1:
         raise ValueError("np.block takes lists that are nested to the same depth everywhere.")
     return 1 + depths[0], max(ndims)
 
 
-def _built(blocks: Any, depth: int, ndim: int, like: Any) -> Any:
-    """Join the innermost lists along the last axis, those around them along the one before..."""
+def _join_blocks(blocks: Any, depth: int, ndim: int, like: Any) -> Any:
+    """Join the innermost lists along the last axis, the lists around them along the one before."""
     if not isinstance(blocks, list):
         block = blocks if hasattr(blocks, "dtype") else given_beside(like, blocks)
         return np.reshape(block, (1,) * (ndim - np.ndim(block)) + tuple(np.shape(block)))
-    return np.concatenate([_built(block, depth - 1, ndim, like) for block in blocks], -depth)
+    return np.concatenate([_join_blocks(block, depth - 1, ndim, like) for block in blocks], -depth)
 
 
 @composed(np.append)
@@ -152,7 +150,7 @@ def _append(arr: Any, values: Any, axis: int | None = None) -> Any:
     return np.concatenate((arr, values), axis)
 
 
-# Taking apart ---------------------------------------------------------------------------------
+# Splitting ------------------------------------------------------------------------------------
 
 
 @composed(np.array_split)
@@ -171,7 +169,7 @@ def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]
     bounds = tuple(slice(edge).indices(length)[1] for edge in edges)
     if all(a <= b for a, b in itertools.pairwise(bounds)):
         return list(apply_several(ARRAY_SPLIT, (ary,), {"bounds": bounds, "axis": axis}))
-    # Bounds that run backwards give parts that overlap.
+    # Decreasing bounds make parts that overlap.
     return [ary[(slice(None),) * axis + (slice(a, b),)] for a, b in itertools.pairwise(edges)]
 
 
@@ -181,7 +179,7 @@ def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     if np.ndim(indices_or_sections) == 0 and length % indices_or_sections:
         raise ValueError(
             f"an axis of length {length} cannot be split into {indices_or_sections} equal parts; "
-            "np.array_split makes parts of unlike length."
+            "np.array_split makes parts of unequal length."
         )
     return _array_split(ary, indices_or_sections, axis)
 

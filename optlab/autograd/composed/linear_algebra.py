@@ -1,4 +1,4 @@
-"""Products of matrices and vectors, written with other functions."""
+"""Products of matrices and vectors, composed of other functions."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def _vecdot_by_keyword(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 @composed(np.tensordot)
 def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    """Fold pairs of axes: as a product of two matrices, the folded axes inside."""
+    """Contract pairs of axes as one matrix product, with the contracted axes inside."""
     a_shape, b_shape = np.shape(a), np.shape(b)
-    a_axes, b_axes = _pairs(axes, len(a_shape), len(b_shape))
+    a_axes, b_axes = _contracted_axes(axes, len(a_shape), len(b_shape))
     if [a_shape[i] for i in a_axes] != [b_shape[i] for i in b_axes]:
         raise ValueError(
-            f"tensordot of shapes {a_shape} and {b_shape} with axes={axes!r}: the axes that are "
-            "summed together must be as many and as long in both."
+            f"tensordot of shapes {a_shape} and {b_shape} with axes={axes!r}: the contracted axes "
+            "must be as many and as long in both."
         )
     a_rest = [i for i in range(len(a_shape)) if i not in a_axes]
     b_rest = [i for i in range(len(b_shape)) if i not in b_axes]
@@ -90,22 +90,22 @@ def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     return np.reshape(np.dot(left, right), (*a_kept, *b_kept))
 
 
-def _pairs(axes: Any, a_ndim: int, b_ndim: int) -> tuple[list[int], list[int]]:
-    """Give the axes of each side that tensordot sums over, none of them negative."""
+def _contracted_axes(axes: Any, a_ndim: int, b_ndim: int) -> tuple[list[int], list[int]]:
+    """Return the axes of each operand that tensordot contracts, as nonnegative numbers."""
     if isinstance(axes, (int, np.integer)):
         a_axes, b_axes = range(a_ndim - axes, a_ndim), range(axes)
         if axes > min(a_ndim, b_ndim):
             raise ValueError(
-                f"tensordot cannot fold {axes} axes of operands with {a_ndim} and {b_ndim} axes."
+                f"tensordot cannot sum over {axes} axes of operands with {a_ndim} and {b_ndim}."
             )
         return list(a_axes), list(b_axes)
     a_axes, b_axes = axes
     a_listed: list[Any] = [a_axes] if isinstance(a_axes, (int, np.integer)) else list(a_axes)
     b_listed: list[Any] = [b_axes] if isinstance(b_axes, (int, np.integer)) else list(b_axes)
-    return _from_the_front(a_listed, a_ndim), _from_the_front(b_listed, b_ndim)
+    return _normalized_axes(a_listed, a_ndim), _normalized_axes(b_listed, b_ndim)
 
 
-def _from_the_front(axes: Sequence[int], ndim: int) -> list[int]:
+def _normalized_axes(axes: Sequence[int], ndim: int) -> list[int]:
     for axis in axes:
         if not -ndim <= axis < ndim:
             raise np.exceptions.AxisError(axis, ndim)
@@ -119,7 +119,7 @@ def _tensordot_by_keyword(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
 
 @composed(np.kron)
 def _kron(a: Any, b: Any) -> Any:
-    """Every element of a times all of b: the axes stand in turn, then each pair becomes one."""
+    """Multiply every element of a by all of b: interleave the axes, then merge each pair."""
     ndim = max(np.ndim(a), np.ndim(b))
     a_shape = (1,) * (ndim - np.ndim(a)) + np.shape(a)
     b_shape = (1,) * (ndim - np.ndim(b)) + np.shape(b)
@@ -130,7 +130,7 @@ def _kron(a: Any, b: Any) -> Any:
 
 @composed(np.linalg.multi_dot)
 def _multi_dot(arrays: Sequence[Any]) -> Any:
-    """Multiply in the order that needs the fewest multiplications of numbers."""
+    """Multiply in the order with the fewest scalar multiplications."""
     arrays = list(arrays)
     if len(arrays) < 2:
         raise ValueError(f"multi_dot needs at least two arrays, but got {len(arrays)}.")
@@ -157,7 +157,7 @@ def _multi_dot(arrays: Sequence[Any]) -> Any:
 
 
 def _best_splits(lengths: Sequence[int]) -> dict[tuple[int, int], int]:
-    """Say for each run of matrices where its last product is; matrix i is lengths[i] by [i+1]."""
+    """Return the cheapest last split of each run; matrix i is lengths[i] by lengths[i + 1]."""
     n = len(lengths) - 1
     cost = {(i, i): 0 for i in range(n)}
     split = {}
@@ -194,7 +194,7 @@ def _cross(
     third = a0 * b1 - a1 * b0
     if a_length == b_length == 2:
         return third
-    if a_length == 2:  # the third number of such a vector is 0
+    if a_length == 2:  # its third component is 0
         first, second = a1 * b[..., 2], -(a0 * b[..., 2])
     elif b_length == 2:
         first, second = -(a[..., 2] * b1), a[..., 2] * b0
@@ -218,7 +218,7 @@ def _cross_of_three(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 
 def _diagonal(x: Any, offset: int, axis1: int, axis2: int) -> Any:
-    """Give diagonals, along a new last axis."""
+    """Return diagonals along a new last axis."""
     x = np.moveaxis(x, (axis1, axis2), (-2, -1))
     x = x[..., max(0, -offset) :, max(0, offset) :]
     length = min(np.shape(x)[-2:])

@@ -1,4 +1,4 @@
-"""Norms and condition numbers of NumPy written with other functions."""
+"""Norms and condition numbers, composed of other functions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.composed.table import composed, not_covered
-from optlab.autograd.rules.folding import count
+from optlab.autograd.rules.folding import reduced_size
 from optlab.autograd.rules.norms import NORM, NUCLEAR_NORM, NUMBER_OF_NONZEROS, POWER_NORM
 from optlab.autograd.tensor import apply
 from optlab.backend.dtypes import is_floating
@@ -18,14 +18,14 @@ Axes = tuple[int, ...]
 
 @composed(np.linalg.norm)
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    x, ndim = _floating(x), np.ndim(x)
+    x, ndim = _as_floating(x), np.ndim(x)
     if ord is None and axis is None:
         return apply(NORM, (x,), {"axis": None, "keepdims": keepdims})
-    axes = _axes(range(ndim) if axis is None else axis, ndim)
+    axes = _axis_tuple(range(ndim) if axis is None else axis, ndim)
     if len(axes) == 1:
-        return _of_vectors(x, ord, axes, keepdims)
+        return _vector_norms(x, ord, axes, keepdims)
     if len(axes) == 2:
-        return _of_matrices(x, ord, axes, keepdims)
+        return _matrix_norms(x, ord, axes, keepdims)
     raise ValueError(
         f"a norm is taken over one axis (of vectors) or two (of matrices), not over {len(axes)}: "
         f"np.linalg.norm of shape {np.shape(x)} with axis={axis!r}, ord={ord!r}."
@@ -34,22 +34,22 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
 
 @composed(np.linalg.vector_norm)
 def _vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    x, ndim = _floating(x), np.ndim(x)
-    return _of_vectors(x, ord, _axes(range(ndim) if axis is None else axis, ndim), keepdims)
+    x, ndim = _as_floating(x), np.ndim(x)
+    return _vector_norms(x, ord, _axis_tuple(range(ndim) if axis is None else axis, ndim), keepdims)
 
 
 @composed(np.linalg.matrix_norm)
 def _matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    return _of_matrices(_floating(x), ord, _axes((-2, -1), np.ndim(x)), keepdims)
+    return _matrix_norms(_as_floating(x), ord, _axis_tuple((-2, -1), np.ndim(x)), keepdims)
 
 
-def _floating(x: Any) -> Any:
-    """Give whole numbers as floating ones."""
+def _as_floating(x: Any) -> Any:
+    """Convert integers to floating point."""
     return x if is_floating(x.dtype) else x.astype(float)
 
 
-def _axes(axis: Any, ndim: int) -> Axes:
-    """Give axes as a tuple of numbers that are not negative."""
+def _axis_tuple(axis: Any, ndim: int) -> Axes:
+    """Return axes as a tuple of nonnegative numbers; raise if one is repeated."""
     axes = (axis,) if isinstance(axis, (int, np.integer)) else tuple(axis)
     for a in axes:
         if not -ndim <= a < ndim:
@@ -60,8 +60,8 @@ def _axes(axis: Any, ndim: int) -> Axes:
     return axes
 
 
-def _of_vectors(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
-    """Give the norm of the vectors that lie along `axes` (along several: one long vector)."""
+def _vector_norms(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
+    """Return the norms of the vectors along `axes`; several axes are flattened to one vector."""
     if isinstance(ord, str):
         raise ValueError(f"ord={ord!r} is a norm of matrices, not of vectors.")
     if getattr(ord, "requires_grad", False):
@@ -71,7 +71,7 @@ def _of_vectors(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
         return apply(NORM, (x,), options)
     if ord == 0:
         return apply(NUMBER_OF_NONZEROS, (x,), options)
-    if ord == 1 or (ord == math.inf and not count(np.shape(x), axes)):
+    if ord == 1 or (ord == math.inf and not reduced_size(np.shape(x), axes)):
         return np.sum(np.abs(x), **options)
     if ord == math.inf:
         return np.max(np.abs(x), **options)
@@ -80,10 +80,10 @@ def _of_vectors(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
     return apply(POWER_NORM, (x,), {"power": ord, **options})
 
 
-def _of_matrices(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
-    """Give the norm of the matrices whose rows and columns are counted along `axes`."""
-    if ord in (1, 2, math.inf) and not count(np.shape(x), axes):
-        ord = None  # of nothing: 0
+def _matrix_norms(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
+    """Return the norms of the matrices whose rows and columns are indexed by `axes`."""
+    if ord in (1, 2, math.inf) and not reduced_size(np.shape(x), axes):
+        ord = None  # the norm of an empty matrix is 0
     if ord is None or ord in ("fro", "f"):
         return apply(NORM, (x,), {"axis": axes, "keepdims": keepdims})
     if ord == "nuc":
@@ -91,7 +91,7 @@ def _of_matrices(x: Any, ord: Any, axes: Axes, keepdims: bool) -> Any:
     elif ord in (2, -2):
         values = np.linalg.svdvals(np.moveaxis(x, axes, (-2, -1)))
         y = np.max(values, -1) if ord == 2 else np.min(values, -1)
-        y = np.where(y == 0, 0.0, y)  # as abs: no slope at 0
+        y = np.where(y == 0, 0.0, y)  # subgradient 0 at 0, as for abs
     elif ord in (1, -1, math.inf, -math.inf):
         rows, columns = axes if abs(ord) == 1 else axes[::-1]
         sums = np.sum(np.abs(x), axis=rows, keepdims=True)

@@ -1,4 +1,4 @@
-"""Padding, axis by axis: an axis that comes later also pads what the earlier ones have added."""
+"""Padding, axis by axis: later axes also pad what the earlier ones have added."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optlab.autograd.rules.padding import PAD
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import on_host
 
-#: The modes, and the argument that each one takes beside the widths.
+#: The modes, and the argument that each takes besides the widths.
 ARGUMENTS: dict[str, str | None] = {
     "constant": "constant_values", "linear_ramp": "end_values",
     "maximum": "stat_length", "minimum": "stat_length",
@@ -44,21 +44,21 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
         if not _holds_tensor(values):
             static = {"pad_width": widths, "constant_values": values}
             return apply(PAD, (array,), static)
-        return _each_axis(array, widths, _pairs(values, n), _constants)
+        return _pad_axes(array, widths, _value_pairs(values, n), _constants)
     for length, width in zip(np.shape(array), widths, strict=True):
         if length == 0 and any(width):
-            raise ValueError(f"pad with mode={mode!r} has nothing to go by on an empty axis.")
+            raise ValueError(f"pad with mode={mode!r} has no values to extend on an empty axis.")
     if mode == "linear_ramp":
-        return _each_axis(array, widths, _pairs(kwargs.get("end_values", 0), n), _ramps)
+        return _pad_axes(array, widths, _value_pairs(kwargs.get("end_values", 0), n), _ramps)
     if mode in STATISTICS:
         lengths = _stat_lengths(kwargs.get("stat_length"), n)
-        return _each_axis(array, widths, lengths, _statistics(STATISTICS[mode]))
+        return _pad_axes(array, widths, lengths, _statistics(STATISTICS[mode]))
     reflect_type = kwargs.get("reflect_type", "even")
     if reflect_type == "odd":
         for axis, width in enumerate(widths):
-            array = _reflected_oddly(array, axis, width, int(mode == "symmetric"))
+            array = _reflect_odd(array, axis, width, int(mode == "symmetric"))
         return array
-    # What is added are elements of the array: numbers of places say which.
+    # The other modes copy elements of the array, gathered by padding their indices.
     for axis, width in enumerate(widths):
         if any(width):
             places = np.pad(np.arange(np.shape(array)[axis]), width, mode=mode)
@@ -67,7 +67,7 @@ def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> A
 
 
 def _widths(pad_width: Any, n: int) -> tuple[Pair, ...]:
-    """Give how much goes before and after every axis, from any form that NumPy takes."""
+    """Return the pad widths before and after every axis, from any form that NumPy takes."""
     given = on_host(raw(pad_width))
     if isinstance(given, dict):
         pairs = [(0, 0)] * n
@@ -93,19 +93,19 @@ def _holds_tensor(x: Any) -> bool:
     return isinstance(x, Tensor) or (isinstance(x, (list, tuple)) and any(map(_holds_tensor, x)))
 
 
-def _joined(x: Any) -> Any:
-    """Make one Tensor of nested tuples that hold some."""
+def _stack_tensors(x: Any) -> Any:
+    """Stack nested tuples that hold Tensors into one Tensor."""
     if isinstance(x, Tensor) or not _holds_tensor(x):
         return x
-    return np.stack([_joined(part) for part in x])
+    return np.stack([_stack_tensors(part) for part in x])
 
 
-def _pairs(values: Any, n: int) -> list[Pair]:
-    """Give a pair of numbers for every axis, from any form that NumPy takes."""
-    values = _joined(values)
+def _value_pairs(values: Any, n: int) -> list[Pair]:
+    """Return a pair of numbers for every axis, from any form that NumPy takes."""
+    values = _stack_tensors(values)
     if not isinstance(values, Tensor):
         values = np.asarray(on_host(values))
-        if values.size > 2 or values.shape == (2, 1):  # where NumPy makes Python's numbers of them
+        if values.size > 2 or values.shape == (2, 1):  # NumPy converts these to Python numbers
             return [(before, after) for before, after in np.broadcast_to(values, (n, 2)).tolist()]
     spread = np.broadcast_to(values, (n, 2))
     return [(spread[axis, 0], spread[axis, 1]) for axis in range(n)]
@@ -120,12 +120,12 @@ def _stat_lengths(given: Any, n: int) -> list[Pair]:
     return [(before, after) for before, after in lengths.tolist()]
 
 
-def _part(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
+def _slice_axis(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
     return x[(*(slice(None),) * axis, slice(start, stop))]
 
 
-def _each_axis(x: Any, widths: Any, arguments: Any, sides_of: Any) -> Any:
-    """Put something before and after `x` on each axis; `sides_of` makes both."""
+def _pad_axes(x: Any, widths: Any, arguments: Any, sides_of: Any) -> Any:
+    """Concatenate the two sides that `sides_of` returns before and after `x` on each axis."""
     for axis, (width, argument) in enumerate(zip(widths, arguments, strict=True)):
         if any(width):
             before, after = sides_of(x, axis, width, argument)
@@ -133,7 +133,7 @@ def _each_axis(x: Any, widths: Any, arguments: Any, sides_of: Any) -> Any:
     return x
 
 
-def _in_dtype(values: Any, x: Any) -> Any:
+def _cast_like(values: Any, x: Any) -> Any:
     dtype = np.result_type(x)
     return values.astype(dtype) if isinstance(values, Tensor) else np.asarray(values).astype(dtype)
 
@@ -141,14 +141,14 @@ def _in_dtype(values: Any, x: Any) -> Any:
 def _constants(x: Any, axis: int, width: Pair, values: Pair) -> Any:
     shape = tuple(np.shape(x))
     return (
-        np.broadcast_to(_in_dtype(value, x), (*shape[:axis], count, *shape[axis + 1 :]))
+        np.broadcast_to(_cast_like(value, x), (*shape[:axis], count, *shape[axis + 1 :]))
         for value, count in zip(values, width, strict=True)
     )
 
 
 def _ramps(x: Any, axis: int, width: Pair, ends: Pair) -> Any:
     dtype = np.result_type(x)
-    edges = (_part(x, axis, 0, 1), _part(x, axis, -1, None))
+    edges = (_slice_axis(x, axis, 0, 1), _slice_axis(x, axis, -1, None))
     before, after = (
         np.linspace(
             end,
@@ -170,8 +170,8 @@ def _statistics(statistic: Any) -> Any:
         if statistic in (np.max, np.min) and 0 in (left, right):
             raise ValueError("pad with mode='maximum' or 'minimum' takes a stat_length above 0.")
         found = (
-            _rounded(statistic(part, axis=axis, keepdims=True), x)
-            for part in (_part(x, axis, 0, left), _part(x, axis, n - right, n))
+            _round_integers(statistic(part, axis=axis, keepdims=True), x)
+            for part in (_slice_axis(x, axis, 0, left), _slice_axis(x, axis, n - right, n))
         )
         return (
             np.broadcast_to(value, [count if i == axis else m for i, m in enumerate(value.shape)])
@@ -181,33 +181,33 @@ def _statistics(statistic: Any) -> Any:
     return sides
 
 
-def _rounded(value: Any, x: Any) -> Any:
-    """Give a mean among whole numbers as a whole number."""
+def _round_integers(value: Any, x: Any) -> Any:
+    """Round a mean of integers to an integer."""
     dtype = np.result_type(x)
     return np.rint(value).astype(dtype) if dtype.kind in "iu" else value
 
 
-def _reflected_oddly(x: Any, axis: int, width: Pair, edge: int) -> Any:
-    """Mirror about the value at the edge, which is repeated where `edge` is 1; again if need be."""
+def _reflect_odd(x: Any, axis: int, width: Pair, edge: int) -> Any:
+    """Reflect about the edge value, repeated if `edge` is 1, as often as the width requires."""
     left, right = width
     period = np.shape(x)[axis] - 1 + edge
     if np.shape(x)[axis] == 1:
         places = np.pad(np.zeros(1, int), width, mode="edge")
         return np.take(x, places, axis) if left or right else x
     while left or right:
-        # A mirrored piece has whole periods, so that what comes after it fits on.
+        # A reflected piece has whole periods, so that the next one continues it.
         most = (np.shape(x)[axis] - 1 + edge) // period * period
         before, after = min(left, most), min(right, most)
         pieces = [x]
         if before:
-            piece = np.flip(_part(x, axis, 1 - edge, 1 - edge + before), axis)
-            pieces.insert(0, 2 * _part(x, axis, 0, 1) - piece)
+            piece = np.flip(_slice_axis(x, axis, 1 - edge, 1 - edge + before), axis)
+            pieces.insert(0, 2 * _slice_axis(x, axis, 0, 1) - piece)
         if after:
             x = np.concatenate(pieces, axis) if before else x
             pieces = [x]
             n = np.shape(x)[axis]
-            piece = np.flip(_part(x, axis, n - 1 + edge - after, n - 1 + edge), axis)
-            pieces.append(2 * _part(x, axis, -1, None) - piece)
+            piece = np.flip(_slice_axis(x, axis, n - 1 + edge - after, n - 1 + edge), axis)
+            pieces.append(2 * _slice_axis(x, axis, -1, None) - piece)
         x = np.concatenate(pieces, axis)
         left, right = left - before, right - after
     return x

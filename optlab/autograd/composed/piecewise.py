@@ -1,4 +1,4 @@
-"""Functions of NumPy that call a function of the user's on parts of an array."""
+"""Functions that call a user function on parts of an array, composed of other functions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: An
         raise ValueError("apply_along_axis has nothing to apply the function to: an axis is empty.")
     lines = apply_several(UNSTACK, (np.reshape(moved, (-1, length)),), {"axis": 0})
     results = [func1d(line, *args, **kwargs) for line in lines]
-    # What the function gives keeps its axes, where the axis was.
+    # The axes of the function's results replace `axis`.
     own = tuple(np.shape(results[0]))
     y = np.reshape(np.stack(results), around + own)
     inside = range(len(around), len(around) + len(own))
@@ -42,8 +42,8 @@ def _apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
             folded = np.expand_dims(folded, axis)
         if np.ndim(folded) != n:
             raise ValueError(
-                f"apply_over_axes takes a function that folds one axis away or keeps all; this "
-                f"one gives {np.ndim(folded)} axes from {n}."
+                f"apply_over_axes takes a function that reduces one axis or keeps all; this one "
+                f"returns {np.ndim(folded)} axes from {n}."
             )
         a = folded
     return a

@@ -1,7 +1,6 @@
-"""Functions of NumPy that fold axes away: their arguments, and those written with other functions.
+"""Reductions: NumPy's arguments of those with a rule, and those composed of other functions.
 
-The rules stand in `optlab.autograd.rules`; here every argument that NumPy takes is read, and one
-that is not covered is refused by name.
+Every argument of NumPy is read here; one that is not covered raises an error that names it.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ NOT_GIVEN = np._NoValue
 
 
 def constant(x: Any, name: str) -> Any:
-    """Give the value of an argument through which no gradient passes."""
+    """Return the value of an argument without a derivative; raise if it needs a gradient."""
     if isinstance(x, Tensor) and x.node is not None:
         raise not_covered(f"{name} given as a Tensor that needs a gradient")
     return raw(x)
 
 
-def _settings(name: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Keep the arguments that say something, in the names that rules read."""
+def _to_static(name: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Convert the given arguments to static arguments, by the names that rules read."""
     static: dict[str, Any] = {}
     for argument, value in given.items():
         if value is NOT_GIVEN or (argument == "dtype" and value is None):
@@ -59,8 +58,8 @@ def _settings(name: str, given: dict[str, Any]) -> dict[str, Any]:
     return static
 
 
-def _read(name: str, order: tuple[str, ...], args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Sort the arguments after the array by name; that none comes twice, NumPy has seen to."""
+def _bind(name: str, order: tuple[str, ...], args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Bind the arguments after the array to names; NumPy has already refused duplicates."""
     given = dict(zip(order, args, strict=False)) | kwargs
     unknown = [argument for argument in kwargs if argument not in order]
     if unknown:
@@ -70,14 +69,14 @@ def _read(name: str, order: tuple[str, ...], args: Any, kwargs: dict[str, Any]) 
     return given
 
 
-def _takes(functions: Any, arguments: str, operation: Operation | None = None) -> None:
-    """Let functions with a rule take all of NumPy's arguments, in NumPy's order."""
+def _register(functions: Any, arguments: str, operation: Operation | None = None) -> None:
+    """Register functions with a rule for all of NumPy's arguments, in NumPy's order."""
     order = tuple(arguments.split())
     for function in functions:
-        COMPOSED[function] = _taking(function, order, operation or TABLE[function])
+        COMPOSED[function] = _wrapper(function, order, operation or TABLE[function])
 
 
-def _taking(function: Any, order: tuple[str, ...], operation: Operation) -> Callable[..., Any]:
+def _wrapper(function: Any, order: tuple[str, ...], operation: Operation) -> Callable[..., Any]:
     name = function.__name__
 
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -85,44 +84,44 @@ def _taking(function: Any, order: tuple[str, ...], operation: Operation) -> Call
             return apply(operation, args)
         if not args:
             args = (kwargs.pop("a"),)
-        return apply(operation, args[:1], _settings(name, _read(name, order, args[1:], kwargs)))
+        return apply(operation, args[:1], _to_static(name, _bind(name, order, args[1:], kwargs)))
 
     return called
 
 
-_FOLDING = "axis dtype out keepdims initial where"
-_takes((np.sum, np.prod, np.nansum, np.nanprod), _FOLDING)
-_takes((rules.logaddexp_reduce, rules.logaddexp2_reduce, rules.hypot_reduce), _FOLDING)
-_takes((rules.fmax_reduce, rules.fmin_reduce), _FOLDING)
-_takes((np.mean, np.nanmean), "axis dtype out keepdims where")
-_takes((np.max, np.min, np.nanmax, np.nanmin), "axis out keepdims initial where")
-_takes((np.amax,), "axis out keepdims initial where", TABLE[np.max])
-_takes((np.amin,), "axis out keepdims initial where", TABLE[np.min])
-_takes((np.cumsum, np.cumprod, np.nancumsum, np.nancumprod), "axis dtype out")
-_takes(
+_REDUCTION = "axis dtype out keepdims initial where"
+_register((np.sum, np.prod, np.nansum, np.nanprod), _REDUCTION)
+_register((rules.logaddexp_reduce, rules.logaddexp2_reduce, rules.hypot_reduce), _REDUCTION)
+_register((rules.fmax_reduce, rules.fmin_reduce), _REDUCTION)
+_register((np.mean, np.nanmean), "axis dtype out keepdims where")
+_register((np.max, np.min, np.nanmax, np.nanmin), "axis out keepdims initial where")
+_register((np.amax,), "axis out keepdims initial where", TABLE[np.max])
+_register((np.amin,), "axis out keepdims initial where", TABLE[np.min])
+_register((np.cumsum, np.cumprod, np.nancumsum, np.nancumprod), "axis dtype out")
+_register(
     (cumulative.maximum_accumulate, cumulative.minimum_accumulate, cumulative.logaddexp_accumulate),
     "axis dtype out",
 )
-_takes((np.median, np.nanmedian), "axis out overwrite_input keepdims")
-_takes(
+_register((np.median, np.nanmedian), "axis out overwrite_input keepdims")
+_register(
     (np.quantile, np.percentile, np.nanquantile, np.nanpercentile),
     "q axis out overwrite_input method keepdims weights",
 )
 
-_SPREADS = tuple("axis dtype out ddof keepdims where mean correction".split())
+_VARIANCE = tuple("axis dtype out ddof keepdims where mean correction".split())
 
 
-def _spread_of(function: Any) -> None:
-    """Let a variance or standard deviation take NumPy's arguments, a given mean among them."""
+def _register_variance(function: Any) -> None:
+    """Register a variance or standard deviation for NumPy's arguments, including ``mean=``."""
     name = function.__name__
 
     @composed(function)
     def called(*args: Any, **kwargs: Any) -> Any:
         if not args:
             args = (kwargs.pop("a"),)
-        given = _read(name, _SPREADS, args[1:], kwargs)
+        given = _bind(name, _VARIANCE, args[1:], kwargs)
         mean = given.pop("mean", NOT_GIVEN)
-        static = _settings(name, given)
+        static = _to_static(name, given)
         if mean is NOT_GIVEN:
             return apply(TABLE[function], args[:1], static)
         if function in (np.nanvar, np.nanstd):
@@ -132,24 +131,24 @@ def _spread_of(function: Any) -> None:
 
 
 for spread_of in (np.var, np.std, np.nanvar, np.nanstd):
-    _spread_of(spread_of)
+    _register_variance(spread_of)
 
 
 @composed(np.ptp)
 def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOT_GIVEN) -> Any:
-    options = _settings("ptp", {"axis": axis, "out": out, "keepdims": keepdims})
+    options = _to_static("ptp", {"axis": axis, "out": out, "keepdims": keepdims})
     return np.subtract(np.max(a, **options), np.min(a, **options))
 
 
 @composed(cumulative.add_reduceat)
 def _add_reduceat(x: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
-    options = _settings("add.reduceat", {"axis": axis, "dtype": dtype, "out": out})
+    options = _to_static("add.reduceat", {"axis": axis, "dtype": dtype, "out": out})
     indices = constant(indices, "add.reduceat with its indices")
     return apply(TABLE[cumulative.add_reduceat], (x,), {"indices": indices, **options})
 
 
-def _running(function: Any, first: float) -> Callable[..., Any]:
-    """Write a function of the array API with the older one."""
+def _cumulative(function: Any, first: float) -> Callable[..., Any]:
+    """Return a cumulative function of the array API, composed of the older one."""
 
     def called(
         x: Any,
@@ -163,7 +162,7 @@ def _running(function: Any, first: float) -> Callable[..., Any]:
         if axis is None:
             if np.ndim(x) > 1:
                 raise ValueError(
-                    f"an array of {np.ndim(x)} axes needs axis=: say along which to accumulate."
+                    f"an array of {np.ndim(x)} axes needs axis=, the axis to accumulate along."
                 )
             axis = 0
         running = function(x, axis=axis, dtype=dtype, out=out)
@@ -178,5 +177,5 @@ def _running(function: Any, first: float) -> Callable[..., Any]:
 
 
 if hasattr(np, "cumulative_sum"):  # NumPy 2.1
-    composed(np.cumulative_sum)(_running(np.cumsum, 0.0))
-    composed(np.cumulative_prod)(_running(np.cumprod, 1.0))
+    composed(np.cumulative_sum)(_cumulative(np.cumsum, 0.0))
+    composed(np.cumulative_prod)(_cumulative(np.cumprod, 1.0))

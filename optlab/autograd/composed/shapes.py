@@ -1,4 +1,4 @@
-"""Functions of NumPy that move elements, written with other functions."""
+"""Functions that rearrange and repeat elements, composed of other functions."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import on_host
 
 
-def lengths(shape: Any) -> tuple[Any, ...]:
-    """Read a shape given as one number, a sequence, an array or a Tensor."""
+def _as_shape(shape: Any) -> tuple[Any, ...]:
+    """Return a shape, given as one number, a sequence, an array or a Tensor, as a tuple."""
     shape = on_host(raw(shape))
     return (shape,) if np.ndim(shape) == 0 else tuple(shape)
 
 
 def _is_fortran(x: Any) -> bool:
-    """Say whether the elements of `x` lie in memory with the first axis running fastest."""
+    """Return whether `x` is in Fortran order (first axis fastest) and not in C order."""
     flags = raw(np.asarray(x) if isinstance(x, (list, tuple)) else x).flags
     return bool(flags.f_contiguous and not flags.c_contiguous)
 
 
 def _axes_as_in_memory(x: Any) -> list[int]:
-    """Order the axes of an array from the one with the widest stride to the narrowest.
+    """Return the axes of an array by decreasing stride.
 
-    An axis of stride 0, whose elements lie in one place, stays beside the axis that it follows.
+    An axis of stride 0 (broadcast) stays next to the axis that it follows.
     """
     strides = [abs(stride) for stride in x.strides]
     order: list[int] = []  # from the narrowest
@@ -51,7 +51,7 @@ def _reshape(
 ) -> Any:
     if type(shape) is tuple and order == "C" and copy is None:  # nearly every call
         return apply(RESHAPE, (a,), {"shape": shape})
-    shape = lengths(newshape if shape is None else shape)
+    shape = _as_shape(newshape if shape is None else shape)
     if copy is False:
         np.reshape(raw(a), shape, order=order, copy=False)  # type: ignore[call-overload]  # refuses
     if order == "F" or (order == "A" and _is_fortran(a)):
@@ -79,16 +79,16 @@ def _ravel(a: Any, order: str = "C") -> Any:
 def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     n = np.ndim(a)
     axis = normalize_axis_index(axis, n)
-    # As NumPy counts: from the end, -1 is before the last axis; only n itself is behind it.
+    # As in NumPy, -1 is before the last axis; only n itself is after it.
     start = n if start == n else normalize_axis_index(start, n)
     order = [i for i in range(n) if i != axis]
     order.insert(start - (start > axis), axis)
     return np.transpose(a, order)
 
 
-def _half_turns(x: Any, axes: Any, backwards: bool) -> Any:
+def _roll_by_half(x: Any, axes: Any, backwards: bool) -> Any:
     """Roll `x` by half its length along `axes`."""
-    axes = range(np.ndim(x)) if axes is None else lengths(axes)
+    axes = range(np.ndim(x)) if axes is None else _as_shape(axes)
     shape = np.shape(x)
     steps = [-(shape[axis] // 2) if backwards else shape[axis] // 2 for axis in axes]
     return np.roll(x, steps, tuple(axes))
@@ -96,12 +96,12 @@ def _half_turns(x: Any, axes: Any, backwards: bool) -> Any:
 
 @composed(np.fft.fftshift)
 def _fftshift(x: Any, axes: Any = None) -> Any:
-    return _half_turns(x, axes, backwards=False)
+    return _roll_by_half(x, axes, backwards=False)
 
 
 @composed(np.fft.ifftshift)
 def _ifftshift(x: Any, axes: Any = None) -> Any:
-    return _half_turns(x, axes, backwards=True)
+    return _roll_by_half(x, axes, backwards=True)
 
 
 @composed(np.rot90)
@@ -137,7 +137,7 @@ def _flipud(m: Any) -> Any:
 
 @composed(np.tile)
 def _tile(A: Any, reps: Any) -> Any:
-    return apply(TILE, (A,), {"reps": tuple(int(n) for n in lengths(reps))})
+    return apply(TILE, (A,), {"reps": tuple(int(n) for n in _as_shape(reps))})
 
 
 @composed(np.repeat)
@@ -153,22 +153,22 @@ def _repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     return np.take(a, np.repeat(np.arange(np.shape(a)[axis]), repeats), axis)
 
 
-def _at_least(n: int, shape_of: Any) -> Any:
-    """Give the function that brings arrays to at least `n` axes, with the shape that it gives."""
+def _at_least_nd(n: int, shape_of: Any) -> Any:
+    """Return the function that reshapes arrays of fewer than `n` axes to ``shape_of(shape)``."""
 
     def widened(*arys: Any) -> Any:
         wide = tuple(x if np.ndim(x) >= n else np.reshape(x, shape_of(np.shape(x))) for x in arys)
-        # Beside Tensors there may be numbers and lists, which become arrays here too.
+        # Lists among the Tensors are converted to arrays too.
         wide = tuple(np.asarray(x) if isinstance(x, (list, tuple)) else x for x in wide)
         return wide[0] if len(wide) == 1 else wide
 
     return widened
 
 
-composed(np.atleast_1d)(_at_least(1, lambda shape: (1,)))
-composed(np.atleast_2d)(_at_least(2, lambda shape: (1,) * (2 - len(shape)) + tuple(shape)))
+composed(np.atleast_1d)(_at_least_nd(1, lambda shape: (1,)))
+composed(np.atleast_2d)(_at_least_nd(2, lambda shape: (1,) * (2 - len(shape)) + tuple(shape)))
 composed(np.atleast_3d)(
-    _at_least(3, lambda shape: {0: (1, 1, 1), 1: (1, *shape, 1), 2: (*shape, 1)}[len(shape)])
+    _at_least_nd(3, lambda shape: {0: (1, 1, 1), 1: (1, *shape, 1), 2: (*shape, 1)}[len(shape)])
 )
 
 
@@ -202,8 +202,8 @@ def _meshgrid(
 @composed(np.resize)
 def _resize(a: Any, new_shape: Any) -> Any:
     flat = np.ravel(a)
-    places = np.resize(np.arange(flat.shape[0]), lengths(new_shape))
-    # Of an empty array NumPy makes zeros, which come from nowhere.
+    places = np.resize(np.arange(flat.shape[0]), _as_shape(new_shape))
+    # From an empty array NumPy makes zeros, which are constants.
     return np.take(flat, places) if flat.shape[0] else np.resize(raw(flat), places.shape)
 
 
@@ -225,4 +225,4 @@ def _full_like(
     if order != "K" or device not in (None, "cpu"):
         raise not_covered("full_like with order=... or device=...")
     filled = fill_value.astype(raw(a).dtype if dtype is None else dtype)
-    return np.broadcast_to(filled, np.shape(a) if shape is None else lengths(shape))
+    return np.broadcast_to(filled, np.shape(a) if shape is None else _as_shape(shape))

@@ -1,4 +1,4 @@
-"""Functions of NumPy that order or count elements, written with other functions."""
+"""Functions that sort or count elements, composed of other functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _sort(
         a, axis = np.ravel(a), 0
     if kind is not None and stable is not None:
         raise ValueError("sort takes kind=... or stable=..., not both.")
-    # Elements that NumPy takes for equal are equal: stable or not, the values come out the same.
+    # Elements that compare equal have the same value, so stability does not change the result.
     return apply(SORT, (a,), {"axis": axis, "kind": "stable" if stable else kind})
 
 
@@ -37,10 +37,10 @@ def _partition(
     return apply(PARTITION, (a,), {"kth": raw(kth), "axis": axis, **options})
 
 
-def _first_of_each(values: Any, equal_nan: bool, found: Any) -> Any:
-    """Give where each of `found`, the distinct elements of `values`, stands first."""
+def _first_indices(values: Any, equal_nan: bool, found: Any) -> Any:
+    """Return the first index in `values` of each of its distinct elements `found`."""
     _, first = np.unique(values, return_index=True, equal_nan=equal_nan)
-    # `first` is in the order of size; bring it into that of `found`.
+    # `first` is in ascending order of value; permute it to the order of `found`.
     return first[np.argsort(np.argsort(found, kind="stable"), kind="stable")]
 
 
@@ -55,7 +55,7 @@ def _unique(
     equal_nan: bool = True,
     **sorted: Any,
 ) -> Any:
-    """Give the distinct elements; the gradient goes to the first of those that are equal."""
+    """Return the distinct elements; the gradient passes to the first of equal elements."""
     given = raw(ar)
     distinct: Any = np.unique
     _, first, *others = distinct(
@@ -66,7 +66,7 @@ def _unique(
         found = distinct(given, equal_nan=equal_nan, sorted=False)
         if return_index or return_inverse or return_counts:
             raise not_covered("unique with sorted=False and return_index, _inverse or _counts")
-        return np.take(ar, _first_of_each(given, equal_nan, found))
+        return np.take(ar, _first_indices(given, equal_nan, found))
     if sorted:
         raise TypeError(f"np.unique takes no argument named {min(sorted)!r}.")
     outputs = (y, *([first] if return_index else []), *others)
@@ -76,21 +76,21 @@ def _unique(
 @composed(np.unique_values)
 def _unique_values(x: Any, /) -> Any:
     given = raw(x)
-    return np.take(x, _first_of_each(given, False, np.unique_values(given)))
+    return np.take(x, _first_indices(given, False, np.unique_values(given)))
 
 
-def _with_values(function: Any) -> None:
-    """Cover a function that gives the distinct elements and more, in a named tuple."""
+def _compose_named_tuple(function: Any) -> None:
+    """Register a function that returns the distinct elements and more, as a named tuple."""
 
     @composed(function)
     def written(x: Any, /) -> Any:
         found = function(raw(x))
-        first = _first_of_each(raw(x), False, found.values)
+        first = _first_indices(raw(x), False, found.values)
         return found._replace(values=np.take(x, first))
 
 
 for function in (np.unique_all, np.unique_counts, np.unique_inverse):
-    _with_values(function)
+    _compose_named_tuple(function)
 
 
 @composed(np.union1d)
@@ -98,7 +98,7 @@ def _union1d(ar1: Any, ar2: Any) -> Any:
     return _unique(np.concatenate((ar1, ar2), axis=None))
 
 
-# Sums over bins -------------------------------------------------------------------------------
+# Weighted histograms --------------------------------------------------------------------------
 
 
 @composed(np.bincount)
@@ -126,7 +126,7 @@ def _histogram(
             f"histogram takes a weight for each number: {np.shape(a)} numbers, but "
             f"{weights.shape} weights."
         )
-    # The edges as one array make NumPy take another way through the sums; the bins stay the same.
+    # With explicit edges NumPy sums by another algorithm; the bins stay the same.
     numbers = np.ravel(raw(a))
     static = {"numbers": numbers, "edges": edges}
     return apply(HISTOGRAM, (np.ravel(weights),), static), edges

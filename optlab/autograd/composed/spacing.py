@@ -1,4 +1,4 @@
-"""Evenly spaced numbers between Tensors, written with other functions."""
+"""Evenly spaced numbers between Tensors, composed of other functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Averages, covariances and correlations, written with other functions."""
+"""Averages, covariances and correlations, composed of other functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from optlab.autograd.composed.reductions import NOT_GIVEN, constant
 from optlab.autograd.composed.table import composed
-from optlab.autograd.rules.folding import axes_of
+from optlab.autograd.rules.folding import normalized_axes
 from optlab.autograd.tensor import raw
 from optlab.backend.arrays import constants_beside
 
@@ -22,8 +22,8 @@ def _cast(x: Any, dtype: Any) -> Any:
     return x if x.dtype == dtype else x.astype(dtype)
 
 
-def _is_known(x: Any) -> bool:
-    """Say whether values can be looked at: those of arrays in a capture cannot."""
+def _has_values(x: Any) -> bool:
+    """Return whether values can be inspected: those of captured arrays cannot."""
     return isinstance(raw(x), (np.ndarray, np.generic))
 
 
@@ -42,11 +42,11 @@ def _average(
         average = np.mean(a, axis, **kept)
         total: Any = constants_beside(average, np.asarray(a.size / average.size, average.dtype))
     else:
-        weights = _beside(a, axis, _as_array(weights))
+        weights = _align_weights(a, axis, _as_array(weights))
         whole = a.dtype.kind in "iub"
         dtype = np.result_type(a.dtype, weights.dtype, *(["f8"] if whole else []))
         total = np.sum(weights, axis=axis, dtype=dtype, **kept)
-        if _is_known(total) and np.any(total == 0.0):
+        if _has_values(total) and np.any(total == 0.0):
             raise ZeroDivisionError("the weights add up to 0, so they cannot be normalised.")
         average = np.sum(_cast(a, dtype) * _cast(weights, dtype), axis=axis, **kept) / total
     if not returned:
@@ -54,16 +54,16 @@ def _average(
     return average, +np.broadcast_to(total, average.shape)
 
 
-def _beside(a: Any, axis: Any, weights: Any) -> Any:
-    """Give weights that belong to some axes the shape in which they stand beside `a`."""
+def _align_weights(a: Any, axis: Any, weights: Any) -> Any:
+    """Reshape weights that belong to some axes so that they broadcast to `a`."""
     if weights.shape == a.shape:
         return weights
     if axis is None:
         raise TypeError(
-            f"weights of shape {weights.shape} for an array of shape {a.shape}: say by axis= "
-            "which axis they belong to."
+            f"weights of shape {weights.shape} for an array of shape {a.shape}: set axis= to the "
+            "axis that they belong to."
         )
-    axes = axes_of(len(a.shape), axis)
+    axes = normalized_axes(len(a.shape), axis)
     if weights.shape != tuple(a.shape[i] for i in axes):
         raise ValueError(
             f"weights of shape {weights.shape} do not fit axis {axis} of an array of shape "
@@ -87,18 +87,18 @@ def _cov(
 ) -> Any:
     given = [_as_array(x) for x in (m, y) if x is not None]
     dtype = np.dtype(dtype or np.result_type(*(x.dtype for x in given), np.float64))
-    variables = [_rows(given[0], rowvar, dtype)]
-    # A second set that is one row is one variable, whatever rowvar says of the first.
-    variables += [_rows(x, rowvar or x.shape[:1] == (1,), dtype) for x in given[1:]]
+    variables = [_variables_as_rows(given[0], rowvar, dtype)]
+    # A second set of one row is one variable, also with rowvar=False.
+    variables += [_variables_as_rows(x, rowvar or x.shape[:1] == (1,), dtype) for x in given[1:]]
     rows = variables[0] if y is None else np.concatenate(variables, axis=0)
     samples = rows.shape[1]
     if ddof is None:
         ddof = 0 if bias else 1
     elif ddof != int(ddof):
         raise ValueError(f"ddof must be a whole number; got {ddof!r}.")
-    weights = _counts(fweights, samples)
+    weights = _frequency_weights(fweights, samples)
     if aweights is not None:
-        aweights = _cast(_weights("aweights", aweights, samples), np.dtype(float))
+        aweights = _cast(_sample_weights("aweights", aweights, samples), np.dtype(float))
         weights = aweights if weights is None else weights * aweights
     mean, total = np.average(rows, axis=1, weights=weights, returned=True)
     if weights is None:
@@ -109,7 +109,7 @@ def _cov(
         freedom = total[0] - ddof
     else:
         freedom = total[0] - ddof * np.sum(weights * aweights) / total[0]
-    if (isinstance(freedom, int) or _is_known(freedom)) and raw(freedom) <= 0:
+    if (isinstance(freedom, int) or _has_values(freedom)) and raw(freedom) <= 0:
         warnings.warn("no degrees of freedom are left: 1 / 0", RuntimeWarning, stacklevel=2)
         freedom = 0.0
     deviations = rows - np.reshape(mean, (-1, 1))
@@ -118,8 +118,8 @@ def _cov(
     return np.squeeze(products * np.true_divide(1, freedom))
 
 
-def _rows(x: Any, rowvar: bool, dtype: Any) -> Any:
-    """Give variables as rows, one sample a column."""
+def _variables_as_rows(x: Any, rowvar: bool, dtype: Any) -> Any:
+    """Return variables as rows, one sample a column."""
     if len(x.shape) > 2:
         raise ValueError(f"cov takes arrays of at most 2 axes; got shape {x.shape}.")
     x = _cast(x, dtype)
@@ -128,21 +128,21 @@ def _rows(x: Any, rowvar: bool, dtype: Any) -> Any:
     return x if rowvar else np.transpose(x)
 
 
-def _weights(name: str, weights: Any, samples: int) -> Any:
+def _sample_weights(name: str, weights: Any, samples: int) -> Any:
     weights = _as_array(weights)
     if weights.shape != (samples,):
         raise RuntimeError(
             f"{name} must have one number a sample, shape ({samples},); got {weights.shape}."
         )
-    if _is_known(weights) and np.any(weights < 0):
+    if _has_values(weights) and np.any(weights < 0):
         raise ValueError(f"{name} cannot be negative.")
     return weights
 
 
-def _counts(fweights: Any, samples: int) -> Any:
+def _frequency_weights(fweights: Any, samples: int) -> Any:
     if fweights is None:
         return None
-    counts = _weights("fweights", constant(fweights, "cov with fweights="), samples)
+    counts = _sample_weights("fweights", constant(fweights, "cov with fweights="), samples)
     if not np.all(counts == np.around(counts)):
         raise TypeError("fweights are numbers of repetitions: whole numbers.")
     return counts.astype(float)

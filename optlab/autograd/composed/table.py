@@ -1,4 +1,4 @@
-"""The table of NumPy's functions that are written with other functions, so need no rule."""
+"""Registration of NumPy functions that are composed of other functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from optlab.autograd.operation import COMPOSED
 
 
 def composed(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Write a function of NumPy with other functions."""
+    """Register a composed implementation of NumPy functions."""
 
     def put(written: Callable[..., Any]) -> Callable[..., Any]:
         for function in functions:
@@ -20,7 +20,7 @@ def composed(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., An
 
 
 def not_covered(name: str) -> TypeError:
-    """Give the error for a function that has no rule, with what to write instead."""
+    """Return the error for a function without a rule, with what to write instead."""
     function, _, remark = name.partition(" ")
     said = f" ({remark})" if remark else ""
     return TypeError(

@@ -1,12 +1,12 @@
-"""NumPy's random distributions, drawn from keys: ``optlab.numpy.random``.
+"""NumPy's random distributions, sampled from keys: ``optlab.numpy.random``.
 
 Every function draws from the next random key (`optlab.seed`, `optlab.random_scope`), so one seed
-fixes a program to the bit. With arrays and numbers it gives what NumPy gives. With a Tensor among
-the parameters it gives a Tensor, differentiable where its docstring says so; the tape then keeps
-the key, not the numbers.
+makes a program reproducible to the bit. For arrays and numbers it returns what NumPy returns. For a
+Tensor among the parameters it returns a Tensor, differentiable where its docstring states it; the
+tape then saves the key, not the noise.
 
-Classes such as ``Generator`` and ``RandomState`` and the function ``default_rng`` are NumPy's own:
-what they draw has a state of its own, is not fixed by `optlab.seed`, and knows nothing of Tensors.
+Classes such as ``Generator`` and ``RandomState`` and the function ``default_rng`` are NumPy's: they
+have their own state, are not controlled by `optlab.seed`, and do not support Tensors.
 
 Examples
 --------
@@ -91,7 +91,7 @@ __all__ = [
     "standard_normal", "standard_t", "triangular", "uniform", "vonmises", "wald", "weibull", "zipf",
 ]  # fmt: skip
 
-#: NumPy's functions that make no sense with keys, and what to write instead.
+#: NumPy's functions that have no meaning with keys, and what to write instead.
 _REFUSED = {
     "bytes": "default_rng(seed).bytes(n)",
     "get_state": "optlab.seed(n) or optlab.random_scope(...): keys have no state to keep",

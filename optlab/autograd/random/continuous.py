@@ -1,7 +1,7 @@
 """Continuous distributions, with NumPy's names and signatures.
 
-Where a parameter is a Tensor, a Tensor is drawn, differentiable in its parameters at fixed noise
-(reparameterisation). The same key gives the same numbers whether or not a gradient is wanted.
+If a parameter is a Tensor, so is the sample, differentiable in its parameters at fixed noise
+(reparameterization). The same key gives the same numbers with and without gradients.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from optlab.autograd.random.parameters import (
     Draw,
     Size,
     any_tensor,
-    check,
+    as_parameters,
+    check_sign,
+    copied_values,
     draw,
     draw_without_gradient,
-    frozen,
-    given,
     read_size,
     refuse_gradient,
 )
@@ -31,17 +31,17 @@ from optlab.backend.dtypes import is_floating
 from optlab.backend.random import next_key
 
 
-def _located(law: str, noise: tuple[Any, ...], loc: Any, scale: Any, size: Size) -> Any:
+def _location_scale(law: str, noise: tuple[Any, ...], loc: Any, scale: Any, size: Size) -> Any:
     """Draw loc + scale * z."""
-    loc, scale = given(loc, scale)
+    loc, scale = as_parameters(loc, scale)
     if not any_tensor(loc, scale):
         return draw(law, loc, scale, size=size)
-    check(law, "scale", scale)
+    check_sign(law, "scale", scale)
     return loc + Draw(law, size, loc, scale).times(scale, *noise)
 
 
 def uniform(low: Any = 0.0, high: Any = 1.0, size: Size = None) -> Any:
-    """Draw uniformly from [low, high); differentiable in both.
+    """Draw from the uniform distribution on [low, high); differentiable in both.
 
     Examples
     --------
@@ -50,11 +50,11 @@ def uniform(low: Any = 0.0, high: Any = 1.0, size: Size = None) -> Any:
     >>> ol.numpy.random.uniform(2.0, 3.0, size=2).round(4)
     array([2.1279, 2.2853])
     """
-    low, high = given(low, high)
+    low, high = as_parameters(low, high)
     if not any_tensor(low, high):
         return draw("uniform", low, high, size=size)
     width = high - low
-    check("uniform", "high - low", width)
+    check_sign("uniform", "high - low", width)
     return low + Draw("uniform", size, low, high).times(width, "random")
 
 
@@ -70,7 +70,7 @@ def normal(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
     >>> loc.grad
     Tensor([3., 3.], dtype=float32)
     """
-    return _located("normal", ("standard_normal",), loc, scale, size)
+    return _location_scale("normal", ("standard_normal",), loc, scale, size)
 
 
 def laplace(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
@@ -82,7 +82,7 @@ def laplace(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
     >>> ol.numpy.random.laplace(1.0, 0.0)
     1.0
     """
-    return _located("laplace", ("laplace", 0.0, 1.0), loc, scale, size)
+    return _location_scale("laplace", ("laplace", 0.0, 1.0), loc, scale, size)
 
 
 def logistic(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
@@ -94,11 +94,11 @@ def logistic(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
     >>> ol.numpy.random.logistic(1.0, 0.0)
     1.0
     """
-    return _located("logistic", ("logistic", 0.0, 1.0), loc, scale, size)
+    return _location_scale("logistic", ("logistic", 0.0, 1.0), loc, scale, size)
 
 
 def gumbel(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
-    """Draw from the Gumbel distribution of largest values; differentiable in both parameters.
+    """Draw from the Gumbel distribution (of maxima); differentiable in `loc` and `scale`.
 
     Examples
     --------
@@ -106,11 +106,11 @@ def gumbel(loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> Any:
     >>> ol.numpy.random.gumbel(1.0, 0.0)
     1.0
     """
-    return _located("gumbel", ("gumbel", 0.0, 1.0), loc, scale, size)
+    return _location_scale("gumbel", ("gumbel", 0.0, 1.0), loc, scale, size)
 
 
 def lognormal(mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> Any:
-    """Draw numbers whose logarithm is normal; differentiable in both parameters.
+    """Draw from the log-normal distribution; differentiable in both parameters.
 
     Examples
     --------
@@ -118,23 +118,23 @@ def lognormal(mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> Any:
     >>> ol.numpy.random.lognormal(0.0, 0.0)
     1.0
     """
-    mean, sigma = given(mean, sigma)
+    mean, sigma = as_parameters(mean, sigma)
     if not any_tensor(mean, sigma):
         return draw("lognormal", mean, sigma, size=size)
-    return np.exp(_located("lognormal", ("standard_normal",), mean, sigma, size))
+    return np.exp(_location_scale("lognormal", ("standard_normal",), mean, sigma, size))
 
 
-def _scaled(law: str, noise: tuple[Any, ...], scale: Any, size: Size) -> Any:
+def _scale_only(law: str, noise: tuple[Any, ...], scale: Any, size: Size) -> Any:
     """Draw scale * z."""
-    (scale,) = given(scale)
+    (scale,) = as_parameters(scale)
     if not any_tensor(scale):
         return draw(law, scale, size=size)
-    check(law, "scale", scale)
+    check_sign(law, "scale", scale)
     return Draw(law, size, scale).times(scale, *noise)
 
 
 def exponential(scale: Any = 1.0, size: Size = None) -> Any:
-    """Draw from the exponential distribution of mean `scale`; differentiable in it.
+    """Draw from the exponential distribution with mean `scale`; differentiable in it.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def exponential(scale: Any = 1.0, size: Size = None) -> Any:
     >>> ol.numpy.random.exponential(0.0)
     0.0
     """
-    return _scaled("exponential", ("standard_exponential",), scale, size)
+    return _scale_only("exponential", ("standard_exponential",), scale, size)
 
 
 def rayleigh(scale: Any = 1.0, size: Size = None) -> Any:
@@ -154,11 +154,11 @@ def rayleigh(scale: Any = 1.0, size: Size = None) -> Any:
     >>> ol.numpy.random.rayleigh(0.0)
     0.0
     """
-    return _scaled("rayleigh", ("rayleigh", 1.0), scale, size)
+    return _scale_only("rayleigh", ("rayleigh", 1.0), scale, size)
 
 
 def standard_normal(size: Size = None) -> Any:
-    """Draw from the normal distribution of mean 0 and standard deviation 1.
+    """Draw from the normal distribution with mean 0 and standard deviation 1.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def standard_normal(size: Size = None) -> Any:
 
 
 def standard_exponential(size: Size = None) -> Any:
-    """Draw from the exponential distribution of mean 1.
+    """Draw from the exponential distribution with mean 1.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def standard_exponential(size: Size = None) -> Any:
 
 
 def standard_cauchy(size: Size = None) -> Any:
-    """Draw from the Cauchy distribution; ``loc + scale * standard_cauchy(n)`` moves it.
+    """Draw from the standard Cauchy distribution; ``loc + scale * standard_cauchy(n)`` shifts it.
 
     Examples
     --------
@@ -195,15 +195,15 @@ def standard_cauchy(size: Size = None) -> Any:
 
 def _power_of_draw(law: str, noise: str, a: Any, size: Size, then: Any) -> Any:
     """Draw then(log(z) / a)."""
-    (a,) = given(a)
+    (a,) = as_parameters(a)
     if not any_tensor(a):
         return draw(law, a, size=size)
-    check(law, "a", a, positive=True)
+    check_sign(law, "a", a, positive=True)
     return then(Draw(law, size, a).times(1 / a, noise))
 
 
 def weibull(a: Any, size: Size = None) -> Any:
-    """Draw from the Weibull distribution of shape `a`; differentiable in it.
+    """Draw from the Weibull distribution with shape `a`; differentiable in it.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def weibull(a: Any, size: Size = None) -> Any:
 
 
 def pareto(a: Any, size: Size = None) -> Any:
-    """Draw from the Pareto II (Lomax) distribution of shape `a`; differentiable in it.
+    """Draw from the Pareto II (Lomax) distribution with shape `a`; differentiable in it.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def pareto(a: Any, size: Size = None) -> Any:
 
 
 def power(a: Any, size: Size = None) -> Any:
-    """Draw from [0, 1] with density a x**(a - 1); differentiable in `a`.
+    """Draw from the power distribution, density a x**(a - 1) on [0, 1]; differentiable in `a`.
 
     Examples
     --------
@@ -239,7 +239,7 @@ def power(a: Any, size: Size = None) -> Any:
 
 
 def triangular(left: Any, mode: Any, right: Any, size: Size = None) -> Any:
-    """Draw from the triangle over [left, right] with its top at `mode`; differentiable in all.
+    """Draw from the triangular distribution on [left, right]; differentiable in all parameters.
 
     Examples
     --------
@@ -247,18 +247,18 @@ def triangular(left: Any, mode: Any, right: Any, size: Size = None) -> Any:
     >>> bool(-1 <= ol.numpy.random.triangular(-1.0, 0.0, 2.0) <= 2)
     True
     """
-    left, mode, right = given(left, mode, right)
+    left, mode, right = as_parameters(left, mode, right)
     if not any_tensor(left, mode, right):
         return draw("triangular", left, mode, right, size=size)
-    check("triangular", "mode - left", raw(mode) - raw(left))
-    check("triangular", "right - mode", raw(right) - raw(mode))
-    check("triangular", "right - left", raw(right) - raw(left), positive=True)
+    check_sign("triangular", "mode - left", raw(mode) - raw(left))
+    check_sign("triangular", "right - mode", raw(right) - raw(mode))
+    check_sign("triangular", "right - left", raw(right) - raw(left), positive=True)
     drawn = Draw("triangular", size, left, mode, right)
     return rules.triangular(left, mode, right, drawn.key, drawn.shape, drawn.dtype)
 
 
 def vonmises(mu: Any, kappa: Any, size: Size = None) -> Any:
-    """Draw angles from [-pi, pi] around `mu`; differentiable in `mu`, not in `kappa`.
+    """Draw angles in [-pi, pi] from the von Mises distribution; differentiable in `mu` only.
 
     Examples
     --------
@@ -266,18 +266,18 @@ def vonmises(mu: Any, kappa: Any, size: Size = None) -> Any:
     >>> bool(abs(ol.numpy.random.vonmises(0.0, 1.0)) <= 3.15)
     True
     """
-    mu, kappa = given(mu, kappa)
+    mu, kappa = as_parameters(mu, kappa)
     if not any_tensor(mu, kappa):
         return draw("vonmises", mu, kappa, size=size)
     refuse_gradient("vonmises", "kappa", kappa, NO_FORM)
-    check("vonmises", "kappa", kappa)
-    around = Draw("vonmises", size, mu, kappa).times(1.0, "vonmises", 0.0, frozen(kappa))
+    check_sign("vonmises", "kappa", kappa)
+    around = Draw("vonmises", size, mu, kappa).times(1.0, "vonmises", 0.0, copied_values(kappa))
     around = np.remainder(mu + around + math.pi, 2 * math.pi) - math.pi
     return around if isinstance(around, Tensor) else Tensor(around)
 
 
 def wald(mean: Any, scale: Any, size: Size = None) -> Any:
-    """Draw from the inverse Gaussian distribution; no parameter has a derivative.
+    """Draw from the inverse Gaussian distribution; not differentiable.
 
     Examples
     --------
@@ -291,11 +291,10 @@ def wald(mean: Any, scale: Any, size: Size = None) -> Any:
 def multivariate_normal(
     mean: Any, cov: Any, size: Size = None, check_valid: str = "warn", tol: float = 1e-8
 ) -> Any:
-    """Draw vectors from the normal distribution of the given mean and covariance matrix.
+    """Draw from the multivariate normal distribution; differentiable in `mean` and `cov`.
 
-    Differentiable in both. A `cov` that is a Tensor is factored by Cholesky, so it must be positive
-    definite, and the numbers differ from those for an array, which NumPy factors by singular
-    values.
+    A Tensor `cov` is factored by Cholesky, so it must be positive definite, and the numbers differ
+    from those for an array, which NumPy factors by singular values.
 
     Examples
     --------
@@ -303,7 +302,7 @@ def multivariate_normal(
     >>> ol.numpy.random.multivariate_normal([1.0, 2.0], [[1.0, 0.5], [0.5, 1.0]], size=4).shape
     (4, 2)
     """
-    mean, cov = given(mean, cov)
+    mean, cov = as_parameters(mean, cov)
     options: dict[str, Any] = {"check_valid": check_valid, "tol": tol}
     if not any_tensor(mean, cov):
         return draw("multivariate_normal", mean, cov, size=size, **options)

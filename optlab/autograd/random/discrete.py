@@ -1,7 +1,7 @@
-"""Distributions of whole numbers, with NumPy's names and signatures.
+"""Discrete distributions, with NumPy's names and signatures.
 
-Where a parameter is a Tensor, a Tensor of integers is drawn. A parameter that needs a gradient is
-refused: a whole number does not move when a parameter moves a little.
+If a parameter is a Tensor, so is the sample, of integers. A parameter that needs a gradient raises
+an error: a discrete sample is piecewise constant in its parameters.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 from optlab.autograd.random.parameters import SCORE_FUNCTION, Size, draw_without_gradient
 
 
-def _whole(law: str, size: Size, **parameters: Any) -> Any:
+def _draw_integers(law: str, size: Size, **parameters: Any) -> Any:
     return draw_without_gradient(law, SCORE_FUNCTION, size, parameters)
 
 
 def randint(low: Any, high: Any = None, size: Size = None, dtype: Any = int) -> Any:
-    """Draw whole numbers from `low` (0 if only one bound is given) below `high`.
+    """Draw integers uniformly from `low` (0 if only one bound is given) below `high`.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def randint(low: Any, high: Any = None, size: Size = None, dtype: Any = int) -> 
 def integers(
     low: Any, high: Any = None, size: Size = None, dtype: Any = np.int64, endpoint: bool = False
 ) -> Any:
-    """Draw whole numbers from `low` below `high`, or up to it with ``endpoint=True``.
+    """Draw integers uniformly from `low` below `high`, or up to it with ``endpoint=True``.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def integers(
 
 
 def binomial(n: Any, p: Any, size: Size = None) -> Any:
-    """Draw how many of `n` trials succeed, each with probability `p`.
+    """Draw from the binomial distribution: successes in `n` trials of probability `p`.
 
     Examples
     --------
@@ -55,11 +55,11 @@ def binomial(n: Any, p: Any, size: Size = None) -> Any:
     >>> ol.numpy.random.binomial(10, 1.0)
     10
     """
-    return _whole("binomial", size, n=n, p=p)
+    return _draw_integers("binomial", size, n=n, p=p)
 
 
 def negative_binomial(n: Any, p: Any, size: Size = None) -> Any:
-    """Draw how many trials fail before the n-th success.
+    """Draw from the negative binomial distribution: failures before the n-th success.
 
     Examples
     --------
@@ -67,11 +67,11 @@ def negative_binomial(n: Any, p: Any, size: Size = None) -> Any:
     >>> ol.numpy.random.negative_binomial(3, 1.0)
     0
     """
-    return _whole("negative_binomial", size, n=n, p=p)
+    return _draw_integers("negative_binomial", size, n=n, p=p)
 
 
 def geometric(p: Any, size: Size = None) -> Any:
-    """Draw how many trials it takes until the first success.
+    """Draw from the geometric distribution: trials up to the first success.
 
     Examples
     --------
@@ -79,11 +79,11 @@ def geometric(p: Any, size: Size = None) -> Any:
     >>> ol.numpy.random.geometric(1.0)
     1
     """
-    return _whole("geometric", size, p=p)
+    return _draw_integers("geometric", size, p=p)
 
 
 def hypergeometric(ngood: Any, nbad: Any, nsample: Any, size: Size = None) -> Any:
-    """Draw how many of `nsample` taken without replacement are among the good ones.
+    """Draw from the hypergeometric distribution: good items among `nsample`, without replacement.
 
     Examples
     --------
@@ -91,11 +91,11 @@ def hypergeometric(ngood: Any, nbad: Any, nsample: Any, size: Size = None) -> An
     >>> ol.numpy.random.hypergeometric(5, 0, 3)
     3
     """
-    return _whole("hypergeometric", size, ngood=ngood, nbad=nbad, nsample=nsample)
+    return _draw_integers("hypergeometric", size, ngood=ngood, nbad=nbad, nsample=nsample)
 
 
 def poisson(lam: Any = 1.0, size: Size = None) -> Any:
-    """Draw from the Poisson distribution of mean `lam`.
+    """Draw from the Poisson distribution with mean `lam`.
 
     Examples
     --------
@@ -103,11 +103,11 @@ def poisson(lam: Any = 1.0, size: Size = None) -> Any:
     >>> ol.numpy.random.poisson(0.0)
     0
     """
-    return _whole("poisson", size, lam=lam)
+    return _draw_integers("poisson", size, lam=lam)
 
 
 def zipf(a: Any, size: Size = None) -> Any:
-    """Draw from the Zipf distribution, where k has a probability proportional to k**-a.
+    """Draw from the Zipf distribution, where the probability of k is proportional to k**-a.
 
     Examples
     --------
@@ -115,11 +115,11 @@ def zipf(a: Any, size: Size = None) -> Any:
     >>> bool(ol.numpy.random.zipf(2.0) >= 1)
     True
     """
-    return _whole("zipf", size, a=a)
+    return _draw_integers("zipf", size, a=a)
 
 
 def logseries(p: Any, size: Size = None) -> Any:
-    """Draw from the logarithmic series, where k has a probability proportional to p**k / k.
+    """Draw from the logarithmic series distribution, where P(k) is proportional to p**k / k.
 
     Examples
     --------
@@ -127,11 +127,11 @@ def logseries(p: Any, size: Size = None) -> Any:
     >>> bool(ol.numpy.random.logseries(0.5) >= 1)
     True
     """
-    return _whole("logseries", size, p=p)
+    return _draw_integers("logseries", size, p=p)
 
 
 def multinomial(n: Any, pvals: Any, size: Size = None) -> Any:
-    """Draw how often each of several outcomes comes up in `n` trials.
+    """Draw from the multinomial distribution: occurrences of each outcome in `n` trials.
 
     Examples
     --------
@@ -139,13 +139,13 @@ def multinomial(n: Any, pvals: Any, size: Size = None) -> Any:
     >>> ol.numpy.random.multinomial(4, [0.0, 1.0])
     array([0, 4])
     """
-    return _whole("multinomial", size, n=n, pvals=pvals)
+    return _draw_integers("multinomial", size, n=n, pvals=pvals)
 
 
 def multivariate_hypergeometric(
     colors: Any, nsample: Any, size: Size = None, method: str = "marginals"
 ) -> Any:
-    """Draw how many of each colour are among `nsample` taken without replacement.
+    """Draw numbers of items of each color among `nsample`, without replacement.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""The gamma distribution and those made of it: chi-square, F, Student's t, beta, Dirichlet.
+"""The gamma distribution and those derived from it: chi-square, F, Student's t, beta, Dirichlet.
 
-They are differentiable in their shapes although they are drawn by rejection: the derivative of a
-gamma draw is that of a draw that keeps its rank (`optlab.autograd.rules.gamma`; right to eight
-digits). It is the derivative to use for the mean of a loss, but not what finite differences at a
-fixed seed show. For F, t, beta and Dirichlet a seed gives other numbers with Tensors than with
-arrays, which NumPy draws in one go.
+They are differentiable in their shapes although they are drawn by rejection sampling: the
+derivative of a gamma draw is taken at a fixed quantile level (implicit reparameterization,
+`optlab.autograd.rules.gamma`; accurate to eight digits). It estimates the gradient of an expected
+loss, but differs from finite differences at a fixed seed. For F, t, beta and Dirichlet a seed gives
+other numbers for Tensors than for arrays, which NumPy draws directly.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from optlab.autograd.random.parameters import (
     Draw,
     Size,
     any_tensor,
-    check,
+    as_parameters,
+    check_sign,
+    copied_values,
     draw,
     draw_without_gradient,
-    frozen,
-    given,
     read_size,
 )
 from optlab.autograd.tensor import Tensor, raw
 
 
 def standard_gamma(shape: Any, size: Size = None) -> Any:
-    """Draw from the gamma distribution of scale 1; differentiable in `shape`.
+    """Draw from the gamma distribution with scale 1; differentiable in `shape`.
 
     Examples
     --------
@@ -37,10 +37,10 @@ def standard_gamma(shape: Any, size: Size = None) -> Any:
     >>> bool(ol.numpy.random.standard_gamma(2.0) > 0)
     True
     """
-    (shape,) = given(shape)
+    (shape,) = as_parameters(shape)
     if not any_tensor(shape):
         return draw("standard_gamma", shape, size=size)
-    check("standard_gamma", "shape", shape, positive=True)
+    check_sign("standard_gamma", "shape", shape, positive=True)
     return Draw("standard_gamma", size, shape).gamma(shape)
 
 
@@ -56,15 +56,15 @@ def gamma(shape: Any, scale: Any = 1.0, size: Size = None) -> Any:
     >>> bool(abs(shape.grad.item() - 3) < 0.5)  # the mean is shape * scale
     True
     """
-    shape, scale = given(shape, scale)
+    shape, scale = as_parameters(shape, scale)
     if not any_tensor(shape, scale):
         return draw("gamma", shape, scale, size=size)
-    check("gamma", "shape", shape, positive=isinstance(shape, Tensor))
-    check("gamma", "scale", scale)
+    check_sign("gamma", "shape", shape, positive=isinstance(shape, Tensor))
+    check_sign("gamma", "scale", scale)
     drawn = Draw("gamma", size, shape, scale)
     if isinstance(shape, Tensor):
         return drawn.gamma(shape) * scale
-    return drawn.times(scale, "standard_gamma", frozen(shape))
+    return drawn.times(scale, "standard_gamma", copied_values(shape))
 
 
 def chisquare(df: Any, size: Size = None) -> Any:
@@ -76,10 +76,10 @@ def chisquare(df: Any, size: Size = None) -> Any:
     >>> bool(ol.numpy.random.chisquare(3) > 0)
     True
     """
-    (df,) = given(df)
+    (df,) = as_parameters(df)
     if not any_tensor(df):
         return draw("chisquare", df, size=size)
-    check("chisquare", "df", df, positive=True)
+    check_sign("chisquare", "df", df, positive=True)
     return 2.0 * Draw("chisquare", size, df).gamma(df / 2.0)
 
 
@@ -92,11 +92,11 @@ def f(dfnum: Any, dfden: Any, size: Size = None) -> Any:
     >>> bool(ol.numpy.random.f(3, 5) > 0)
     True
     """
-    dfnum, dfden = given(dfnum, dfden)
+    dfnum, dfden = as_parameters(dfnum, dfden)
     if not any_tensor(dfnum, dfden):
         return draw("f", dfnum, dfden, size=size)
-    check("f", "dfnum", dfnum, positive=True)
-    check("f", "dfden", dfden, positive=True)
+    check_sign("f", "dfnum", dfnum, positive=True)
+    check_sign("f", "dfden", dfden, positive=True)
     drawn = Draw("f", size, dfnum, dfden)
     above, below = drawn.gamma(dfnum / 2.0, "above"), drawn.gamma(dfden / 2.0, "below")
     return (above * dfden) / (below * dfnum)
@@ -111,10 +111,10 @@ def standard_t(df: Any, size: Size = None) -> Any:
     >>> ol.numpy.random.standard_t(3, size=2).shape
     (2,)
     """
-    (df,) = given(df)
+    (df,) = as_parameters(df)
     if not any_tensor(df):
         return draw("standard_t", df, size=size)
-    check("standard_t", "df", df, positive=True)
+    check_sign("standard_t", "df", df, positive=True)
     drawn = Draw("standard_t", size, df)
     return drawn.times(np.sqrt(df / 2.0), "standard_normal") / np.sqrt(
         drawn.gamma(df / 2.0, "below")
@@ -130,18 +130,18 @@ def beta(a: Any, b: Any, size: Size = None) -> Any:
     >>> bool(0 <= ol.numpy.random.beta(2.0, 3.0) <= 1)
     True
     """
-    a, b = given(a, b)
+    a, b = as_parameters(a, b)
     if not any_tensor(a, b):
         return draw("beta", a, b, size=size)
-    check("beta", "a", a, positive=True)
-    check("beta", "b", b, positive=True)
+    check_sign("beta", "a", a, positive=True)
+    check_sign("beta", "b", b, positive=True)
     drawn = Draw("beta", size, a, b)
     of_a, of_b = drawn.log_gamma(a, "a"), drawn.log_gamma(b, "b")
     return np.exp(of_a - np.logaddexp(of_a, of_b))
 
 
 def dirichlet(alpha: Any, size: Size = None) -> Any:
-    """Draw vectors of shares that add up to 1; differentiable in `alpha`.
+    """Draw vectors that sum to 1 from the Dirichlet distribution; differentiable in `alpha`.
 
     Examples
     --------
@@ -149,12 +149,12 @@ def dirichlet(alpha: Any, size: Size = None) -> Any:
     >>> ol.numpy.random.dirichlet([1.0, 2.0, 3.0], size=4).shape
     (4, 3)
     """
-    (alpha,) = given(alpha)
+    (alpha,) = as_parameters(alpha)
     if not any_tensor(alpha):
         return draw("dirichlet", alpha, size=size)
     if np.ndim(alpha) != 1:
         raise ValueError(f"dirichlet takes an alpha of one axis; got shape {np.shape(alpha)}.")
-    check("dirichlet", "alpha", alpha, positive=True)
+    check_sign("dirichlet", "alpha", alpha, positive=True)
     drawn = Draw("dirichlet", (*(read_size(size) or ()), len(alpha)), alpha)
     logs = drawn.log_gamma(alpha, "alpha")
     shares = np.exp(logs - np.max(raw(logs), axis=-1, keepdims=True))
@@ -162,9 +162,9 @@ def dirichlet(alpha: Any, size: Size = None) -> Any:
 
 
 def noncentral_chisquare(df: Any, nonc: Any, size: Size = None) -> Any:
-    """Draw from the noncentral chi-square distribution; no parameter has a derivative.
+    """Draw from the noncentral chi-square distribution; not differentiable.
 
-    For a gradient, and `df` above 1: ``chisquare(df - 1) + normal(np.sqrt(nonc)) ** 2``.
+    For a gradient with `df` above 1, use ``chisquare(df - 1) + normal(np.sqrt(nonc)) ** 2``.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def noncentral_chisquare(df: Any, nonc: Any, size: Size = None) -> Any:
 
 
 def noncentral_f(dfnum: Any, dfden: Any, nonc: Any, size: Size = None) -> Any:
-    """Draw from the noncentral F distribution; no parameter has a derivative.
+    """Draw from the noncentral F distribution; not differentiable.
 
     Examples
     --------

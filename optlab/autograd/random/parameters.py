@@ -1,4 +1,4 @@
-"""What all distributions share: reading their parameters, and drawing from the next key."""
+"""Helpers of all distributions: reading parameters, and drawing from the next key."""
 
 from __future__ import annotations
 
@@ -17,79 +17,79 @@ from optlab.backend.random import Key, next_key
 
 Size = int | Sequence[int] | None
 
-#: What to do instead of differentiating through a draw of whole numbers.
+#: What to do instead of differentiating through a discrete sample.
 SCORE_FUNCTION = (
-    "A whole number does not move when a parameter moves a little, so its draw has no gradient. "
-    "The mean of a loss has one: (loss.detach() * log_probability).mean().backward(), where "
+    "A discrete sample is piecewise constant in its parameters, so it has no gradient. "
+    "The expected loss has one: (loss.detach() * log_probability).mean().backward(), where "
     "log_probability is that of the numbers drawn (the score function); draw with "
     "{parameter}.detach()."
 )
-#: The same, for continuous distributions whose inverse distribution function has no simple form.
+#: The same, for continuous distributions whose quantile function has no simple form.
 NO_FORM = (
-    "How its draws move with it is not known here. Use {parameter}.detach(), and the score "
+    "The derivative of its samples is not known here. Use {parameter}.detach(), and the score "
     "function: (loss.detach() * log_density).mean().backward()."
 )
 
 
-def given(*parameters: Any) -> list[Any]:
-    """Make arrays of lists, and a Tensor of a list that holds Tensors; others as they are."""
-    return [_joined(x) if isinstance(x, (list, tuple)) else x for x in parameters]
+def as_parameters(*parameters: Any) -> list[Any]:
+    """Convert lists to arrays, and lists that hold Tensors to Tensors; keep other parameters."""
+    return [_stack_nested(x) if isinstance(x, (list, tuple)) else x for x in parameters]
 
 
-def _joined(x: Any) -> Any:
+def _stack_nested(x: Any) -> Any:
     if not isinstance(x, (list, tuple)):
         return x
-    parts = [_joined(part) for part in x]
+    parts = [_stack_nested(part) for part in x]
     if any(isinstance(part, Tensor) for part in parts):
         return np.stack(parts)
     return np.asarray(x)
 
 
 def any_tensor(*parameters: Any) -> bool:
-    """Say whether a Tensor is among the parameters."""
+    """Return whether a Tensor is among the parameters."""
     return any(isinstance(x, Tensor) for x in parameters)
 
 
-def frozen(x: Any) -> Any:
-    """Give the values of a parameter that the tape will read later: a copy of an array."""
+def copied_values(x: Any) -> Any:
+    """Return the values of a parameter that the tape reads later; arrays are copied."""
     x = raw(x)
     return x.copy() if isinstance(x, np.ndarray) or lies_on_device(x) else x
 
 
 def read_size(size: Any) -> Shape | None:
-    """Give a size as a tuple, or None."""
+    """Return a size as a tuple, or None."""
     if size is None:
         return None
     return tuple(size) if np.ndim(size) else (int(size.__index__()),)
 
 
 def draw(law: str, *parameters: Any, size: Any = None, **options: Any) -> Any:
-    """Draw by a method of NumPy's generators from the next key."""
+    """Draw from the next key, by a method of NumPy's generators."""
     return getattr(next_key().generator(), law)(*parameters, size=size, **options)
 
 
 def draw_without_gradient(
     law: str, hint: str, size: Any, parameters: dict[str, Any], **options: Any
 ) -> Any:
-    """Draw from what has no derivative: a Tensor where a parameter is one, else an array.
+    """Draw from a distribution without a derivative: a Tensor if a parameter is one, or an array.
 
     Raises
     ------
     TypeError
         If a parameter needs a gradient.
     """
-    values = given(*parameters.values())
+    values = as_parameters(*parameters.values())
     for name, x in zip(parameters, values, strict=True):
         refuse_gradient(law, name, x, hint)
     if not any_tensor(*values):
         return draw(law, *values, size=size, **options)
     drawn = np.asarray(draw(law, *[on_host(raw(x)) for x in values], size=size, **options))
-    drawn = drawn.astype(_dtype(values), copy=False) if drawn.dtype.kind == "f" else drawn
+    drawn = drawn.astype(_draw_dtype(values), copy=False) if drawn.dtype.kind == "f" else drawn
     return Tensor(constants_beside(device_among(values), drawn))
 
 
 def refuse_gradient(law: str, parameter: str, x: Any, hint: str) -> None:
-    """Refuse a parameter that needs a gradient, if one is being recorded."""
+    """Raise if a parameter needs a gradient and operations are being recorded."""
     if isinstance(x, Tensor) and x.node is not None and recording.on:
         raise TypeError(
             f"random.{law} has no derivative with respect to {parameter!r}. "
@@ -97,14 +97,8 @@ def refuse_gradient(law: str, parameter: str, x: Any, hint: str) -> None:
         )
 
 
-def check(law: str, parameter: str, x: Any, *, positive: bool = False) -> None:
-    """Make sure that a parameter is not negative (or positive), as NumPy does.
-
-    Raises
-    ------
-    ValueError
-        If it is.
-    """
+def check_sign(law: str, parameter: str, x: Any, *, positive: bool = False) -> None:
+    """Raise ValueError unless a parameter is nonnegative (or positive), as NumPy does."""
     x = raw(x)
     if isinstance(x, (np.ndarray, np.generic, int, float)) or lies_on_device(x):
         wrong = np.any(as_array(x) <= 0) if positive else np.any(as_array(x) < 0)
@@ -114,19 +108,19 @@ def check(law: str, parameter: str, x: Any, *, positive: bool = False) -> None:
 
 
 def device_among(parameters: Sequence[Any]) -> Any:
-    """Give the first parameter whose values lie on a device, None where all are of NumPy."""
+    """Return the first parameter that is stored on a device; None if all are NumPy's."""
     return next((raw(x) for x in parameters if lies_on_device(raw(x))), None)
 
 
-def _dtype(parameters: Sequence[Any]) -> Any:
-    """Give the dtype of what is drawn: that of Tensors and arrays; Python numbers do not count."""
+def _draw_dtype(parameters: Sequence[Any]) -> Any:
+    """Return the dtype of a sample: the common one of Tensors and arrays, not of Python numbers."""
     kinds = [raw(x).dtype for x in parameters if hasattr(raw(x), "dtype")]
     dtype = common_dtype(*kinds) if kinds else np.dtype(np.float64)
     return dtype if is_floating(dtype) else np.dtype(np.float64)
 
 
 def _common_shape(law: str, size: Shape | None, shapes: list[Shape]) -> Shape:
-    """Give the shape to draw: `size`, to which the parameters stretch, or their common shape."""
+    """Return the shape to draw: `size`, to which parameters broadcast, or their common shape."""
     wanted = [] if size is None else [size]
     with suppress(ValueError):
         shape = np.broadcast_shapes(*shapes, *wanted)
@@ -139,16 +133,16 @@ def _common_shape(law: str, size: Shape | None, shapes: list[Shape]) -> Shape:
 
 
 class Draw:
-    """One draw with Tensors among its parameters: its key, its shape and its dtype."""
+    """A draw with Tensors among its parameters: its key, shape, dtype and device."""
 
     def __init__(self, law: str, size: Any, *parameters: Any) -> None:
         self.shape = _common_shape(law, read_size(size), [np.shape(x) for x in parameters])
-        self.dtype = _dtype(parameters)
+        self.dtype = _draw_dtype(parameters)
         self.key = next_key()
         self.like = device_among(parameters)
 
     def times(self, scale: Any, *law: Any) -> Any:
-        """Give `scale` times noise from `law`."""
+        """Return `scale` times noise from `law`."""
         return self._times(self.key, scale, *law)
 
     def _times(self, key: Key, scale: Any, *law: Any) -> Any:
@@ -157,16 +151,16 @@ class Draw:
         return rules.scaled_noise(scale, law, key, self.shape, self.dtype)
 
     def gamma(self, a: Any, part: str | None = None) -> Any:
-        """Give a draw of the standard gamma distribution of shape `a`, differentiable in it."""
+        """Draw from the standard gamma distribution with shape `a`; differentiable in it."""
         key = self.key if part is None else self.key.fold(part)
         a = a if hasattr(a, "dtype") else constants_beside(self.like, self.dtype.type(a))
         static = {"key": key, "shape": self.shape, "dtype": self.dtype}
         return apply(rules.STANDARD_GAMMA, (a,), static)
 
     def log_gamma(self, a: Any, part: str) -> Any:
-        """Give the logarithm of such a draw, which does not underflow where `a` is small.
+        """Draw the logarithm of a standard gamma variable, without underflow for small `a`.
 
-        A draw of shape a is one of shape a + 1 times u**(1/a).
+        A draw of shape a is a draw of shape a + 1 times u**(1/a).
         """
         key = self.key.fold(part, "power")
         power = self._times(key, 1 / a, "log of uniform")

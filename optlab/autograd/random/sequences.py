@@ -1,4 +1,4 @@
-"""Plain random numbers, and choosing and shuffling what is given."""
+"""Uniform and normal random numbers, random choices and permutations."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from optlab.autograd.random.parameters import (
     SCORE_FUNCTION,
     Size,
+    as_parameters,
     draw,
-    given,
     refuse_gradient,
 )
 from optlab.autograd.tensor import Tensor, raw
@@ -19,7 +19,7 @@ from optlab.backend.arrays import on_host
 
 
 def seed(seed: int | None = None) -> None:
-    """Fix every draw that follows, as `optlab.seed`; without a number, start anywhere.
+    """Seed all following draws, like `optlab.seed`; without a seed, from fresh entropy.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def seed(seed: int | None = None) -> None:
 
 
 def random(size: Size = None) -> Any:
-    """Draw uniformly from [0, 1).
+    """Draw from the uniform distribution on [0, 1).
 
     Examples
     --------
@@ -53,7 +53,7 @@ random_sample = ranf = sample = random
 
 
 def rand(*shape: int) -> Any:
-    """Draw uniformly from [0, 1), with the shape as separate numbers.
+    """Draw from the uniform distribution on [0, 1), with the shape as separate arguments.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def rand(*shape: int) -> Any:
 
 
 def randn(*shape: int) -> Any:
-    """Draw from the standard normal distribution, with the shape as separate numbers.
+    """Draw from the standard normal distribution, with the shape as separate arguments.
 
     Examples
     --------
@@ -84,9 +84,9 @@ def choice(
     axis: int = 0,
     shuffle: bool = True,
 ) -> Any:
-    """Choose among the elements of `a` (or among 0 ... a - 1), with probabilities `p`.
+    """Draw elements of `a` (or of 0 ... a - 1) with probabilities `p`.
 
-    Elements of a Tensor keep their gradient; `p` has none.
+    The gradient passes to the drawn elements of a Tensor `a`; `p` has none.
 
     Examples
     --------
@@ -96,20 +96,20 @@ def choice(
     >>> t.grad
     Tensor([0., 3.], dtype=float32)
     """
-    a, p = given(a, p)
+    a, p = as_parameters(a, p)
     refuse_gradient("choice", "p", p, SCORE_FUNCTION)
     options = {"replace": replace, "p": on_host(raw(p)), "shuffle": shuffle}
     if not isinstance(a, Tensor):
         return draw("choice", a, size=size, axis=axis, **options)
     if a.ndim == 0:
         return draw("choice", int(a.item()), size=size, **options)
-    return _taken(a, draw("choice", a.shape[axis], size=size, **options), axis)
+    return _take(a, draw("choice", a.shape[axis], size=size, **options), axis)
 
 
 def permutation(x: Any, axis: int = 0) -> Any:
-    """Give the elements of `x` (or the numbers 0 ... x - 1) in random order.
+    """Return the elements of `x` (or of 0 ... x - 1) in random order.
 
-    Elements of a Tensor keep their gradient.
+    The gradient passes through to the elements of a Tensor.
 
     Examples
     --------
@@ -117,26 +117,26 @@ def permutation(x: Any, axis: int = 0) -> Any:
     >>> sorted(ol.numpy.random.permutation(4).tolist())
     [0, 1, 2, 3]
     """
-    (x,) = given(x)
+    (x,) = as_parameters(x)
     draws = keys.next_key().generator()
     if not isinstance(x, Tensor):
         return draws.permutation(x, axis=axis)
     if x.ndim == 0:
         return draws.permutation(int(x.item()))
-    return _taken(x, draws.permutation(x.shape[axis]), axis)
+    return _take(x, draws.permutation(x.shape[axis]), axis)
 
 
-def _taken(x: Tensor, chosen: Any, axis: int) -> Any:
+def _take(x: Tensor, chosen: Any, axis: int) -> Any:
     return x[(slice(None),) * (axis % x.ndim) + (chosen,)]
 
 
 def shuffle(x: Any, axis: int = 0) -> None:
-    """Put the elements of an array or list in random order, in place.
+    """Shuffle the elements of an array or list in place.
 
     Raises
     ------
     TypeError
-        For a Tensor, which is not overwritten: use `permutation`.
+        For a Tensor; use `permutation`.
 
     Examples
     --------

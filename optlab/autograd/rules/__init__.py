@@ -1,7 +1,7 @@
-"""The derivative rules: one row a function, in plain NumPy.
+"""Derivative rules (vector-Jacobian products), one ``rule(...)`` call a function, in plain NumPy.
 
-Because a rule is plain NumPy, giving it Tensors makes it differentiable again, and giving it CuPy
-arrays moves it to the GPU. How to read a row stands in `optlab.autograd.operation`.
+A rule in plain NumPy is differentiable again when called with Tensors, and runs on the GPU when
+called with CuPy arrays. `optlab.autograd.operation` defines the format of a rule.
 """
 
 from optlab.autograd.rules import (

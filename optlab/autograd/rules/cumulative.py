@@ -1,4 +1,4 @@
-"""Derivative rules of running sums, extremes and logarithms, and of sums of segments."""
+"""Derivative rules of cumulative sums, maxima and log-sum-exp, and of segment sums (reduceat)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.folding import Shape, masked, numbers
+from optlab.autograd.rules.folding import Shape, masked, not_nan
 from optlab.autograd.rules.indexing import scattered
 from optlab.autograd.rules.recurrence import (
     from_last,
-    last,
     recurrence,
     reversed_recurrence,
+    to_last,
 )
-from optlab.autograd.rules.reductions import below_infinity
+from optlab.autograd.rules.reductions import replace_minus_inf
 from optlab.backend.arrays import constants_beside, on_host
 
 
@@ -31,15 +31,15 @@ CUMSUM = rule(
 )
 NANCUMSUM = rule(
     np.nancumsum,
-    lambda g, x, axis=None: masked(_cumsum(g, x.shape, axis), numbers(x)),
+    lambda g, x, axis=None: masked(_cumsum(g, x.shape, axis), not_nan(x)),
     static="axis dtype",
 )
 
-# Running extremes and logarithms ------------------------------------------------------------------
+# Cumulative maxima, minima and log-sum-exp --------------------------------------------------------
 
 
 def maximum_accumulate(x: Any, axis: int = 0, dtype: Any = None) -> Any:
-    """Give what ``np.maximum.accumulate`` gives: the largest element so far.
+    """Return ``np.maximum.accumulate``: the cumulative maximum.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def maximum_accumulate(x: Any, axis: int = 0, dtype: Any = None) -> Any:
 
 
 def minimum_accumulate(x: Any, axis: int = 0, dtype: Any = None) -> Any:
-    """Give what ``np.minimum.accumulate`` gives: the smallest element so far.
+    """Return ``np.minimum.accumulate``: the cumulative minimum.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def minimum_accumulate(x: Any, axis: int = 0, dtype: Any = None) -> Any:
 
 
 def logaddexp_accumulate(x: Any, axis: int = 0, dtype: Any = None) -> Any:
-    """Give what ``np.logaddexp.accumulate`` gives: logarithms of running sums of exponentials.
+    """Return ``np.logaddexp.accumulate``: the cumulative log-sum-exp.
 
     Examples
     --------
@@ -72,8 +72,8 @@ def logaddexp_accumulate(x: Any, axis: int = 0, dtype: Any = None) -> Any:
 
 
 def _running_extreme(g: Any, x: Any, y: Any, axis: int) -> Any:
-    """Give the gradient of each result to the elements so far that reach it, in equal shares."""
-    g, x, y = last(g, axis), last(x, axis), last(y, axis)
+    """Split the gradient of each result equally among the elements so far that equal it."""
+    g, x, y = to_last(g, axis), to_last(x, axis), to_last(y, axis)
     reaching = (x == y) | np.isnan(x)
     stays = ((y[..., 1:] == y[..., :-1]) | np.isnan(y[..., :-1])).astype(g.dtype)
     reached_by = recurrence(stays, reaching.astype(g.dtype))
@@ -81,8 +81,8 @@ def _running_extreme(g: Any, x: Any, y: Any, axis: int) -> Any:
 
 
 def _running_logaddexp(g: Any, x: Any, y: Any, axis: int) -> Any:
-    """Give the sum of ``g[j] * exp(x[i] - y[j])`` over j >= i, in factors that are at most 1."""
-    g, x, y = last(g, axis), last(x, axis), below_infinity(last(y, axis))
+    """Return the sum of ``g[j] * exp(x[i] - y[j])`` over j >= i, in factors of at most 1."""
+    g, x, y = to_last(g, axis), to_last(x, axis), replace_minus_inf(to_last(y, axis))
     later = reversed_recurrence(np.exp(y[..., :-1] - y[..., 1:]), g)
     return from_last(np.exp(x - y) * later, axis)
 
@@ -100,11 +100,11 @@ rule(
 )
 
 
-# Sums of segments ---------------------------------------------------------------------------------
+# Segment sums -------------------------------------------------------------------------------------
 
 
 def add_reduceat(x: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
-    """Give what ``np.add.reduceat`` gives: sums from each index up to the next.
+    """Return ``np.add.reduceat``: sums from each index up to the next.
 
     Examples
     --------
@@ -114,15 +114,15 @@ def add_reduceat(x: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
     return np.add.reduceat(x, constants_beside(x, indices), axis, dtype)
 
 
-def _segments(g: Any, shape: Shape, indices: Any, axis: int) -> Any:
-    """Give every element the gradients of the sums that it is in."""
-    n, g = shape[axis], last(g, axis)
+def _reduceat_gradient(g: Any, shape: Shape, indices: Any, axis: int) -> Any:
+    """Add up, for each element, the gradients of the segments that contain it."""
+    n, g = shape[axis], to_last(g, axis)
     start = np.asarray(on_host(indices))
     following = np.append(start[1:], n)
     length = np.where(following > start, following - start, 1)
     of_segment = np.repeat(np.arange(start.size), length)
     given = g[..., constants_beside(g, of_segment)]
-    if np.all(start[1:] > start[:-1]):  # each element is in one sum, but for those before them all
+    if np.all(start[1:] > start[:-1]):  # disjoint segments; elements before the first are in none
         at: Any = (..., slice(int(start[0]), None))
         return from_last(scattered(given, at, (*g.shape[:-1], n)), axis)
     place = np.arange(of_segment.size) + np.repeat(start - np.cumsum(length) + length, length)
@@ -132,6 +132,6 @@ def _segments(g: Any, shape: Shape, indices: Any, axis: int) -> Any:
 
 rule(
     add_reduceat,
-    lambda g, x_shape, indices, axis=0: _segments(g, x_shape, indices, axis),
+    lambda g, x_shape, indices, axis=0: _reduceat_gradient(g, x_shape, indices, axis),
     static="indices axis dtype",
 )

@@ -1,12 +1,11 @@
-"""Derivative rules of decompositions: eigenvalues, singular values, QR and Cholesky.
+"""Derivative rules of matrix decompositions: eigenvalues, singular values, QR and Cholesky.
 
-Vectors are determined up to their sign, and those of equal values up to a rotation among
-themselves: only functions that do not depend on that choice have a derivative. Where values are
-equal, the part of the gradient that belongs to the arbitrary rotation is taken as 0 (see
-`over_gaps`). So the gradient of every function of the values alone in which they play the same
-part (their sum, a norm) is right there too. What divides by the gaps, a second derivative through
-equal values or a function put together again from equal values and their vectors, misses the part
-that would need the rotation.
+Eigenvectors and singular vectors are unique up to sign, and those of repeated values up to a
+rotation of their subspace: only functions invariant to that choice have a derivative. At repeated
+values the gradient component of the arbitrary rotation is set to 0 (see `over_gaps`). Gradients of
+symmetric functions of the values alone (a sum, a norm) are therefore exact there too. Whatever
+divides by the gaps, such as a second derivative through repeated values or a function composed of
+repeated values and their vectors, lacks the component of the rotation.
 """
 
 from __future__ import annotations
@@ -17,33 +16,33 @@ import numpy as np
 
 from optlab.autograd.operation import Operation, rule
 from optlab.autograd.rules.matrices import (
-    below,
     column,
     diagonal_part,
-    identity,
-    lower,
-    over,
+    identity_like,
+    lower_ones,
     over_gaps,
-    right_divided,
+    reciprocal,
+    right_solve,
     row,
-    symmetrised,
+    strictly_lower_ones,
+    symmetric_part,
     transposed,
 )
 
 # Eigenvalues --------------------------------------------------------------------------------------
 
-# NumPy reads one triangle of a symmetric matrix. The gradient is symmetric, shared by both
-# triangles: it is the one for changes that keep the matrix symmetric.
+# NumPy reads one triangle of a symmetric matrix. The gradient is symmetric, split between both
+# triangles: it is the gradient with respect to symmetric perturbations.
 
 
 def _eigh(g: Any, y: Any) -> Any:
-    """Give V (diag(g0) + F * (V' g1)) V', where F holds 1 / gaps of the eigenvalues."""
+    """Return V (diag(g0) + F * (V' g1)) V', where F holds 1 / gaps of the eigenvalues."""
     values, vectors = y
     inner = over_gaps(values) * (transposed(vectors) @ g[1]) if 1 in g else None
     by_x = (vectors * row(g[0])) @ transposed(vectors)
     if inner is not None:
         by_x = by_x + vectors @ inner @ transposed(vectors)
-    return symmetrised(by_x)
+    return symmetric_part(by_x)
 
 
 def _eigvalsh(g: Any, x: Any, UPLO: str = "L") -> Any:
@@ -56,7 +55,7 @@ EIGVALSH = rule(np.linalg.eigvalsh, _eigvalsh, static="UPLO")
 
 
 def _real_eig(x: Any) -> Any:
-    """Give eigenvalues and eigenvectors where all of them are real."""
+    """Return eigenvalues and eigenvectors; raise if any of them is complex."""
     found = np.linalg.eig(x)
     if found[0].dtype.kind == "c":
         raise TypeError(
@@ -68,7 +67,7 @@ def _real_eig(x: Any) -> Any:
 
 
 def _eig(g: Any, y: Any) -> Any:
-    """Give V'^-1 (diag(g0) + F * (V' g1 - V'V diag(V' g1))) V'; each eigenvector has length 1."""
+    """Return V'^-1 (diag(g0) + F * (V' g1 - V'V diag(V' g1))) V' for eigenvectors of norm 1."""
     values, vectors = y
     vt = transposed(vectors)
     inner = column(g[0]) * vt
@@ -85,11 +84,11 @@ EIG = rule(np.linalg.eig, _eig, forward=_real_eig, several=True)
 # Singular values ----------------------------------------------------------------------------------
 
 
-def _turn(u: Any, g: Any, k: int) -> tuple[Any, Any]:
-    """Split the gradient of singular vectors: the turn among the first k, and what leads outside.
+def _split_rotation(u: Any, g: Any, k: int) -> tuple[Any, Any]:
+    """Split a gradient of singular vectors: rotation within the span of the first k, and out of it.
 
-    Further columns of `u` (full_matrices=True) are a basis of the outside: they turn against the
-    first k, while a turn among themselves is arbitrary and has no gradient.
+    Further columns of `u` (full_matrices=True) are a basis of the orthogonal complement. They
+    rotate against the first k; a rotation among themselves is arbitrary and has no gradient.
     """
     first, g_first = u[..., :k], g[..., :k]
     among = transposed(first) @ g_first
@@ -107,26 +106,26 @@ def _svd(g: Any, y: Any, hermitian: bool = False) -> Any:
     first_u, first_v = u[..., :k], v[..., :k]
     by_x = (first_u * row(g[1])) @ transposed(first_v)
     if 0 in g or 2 in g:
-        # 1 / (s_j^2 - s_i^2), by the difference and the sum so that no digits are lost
-        factor = over_gaps(s) * over(column(s) + row(s))
+        # 1 / (s_j^2 - s_i^2), from the difference and the sum to avoid cancellation
+        factor = over_gaps(s) * reciprocal(column(s) + row(s))
     if 0 in g:
-        among, outside = _turn(u, g[0], k)
+        among, outside = _split_rotation(u, g[0], k)
         by_x = by_x + first_u @ (factor * among * row(s)) @ transposed(first_v)
         if u.shape[-2] > k:
-            by_x = by_x + (outside * row(over(s))) @ transposed(first_v)
+            by_x = by_x + (outside * row(reciprocal(s))) @ transposed(first_v)
     if 2 in g:
-        among, outside = _turn(v, transposed(g[2]), k)
+        among, outside = _split_rotation(v, transposed(g[2]), k)
         by_x = by_x + first_u @ (column(s) * factor * among) @ transposed(first_v)
         if v.shape[-2] > k:
-            by_x = by_x + (first_u * row(over(s))) @ transposed(outside)
-    return symmetrised(by_x) if hermitian else by_x
+            by_x = by_x + (first_u * row(reciprocal(s))) @ transposed(outside)
+    return symmetric_part(by_x) if hermitian else by_x
 
 
 def _singular_values(g: Any, x: Any, hermitian: bool = False) -> Any:
     options: dict[str, Any] = {"hermitian": True} if hermitian else {}
     u, _, vh = np.linalg.svd(x, full_matrices=False, **options)
     by_x = (u * row(g)) @ vh
-    return symmetrised(by_x) if hermitian else by_x
+    return symmetric_part(by_x) if hermitian else by_x
 
 
 SVD = rule(np.linalg.svd, _svd, static="full_matrices compute_uv hermitian", several=True)
@@ -144,16 +143,16 @@ SINGULAR_VALUES = Operation(
 
 
 def _qr_tall(q: Any, r: Any, gq: Any, gr: Any) -> Any:
-    """Give (gq + Q M) R'^-1, M the symmetric matrix with the lower triangle of R gr' - gq' Q."""
+    """Return (gq + Q M) R'^-1, M the symmetric matrix with the lower triangle of R gr' - gq' Q."""
     inner = r @ transposed(gr) - transposed(gq) @ q
-    mirrored = inner * lower(inner) + transposed(inner * below(inner))
-    return right_divided(gq + q @ mirrored, transposed(r))
+    mirrored = inner * lower_ones(inner) + transposed(inner * strictly_lower_ones(inner))
+    return right_solve(gq + q @ mirrored, transposed(r))
 
 
 def _qr(g: Any, y: Any) -> Any:
-    """Take the first k columns of x as a square matrix; the further ones are Q times those of R.
+    """Differentiate the first k columns of x as a square matrix, the further ones as Q R[:, k:].
 
-    The columns have to be independent: where they are not, NumPy's solve says so.
+    Requires linearly independent columns; otherwise NumPy's solve raises.
     """
     q, r = y
     k, gq, gr = q.shape[-1], g[0], g[1]
@@ -168,12 +167,12 @@ QR = rule(np.linalg.qr, _qr, static="mode", several=True)
 
 
 def _cholesky(g: Any, y: Any, upper: bool = False) -> Any:
-    """Give the symmetric part of L'^-1 (lower triangle of L' g, its diagonal halved) L^-1."""
+    """Return the symmetric part of L'^-1 (lower triangle of L' g, its diagonal halved) L^-1."""
     if upper:
         g, y = transposed(g), transposed(y)
     inner = transposed(y) @ g
-    inner = inner * (lower(inner) - 0.5 * identity(inner))
-    return symmetrised(right_divided(np.linalg.solve(transposed(y), inner), y))
+    inner = inner * (lower_ones(inner) - 0.5 * identity_like(inner))
+    return symmetric_part(right_solve(np.linalg.solve(transposed(y), inner), y))
 
 
 CHOLESKY = rule(np.linalg.cholesky, _cholesky, static="upper")

@@ -1,4 +1,4 @@
-"""The derivative rule of moving between devices: the gradient goes the other way."""
+"""Derivative rule of a transfer between devices: the gradient is transferred back."""
 
 from __future__ import annotations
 

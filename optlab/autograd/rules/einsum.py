@@ -1,7 +1,7 @@
 """Derivative rules of Einstein summation, for one operand and for two.
 
-More operands are contracted two at a time (`optlab.autograd.composed.einsum`). Labels are single
-letters here; the dots are gone.
+More operands are contracted two at a time (`optlab.autograd.composed.einsum`), which also expands
+ellipses: labels here are single letters.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from optlab.autograd.operation import as_one, rule
 from optlab.backend.arrays import Shape, zeros_beside
 
-#: From this many multiplications on, looking for products of matrices pays for itself.
-WORTH_A_PLAN = 30_000
+#: From this many multiplications on, the search for matrix products pays for itself.
+OPTIMIZE_FROM = 30_000
 
 
-def einsum_of_one(x: Any, labels: str, kept: str) -> Any:
-    """Give ``np.einsum`` of one operand: diagonals, sums, transpositions.
+def einsum_of_one(x: Any, labels: str, output: str) -> Any:
+    """Return ``np.einsum`` of one operand: diagonals, sums, transpositions.
 
     Examples
     --------
@@ -27,13 +27,13 @@ def einsum_of_one(x: Any, labels: str, kept: str) -> Any:
     >>> einsum_of_one(np.array([[1, 2], [3, 4]]), "ii", "i")
     array([1, 4])
     """
-    return np.einsum(f"{labels}->{kept}", x)
+    return np.einsum(f"{labels}->{output}", x)
 
 
 def einsum_of_two(
-    a: Any, b: Any, a_labels: str, b_labels: str, kept: str, optimize: Any = False
+    a: Any, b: Any, a_labels: str, b_labels: str, output: str, optimize: Any = False
 ) -> Any:
-    """Give ``np.einsum`` of two operands.
+    """Return ``np.einsum`` of two operands.
 
     Examples
     --------
@@ -41,11 +41,11 @@ def einsum_of_two(
     >>> einsum_of_two(np.array([1, 2]), np.array([3, 4]), "i", "i", "")
     np.int64(11)
     """
-    return np.einsum(f"{a_labels},{b_labels}->{kept}", a, b, optimize=optimize)
+    return np.einsum(f"{a_labels},{b_labels}->{output}", a, b, optimize=optimize)
 
 
 def on_diagonals(x: Any, labels: str, shape: Shape) -> Any:
-    """Put `x` on the diagonals of zeros: what reading with repeated labels does, backwards.
+    """Write `x` onto diagonals of zeros: the transpose of reading with repeated labels.
 
     Examples
     --------
@@ -55,28 +55,28 @@ def on_diagonals(x: Any, labels: str, shape: Shape) -> Any:
            [0., 2.]])
     """
     zeros = zeros_beside(x, shape)
-    np.einsum(f"{labels}->{_once(labels)}", zeros)[...] = x  # NumPy gives a view that is writable
+    np.einsum(f"{labels}->{_unique(labels)}", zeros)[...] = x  # a writable view of the zeros
     return zeros
 
 
 ON_DIAGONALS = rule(
     on_diagonals,
-    lambda g, labels: np.einsum(f"{labels}->{_once(labels)}", g),
+    lambda g, labels: np.einsum(f"{labels}->{_unique(labels)}", g),
     static="labels shape",
 )
 
 
-def _once(labels: str) -> str:
-    """Give each label once, in order."""
+def _unique(labels: str) -> str:
+    """Return the distinct labels, in order."""
     return "".join(dict.fromkeys(labels))
 
 
-def _back_to(part: Any, have: str, labels: str, shape: Shape) -> Any:
-    """Bring a gradient with the axes `have` to an operand's axes `labels`.
+def _expand_to_operand(part: Any, have: str, labels: str, shape: Shape) -> Any:
+    """Expand a gradient with the axes `have` to an operand's axes `labels`.
 
-    An operand's label that nothing else has was summed over, so its gradient is the same all along.
+    The gradient is broadcast along labels that only this operand has: they were summed over.
     """
-    wanted = _once(labels)
+    wanted = _unique(labels)
     lengths = dict(zip(labels, shape, strict=True))
     missing = tuple(i for i, label in enumerate(wanted) if label not in have)
     if missing:
@@ -90,33 +90,33 @@ def _back_to(part: Any, have: str, labels: str, shape: Shape) -> Any:
     return part if wanted == labels else as_one(on_diagonals, part, labels=labels, shape=shape)
 
 
-def _by_operand(
-    g: Any, other: Any, kept: str, other_labels: str, labels: str, shape: Shape, optimize: Any
+def _operand_gradient(
+    g: Any, other: Any, output: str, other_labels: str, labels: str, shape: Shape, optimize: Any
 ) -> Any:
-    """Sum the gradient times the other operand over all that this operand does not have."""
-    have = "".join(label for label in _once(labels) if label in kept or label in other_labels)
+    """Contract the gradient with the other operand over the labels that this operand lacks."""
+    have = "".join(label for label in _unique(labels) if label in output or label in other_labels)
     if not isinstance(optimize, (bool, str)):
-        optimize = True  # a path was for the value
-    lengths = dict(zip(kept + other_labels, g.shape + np.shape(other), strict=True))
-    if math.prod(lengths.values()) > WORTH_A_PLAN:
-        optimize = optimize or True  # as products of matrices
-    part = np.einsum(f"{kept},{other_labels}->{have}", g, other, optimize=optimize)
-    return _back_to(part, have, labels, shape)
+        optimize = True  # an explicit path applies to the forward pass only
+    lengths = dict(zip(output + other_labels, g.shape + np.shape(other), strict=True))
+    if math.prod(lengths.values()) > OPTIMIZE_FROM:
+        optimize = optimize or True  # as matrix products
+    part = np.einsum(f"{output},{other_labels}->{have}", g, other, optimize=optimize)
+    return _expand_to_operand(part, have, labels, shape)
 
 
-def _by_only_operand(g: Any, x_shape: Any, labels: str, kept: str) -> Any:
-    have = "".join(label for label in _once(labels) if label in kept)
-    return _back_to(np.einsum(f"{kept}->{have}", g), have, labels, x_shape)
+def _single_operand_gradient(g: Any, x_shape: Any, labels: str, output: str) -> Any:
+    have = "".join(label for label in _unique(labels) if label in output)
+    return _expand_to_operand(np.einsum(f"{output}->{have}", g), have, labels, x_shape)
 
 
-EINSUM_OF_ONE = rule(einsum_of_one, _by_only_operand, static="labels kept", view=True)
+EINSUM_OF_ONE = rule(einsum_of_one, _single_operand_gradient, static="labels output", view=True)
 EINSUM_OF_TWO = rule(
     einsum_of_two,
-    lambda g, b, a_shape, a_labels, b_labels, kept, optimize=False: _by_operand(
-        g, b, kept, b_labels, a_labels, a_shape, optimize
+    lambda g, b, a_shape, a_labels, b_labels, output, optimize=False: _operand_gradient(
+        g, b, output, b_labels, a_labels, a_shape, optimize
     ),
-    lambda g, a, b_shape, a_labels, b_labels, kept, optimize=False: _by_operand(
-        g, a, kept, a_labels, b_labels, b_shape, optimize
+    lambda g, a, b_shape, a_labels, b_labels, output, optimize=False: _operand_gradient(
+        g, a, output, a_labels, b_labels, b_shape, optimize
     ),
-    static="a_labels b_labels kept optimize",
+    static="a_labels b_labels output optimize",
 )

@@ -1,36 +1,36 @@
-"""Derivative rules of elementwise functions, and what they give where there is no derivative.
+"""Derivative rules of elementwise functions, and their conventions where no derivative exists.
 
 =============================================  =====================================================
-where there is no derivative                   what the rule gives
+where there is no derivative                   convention of the rule
 =============================================  =====================================================
 ``abs(x)`` and ``fabs`` at 0                   0
-``copysign(a, b)`` at a = 0                    0 for a; b has the slope 0 everywhere
+``copysign(a, b)`` at a = 0                    0 for a; the slope for b is 0 everywhere
 ``sign``, ``floor``, ``ceil``, ``trunc``,      0, also where they jump
 ``fix``, ``rint``, ``round``, ``//``,
 ``heaviside``, ``spacing``, ``angle``
 ``maximum(a, b)``, ``minimum``, ``fmax``,      half to each where a = b; ``fmax`` and ``fmin`` give
 ``fmin``                                       all to the number where the other is NaN
 ``clip(x, low, high)`` at a bound              all to x
-``remainder(a, b)``, ``fmod`` at a multiple    1 for a, minus the whole quotient for b
+``remainder(a, b)``, ``fmod`` at a multiple    1 for a, minus the integer quotient for b
 ``sqrt``, ``cbrt``, ``log``, ``x**0.5`` at 0,  the one-sided slope: infinite
 ``arcsin``, ``arccos`` at -1 and 1
 ``hypot(a, b)``, ``arctan2(a, b)`` at (0, 0)   0 for both
 ``a**b`` at a = 0                              for a: 0 where b = 0, else b * 0**(b - 1), which is
                                                infinite for b < 1; for b: 0
-``a**b`` at a < 0                              for a: as ever where b is whole; for b: NaN
+``a**b`` at a < 0                              for a: b * a**(b - 1) for integer b; for b: NaN
 ``logaddexp(a, b)`` at infinities              half to each where a = b, else all to the larger
-``nan_to_num(x)``                              0 where a number was put in
+``nan_to_num(x)``                              0 where a value was replaced
 =============================================  =====================================================
 
-**A gradient of 0 stays 0 through an infinite slope**, so that a branch which ``np.where`` did not
-take cannot spoil the rest: ``np.where(x > 0, np.sqrt(x), 0.0)`` has the gradient 0 at x = 0. This
-holds for division, roots, powers, logarithms, exponentials (whose slope overflows), and the inverse
-trigonometric and hyperbolic functions: all whose slope can be infinite or undefined at a finite
-argument. It does not hold for a factor of a product: where x itself is infinite or NaN, so is the
-gradient that ``x * y`` has for y. Its price is that ``np.sqrt(x)**2`` at x = 0 has the gradient 0.
+**A gradient of 0 stays 0 through an infinite slope**, so that a branch not selected by ``np.where``
+cannot make it NaN: ``np.where(x > 0, np.sqrt(x), 0.0)`` has the gradient 0 at x = 0. This holds for
+every function whose slope can be infinite or undefined at a finite argument: division, roots,
+powers, logarithms, exponentials (whose slope overflows), and the inverse trigonometric and
+hyperbolic functions. It does not hold for a factor of a product: where x itself is infinite or NaN,
+so is the gradient of ``x * y`` for y. The price is that ``np.sqrt(x)**2`` has the gradient 0 at 0.
 
-A flat side is flat for an infinite gradient too: ``np.sqrt(np.maximum(x, 0.0))`` has the gradient 0
-at x = -1, although the root's slope at 0 is infinite. How both is done stands in `guarded`.
+An infinite gradient is masked on a flat side too: ``np.sqrt(np.maximum(x, 0.0))`` has the gradient
+0 at x = -1, although the slope of the root at 0 is infinite. `guarded` implements both.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from optlab.autograd.rules.guarded import kept, nothing, product, quotient
 LOG_2 = math.log(2.0)
 LOG_10 = math.log(10.0)
 
-# Arithmetic. The operators compute what the functions compute, and are quicker on single numbers.
+# Arithmetic. The operators return the same values as the functions, and are faster on scalars.
 ADD = rule(np.add, lambda g: g, lambda g: g, forward=operator.add)
 SUBTRACT = rule(np.subtract, lambda g: g, lambda g: -g, forward=operator.sub)
 MULTIPLY = rule(np.multiply, lambda g, b: g * b, lambda g, a: g * a, forward=operator.mul)
@@ -61,25 +61,25 @@ NEGATIVE = rule(np.negative, lambda g: -g, forward=operator.neg)
 POSITIVE = rule(np.positive, lambda g: g)
 RECIPROCAL = rule(np.reciprocal, lambda g, x: -quotient(g, x * x))
 
-# Whole quotients and what remains of them.
+# Integer quotients and remainders.
 FLOOR_DIVIDE = rule(np.floor_divide, lambda g: nothing(g), lambda g: nothing(g))
 
 
-def _whole_quotient(a: Any, b: Any, y: Any) -> Any:
-    """Give the number q in a = q b + y: as NumPy rounded it, and quicker than ``a // b``."""
+def _integer_quotient(a: Any, b: Any, y: Any) -> Any:
+    """Return q in a = q b + y, as rounded by NumPy; faster than ``a // b``."""
     return np.rint((a - y) / b)
 
 
 REMAINDER = rule(
-    np.remainder, lambda g: g, lambda g, a, b, y: -product(g, _whole_quotient(a, b, y))
+    np.remainder, lambda g: g, lambda g, a, b, y: -product(g, _integer_quotient(a, b, y))
 )
-rule(np.fmod, lambda g: g, lambda g, a, b, y: -product(g, _whole_quotient(a, b, y)))
+rule(np.fmod, lambda g: g, lambda g, a, b, y: -product(g, _integer_quotient(a, b, y)))
 DIVMOD = rule(np.divmod, lambda g: g[1], lambda g, y: -product(g[1], y[0]), several=True)
 
 
 # Powers. Small integer powers are products: `np.power(x, 3)` costs ten times as much.
 def integer_power(x: Any, exponent: int) -> Any:
-    """Raise to a whole power by repeated squaring.
+    """Raise to an integer power by repeated squaring.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def integer_power(x: Any, exponent: int) -> Any:
         return 1.0 / integer_power(x, -exponent)
     if exponent == 0:
         return np.ones_like(x)
-    if exponent < 4:  # without the loop, which takes longer than products of single numbers
+    if exponent < 4:  # the loop takes longer than products of scalars
         return x if exponent == 1 else x * x if exponent == 2 else x * (x * x)
     result = None
     square = x
@@ -123,21 +123,21 @@ def number_power(x: Any, exponent: float) -> Any:
 def _number_power(g: Any, x: Any, exponent: float) -> Any:
     if exponent == 0:
         return nothing(g)
-    if exponent < 1:  # as a quotient, so that nothing is divided by 0 where nothing arrives
+    if exponent < 1:  # as a guarded quotient: a gradient of 0 stays 0 at x = 0
         return exponent * quotient(g, x ** (1 - exponent))
     return product(g, exponent * x ** (exponent - 1))
 
 
 def _power_by_base(g: Any, a: Any, b: Any) -> Any:
-    """Give g * b * a**(b - 1), with 0 where b is 0 (also at a = 0, where a**-1 is infinite)."""
+    """Return g * b * a**(b - 1), with 0 where b is 0 (also at a = 0, where a**-1 is infinite)."""
     return product(g, product(b, np.power(np.where((a == 0) & (b == 0), 1.0, a), b - 1)))
 
 
 def _power_by_exponent(g: Any, a: Any, y: Any) -> Any:
-    """Give g * y * log(a), with 0 at a = 0 (the limit for positive exponents)."""
+    """Return g * y * log(a), with 0 at a = 0 (the limit for positive exponents)."""
     if isinstance(a, (int, float)) and a > 0:
         return product(g, math.log(a) * y)
-    # Beside a narrower base, ones as wide as the power: its logarithm needs all the digits.
+    # If the dtype of a is narrower, the ones of y's dtype promote it: log(a) needs all the digits.
     one = 1.0 if getattr(a, "dtype", y.dtype) == y.dtype else np.ones_like(y)
     return product(g, product(np.log(np.where(a == 0, one, a)), y))
 
@@ -161,21 +161,21 @@ rule(np.log10, lambda g, x: quotient(g, x * LOG_10))
 rule(np.log1p, lambda g, x: quotient(g, x + 1))
 
 
-def _above(a: Any, b: Any, y: Any, half: float) -> Any:
-    """Give a - y for y = logaddexp(a, b), where inf - inf is 0, or `half` if b is as large."""
+def _minus_logaddexp(a: Any, b: Any, y: Any, half: float) -> Any:
+    """Return a - y for y = logaddexp(a, b), where inf - inf is 0, or -`half` if a equals b."""
     infinite = np.isinf(y) & (a == y)
     return np.where(infinite, 0.0, a) - np.where(infinite, np.where(a == b, half, 0.0), y)
 
 
 rule(
     np.logaddexp,
-    lambda g, a, b, y: g * np.exp(_above(a, b, y, LOG_2)),
-    lambda g, a, b, y: g * np.exp(_above(b, a, y, LOG_2)),
+    lambda g, a, b, y: g * np.exp(_minus_logaddexp(a, b, y, LOG_2)),
+    lambda g, a, b, y: g * np.exp(_minus_logaddexp(b, a, y, LOG_2)),
 )
 rule(
     np.logaddexp2,
-    lambda g, a, b, y: g * np.exp2(_above(a, b, y, 1.0)),
-    lambda g, a, b, y: g * np.exp2(_above(b, a, y, 1.0)),
+    lambda g, a, b, y: g * np.exp2(_minus_logaddexp(a, b, y, 1.0)),
+    lambda g, a, b, y: g * np.exp2(_minus_logaddexp(b, a, y, 1.0)),
 )
 
 # Trigonometric and hyperbolic functions.
@@ -207,10 +207,10 @@ rule(np.fabs, lambda g, x: product(np.sign(x), g))
 rule(np.copysign, lambda g, a, y: product(np.sign(a) * np.sign(y), g), lambda g: nothing(g))
 
 
-# The larger and the smaller of two.
-def _shared(g: Any, a_wins: Any, b_wins: Any, needs: tuple[bool, bool]) -> tuple[Any, Any]:
-    """Give `g` to whoever wins, half to each where both do."""
-    if type(a_wins) is np.ndarray and a_wins.shape == g.shape:  # one may win everywhere
+# Maximum and minimum of two.
+def _split_pair(g: Any, a_wins: Any, b_wins: Any, needs: tuple[bool, bool]) -> tuple[Any, Any]:
+    """Pass `g` to the selected input, half to each at ties."""
+    if type(a_wins) is np.ndarray and a_wins.shape == g.shape:  # one input may win everywhere
         if not np.count_nonzero(b_wins):
             return kept(g, a_wins), nothing(g)
         if not np.count_nonzero(a_wins):
@@ -222,38 +222,38 @@ def _shared(g: Any, a_wins: Any, b_wins: Any, needs: tuple[bool, bool]) -> tuple
 
 
 MAXIMUM = rule(
-    np.maximum, joint=lambda g, a, b, needs: _shared(g, a >= b, b >= a, needs), inputs="a b"
+    np.maximum, joint=lambda g, a, b, needs: _split_pair(g, a >= b, b >= a, needs), inputs="a b"
 )
 MINIMUM = rule(
-    np.minimum, joint=lambda g, a, b, needs: _shared(g, a <= b, b <= a, needs), inputs="a b"
+    np.minimum, joint=lambda g, a, b, needs: _split_pair(g, a <= b, b <= a, needs), inputs="a b"
 )
 rule(
     np.fmax,
-    joint=lambda g, a, b, needs: _shared(g, (a >= b) | (b != b), (b >= a) | (a != a), needs),
+    joint=lambda g, a, b, needs: _split_pair(g, (a >= b) | (b != b), (b >= a) | (a != a), needs),
     inputs="a b",
 )
 rule(
     np.fmin,
-    joint=lambda g, a, b, needs: _shared(g, (a <= b) | (b != b), (b <= a) | (a != a), needs),
+    joint=lambda g, a, b, needs: _split_pair(g, (a <= b) | (b != b), (b <= a) | (a != a), needs),
     inputs="a b",
 )
 rule(
     np.clip,
-    lambda g, x, low, high: kept(g, _inside(x, low, high)),
+    lambda g, x, low, high: kept(g, _within_bounds(x, low, high)),
     lambda g, x, low, high: kept(g, (x < low) & (True if high is None else low <= high)),
     lambda g, x, low, high: kept(g, (x if low is None else np.maximum(x, low)) > high),
     inputs="x low high",
 )
 
 
-def _inside(x: Any, low: Any, high: Any) -> Any:
-    """Give True where clip leaves x as it is, its bounds included."""
+def _within_bounds(x: Any, low: Any, high: Any) -> Any:
+    """Return the mask of elements within the bounds, the bounds included."""
     if low is None:
         return True if high is None else x <= high
     return x >= low if high is None else (x >= low) & (x <= high)
 
 
-# Choices.
+# Selection.
 WHERE = rule(
     np.where,
     None,
@@ -265,19 +265,19 @@ NAN_TO_NUM = rule(
     np.nan_to_num, lambda g, x: kept(g, np.isfinite(x)), static="copy nan posinf neginf"
 )
 
-# Steps: flat almost everywhere, so their derivative is zero.
+# Step functions: piecewise constant, so their derivative is 0.
 for step_function in (np.sign, np.floor, np.ceil, np.trunc, np.fix, np.rint, np.spacing):
     rule(step_function, lambda g: nothing(g))
 ROUND = rule(np.round, lambda g: nothing(g), static="decimals")
 rule(np.heaviside, lambda g: nothing(g), lambda g, a: kept(g, a == 0))
 rule(np.nextafter, lambda g: g, lambda g: nothing(g))
 
-# The parts of a float. Exponents are whole numbers, and have no derivative.
+# The parts of a float. Exponents are integers and have no derivative.
 rule(np.modf, lambda g: g[0], several=True)
 rule(np.frexp, lambda g, y: np.ldexp(g[0], -y[1]), several=True)
 rule(np.ldexp, lambda g, b: np.ldexp(g, b), None)
 
-# Complex parts of real numbers.
+# Complex conjugate, imaginary part and angle of real numbers.
 CONJUGATE = rule(np.conjugate, lambda g: g)
 IMAGINARY = rule(np.imag, lambda g: nothing(g))
 rule(np.angle, lambda g: nothing(g), static="deg")

@@ -1,4 +1,4 @@
-"""How a reduction folds axes away, and how its gradient comes back over them."""
+"""Reductions over axes: shapes, masks of reduced elements, and broadcasting of their gradients."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 Axis = int | tuple[int, ...] | None
 Shape = tuple[int, ...]
 
-#: Up to this size to copy is quicker than `np.broadcast_to`, which takes 2 us whatever the size.
+#: Below this size a copy is faster than `np.broadcast_to`, which takes 2 us at any size.
 SMALL = 10_000
 
 _NUMPYS, _empty = (np.ndarray, np.generic), np.empty
 
 
-def axes_of(ndim: int, axis: Axis) -> tuple[int, ...]:
-    """Give the axes that `axis` names, counted from the front.
+def normalized_axes(ndim: int, axis: Axis) -> tuple[int, ...]:
+    """Return the reduced axes as a tuple of nonnegative numbers.
 
     Examples
     --------
-    >>> axes_of(3, -1), axes_of(3, None)
+    >>> normalized_axes(3, -1), normalized_axes(3, None)
     ((2,), (0, 1, 2))
     """
     if axis is None:
@@ -30,67 +30,67 @@ def axes_of(ndim: int, axis: Axis) -> tuple[int, ...]:
     return tuple(a % ndim for a in named) if ndim else ()
 
 
-def kept(shape: Shape, axis: Axis) -> Shape:
-    """Give the shape that a reduction with ``keepdims=True`` has.
+def keepdims_shape(shape: Shape, axis: Axis) -> Shape:
+    """Return the shape of a reduction with ``keepdims=True``.
 
     Examples
     --------
-    >>> kept((2, 3, 4), (0, -1))
+    >>> keepdims_shape((2, 3, 4), (0, -1))
     (1, 3, 1)
     """
     if axis is None:
         return (1,) * len(shape)
-    folded = axes_of(len(shape), axis)
+    folded = normalized_axes(len(shape), axis)
     return tuple(1 if i in folded else length for i, length in enumerate(shape))
 
 
-def count(shape: Shape, axis: Axis) -> int:
-    """Give the number of elements that fold into one.
+def reduced_size(shape: Shape, axis: Axis) -> int:
+    """Return the number of elements that are reduced to one.
 
     Examples
     --------
-    >>> count((2, 3, 4), (0, -1))
+    >>> reduced_size((2, 3, 4), (0, -1))
     8
     """
     if axis is None:
         return math.prod(shape)
-    return math.prod(shape[a] for a in axes_of(len(shape), axis))
+    return math.prod(shape[a] for a in normalized_axes(len(shape), axis))
 
 
-def aligned(y: Any, shape: Shape, axis: Axis) -> Any:
-    """Give a result the shape that stands beside what it was folded from."""
-    return y.reshape(kept(shape, axis))
+def with_keepdims(y: Any, shape: Shape, axis: Axis) -> Any:
+    """Reshape a result, or its gradient, as with ``keepdims=True``: it broadcasts to `shape`."""
+    return y.reshape(keepdims_shape(shape, axis))
 
 
-def spread(g: Any, shape: Shape, axis: Axis) -> Any:
-    """Give every element of the original shape the gradient of the result it went into."""
+def broadcast_back(g: Any, shape: Shape, axis: Axis) -> Any:
+    """Broadcast the gradient of a reduction back to the shape of its input."""
     if isinstance(g, _NUMPYS) and math.prod(shape) < SMALL:
         filled = _empty(shape, g.dtype)
         if axis is None:
             filled.fill(g.reshape(()) if g.shape else g)
         else:
-            filled[...] = aligned(g, shape, axis)
+            filled[...] = with_keepdims(g, shape, axis)
         return filled
-    return np.broadcast_to(aligned(g, shape, axis), shape)
+    return np.broadcast_to(with_keepdims(g, shape, axis), shape)
 
 
-def folded_last(x: Any, axis: Axis) -> Any:
-    """Move the axes that are folded to the end, as one.
+def reduced_axes_last(x: Any, axis: Axis) -> Any:
+    """Move the reduced axes to the end, merged into one.
 
     Examples
     --------
-    >>> folded_last(np.ones((2, 3, 4)), (0, 2)).shape
+    >>> reduced_axes_last(np.ones((2, 3, 4)), (0, 2)).shape
     (3, 8)
     """
-    axes = axes_of(len(x.shape), axis)
+    axes = normalized_axes(len(x.shape), axis)
     rest = tuple(i for i in range(len(x.shape)) if i not in axes)
     shape = (*(x.shape[i] for i in rest), math.prod(x.shape[i] for i in axes))
     return (np.transpose(x, rest + axes) if rest else x).reshape(shape)
 
 
-def unfolded(flat: Any, shape: Shape, axis: Axis) -> Any:
-    """Bring an array of the form `folded_last` gives back to `shape`."""
-    axes = axes_of(len(shape), axis)
+def restore_reduced_axes(flat: Any, shape: Shape, axis: Axis) -> Any:
+    """Undo `reduced_axes_last` for an input of `shape`."""
+    axes = normalized_axes(len(shape), axis)
     rest = tuple(i for i in range(len(shape)) if i not in axes)
     if not rest:
         return flat.reshape(shape)
@@ -99,38 +99,38 @@ def unfolded(flat: Any, shape: Shape, axis: Axis) -> Any:
     return np.transpose(flat.reshape(tuple(shape[i] for i in order)), back)
 
 
-# Elements that take part --------------------------------------------------------------------------
+# Masks of the elements that are reduced -----------------------------------------------------------
 
 
 def masked(g: Any, where: Any) -> Any:
-    """Give `g`, with 0 for the elements that take no part."""
+    """Return `g`, with 0 for masked-out elements."""
     return g if where is True else np.where(where, g, 0.0)
 
 
 def filled(x: Any, where: Any, filling: float) -> Any:
-    """Give `x`, with a number that changes nothing for the elements that take no part."""
+    """Return `x`, with the neutral element `filling` for masked-out elements."""
     return x if where is True else np.where(where, x, filling)
 
 
-def numbers(x: Any, where: Any = True) -> Any:
-    """Give the mask of the elements that take part and are not NaN."""
+def not_nan(x: Any, where: Any = True) -> Any:
+    """Return the mask of the elements in `where` that are not NaN."""
     found = np.logical_not(np.isnan(x))
     return found if where is True else np.logical_and(found, where)
 
 
-def members(shape: Shape, axis: Axis, where: Any, dtype: Any) -> Any:
-    """Give how many elements take part in each result: one number, or an array in `dtype`."""
+def element_counts(shape: Shape, axis: Axis, where: Any, dtype: Any) -> Any:
+    """Return the number of elements in each result: an int, or an array of `dtype` for a mask."""
     if where is True:
-        return count(shape, axis)
+        return reduced_size(shape, axis)
     taking_part = np.broadcast_to(where, shape)
     return np.add.reduce(taking_part, axis=axis, keepdims=True).astype(dtype)
 
 
 def at_least_1(n: Any) -> Any:
-    """Give a number of elements, 1 where there are none."""
+    """Return a number of elements, with 1 in place of 0."""
     return max(n, 1) if isinstance(n, int) else np.maximum(n, 1)
 
 
 def cast_to(x: Any, dtype: Any) -> Any:
-    """Give `x` in the dtype that a reduction was asked to compute in (None: its own)."""
+    """Return `x` in the ``dtype=`` of a reduction; unchanged for None."""
     return x if dtype is None else x.astype(dtype)

@@ -1,7 +1,7 @@
-"""How a draw of the gamma distribution moves with its shape.
+"""The derivative of gamma draws with respect to the shape parameter.
 
-With the distribution function P(a, y) and the density p(a, y), a draw that keeps its rank u moves
-by dy/da = -(dP/da) / p. The functions here are plain NumPy, so they differentiate to any order.
+With the distribution function P(a, y) and the density p(a, y), a draw at fixed P(a, y) = u has the
+derivative dy/da = -(dP/da) / p. The functions are plain NumPy, so they differentiate to any order.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-# Points and weights for integrals over (0, infinity) of functions that die out like exp(-w) or
+# Nodes and weights for integrals over (0, infinity) of functions that decay like exp(-w) or
 # exp(-w²): the trapezoidal rule after w = exp(t - exp(-t)) (Takahasi and Mori 1974).
 _T = np.arange(-3.0, 4.05, 0.11)
 _POINTS = np.exp(_T - np.exp(-_T))
@@ -19,7 +19,7 @@ _QUADRATURE = list(zip(_POINTS.tolist(), _WEIGHTS.tolist(), strict=True))
 
 
 def digamma(a: Any) -> Any:
-    """Give the derivative of log(Gamma(a)), for positive a.
+    """Return the derivative of log(Gamma(a)), for positive a.
 
     Examples
     --------
@@ -36,14 +36,14 @@ def digamma(a: Any) -> Any:
 
 
 def slope_of_gamma(y: Any, a: Any) -> Any:
-    r"""Give dy/da of the standard gamma distribution of shape `a`, at a fixed rank of the draw.
+    r"""Return dy/da of the standard gamma distribution of shape `a`, at a fixed quantile level.
 
     .. math:: \frac{dy}{da} = \pm \int_0^\infty y\, (\log y \pm v - \psi(a))\,
         e^{\pm a v - y (e^{\pm v} - 1)}\, dv
 
-    with the sign for which the bracket never changes its own, so that nothing cancels: minus (the
-    part of the distribution below y) where log y is below psi(a), plus (the part above) elsewhere.
-    Shapes below 1 are brought above by P(a, y) = P(a + 1, y) + y p(a, y) / a.
+    with the sign for which the bracket does not change sign, which avoids cancellation: minus (the
+    lower tail) where log y is below psi(a), plus (the upper tail) elsewhere. Shapes below 1 are
+    raised by P(a, y) = P(a + 1, y) + y p(a, y) / a.
 
     Examples
     --------

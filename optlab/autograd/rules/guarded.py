@@ -1,16 +1,16 @@
-"""Products and quotients for derivative rules, in which nothing times infinity is nothing.
+"""Guarded products and quotients for derivative rules: 0 times infinity is 0, not NaN.
 
-``np.where(x > 0, np.sqrt(x), 0.0)`` sends a gradient of exactly 0 to the roots that it did not
-take. At x = 0 the slope of the root is infinite, and 0 times infinity is NaN: one element that
-nobody uses would spoil the whole gradient. So rules whose slope can be infinite or undefined at a
-finite argument multiply with `product` and divide with `quotient`: where the first factor is 0 the
-result is 0. Where it is not 0, both are plain arithmetic, and an infinite slope shows.
+``np.where(x > 0, np.sqrt(x), 0.0)`` passes a gradient of exactly 0 to the branch that it does not
+select. At x = 0 the slope of the root is infinite, and 0 times infinity is NaN: one unselected
+element would turn the whole gradient into NaN. So rules whose slope can be infinite or undefined at
+a finite argument multiply with `product` and divide with `quotient`, whose result is 0 where the
+first factor is 0. Elsewhere both are plain arithmetic, and an infinite slope stays infinite.
 
-The other way round, a function with a kink *selects*: what lies on its flat side gets 0 even from a
-gradient that is infinite (`kept`, and `product` with the slope first).
+Conversely, a function with a kink *selects*: elements on its flat side get 0 even from an infinite
+gradient (`kept`, and `product` with the slope as first factor).
 
-Both are operations of their own, with rules of their own: a guard written with ``np.where(g == 0)``
-would be wrong in the second derivative wherever g is 0 by chance.
+Both are operations with rules of their own: a guard written with ``np.where(g == 0)`` would be
+wrong in the second derivative wherever g happens to be 0.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ import numpy as np
 
 from optlab.autograd.operation import Operation, rule
 
-#: What is surely no Tensor.
+#: Types that are certainly no Tensors.
 _PLAIN = (np.ndarray, np.generic, int, float)
 
 _array, _count_nonzero = np.ndarray, np.count_nonzero
 
-#: From this size on, one more look at an array costs less than a choice for every element.
+#: From this size on, one more pass over an array costs less than `np.where` on it.
 LARGE = 1000
 
 
 def run(operation: Operation, *inputs: Any, **static: Any) -> Any:
-    """Compute an operation that only rules use; put it on the tape where they are given Tensors."""
+    """Run an operation that only rules use; record it if a Tensor is among the inputs."""
     for x in inputs:
         if not isinstance(x, _PLAIN):
             break
@@ -45,7 +45,7 @@ def run(operation: Operation, *inputs: Any, **static: Any) -> Any:
 
 
 def product(a: Any, b: Any) -> Any:
-    """Give ``a * b``, but 0 wherever `a` is 0, also where `b` is infinite or NaN.
+    """Return ``a * b``, with 0 wherever `a` is 0, even if `b` is infinite or NaN.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def product(a: Any, b: Any) -> Any:
     >>> product(np.array([0.0, 2.0]), np.array([np.inf, 3.0]))
     array([0., 6.])
     """
-    if type(a) is _array:  # the common case, quickly: nothing to guard, whatever b is
+    if type(a) is _array:  # fast path: without zeros in a there is nothing to guard
         size = a.size
         if a if size == 1 else size < LARGE and _count_nonzero(a) == size:
             return a * b
@@ -61,7 +61,7 @@ def product(a: Any, b: Any) -> Any:
 
 
 def quotient(a: Any, b: Any) -> Any:
-    """Give ``a / b``, but 0 wherever `a` is 0, also where `b` is 0 or NaN.
+    """Return ``a / b``, with 0 wherever `a` is 0, even if `b` is 0 or NaN.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def quotient(a: Any, b: Any) -> Any:
 
 
 def kept(g: Any, mask: Any) -> Any:
-    """Give `g` where `mask` holds and 0 elsewhere, also where `g` is infinite or NaN.
+    """Return `g` where `mask` is True and 0 elsewhere, even if `g` is infinite or NaN there.
 
     Examples
     --------
@@ -92,13 +92,13 @@ def kept(g: Any, mask: Any) -> Any:
         if taken == mask.size:
             return g
     if _are_large(g, mask) and mask.dtype == bool and np.isfinite(g).all():
-        # For masks without a pattern, ten times as fast as a choice. 0.0 takes the sign from -0.0.
+        # For irregular masks ten times as fast as np.where. Adding 0.0 turns -0.0 into 0.0.
         return g * mask + 0.0
     return _where(mask, g, 0.0)
 
 
 def nothing(g: Any) -> Any:
-    """Give zeros in the shape of `g`: the derivative of a step.
+    """Return zeros in the shape of `g`: the derivative of a step function.
 
     Examples
     --------
@@ -124,16 +124,16 @@ def _quotient(a: Any, b: Any) -> Any:
 
 
 def _has_no_zero(a: Any) -> bool:
-    """Say whether `a` is surely without zeros; only NumPy's own arrays are looked into."""
+    """Return whether `a` certainly has no zeros; only NumPy arrays and numbers are inspected."""
     if type(a) is np.ndarray:
         return np.count_nonzero(a) == a.size if a.size < LARGE else bool(a.all())
     return isinstance(a, (np.generic, int, float)) and bool(a)
 
 
 def _where(condition: Any, x: Any, other: float) -> Any:
-    """Choose between `x` and a number, also where the condition is one for all elements."""
+    """Return ``np.where(condition, x, other)``, also for a scalar condition."""
     if isinstance(condition, (bool, int, float)) and not isinstance(x, _PLAIN):
-        condition = np.full_like(x, condition, dtype=bool)  # CuPy chooses by arrays only
+        condition = np.full_like(x, condition, dtype=bool)  # CuPy requires an array
     return np.where(condition, x, other)
 
 
@@ -141,8 +141,8 @@ def _are_large(a: Any, b: Any) -> bool:
     return type(a) is np.ndarray and type(b) is np.ndarray and a.size >= LARGE
 
 
-# Where a is 0 and b infinite, the slope for a would be infinite again: it counts as 0, so that an
-# element that nobody uses has second derivatives of 0 as well.
+# Where a is 0 and b infinite, the slope for a would be infinite again: it is set to 0, so that
+# unselected elements have second derivatives of 0 as well.
 PRODUCT = rule(
     product,
     lambda g, a, b: product(g, np.where((a == 0) & ~np.isfinite(b), 0.0, b)),

@@ -1,4 +1,4 @@
-"""Derivative rules of reading with an index, and of its transpose: adding into zeros."""
+"""Derivative rules of indexing (gather), and of its transpose: adding into zeros (scatter)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from optlab.autograd.operation import as_one, rule
 from optlab.backend import ensemble
 from optlab.backend.arrays import Shape, array_module, zeros_beside
 
-#: From this many elements on it pays to compute where each one goes: NumPy adds much faster at a
-#: flat index (measured: 1,000,000 elements in rows of 100 take 3 ms instead of 10).
-_MANY = 2000
+#: From this many elements on it pays to compute flat indices, at which NumPy adds much faster
+#: (measured: 1,000,000 elements in rows of 100 take 3 ms instead of 10).
+_FLAT_FROM = 2000
 
 
 def picks_each_once(index: Any) -> bool:
-    """Say whether `index` cannot pick an element twice: only arrays of whole numbers can."""
+    """Return whether `index` selects no element twice: only integer arrays can."""
     if isinstance(index, (int, slice)):
         return True
     parts = index if isinstance(index, tuple) else (index,)
@@ -31,15 +31,15 @@ def picks_each_once(index: Any) -> bool:
 
 
 def getitem(x: Any, index: Any) -> Any:
-    """Give ``x[index]``."""
+    """Return ``x[index]``."""
     try:
         return x[index]
-    except ensemble.EnsembleError:  # one index a member, into an array that all members share
+    except ensemble.EnsembleError:  # a per-member index into an array shared by all members
         return ensemble.getitem(x, index)
 
 
 def scatter(x: Any, index: Any, shape: Shape) -> Any:
-    """Add `x` into zeros of `shape`, at `index`: what indexing does, backwards.
+    """Add `x` into zeros of `shape` at `index`: the transpose of indexing.
 
     Examples
     --------
@@ -50,9 +50,9 @@ def scatter(x: Any, index: Any, shape: Shape) -> Any:
     if picks_each_once(index):
         out = zeros_beside(x, shape)
         out[index] = x
-    elif type(x) is np.ndarray and x.size >= _MANY:
+    elif type(x) is np.ndarray and x.size >= _FLAT_FROM:
         out = np.zeros(math.prod(shape), x.dtype)
-        np.add.at(out, flat_places(index, shape), np.ravel(x))
+        np.add.at(out, flat_indices(index, shape), np.ravel(x))
         out = out.reshape(shape)
     else:
         out = zeros_beside(x, shape)
@@ -60,27 +60,27 @@ def scatter(x: Any, index: Any, shape: Shape) -> Any:
     return out
 
 
-def flat_places(index: Any, shape: Shape) -> Any:
-    """Give where each element of ``x[index]`` stands in ``np.ravel(x)``, as one vector.
+def flat_indices(index: Any, shape: Shape) -> Any:
+    """Return the position of each element of ``x[index]`` in ``np.ravel(x)``, as one vector.
 
     Examples
     --------
-    >>> flat_places((slice(None), [0, 2, 0]), (2, 3))
+    >>> flat_indices((slice(None), [0, 2, 0]), (2, 3))
     array([0, 2, 0, 3, 5, 3])
     """
     parts = index if isinstance(index, tuple) else (index,)
     if parts[-1] is Ellipsis:
         parts = parts[:-1]
-    # Only the axes that the index names are numbered: those after them move along as one row.
-    named = len(shape) if any(part is Ellipsis for part in parts) else sum(map(_axes_of, parts))
+    # Only the indexed axes are numbered; the axes after them form one contiguous row.
+    named = len(shape) if any(part is Ellipsis for part in parts) else sum(map(_axes_used, parts))
     row = math.prod(shape[named:])
     leading = np.arange(math.prod(shape[:named])).reshape(shape[:named])
     places = np.ravel(leading[parts])
     return places if row == 1 else np.ravel(places[:, None] * row + np.arange(row))
 
 
-def _axes_of(part: Any) -> int:
-    """Count the axes that one part of an index takes."""
+def _axes_used(part: Any) -> int:
+    """Return the number of axes that one part of an index consumes."""
     if part is None:
         return 0
     if isinstance(part, (slice, int, np.integer)) and not isinstance(part, bool):
@@ -96,14 +96,14 @@ SCATTER = rule(scatter, lambda g, index: getitem(g, index), static="index shape"
 
 
 def scattered(g: Any, index: Any, shape: Shape) -> Any:
-    """Scatter an array or a Tensor, as one operation."""
+    """Scatter an array, or a Tensor as one recorded operation."""
     if type(g) is np.ndarray:
         return scatter(g, index, shape)
     return as_one(scatter, g, index, shape)
 
 
 def diagonal_index(shape: Shape, offset: int) -> tuple[Any, Any]:
-    """Give the rows and columns of a diagonal of a matrix of `shape`.
+    """Return the row and column indices of a diagonal of a matrix of `shape`.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def diagonal_index(shape: Shape, offset: int) -> tuple[Any, Any]:
 
 
 def _onto_diagonal(g: Any, a_shape: Shape, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """Put the last axis of `g` onto a diagonal of zeros."""
+    """Scatter the last axis of `g` onto a diagonal of zeros."""
     first, second = axis1 % len(a_shape), axis2 % len(a_shape)
     rest = tuple(n for i, n in enumerate(a_shape) if i not in (first, second))
     matrix = (a_shape[first], a_shape[second])
@@ -129,7 +129,7 @@ DIAGONAL = rule(np.diagonal, _onto_diagonal, inputs="a", static="offset axis1 ax
 
 
 def _window_index(shape: Shape, window_shape: Any, axis: Any) -> tuple[Any, ...]:
-    """Give the index that reads every window of an array of `shape`: places, then windows."""
+    """Return the index that gathers all windows of an array of `shape`: positions, then windows."""
     windows = np.atleast_1d(window_shape).tolist()
     axes = range(len(shape)) if axis is None else [i % len(shape) for i in np.atleast_1d(axis)]
     lengths = list(shape)

@@ -1,4 +1,4 @@
-"""Derivative rules of functions that join arrays, and of those that take them apart again."""
+"""Derivative rules of functions that join and split arrays."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from optlab.autograd.operation import Operation, rule
 
 
-def _cut(g: Any, axis: int, start: int, stop: int) -> Any:
-    """Give the part of `g` between two places along `axis`."""
+def _slice_axis(g: Any, axis: int, start: int, stop: int) -> Any:
+    """Return ``g[start:stop]`` along `axis`."""
     if axis == 0:
         return g[start:stop]
     return g[(slice(None),) * (axis % g.ndim) + (slice(start, stop),)]
 
 
-def _pick(g: Any, axis: int, i: int) -> Any:
-    """Give the i-th slice of `g` along `axis`, that axis gone."""
+def _index_axis(g: Any, axis: int, i: int) -> Any:
+    """Return ``g[i]`` along `axis`, without that axis."""
     return g[(slice(None),) * (axis % g.ndim) + (i,)]
 
 
@@ -26,7 +26,7 @@ _JOINS: dict[tuple[str, int], Operation] = {}
 
 
 def concatenation(n: int) -> Operation:
-    """Give the operation that concatenates `n` inputs; `bounds` says where each one lies."""
+    """Return the operation that concatenates `n` inputs; `bounds` holds their edges on the axis."""
     operation = _JOINS.get(("concatenate", n))
     if operation is None:
         operation = _JOINS["concatenate", n] = Operation(
@@ -35,16 +35,16 @@ def concatenation(n: int) -> Operation:
             [],
             [f"x{i}" for i in range(n)],
             ["axis", "bounds"],
-            joint=lambda g, axis, bounds: [_cut(g, axis, a, b) for a, b in pairwise(bounds)],
+            joint=lambda g, axis, bounds: [_slice_axis(g, axis, a, b) for a, b in pairwise(bounds)],
         )
     return operation
 
 
 def stacking(n: int) -> Operation:
-    """Give the operation that stacks `n` inputs along a new axis."""
+    """Return the operation that stacks `n` inputs along a new axis."""
 
     def pick(i: int) -> Any:
-        return lambda g, axis: _pick(g, axis, i)
+        return lambda g, axis: _index_axis(g, axis, i)
 
     if ("stack", n) not in _JOINS:
         _JOINS["stack", n] = Operation(
@@ -57,12 +57,12 @@ def stacking(n: int) -> Operation:
     return _JOINS["stack", n]
 
 
-# Taking apart. One operation for all parts: were each part an operation of its own, every one of
-# them would bring back a gradient as large as the whole.
+# Splitting. One operation for all parts: with one operation a part, each would return a gradient
+# of the size of the whole array.
 
 
 def array_split(x: Any, bounds: tuple[int, ...], axis: int) -> tuple[Any, ...]:
-    """Cut `x` along `axis` at `bounds`, which start with 0 and end with its length.
+    """Split `x` along `axis` at `bounds`, which start with 0 and end with its length.
 
     Examples
     --------
@@ -70,11 +70,11 @@ def array_split(x: Any, bounds: tuple[int, ...], axis: int) -> tuple[Any, ...]:
     >>> array_split(np.arange(5), (0, 2, 5), 0)
     (array([0, 1]), array([2, 3, 4]))
     """
-    return tuple(_cut(x, axis, a, b) for a, b in pairwise(bounds))
+    return tuple(_slice_axis(x, axis, a, b) for a, b in pairwise(bounds))
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
-    """Give the slices of `x` along `axis`, that axis gone.
+    """Return the slices of `x` along `axis`, without that axis.
 
     Examples
     --------
@@ -86,21 +86,21 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     return tuple(x[(*before, i)] for i in range(x.shape[axis]))
 
 
-def _parts(g: Any) -> list[Any]:
-    """Give what arrived at each part, zeros where nothing did."""
+def _output_gradients(g: Any) -> list[Any]:
+    """Return the gradient of each output, zeros for outputs without one."""
     return [g[i] for i in range(len(g.shapes))]
 
 
 ARRAY_SPLIT = rule(
     array_split,
-    lambda g, axis: np.concatenate(_parts(g), axis),
+    lambda g, axis: np.concatenate(_output_gradients(g), axis),
     static="bounds axis",
     several=True,
     view=True,
 )
 UNSTACK = rule(
     unstack,
-    lambda g, axis: np.stack(_parts(g), axis),
+    lambda g, axis: np.stack(_output_gradients(g), axis),
     static="axis",
     several=True,
     view=True,

@@ -1,4 +1,4 @@
-"""Derivative rules of products of matrices and vectors, of inverses and of linear systems."""
+"""Derivative rules of matrix and vector products, inverses and linear systems."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.matrices import column, row, symmetrised, transposed
+from optlab.autograd.rules.matrices import column, row, symmetric_part, transposed
 
-# Products. Batch axes that were stretched are folded by the tape, as everywhere.
+# Products. The tape sums gradients over broadcast batch axes, as for every operation.
 
 
-def _product(a: Any, b: Any) -> Any:
-    """Give a @ b; `dot`, on two small matrices, takes half the time."""
+def _matmul(a: Any, b: Any) -> Any:
+    """Return a @ b; for two small matrices `dot` takes half the time."""
     if type(a) is type(b) is np.ndarray and a.ndim == b.ndim == 2:
         return a.dot(b)
     return a @ b
 
 
 def _matmul_by_a(g: Any, b: Any, a_shape: Any) -> Any:
-    """Give G B' for matrices; vectors stand as a row on the left and as a column on the right."""
+    """Return G B' for matrices; a vector is a row on the left and a column on the right."""
     if b.ndim == 1:
         return g * b if len(a_shape) == 1 else column(g) * b
     if len(a_shape) == 1:
         return np.matmul(b, column(g))[..., 0]
-    return _product(g, b.T if b.ndim == 2 else transposed(b))
+    return _matmul(g, b.T if b.ndim == 2 else transposed(b))
 
 
 def _matmul_by_b(g: Any, a: Any, b_shape: Any) -> Any:
-    """Give A' G for matrices."""
+    """Return A' G for matrices."""
     if a.ndim == 1:
         return g * a if len(b_shape) == 1 else column(a) * row(g)
     if len(b_shape) == 1:
         return np.matmul(transposed(a), column(g))[..., 0]
-    return _product(a.T if a.ndim == 2 else transposed(a), g)
+    return _matmul(a.T if a.ndim == 2 else transposed(a), g)
 
 
 MATMUL = rule(np.matmul, _matmul_by_a, _matmul_by_b)
-#: Where b has one or two axes, and a at least one: there dot and matmul are the same.
+#: For b with one or two axes and a with at least one, where dot equals matmul.
 DOT = rule(np.dot, _matmul_by_a, _matmul_by_b)
 VECDOT = rule(np.vecdot, lambda g, b: column(g) * b, lambda g, a: column(g) * a)
 if hasattr(np, "matvec"):  # since NumPy 2.2
@@ -52,9 +52,9 @@ INV = rule(np.linalg.inv, lambda g, y: -(transposed(y) @ g @ transposed(y)))
 
 
 def _solve(g: Any, a: Any, b_shape: Any, y: Any, needs: Any) -> Any:
-    """Give -w y' for a and w for b, where w solves a' w = g; a right side of one axis is a column.
+    """Return -w y' for a and w for b, where a' w = g; a right-hand side with one axis is a column.
 
-    Matrices of b that share one matrix of a are told apart by the shapes alone, as NumPy does.
+    As in NumPy, the shapes alone decide which right-hand sides share one matrix of a.
     """
     vector = len(b_shape) == 1
     w = np.linalg.solve(transposed(a), column(g) if vector else g)
@@ -66,25 +66,25 @@ SOLVE = rule(np.linalg.solve, inputs="a b", joint=_solve)
 
 
 def _pinv(g: Any, x: Any, y: Any, hermitian: bool = False) -> Any:
-    """Follow changes that keep the rank (Golub and Pereyra, 1973).
+    """Return the gradient for perturbations of constant rank (Golub and Pereyra, 1973).
 
-    Where the rank can change, the pseudo-inverse jumps and has no derivative. With hermitian=True
-    the gradient is symmetric, as the matrix is.
+    Where the rank changes, the pseudo-inverse is discontinuous and has no derivative. With
+    hermitian=True the gradient is symmetric, like the matrix.
     """
     yt, gt = transposed(y), transposed(g)
     right = gt @ y @ yt  # g' P P'
     left = yt @ y @ gt  # P' P g'
     by_x = -(yt @ g @ yt) + (right - x @ (y @ right)) + (left - (left @ y) @ x)
-    return symmetrised(by_x) if hermitian else by_x
+    return symmetric_part(by_x) if hermitian else by_x
 
 
 PINV = rule(np.linalg.pinv, _pinv, static="rcond hermitian rtol")
 
 
 def _lstsq(g: Any, a: Any, b: Any, y: Any, rcond: Any = None) -> Any:
-    """Give the gradient through the solution, the sums of squared residuals and singular values.
+    """Return the gradients through the solution, the residual sums of squares and singular values.
 
-    The solution is pinv(a) b, so what holds there holds here: changes that keep the rank.
+    The solution is pinv(a) b, so as for `_pinv` the rank is taken as constant.
     """
     x, squares, _, s = y
     by_a, by_b = a * 0, b * 0
@@ -99,7 +99,7 @@ def _lstsq(g: Any, a: Any, b: Any, y: Any, rcond: Any = None) -> Any:
         by_b = by_b + w.reshape(by_b.shape)
         by_a = by_a - w @ transposed(x) + residual @ transposed(inverse @ w)
         by_a = by_a + (transposed(inverse) @ x) @ transposed(gx - transposed(a) @ w)
-    if 1 in g and squares.shape == b.shape[1:]:  # else NumPy gives none of them
+    if 1 in g and squares.shape == b.shape[1:]:  # otherwise NumPy returns an empty array
         slope = 2 * residual * g[1]
         by_b = by_b + slope.reshape(by_b.shape)
         by_a = by_a - slope @ transposed(x)

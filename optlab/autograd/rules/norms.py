@@ -1,8 +1,8 @@
 """Derivative rules of norms.
 
-Where a norm has a kink the derivative is the middle of those around it: 0 at the zero vector for
-every norm, 0 for an element that is 0 (as abs has it), and elements or columns that tie for a
-maximum share it equally. The second derivative is 0 at such points as well, never infinite.
+At a kink the rule returns the central subgradient: 0 at the zero vector for every norm, 0 for an
+element that is 0 (as for abs), and equal shares for elements or columns that tie for a maximum.
+The second derivative is 0 at such points as well, never infinite.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import as_one, rule
-from optlab.autograd.rules.folding import spread
+from optlab.autograd.rules.folding import broadcast_back
 from optlab.autograd.rules.matrices import (
     column,
-    not_zero,
-    of_matrix,
-    over,
+    nonzero_mask,
+    per_matrix,
+    reciprocal,
     row,
     transposed,
 )
 
 
 def euclidean_norm(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """Give the root of the sum of squares.
+    """Return the square root of the sum of squares.
 
     Examples
     --------
@@ -37,14 +37,14 @@ def euclidean_norm(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
 
 def _euclidean(g: Any, x: Any, y: Any, axis: Any = None) -> Any:
     zero = y == 0
-    return spread(np.where(zero, 0.0, g / np.where(zero, 1.0, y)), x.shape, axis) * x
+    return broadcast_back(np.where(zero, 0.0, g / np.where(zero, 1.0, y)), x.shape, axis) * x
 
 
 NORM = rule(euclidean_norm, _euclidean, static="axis keepdims")
 
 
 def power_norm(x: Any, power: float, axis: Any = None, keepdims: Any = False) -> Any:
-    """Give the sum of powers of the absolute values, to the power 1 / power.
+    """Return the p-norm: the sum of powers of absolute values, to the power 1 / power.
 
     Examples
     --------
@@ -57,10 +57,10 @@ def power_norm(x: Any, power: float, axis: Any = None, keepdims: Any = False) ->
 
 
 def _power_norm(g: Any, x: Any, y: Any, power: float, axis: Any = None) -> Any:
-    """Give g * sign(x) * (abs(x) / y)^(power - 1): the quotient neither over- nor underflows."""
-    size = spread(np.where(y == 0, 1.0, y), x.shape, axis)
-    share = np.where((x == 0) | (spread(y, x.shape, axis) == 0), 1.0, np.abs(x) / size)
-    return spread(g, x.shape, axis) * np.sign(x) * share ** (power - 1)
+    """Return g * sign(x) * (abs(x) / y)^(power - 1): the quotient neither over- nor underflows."""
+    size = broadcast_back(np.where(y == 0, 1.0, y), x.shape, axis)
+    share = np.where((x == 0) | (broadcast_back(y, x.shape, axis) == 0), 1.0, np.abs(x) / size)
+    return broadcast_back(g, x.shape, axis) * np.sign(x) * share ** (power - 1)
 
 
 POWER_NORM = rule(power_norm, _power_norm, static="power axis keepdims")
@@ -80,13 +80,13 @@ def number_of_nonzeros(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
 
 NUMBER_OF_NONZEROS = rule(
     number_of_nonzeros,
-    lambda g, x_shape, axis=None: spread(g * 0, x_shape, axis),
+    lambda g, x_shape, axis=None: broadcast_back(g * 0, x_shape, axis),
     static="axis keepdims",
 )
 
 
 def nuclear_norm(x: Any) -> Any:
-    """Give the sum of the singular values of each matrix.
+    """Return the sum of the singular values of each matrix.
 
     Examples
     --------
@@ -98,9 +98,9 @@ def nuclear_norm(x: Any) -> Any:
 
 
 def polar(x: Any) -> Any:
-    """Give U V' of the singular vectors: the nearest matrix with orthonormal columns (or rows).
+    """Return U V', the polar factor: the nearest matrix with orthonormal columns (or rows).
 
-    Vectors of singular values 0 are left out: which ones they are is arbitrary.
+    Vectors of singular values 0 are left out, as they are arbitrary.
 
     Examples
     --------
@@ -110,21 +110,21 @@ def polar(x: Any) -> Any:
            [-1.,  0.]])
     """
     u, s, vh = np.linalg.svd(x, full_matrices=False)
-    return (u * row(not_zero(s))) @ vh
+    return (u * row(nonzero_mask(s))) @ vh
 
 
 def _polar(g: Any, x: Any) -> Any:
-    """Divide by sums of singular values, never by differences: equal ones do no harm."""
+    """Divide by sums of singular values, never by differences: repeated ones are harmless."""
     u, s, vh = np.linalg.svd(x, full_matrices=False)
     v = transposed(vh)
     inner = transposed(u) @ g @ v
-    by_x = u @ ((inner - transposed(inner)) * over(column(s) + row(s))) @ vh
+    by_x = u @ ((inner - transposed(inner)) * reciprocal(column(s) + row(s))) @ vh
     if x.shape[-2] > x.shape[-1]:
-        return by_x + ((g @ v - u @ inner) * row(over(s))) @ vh
+        return by_x + ((g @ v - u @ inner) * row(reciprocal(s))) @ vh
     if x.shape[-2] < x.shape[-1]:
-        return by_x + (u * row(over(s))) @ (transposed(u) @ g - inner @ vh)
+        return by_x + (u * row(reciprocal(s))) @ (transposed(u) @ g - inner @ vh)
     return by_x
 
 
-NUCLEAR_NORM = rule(nuclear_norm, lambda g, x: of_matrix(g) * as_one(polar, x))
+NUCLEAR_NORM = rule(nuclear_norm, lambda g, x: per_matrix(g) * as_one(polar, x))
 POLAR = rule(polar, _polar)

@@ -1,9 +1,9 @@
 """Derivative rules of medians and quantiles.
 
-A quantile lies between two neighbours among the sorted elements. Its gradient goes to the elements
-that stand there, in the shares that the interpolation gives them; elements that tie stand in the
-order in which they come. The neighbours and shares follow from the number of elements alone, and
-NumPy itself tells them: it is asked for the same quantile of 0, 1, 2, ...
+A quantile interpolates between two neighbors among the sorted elements. Its gradient is split
+between them by the weights of the interpolation; ties keep the order of the input (stable sort).
+The neighbors and weights depend on the number of elements alone, and are read from NumPy's same
+quantile of 0, 1, 2, ...
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from optlab.autograd.operation import rule
 from optlab.autograd.rules.folding import (
     Axis,
     Shape,
-    axes_of,
-    folded_last,
     masked,
-    numbers,
-    unfolded,
+    normalized_axes,
+    not_nan,
+    reduced_axes_last,
+    restore_reduced_axes,
 )
 from optlab.autograd.rules.indexing import scattered
 from optlab.backend.arrays import constants_beside, on_host
 
 
-def _to_neighbours(g: Any, x: Any, axis: Axis, position: Any) -> Any:
-    """Bring gradients to the elements on both sides of a position in sorted order.
+def _scatter_to_neighbors(g: Any, x: Any, axis: Axis, position: Any) -> Any:
+    """Scatter gradients to the elements on both sides of a position in sorted order.
 
-    `g` has one gradient for each position along its last axis; the positions are the same for all
-    rows, or one row for each.
+    `g` has one gradient for each position along its last axis; `position` is shared by all rows, or
+    has one row for each.
     """
-    rows = folded_last(x, axis)
+    rows = reduced_axes_last(x, axis)
     order = np.argsort(rows, axis=-1, kind="stable")
     n = order.shape[-1]
     low = np.floor(position)
@@ -46,42 +46,42 @@ def _to_neighbours(g: Any, x: Any, axis: Axis, position: Any) -> Any:
         at = standing_there + constants_beside(order, first_of_row)
         given = g * constants_beside(order, part.astype(g.dtype))
         total = total + scattered(given, at, (math.prod(order.shape),))
-    return unfolded(total.reshape(order.shape), x.shape, axis)
+    return restore_reduced_axes(total.reshape(order.shape), x.shape, axis)
 
 
-def _one_row_each(g: Any, shape: Shape, axis: Axis, q: Any) -> Any:
-    """Give `g` the shape of the rows, with the gradients of all quantiles along the last axis."""
-    folded = axes_of(len(shape), axis)
+def _quantiles_last(g: Any, shape: Shape, axis: Axis, q: Any) -> Any:
+    """Reshape `g` to the rows of the input, with the quantiles along the last axis."""
+    folded = normalized_axes(len(shape), axis)
     rest = tuple(length for i, length in enumerate(shape) if i not in folded)
     return np.moveaxis(g.reshape((np.size(q), *rest)), 0, -1)
 
 
-def _counts(x: Any, axis: Axis) -> Any:
-    """Give how many numbers that are not NaN each row has, 1 where there are none."""
-    return np.maximum(np.sum(numbers(folded_last(x, axis)), axis=-1, keepdims=True), 1)
+def _not_nan_counts(x: Any, axis: Axis) -> Any:
+    """Return the number of elements of each row that are not NaN, with 1 in place of 0."""
+    return np.maximum(np.sum(not_nan(reduced_axes_last(x, axis)), axis=-1, keepdims=True), 1)
 
 
 def _median(g: Any, x: Any, axis: Axis) -> Any:
-    rows = folded_last(x, axis)
+    rows = reduced_axes_last(x, axis)
     middle = np.asarray([(rows.shape[-1] - 1) / 2])
-    return _to_neighbours(g.reshape((*rows.shape[:-1], 1)), x, axis, middle)
+    return _scatter_to_neighbors(g.reshape((*rows.shape[:-1], 1)), x, axis, middle)
 
 
 def _nanmedian(g: Any, x: Any, axis: Axis) -> Any:
-    n = _counts(x, axis)
-    found = _to_neighbours(g.reshape(n.shape), x, axis, (n - 1) / 2)
-    return masked(found, numbers(x))
+    n = _not_nan_counts(x, axis)
+    found = _scatter_to_neighbors(g.reshape(n.shape), x, axis, (n - 1) / 2)
+    return masked(found, not_nan(x))
 
 
 def _quantile(g: Any, x: Any, q: Any, axis: Axis, method: str) -> Any:
-    g = _one_row_each(g, x.shape, axis, q)
-    n = folded_last(x, axis).shape[-1]
+    g = _quantiles_last(g, x.shape, axis, q)
+    n = reduced_axes_last(x, axis).shape[-1]
     position = np.quantile(np.arange(float(n)), np.ravel(on_host(q)), method=method)  # type: ignore[call-overload]
-    return _to_neighbours(g, x, axis, position)
+    return _scatter_to_neighbors(g, x, axis, position)
 
 
-def _of_array(quantile: Any) -> Any:
-    """Let a quantile take several `q`, which then must lie where the array lies."""
+def _with_array_q(quantile: Any) -> Any:
+    """Wrap a quantile so that several `q` are moved to the device of the array."""
 
     def forward(x: Any, q: Any, **options: Any) -> Any:
         return quantile(x, q if isinstance(q, (int, float)) else constants_beside(x, q), **options)
@@ -89,17 +89,17 @@ def _of_array(quantile: Any) -> Any:
     return forward
 
 
-_nanquantiles = _of_array(np.nanquantile)
+_nanquantiles = _with_array_q(np.nanquantile)
 
 
 def _nanquantile(g: Any, x: Any, q: Any, axis: Axis, method: str) -> Any:
-    g = _one_row_each(g, x.shape, axis, q)
-    n = _counts(x, axis)
-    ramp = constants_beside(n, np.arange(float(folded_last(x, axis).shape[-1])))
+    g = _quantiles_last(g, x.shape, axis, q)
+    n = _not_nan_counts(x, axis)
+    ramp = constants_beside(n, np.arange(float(reduced_axes_last(x, axis).shape[-1])))
     rows = np.where(ramp < n, ramp, np.nan)
     position = _nanquantiles(rows, np.ravel(q), axis=-1, method=method)
-    found = _to_neighbours(g, x, axis, np.moveaxis(position, 0, -1))
-    return masked(found, numbers(x))
+    found = _scatter_to_neighbors(g, x, axis, np.moveaxis(position, 0, -1))
+    return masked(found, not_nan(x))
 
 
 rule(np.median, lambda g, x, axis=None: _median(g, x, axis), static="axis keepdims")
@@ -108,7 +108,7 @@ rule(
     np.quantile,
     lambda g, x, q, axis=None, method="linear": _quantile(g, x, q, axis, method),
     static="q axis method keepdims",
-    forward=_of_array(np.quantile),
+    forward=_with_array_q(np.quantile),
 )
 rule(
     np.nanquantile,
@@ -122,7 +122,7 @@ rule(
         g, x, np.true_divide(q, 100), axis, method
     ),
     static="q axis method keepdims",
-    forward=_of_array(np.percentile),
+    forward=_with_array_q(np.percentile),
 )
 rule(
     np.nanpercentile,
@@ -130,5 +130,5 @@ rule(
         g, x, np.true_divide(q, 100), axis, method
     ),
     static="q axis method keepdims",
-    forward=_of_array(np.nanpercentile),
+    forward=_with_array_q(np.nanpercentile),
 )

@@ -1,4 +1,4 @@
-"""The derivative rule of padding with numbers; the other modes are written with other functions."""
+"""Derivative rule of constant padding; the other modes are composed of other functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from optlab.autograd.operation import rule
 
 
 def pad_with_numbers(x: Any, pad_width: Any, constant_values: Any = 0) -> Any:
-    """Put numbers around `x`; `pad_width` has a pair (before, after) for every axis.
+    """Pad `x` with constants; `pad_width` has a pair (before, after) for every axis.
 
     Examples
     --------
@@ -21,10 +21,10 @@ def pad_with_numbers(x: Any, pad_width: Any, constant_values: Any = 0) -> Any:
     return np.pad(x, pad_width, constant_values=constant_values)
 
 
-def _inner(g: Any, pad_width: Any) -> Any:
-    """Give the part of `g` that is not padding."""
+def _crop(g: Any, pad_width: Any) -> Any:
+    """Return `g` without the padding."""
     pairs = zip(pad_width, g.shape, strict=True)
     return g[tuple(slice(before, length - after) for (before, after), length in pairs)]
 
 
-PAD = rule(pad_with_numbers, _inner, static="pad_width constant_values")
+PAD = rule(pad_with_numbers, _crop, static="pad_width constant_values")

@@ -1,4 +1,4 @@
-"""Derivative rules of products and running products, with any number of zeros among the factors."""
+"""Derivative rules of products and cumulative products, for any number of zeros in the factors."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ import numpy as np
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.folding import (
     Axis,
-    aligned,
     cast_to,
     filled,
-    folded_last,
     masked,
-    numbers,
-    unfolded,
+    not_nan,
+    reduced_axes_last,
+    restore_reduced_axes,
+    with_keepdims,
 )
 from optlab.autograd.rules.indexing import scattered
-from optlab.autograd.rules.recurrence import from_last, last, reversed_recurrence
+from optlab.autograd.rules.recurrence import from_last, reversed_recurrence, to_last
 from optlab.backend.arrays import constants_beside
 
 
-def _one_later(y: Any) -> Any:
-    """Shift by one along the last axis, a 1 in front."""
+def _shift_with_one(y: Any) -> Any:
+    """Shift by one along the last axis, with a 1 in front."""
     shifted = scattered(y[..., :-1], (..., slice(1, None)), y.shape)
     in_front = constants_beside(y, np.arange(y.shape[-1]) == 0)
     return np.where(in_front, 1.0, shifted)
 
 
 def _cumprod(g: Any, x: Any, y: Any, axis: int | None, dtype: Any) -> Any:
-    """Give the gradient of running products: what stands before, times all that comes after."""
+    """Return, for each factor, the product before it times a recurrence of `g` over the rest."""
     axis = 0 if axis is None else axis
-    factors = last(cast_to(x, dtype).reshape(g.shape), axis)
-    after = reversed_recurrence(factors[..., 1:], last(g, axis))
-    return from_last(_one_later(last(y, axis)) * after, axis).reshape(x.shape)
+    factors = to_last(cast_to(x, dtype).reshape(g.shape), axis)
+    after = reversed_recurrence(factors[..., 1:], to_last(g, axis))
+    return from_last(_shift_with_one(to_last(y, axis)) * after, axis).reshape(x.shape)
 
 
 CUMPROD = rule(
@@ -45,28 +45,28 @@ CUMPROD = rule(
 NANCUMPROD = rule(
     np.nancumprod,
     lambda g, x, y, axis=None, dtype=None: masked(
-        _cumprod(g, filled(x, numbers(x), 1.0), y, axis, dtype), numbers(x)
+        _cumprod(g, filled(x, not_nan(x), 1.0), y, axis, dtype), not_nan(x)
     ),
     static="axis dtype",
 )
 
 
-def _product_of_others(x: Any) -> Any:
-    """Give, for each element, the product of the others along the last axis.
+def _leave_one_out_products(x: Any) -> Any:
+    """Return, for each element, the product of the others along the last axis.
 
-    Products from both sides: O(n), without a division, and right where some elements are 0.
+    Cumulative products from both sides take O(n) and no division, so zeros are exact.
     """
     if x.shape[-1] == 1:
         return np.ones_like(x)
-    before = np.cumprod(_one_later(x), axis=-1)
-    after = np.flip(np.cumprod(_one_later(np.flip(x, -1)), axis=-1), -1)
+    before = np.cumprod(_shift_with_one(x), axis=-1)
+    after = np.flip(np.cumprod(_shift_with_one(np.flip(x, -1)), axis=-1), -1)
     return before * after
 
 
 def _prod(g: Any, x: Any, axis: Axis, dtype: Any, where: Any, initial: Any) -> Any:
-    factors = folded_last(filled(cast_to(x, dtype), where, 1.0), axis)
-    others = unfolded(_product_of_others(factors), x.shape, axis)
-    return masked(aligned(g * initial, x.shape, axis) * others, where)
+    factors = reduced_axes_last(filled(cast_to(x, dtype), where, 1.0), axis)
+    others = restore_reduced_axes(_leave_one_out_products(factors), x.shape, axis)
+    return masked(with_keepdims(g * initial, x.shape, axis) * others, where)
 
 
 def _prod_forward(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
@@ -84,7 +84,7 @@ PROD = rule(
 NANPROD = rule(
     np.nanprod,
     lambda g, x, axis=None, dtype=None, where=True, initial=1: _prod(
-        g, x, axis, dtype, numbers(x, where), initial
+        g, x, axis, dtype, not_nan(x, where), initial
     ),
     static="axis keepdims dtype initial where",
 )

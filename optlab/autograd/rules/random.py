@@ -1,9 +1,8 @@
-"""Derivative rules of random operations.
+"""Derivative rules of random sampling.
 
-What is drawn is a function of a key and of the parameters, ``y = f(parameters, noise(key))``, and
-its derivative is taken at fixed noise (reparameterisation: Kingma and Welling 2014). The node keeps
-the key, never the noise: whoever needs the noise again draws it again from the key, and so does the
-rule of the rule.
+A sample is a function of a key and of the parameters, ``y = f(parameters, noise(key))``, and its
+derivative is taken at fixed noise (reparameterization: Kingma and Welling 2014). The node saves the
+key, never the noise: rules, and the rules of rules, draw the noise again from the key.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from optlab.autograd.rules.gamma import slope_of_gamma
 from optlab.backend.arrays import Shape, constants_beside, on_host
 from optlab.backend.random import Key
 
-#: A method of NumPy's generators, or a name from `LOGARITHMS`, and its parameters.
+#: A method of NumPy's generators, or a key of `LOGARITHMS`, and its parameters.
 Law = tuple[Any, ...]
 
-#: Logarithms of standard draws, for what is a power of a draw: z**(1/a) is exp(log(z) / a).
+#: Logarithms of standard draws, for powers of a draw: z**(1/a) is exp(log(z) / a).
 LOGARITHMS: dict[str, Callable[[Any, Shape], Any]] = {
     "log of exponential": lambda draws, shape: np.log(draws.standard_exponential(shape)),
     "log of uniform": lambda draws, shape: -draws.standard_exponential(shape),
@@ -30,7 +29,7 @@ LOGARITHMS: dict[str, Callable[[Any, Shape], Any]] = {
 
 
 def noise(law: Law, key: Key, shape: Shape, dtype: Any = np.float64, like: Any = None) -> Any:
-    """Draw from `law`, the same numbers for the same key, on the device of `like`."""
+    """Draw from `law` by `key` (the same key, the same numbers), on the device of `like`."""
     name, *parameters = law
     draws = key.generator()
     if name in LOGARITHMS:
@@ -44,7 +43,7 @@ def noise(law: Law, key: Key, shape: Shape, dtype: Any = np.float64, like: Any =
 
 
 def _run(operation: Operation, *inputs: Any, **static: Any) -> Any:
-    """Run an operation: on the tape if a Tensor is among the inputs, else on the arrays."""
+    """Run an operation; record it if a Tensor is among the inputs."""
     from optlab.autograd.tensor import Tensor, apply
 
     if any(isinstance(x, Tensor) for x in inputs):
@@ -52,11 +51,11 @@ def _run(operation: Operation, *inputs: Any, **static: Any) -> Any:
     return operation.forward(*inputs, **static)
 
 
-# Noise with a scale: normal, uniform, exponential, laplace, logistic, gumbel and many more.
+# Scaled noise: normal, uniform, exponential, Laplace, logistic, Gumbel and many more.
 
 
 def scaled_noise(x: Any, law: Law, key: Key, shape: Shape, dtype: Any) -> Any:
-    """Give x * z, where z is drawn from `law` in the given shape, to which x is stretched."""
+    """Return x * z for z drawn from `law` in `shape`, to which x is broadcast."""
     return _run(SCALED_NOISE, x, law=law, key=key, shape=shape, dtype=dtype)
 
 
@@ -68,11 +67,11 @@ SCALED_NOISE = rule(
 )
 
 
-# Dropout: the mask is noise, too.
+# Dropout: the mask is noise too.
 
 
 def dropout(x: Any, rate: float, key: Key, shape: Shape | None = None, upscale: bool = True) -> Any:
-    """Set elements to 0, each with probability `rate`, and divide the others by 1 - rate.
+    """Apply dropout: set elements to 0 with probability `rate`, divide the others by 1 - rate.
 
     Parameters
     ----------
@@ -80,11 +79,11 @@ def dropout(x: Any, rate: float, key: Key, shape: Shape | None = None, upscale: 
     rate : float
         From 0 to 1.
     key : Key
-        Where the mask comes from.
+        The random key of the mask.
     shape : tuple of int, optional
-        The shape of the mask, with 1 for axes whose elements stay or go together.
+        The shape of the mask, with 1 for axes along which it is shared.
     upscale : bool
-        Whether to divide what stays by 1 - rate, which keeps the mean.
+        Whether to divide the remaining elements by 1 - rate, which preserves the mean.
 
     Examples
     --------
@@ -110,17 +109,17 @@ DROPOUT = rule(
 )
 
 
-# The normal distribution in several dimensions: y = z L', with independent z and a factor L of the
-# covariance. Each of the two operations is the other's derivative.
+# The multivariate normal distribution: y = z L', with independent z and a factor L of the
+# covariance. Each of the two operations is the derivative of the other.
 
 
 def correlated_noise(factor: Any, key: Key, shape: Shape) -> Any:
-    """Give z @ factor.T for standard normal z of shape [*shape, d]."""
+    """Return z @ factor.T for standard normal z of shape [*shape, d]."""
     return _run(CORRELATED_NOISE, factor, key=key, shape=shape)
 
 
 def products_with_noise(y: Any, key: Key) -> Any:
-    """Give the sum over all draws of the outer products of y and z, a matrix [d, d]."""
+    """Return the sum over all draws of the outer products of y and z, a matrix [d, d]."""
     return _run(PRODUCTS_WITH_NOISE, y, key=key)
 
 
@@ -150,11 +149,11 @@ PRODUCTS_WITH_NOISE = rule(
 )
 
 
-# The triangular distribution: its inverse distribution function has a corner at the mode.
+# The triangular distribution: its quantile function has a kink at the mode.
 
 
 def triangular(left: Any, mode: Any, right: Any, key: Key, shape: Shape, dtype: Any) -> Any:
-    """Give the point below which the triangle from left over mode to right holds a share u."""
+    """Return the quantile of the triangular distribution at uniform levels u drawn from `key`."""
     return _run(TRIANGULAR, left, mode, right, key=key, shape=shape, dtype=dtype)
 
 
@@ -167,9 +166,9 @@ def _triangular(left: Any, mode: Any, right: Any, key: Key, shape: Shape, dtype:
 
 
 def _corner(y: Any, left: Any, mode: Any, right: Any) -> tuple[Any, Any, Any]:
-    """Say where y lies left of the mode, and give the halves of (y - left) and (right - y).
+    """Return the mask of y left of the mode, and half of (y - left) and of (right - y).
 
-    Each is divided by the width of its own side of the triangle, and 0 on the other side.
+    Each half is divided by the width of its side of the triangle, and 0 on the other side.
     """
     rises = (y <= mode) & (mode > left)
     falls = (y > mode) | (mode <= left)
@@ -208,9 +207,9 @@ TRIANGULAR = rule(
 )
 
 
-# The gamma distribution is drawn by rejection, which is no smooth function of its shape. Its
-# derivative is that of the inverse distribution function at the drawn point (Figurnov et al. 2018,
-# "Implicit reparameterization gradients"); finite differences at a fixed key do not show it.
+# The gamma distribution is drawn by rejection sampling, which is not smooth in the shape. Its
+# derivative is that of the quantile function at the drawn point (Figurnov et al. 2018, "Implicit
+# reparameterization gradients"); finite differences at a fixed key do not show it.
 
 STANDARD_GAMMA = Operation(
     "standard_gamma",

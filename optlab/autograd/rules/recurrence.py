@@ -1,4 +1,4 @@
-"""Linear recurrences: what running products, extremes and logarithms have in common."""
+"""Linear recurrences, shared by the rules of cumulative products, maxima and log-sum-exp."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 from optlab.autograd.operation import as_one, rule
 
 
-def last(x: Any, axis: int) -> Any:
-    """Move an axis to the end, where recurrences run."""
+def to_last(x: Any, axis: int) -> Any:
+    """Move an axis to the end, along which recurrences run."""
     return x if axis in (-1, len(x.shape) - 1) else np.moveaxis(x, axis, -1)
 
 
 def from_last(x: Any, axis: int) -> Any:
-    """Move the last axis back to where it came from."""
+    """Move the last axis back to `axis`."""
     return x if axis in (-1, len(x.shape) - 1) else np.moveaxis(x, -1, axis)
 
 
 def linear_recurrence(a: Any, b: Any) -> Any:
-    """Give s with s[0] = b[0] and s[i] = b[i] + a[i - 1] * s[i - 1], along the last axis.
+    """Return s with s[0] = b[0] and s[i] = b[i] + a[i - 1] * s[i - 1], along the last axis.
 
-    Elements 1, 3, 5, ... follow a recurrence of half the length, so that log n steps of array
-    arithmetic, O(n) in all, do it: nothing is divided by, and zeros are as good as any number.
+    Elements 1, 3, 5, ... follow a recurrence of half the length (cyclic reduction): log n array
+    operations, O(n) in all, without division, so zeros are exact.
 
     Examples
     --------
@@ -43,18 +43,18 @@ def linear_recurrence(a: Any, b: Any) -> Any:
 
 
 def recurrence(a: Any, b: Any) -> Any:
-    """Give `linear_recurrence` of arrays or Tensors, as one operation."""
+    """Return `linear_recurrence` of arrays or Tensors, as one operation."""
     return as_one(linear_recurrence, a, b)
 
 
 def reversed_recurrence(a: Any, b: Any) -> Any:
-    """Give s with s[-1] = b[-1] and s[i] = b[i] + a[i] * s[i + 1]."""
+    """Return s with s[-1] = b[-1] and s[i] = b[i] + a[i] * s[i + 1]."""
     return np.flip(recurrence(np.flip(a, -1), np.flip(b, -1)), -1)
 
 
-def _recurrence_back(g: Any, a: Any, y: Any) -> tuple[Any, Any]:
+def _recurrence_gradients(g: Any, a: Any, y: Any) -> tuple[Any, Any]:
     passed_on = reversed_recurrence(a, g)
     return passed_on[..., 1:] * y[..., :-1], passed_on
 
 
-RECURRENCE = rule(linear_recurrence, inputs="a b", joint=_recurrence_back)
+RECURRENCE = rule(linear_recurrence, inputs="a b", joint=_recurrence_gradients)

@@ -1,8 +1,8 @@
-"""Derivative rules of functions that fold an axis away.
+"""Derivative rules of reductions.
 
-Every rule takes NumPy's own options. ``where`` is the mask of the elements that take part (True for
-all of them); the others have gradient 0 whatever stands there, NaN and infinity included. The
-functions that skip NaN have the same rules, with the NaN masked.
+Every rule takes NumPy's options. ``where`` is the mask of the elements that are reduced (True for
+all); masked-out elements have gradient 0, even where they are NaN or infinite. The functions that
+skip NaN have the same rules, with NaN masked out.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from optlab.autograd.operation import rule
 from optlab.autograd.rules.folding import (
     Axis,
     Shape,
-    aligned,
     at_least_1,
+    broadcast_back,
     cast_to,
-    count,
+    element_counts,
     filled,
     masked,
-    members,
-    numbers,
-    spread,
+    not_nan,
+    reduced_size,
+    with_keepdims,
 )
 from optlab.autograd.rules.guarded import kept as chosen
 
 
-def _fold(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give the reduction by `ufunc`, which is `function`, over all axes unless told otherwise."""
+def _reduction(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the reduction by `ufunc`, equal to `function`, over all axes by default."""
     reduce: Any = ufunc.reduce  # by position: keywords take 0.2 us more
 
     def forward(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-        if not isinstance(x, (np.ndarray, np.generic)):  # CuPy reduces by few ufuncs only
+        if not isinstance(x, (np.ndarray, np.generic)):  # few ufuncs of CuPy have .reduce
             return function(x, axis=axis, keepdims=keepdims, **options)
         if options:
             return with_dtype(reduce, x, axis=axis, keepdims=keepdims, **options)
@@ -52,32 +52,32 @@ _add: Any = np.add.reduce
 
 
 def _mean_forward(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-    if x.dtype.itemsize < 4 or options:  # NumPy adds up float16 in float32
+    if x.dtype.itemsize < 4 or options:  # NumPy accumulates float16 in float32
         return with_dtype(np.mean, x, axis=axis, keepdims=keepdims, **options)
-    return _add(x, axis, None, None, keepdims) / count(x.shape, axis)
+    return _add(x, axis, None, None, keepdims) / reduced_size(x.shape, axis)
 
 
 def _sum(g: Any, shape: Shape, axis: Axis, where: Any) -> Any:
-    g = spread(g, shape, axis)
+    g = broadcast_back(g, shape, axis)
     return g if where is True else masked(g, where)
 
 
 def _mean(g: Any, shape: Shape, axis: Axis, where: Any) -> Any:
     if where is True:
-        return spread(g / count(shape, axis), shape, axis)
-    n = at_least_1(members(shape, axis, where, g.dtype))
-    return masked(aligned(g, shape, axis) / n, np.broadcast_to(where, shape))
+        return broadcast_back(g / reduced_size(shape, axis), shape, axis)
+    n = at_least_1(element_counts(shape, axis, where, g.dtype))
+    return masked(with_keepdims(g, shape, axis) / n, np.broadcast_to(where, shape))
 
 
 SUM = rule(
     np.sum,
     lambda g, x_shape, axis=None, where=True: _sum(g, x_shape, axis, where),
     static="axis keepdims dtype initial where",
-    forward=_fold(np.add, np.sum),
+    forward=_reduction(np.add, np.sum),
 )
 NANSUM = rule(
     np.nansum,
-    lambda g, x, axis=None, where=True: _sum(g, x.shape, axis, numbers(x, where)),
+    lambda g, x, axis=None, where=True: _sum(g, x.shape, axis, not_nan(x, where)),
     static="axis keepdims dtype initial where",
 )
 MEAN = rule(
@@ -88,7 +88,7 @@ MEAN = rule(
 )
 NANMEAN = rule(
     np.nanmean,
-    lambda g, x, axis=None, where=True: _mean(g, x.shape, axis, numbers(x, where)),
+    lambda g, x, axis=None, where=True: _mean(g, x.shape, axis, not_nan(x, where)),
     static="axis keepdims dtype where",
 )
 
@@ -97,7 +97,7 @@ NANMEAN = rule(
 
 
 def hypot_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-    """Give what ``np.hypot.reduce`` gives: the root of the sum of squares, safe from overflow.
+    """Return ``np.hypot.reduce``: the root of the sum of squares, without overflow.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def hypot_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any
 
 
 def _over_root(g: Any, y: Any) -> Any:
-    """Give g / y, and 0 where y is 0: there every direction is as steep, and 0 is their middle."""
+    """Return g / y, and 0, the central subgradient of a root of squares, where y is 0."""
     at_0 = y == 0
     return np.where(at_0, 0.0, g / np.where(at_0, 1.0, y))
 
@@ -116,7 +116,7 @@ def _over_root(g: Any, y: Any) -> Any:
 HYPOT_REDUCE = rule(
     hypot_reduce,
     lambda g, x, y, axis=None, where=True: (
-        spread(_over_root(g, y), x.shape, axis) * filled(x, where, 0.0)
+        broadcast_back(_over_root(g, y), x.shape, axis) * filled(x, where, 0.0)
     ),
     static="axis keepdims dtype initial where",
 )
@@ -126,32 +126,32 @@ HYPOT_REDUCE = rule(
 
 
 def _deviations(x: Any, axis: Axis, where: Any) -> Any:
-    """Give how far each element is from the mean, 0 for those that take no part."""
+    """Return the deviations from the mean, 0 for masked-out elements."""
     if where is True:
         return x - np.mean(x, axis=axis, keepdims=True)
     total = np.sum(filled(x, where, 0.0), axis=axis, keepdims=True)
-    return masked(x - total / at_least_1(members(x.shape, axis, where, x.dtype)), where)
+    return masked(x - total / at_least_1(element_counts(x.shape, axis, where, x.dtype)), where)
 
 
-def _freedom(x: Any, axis: Axis, ddof: Any, where: Any) -> Any:
-    """Give what the sum of squares is divided by."""
-    n = members(x.shape, axis, where, x.dtype) - ddof
+def _divisor(x: Any, axis: Axis, ddof: Any, where: Any) -> Any:
+    """Return the divisor of the sum of squares: the number of elements minus `ddof`, at least 0."""
+    n = element_counts(x.shape, axis, where, x.dtype) - ddof
     return max(n, 0) if where is True else np.maximum(n, 0)
 
 
 def _var(g: Any, x: Any, axis: Axis, ddof: Any, dtype: Any, where: Any) -> Any:
     x = cast_to(x, dtype)
-    slope = 2 * aligned(g, x.shape, axis) / _freedom(x, axis, ddof, where)
+    slope = 2 * with_keepdims(g, x.shape, axis) / _divisor(x, axis, ddof, where)
     return masked(slope * _deviations(x, axis, where), where)
 
 
 def _std(g: Any, x: Any, y: Any, axis: Axis, ddof: Any, dtype: Any, where: Any) -> Any:
-    """Give the gradient of a standard deviation: 0 where all numbers are equal, a kink.
+    """Return the gradient of a standard deviation: 0 at the kink where all elements are equal.
 
-    The deviations are centred twice, since the mean of equal numbers may be off by a rounding.
+    The deviations are centered twice, because the mean of equal numbers may have a rounding error.
     """
     x = cast_to(x, dtype)
-    slope = aligned(_over_root(g, y), x.shape, axis) / _freedom(x, axis, ddof, where)
+    slope = with_keepdims(_over_root(g, y), x.shape, axis) / _divisor(x, axis, ddof, where)
     return masked(slope * _deviations(_deviations(x, axis, where), axis, where), where)
 
 
@@ -163,7 +163,7 @@ VAR = rule(
 NANVAR = rule(
     np.nanvar,
     lambda g, x, axis=None, ddof=0, dtype=None, where=True: _var(
-        g, x, axis, ddof, dtype, numbers(x, where)
+        g, x, axis, ddof, dtype, not_nan(x, where)
     ),
     static="axis ddof keepdims dtype where",
 )
@@ -177,14 +177,14 @@ STD = rule(
 NANSTD = rule(
     np.nanstd,
     lambda g, x, y, axis=None, ddof=0, dtype=None, where=True: _std(
-        g, x, y, axis, ddof, dtype, numbers(x, where)
+        g, x, y, axis, ddof, dtype, not_nan(x, where)
     ),
     static="axis ddof keepdims dtype where",
 )
 
 
 def variance_about(x: Any, mean: Any, **options: Any) -> Any:
-    """Give ``np.var(x, mean=mean)``: the mean of the squared distances from a given mean.
+    """Return ``np.var(x, mean=mean)``: the mean squared deviation from a given mean.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def variance_about(x: Any, mean: Any, **options: Any) -> Any:
 
 
 def deviation_about(x: Any, mean: Any, **options: Any) -> Any:
-    """Give ``np.std(x, mean=mean)``: the root of `variance_about`.
+    """Return ``np.std(x, mean=mean)``: the root of `variance_about`.
 
     Examples
     --------
@@ -206,7 +206,7 @@ def deviation_about(x: Any, mean: Any, **options: Any) -> Any:
 
 
 def _about(g: Any, x: Any, mean: Any, axis: Axis, ddof: Any, where: Any) -> Any:
-    slope = aligned(g, x.shape, axis) / _freedom(x, axis, ddof, where)
+    slope = with_keepdims(g, x.shape, axis) / _divisor(x, axis, ddof, where)
     return masked(slope * filled(x - mean, where, 0.0), where)
 
 
@@ -230,22 +230,22 @@ STD_ABOUT = rule(
 )
 
 
-# The largest and the smallest ---------------------------------------------------------------------
+# Maximum and minimum ------------------------------------------------------------------------------
 
 
-def _reached(g: Any, x: Any, y: Any, axis: Axis, where: Any, initial: Any) -> Any:
-    """Give the gradient to the elements that reach the result, shared equally where they tie.
+def _split_ties(g: Any, x: Any, y: Any, axis: Axis, where: Any, initial: Any) -> Any:
+    """Split the gradient equally among the elements that attain the extreme.
 
-    A NaN makes the result NaN, so it counts as reaching it. `initial` is one element more: it
-    takes its share, which goes nowhere.
+    A NaN makes the result NaN, so it counts as attaining it. `initial` counts as one more element,
+    whose share is dropped.
     """
     if axis is None and initial is None and where is True and type(x) is np.ndarray:
         equal = x == y
-        ties = int(np.count_nonzero(equal))  # none where the result is NaN
+        ties = int(np.count_nonzero(equal))  # 0 if the result is NaN
         if ties:
-            share = spread(g / ties, x.shape, None)
+            share = broadcast_back(g / ties, x.shape, None)
             return share if ties == x.size else chosen(share, equal)
-    y = aligned(y, x.shape, axis)
+    y = with_keepdims(y, x.shape, axis)
     reaching = (x == y) | np.isnan(x)
     if where is not True:
         reaching = np.logical_and(reaching, where)
@@ -254,11 +254,11 @@ def _reached(g: Any, x: Any, y: Any, axis: Axis, where: Any, initial: Any) -> An
         n = n + ((y == initial) | np.isnan(initial))
     if where is not True:
         n = at_least_1(n)
-    return masked(aligned(g, x.shape, axis) / n.astype(g.dtype), reaching)
+    return masked(with_keepdims(g, x.shape, axis) / n.astype(g.dtype), reaching)
 
 
 def fmax_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-    """Give what ``np.fmax.reduce`` gives: the largest element that is not NaN.
+    """Return ``np.fmax.reduce``: the largest element that is not NaN.
 
     Examples
     --------
@@ -269,7 +269,7 @@ def fmax_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any)
 
 
 def fmin_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-    """Give what ``np.fmin.reduce`` gives: the smallest element that is not NaN.
+    """Return ``np.fmin.reduce``: the smallest element that is not NaN.
 
     Examples
     --------
@@ -281,31 +281,31 @@ def fmin_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any)
 
 MAX = rule(
     np.max,
-    lambda g, x, y, axis=None, where=True, initial=None: _reached(g, x, y, axis, where, initial),
+    lambda g, x, y, axis=None, where=True, initial=None: _split_ties(g, x, y, axis, where, initial),
     static="axis keepdims initial where",
-    forward=_fold(np.maximum, np.max),
+    forward=_reduction(np.maximum, np.max),
 )
 MIN = rule(
     np.min,
-    lambda g, x, y, axis=None, where=True, initial=None: _reached(g, x, y, axis, where, initial),
+    lambda g, x, y, axis=None, where=True, initial=None: _split_ties(g, x, y, axis, where, initial),
     static="axis keepdims initial where",
-    forward=_fold(np.minimum, np.min),
+    forward=_reduction(np.minimum, np.min),
 )
 for skipping_nan in (np.nanmax, np.nanmin, fmax_reduce, fmin_reduce):
     rule(
         skipping_nan,
-        lambda g, x, y, axis=None, where=True, initial=None: _reached(
-            g, x, y, axis, numbers(x, where), initial
+        lambda g, x, y, axis=None, where=True, initial=None: _split_ties(
+            g, x, y, axis, not_nan(x, where), initial
         ),
         static="axis keepdims dtype initial where",
     )
 
 
-# Logarithms of sums of exponentials ---------------------------------------------------------------
+# Log-sum-exp --------------------------------------------------------------------------------------
 
 
 def logaddexp_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-    """Give what ``np.logaddexp.reduce`` gives: the logarithm of the sum of exponentials.
+    """Return ``np.logaddexp.reduce``: the log-sum-exp.
 
     Examples
     --------
@@ -316,7 +316,7 @@ def logaddexp_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options:
 
 
 def logaddexp2_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options: Any) -> Any:
-    """Give what ``np.logaddexp2.reduce`` gives: the same, of base 2.
+    """Return ``np.logaddexp2.reduce``: the log-sum-exp in base 2.
 
     Examples
     --------
@@ -326,14 +326,14 @@ def logaddexp2_reduce(x: Any, axis: Any = None, keepdims: Any = False, **options
     return np.logaddexp2.reduce(x, axis=axis, keepdims=keepdims, **options)
 
 
-def below_infinity(y: Any) -> Any:
-    """Give `y`, with 0 for -inf: where all terms vanish each has gradient 0, not NaN."""
+def replace_minus_inf(y: Any) -> Any:
+    """Return `y` with 0 in place of -inf: where all terms vanish each has gradient 0, not NaN."""
     return np.where(y == -math.inf, 0.0, y)
 
 
 def _logaddexp(base: Any, g: Any, x: Any, y: Any, axis: Axis, where: Any) -> Any:
-    y = aligned(below_infinity(y), x.shape, axis)
-    return masked(aligned(g, x.shape, axis) * base(filled(x, where, 0.0) - y), where)
+    y = with_keepdims(replace_minus_inf(y), x.shape, axis)
+    return masked(with_keepdims(g, x.shape, axis) * base(filled(x, where, 0.0) - y), where)
 
 
 rule(

@@ -1,4 +1,4 @@
-"""Derivative rules of functions that move elements without changing them."""
+"""Derivative rules of functions that rearrange, repeat, copy or cast elements."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ Axes = tuple[int, ...]
 Shape = tuple[int, ...]
 
 
-def _inverse(axes: Any, ndim: int) -> Axes | None:
-    """Give the permutation that undoes `axes`."""
+def _inverse_permutation(axes: Any, ndim: int) -> Axes | None:
+    """Return the inverse of the permutation `axes`."""
     if axes is None:
         return None
     if isinstance(axes, (int, np.integer)):
-        return (0,)  # of a vector, whose one axis may be named by a number
+        return (0,)  # of a vector: NumPy accepts a number for its only axis
     axes = [axis % ndim for axis in axes]
     return tuple(axes.index(i) for i in range(ndim))
 
 
-def _back_in_shape(g: Any, x_shape: Any) -> Any:
+def _reshape_back(g: Any, x_shape: Any) -> Any:
     return g.reshape(x_shape)
 
 
 def repeat_evenly(x: Any, repeats: int, axis: int) -> Any:
-    """Repeat every slice of `x` along `axis` the same number of times.
+    """Repeat every slice of `x` along `axis` equally often.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def repeat_evenly(x: Any, repeats: int, axis: int) -> Any:
 
 
 def _sum_of_copies(g: Any, shape: Shape, copies: Sequence[int], inner: bool) -> Any:
-    """Add up what arrives at the copies of each element, in blocks (tile) or in runs (repeat)."""
+    """Sum the gradients of the copies of each element, in blocks (tile) or in runs (repeat)."""
     split = [pair if inner else pair[::-1] for pair in zip(shape, copies, strict=True)]
     axes = tuple(range(1 if inner else 0, 2 * len(shape), 2))
     return np.sum(g.reshape([length for pair in split for length in pair]), axis=axes)
@@ -62,17 +62,17 @@ def _unrepeat(g: Any, x_shape: Shape, repeats: int, axis: int) -> Any:
 
 RESHAPE = rule(
     np.reshape,
-    _back_in_shape,
+    _reshape_back,
     static="shape",
-    forward=lambda x, shape: x.reshape(shape),  # the method is six times as quick
+    forward=lambda x, shape: x.reshape(shape),  # the method is six times as fast
     view=True,
 )
-RAVEL = rule(np.ravel, _back_in_shape, view=True)
-SQUEEZE = rule(np.squeeze, _back_in_shape, static="axis", view=True)
-EXPAND_DIMS = rule(np.expand_dims, _back_in_shape, static="axis", view=True)
+RAVEL = rule(np.ravel, _reshape_back, view=True)
+SQUEEZE = rule(np.squeeze, _reshape_back, static="axis", view=True)
+EXPAND_DIMS = rule(np.expand_dims, _reshape_back, static="axis", view=True)
 TRANSPOSE = rule(
     np.transpose,
-    lambda g, axes=None: np.transpose(g, _inverse(axes, g.ndim)),
+    lambda g, axes=None: np.transpose(g, _inverse_permutation(axes, g.ndim)),
     static="axes",
     view=True,
 )
@@ -103,13 +103,13 @@ BROADCAST_TO = rule(
 )
 TILE = rule(np.tile, _untile, inputs="A", static="reps")
 REPEAT = rule(repeat_evenly, _unrepeat, static="repeats axis")
-# Below or above a diagonal the result is 0 whatever the input is, so its gradient is 0 there.
+# The zeroed triangle does not depend on the input, so its gradient is 0.
 TRIL = rule(np.tril, lambda g, k=0: np.tril(g, k), inputs="m", static="k")
 TRIU = rule(np.triu, lambda g, k=0: np.triu(g, k), inputs="m", static="k")
 
 
 def copied(x: Any, order: str = "K") -> Any:
-    """Give `x` in memory of its own.
+    """Return a copy of `x`.
 
     Examples
     --------
@@ -124,7 +124,7 @@ COPY = rule(copied, lambda g: g, static="order")
 
 
 def cast(x: Any, dtype: Any) -> Any:
-    """Give `x` in another dtype."""
+    """Return `x` cast to `dtype`."""
     return rounded(x, dtype) if halves.on else x.astype(dtype)
 
 

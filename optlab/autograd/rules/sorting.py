@@ -1,4 +1,4 @@
-"""Derivative rules of sorting, and of sums over bins."""
+"""Derivative rules of sorting, partitioning and weighted histograms."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from optlab.autograd.operation import rule
 
 
 def _in_order(x: Any, axis: int) -> Any:
-    """Give where the smallest element along `axis` stands, then the next (stable at ties)."""
+    """Return the stable argsort along `axis`."""
     from optlab.autograd.tensor import raw
 
-    x = raw(x)  # an order has no derivative
+    x = raw(x)  # a permutation has no derivative
     if isinstance(x, np.ndarray):
-        # Without ties every way to sort gives this order, and the default is five times as quick.
+        # Without ties every algorithm returns this order, and the default is five times as fast.
         order = np.argsort(x, axis)
         risen = np.moveaxis(np.take_along_axis(x, order, axis), axis, -1)
         if (risen[..., 1:] > risen[..., :-1]).all():
@@ -24,7 +24,7 @@ def _in_order(x: Any, axis: int) -> Any:
 
 
 def _undone(order: Any, axis: int) -> Any:
-    """Give the permutation that undoes `order` along `axis`."""
+    """Return the inverse of the permutation `order` along `axis`."""
     if not isinstance(order, np.ndarray):
         return np.argsort(order, axis=axis, kind="stable")
     places = np.empty_like(order)
@@ -35,8 +35,8 @@ def _undone(order: Any, axis: int) -> Any:
     return places
 
 
-# The gradient of an element of y goes to the element of x that came to stand there. Among equal
-# elements a stable sort says which one that is, so that at ties too it is a permutation.
+# The gradient of each element of y is passed to its source in x. The stable sort defines the source
+# of ties, so the gradient is a permutation there too.
 SORT = rule(
     np.sort,
     lambda g, a, axis=-1: np.take_along_axis(g, _undone(_in_order(a, axis), axis), axis),
@@ -46,14 +46,14 @@ SORT = rule(
 
 
 def _before_partition(g: Any, a: Any, y: Any, axis: int = -1) -> Any:
-    """Bring gradients back through sorted order: the k-th smallest of y is that of the input."""
+    """Pass gradients back by rank: the k-th smallest of y is the k-th smallest of the input."""
     risen = np.take_along_axis(g, _in_order(y, axis), axis)
     return np.take_along_axis(risen, _undone(_in_order(a, axis), axis), axis)
 
 
 PARTITION = rule(np.partition, _before_partition, inputs="a", static="kth axis kind")
 
-# Sums over bins: each weight goes into the bin of its number, and the numbers have no derivative.
+# Weighted histograms: a weight is added to the bin of its number; the numbers have no derivative.
 BINCOUNT = rule(
     np.bincount,
     None,
@@ -64,7 +64,7 @@ BINCOUNT = rule(
 
 
 def weights_in_bins(weights: Any, numbers: Any, edges: Any) -> Any:
-    """Give ``np.histogram(numbers, edges, weights=weights)[0]``.
+    """Return ``np.histogram(numbers, edges, weights=weights)[0]``.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def weights_in_bins(weights: Any, numbers: Any, edges: Any) -> Any:
 
 
 def _of_my_bin(g: Any, numbers: Any, edges: Any) -> Any:
-    """Give each number what arrived at its bin; the last bin includes its right edge."""
+    """Gather the gradient of the bin of each number; the last bin includes its right edge."""
     bins = np.searchsorted(edges, numbers, side="right") - 1
     bins = np.where(numbers == edges[-1], len(edges) - 2, bins)
     inside = (bins >= 0) & (bins < len(edges) - 1)

@@ -1,4 +1,4 @@
-"""Derivative rules of evenly spaced numbers with respect to their ends."""
+"""Derivative rules of evenly spaced numbers with respect to their endpoints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from optlab.autograd.operation import rule
 
 
 def _fraction(g: Any, num: int, endpoint: bool, axis: int) -> Any:
-    """Give how far from start to stop each number lies, in the shape of `g`."""
+    """Return the fraction of the way from start to stop of each number, in the shape of `g`."""
     steps = np.cumsum(np.ones_like(g), axis=axis) - 1
     return steps / max(num - 1 if endpoint else num, 1)
 

@@ -10,7 +10,7 @@ import numpy as np
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.guarded import product, run
 
-# sinc(x) = sin(z) / z with z = pi x. Its slope (cos(z) - sinc(x)) / x cancels near 0; there the
+# sinc(x) = sin(z) / z with z = pi x. Near 0 its slope (cos(z) - sinc(x)) / x cancels; there the
 # series is used, the sum of 2k (-1)^k z^(2k-1) / (2k+1)!. Both are plain NumPy, so derivatives of
 # every order follow, at 0 too.
 SINC_SERIES = [(-1) ** k * 2 * k * math.pi / math.factorial(2 * k + 1) for k in range(1, 19)]
@@ -31,9 +31,9 @@ rule(np.sinc, lambda g, x: g * _slope_of_sinc(x))
 
 
 def modified_bessel(x: Any, order: int) -> Any:
-    """Give the modified Bessel function of the first kind I_n(x), for a small whole order n.
+    """Return the modified Bessel function of the first kind I_n(x), for a small integer order n.
 
-    Up to 30 by its power series, whose terms all have one sign; beyond by its asymptotic series.
+    For abs(x) < 30 by the power series, whose terms have one sign; beyond by the asymptotic series.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def _modified_bessel(x: Any, order: int) -> Any:
     tail: Any = 1.0
     for k in range(30, 0, -1):
         tail = 1 - tail * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k * far)
-    growth = np.exp(np.where(near, 0.0, size) / 2)  # in two factors: exp overflows before I_n
+    growth = np.exp(np.where(near, 0.0, size) / 2)  # two factors, as exp overflows before I_n
     value = np.where(
         near,
         series * half**order / math.factorial(order),
@@ -66,7 +66,7 @@ def _modified_bessel(x: Any, order: int) -> Any:
 
 
 def _slope_of_bessel(x: Any, order: int) -> Any:
-    """Give I_n' = (I_(n-1) + I_(n+1)) / 2, where I_(-1) is I_1."""
+    """Return I_n' = (I_(n-1) + I_(n+1)) / 2, where I_(-1) is I_1."""
     return 0.5 * (modified_bessel(x, abs(order - 1)) + modified_bessel(x, order + 1))
 
 

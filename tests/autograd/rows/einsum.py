@@ -62,11 +62,13 @@ for label, f in CHOICES.items():
 put(np.einsum, "twice the same", lambda a: np.einsum("ij,kj->ik", a, a), a)
 put(np.einsum, "three times the same", lambda c: np.einsum("i,i,i", c, c, c), c)
 
-put(einsum_of_one, "ii", lambda x: as_one(einsum_of_one, x, labels="ii", kept=""), numbers((2, 2)))
+put(
+    einsum_of_one, "ii", lambda x: as_one(einsum_of_one, x, labels="ii", output=""), numbers((2, 2))
+)
 put(
     einsum_of_two,
     "ij,j",
-    lambda a, b: as_one(einsum_of_two, a, b, a_labels="ij", b_labels="j", kept="i"),
+    lambda a, b: as_one(einsum_of_two, a, b, a_labels="ij", b_labels="j", output="i"),
     numbers((2, 3)),
     numbers((3,)),
 )
