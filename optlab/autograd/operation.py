@@ -37,6 +37,10 @@ TABLE: dict[Any, Operation] = {}
 #: Functions written with other functions, filled by the files in `composed`. They come first.
 COMPOSED: dict[Any, Callable[..., Any]] = {}
 
+#: Those among them that compute nothing, or call a function of the user: in 16 bits too each
+#: operation inside runs on its own.
+MOVING: set[Callable[..., Any]] = set()
+
 
 #: Up to so many outputs can be kept one by one.
 _OUTPUTS = 4

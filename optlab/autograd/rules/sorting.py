@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.base import raw
 from optlab.autograd.operation import rule
 
 
 def _in_order(x: Any, axis: int) -> Any:
     """Give where the smallest element along `axis` stands, then the next (stable at ties)."""
-    from optlab.autograd.tensor import raw
-
     x = raw(x)  # an order has no derivative
     if isinstance(x, np.ndarray):
         # Without ties every way to sort gives this order, and the default is five times as quick.
