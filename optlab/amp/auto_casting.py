@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from optlab.amp.lists import ALWAYS_BLACK, BLACK, WHITE, operations_named
-from optlab.autograd.extras import extras
+from optlab.autograd.extras import slow_path
 from optlab.autograd.halves import halves, rounded
 from optlab.autograd.operation import Operation
 from optlab.autograd.tensor import Tensor
@@ -128,7 +128,7 @@ class auto_cast:
         self._before.setdefault(threading.get_ident(), []).append(halves.policy)
         halves.policy = self if self.enable else None
         halves.on += 1
-        extras.on += 1
+        slow_path.enter()
         return self
 
     def __exit__(
@@ -143,7 +143,7 @@ class auto_cast:
             if not before:
                 del self._before[threading.get_ident()]
         halves.on -= 1
-        extras.on -= 1
+        slow_path.leave()
 
     def __repr__(self) -> str:
         return f"auto_cast(level={self.level!r}, dtype={self.dtype.name!r}, enable={self.enable})"

@@ -7,7 +7,7 @@ To find the rule of a function: ``optlab rules tanh``, or `rule_of`; all of them
 file                       what it holds
 =========================  =========================================================================
 **a Tensor**
-``tensor.py``              `Tensor`, and `apply`: run an operation, and put it on the tape
+``tensor.py``              `Tensor`
 ``gradients.py``           ``t.requires_grad``, ``t.backward()``, ``t.grad``, ``t.register_hook(f)``
 ``operators.py``           ``a + b``, ``a @ b``, ``a < b``, ``t[i]``
 ``methods.py``             ``t.reshape(...)``, ``t.copy()``: the methods of NumPy's arrays
@@ -17,7 +17,7 @@ file                       what it holds
 ``places.py``              ``t.device``, ``t.to(device)``
 ``creation.py``            `to_tensor`, `zeros`, `ones`, `full`, `arange`
 ``documented.py``          ``ol.sum``, ``ol.mean``: NumPy's functions with Paddle's ``keepdim``
-``in_place.py``            ``t[i] = v`` and ``t += v``; ``writes.py``: who wrote where, and when
+``in_place.py``            ``t[i] = v`` and ``t += v``; ``powers.py``: ``t ** n``
 ``dispatch.py``            what a call of a NumPy function does when it meets a Tensor
 ``universal.py``           the keyword arguments of ufuncs
 **derivative rules**
@@ -27,8 +27,11 @@ file                       what it holds
 ``several.py``             operations with several outputs, such as ``np.linalg.eigh``
 ``rule_text.py``           the text of a rule; ``reference.py``, ``reference_notes.py``,
                            ``reference_text.py``, ``lookup.py``: ``optlab rules`` and `rule_of`
-**the walk back**
-``tape.py``                nodes and leaves; ``backpropagation.py``: the walk back along them
+**the tape**
+``base.py``                `TensorBase`: an array and its node; ``tape.py``: nodes and leaves
+``apply.py``               `apply`: run an operation, and record it
+``backpropagation.py``     the backward pass
+``writes.py``              writes in place, by memory; ``write_observers.py``: who is told first
 ``mode.py``                `no_grad`, `enable_grad`: whether operations are recorded
 ``hooks.py``               the user's hooks on gradients
 ``saving.py``              who keeps what is saved for backward; `saved_tensors_hooks` packs it
@@ -50,7 +53,7 @@ file                       what it holds
 ``constants.py``           plain arrays beside Tensors: copied or watched while backward needs them
 ``sparse.py``              `RowSparse`, the gradient of a large table of which few rows were read
 ``halves.py``              float16 and bfloat16: kept in 16 bits, computed in 32
-``anomaly.py``             `detect_anomaly`; ``extras.py``: whether any such extra is in use
+``anomaly.py``             `detect_anomaly`; ``extras.py``: one flag for all that is rare
 **derivatives of functions**
 ``functional.py``          `grad`, `vjp`, `jvp`, `hvp`
 ``derivative_matrices.py`` `jacobian`, `hessian`
@@ -64,8 +67,7 @@ file                       what it holds
 **the tape as data**
 ``walk.py``                nodes and the walk back, one node at a time; ``read_tape.py`` reads them
 ``kept_memory.py``         what operations keep for backward, and how its bytes are counted
-``memory_roles.py``        what every array is, for the ledger of `optlab.backend`; ``reported.py``:
-                           telling it which operations run
+``memory_roles.py``        what every array is, for the ledger of `optlab.backend`
 =========================  =========================================================================
 """
 
@@ -99,11 +101,21 @@ from optlab.autograd.mode import (
 from optlab.autograd.operation import rule
 from optlab.autograd.saving import saved_tensors_hooks
 from optlab.autograd.sparse import RowSparse
-from optlab.autograd.tensor import Tensor
+from optlab.autograd.tensor import Tensor, answer_with
 from optlab.autograd.vmap import ensemble, members, vmap
 from optlab.backend.memory import keep_freed_memory as _keep_freed_memory
 
 _keep_freed_memory()
+
+
+def _dispatch() -> object:
+    """Load the answers to NumPy's calls, with all composed functions: 65 ms or more."""
+    from optlab.autograd import dispatch
+
+    return dispatch
+
+
+answer_with(_dispatch)
 
 __all__ = [
     "AnomalyError", "Function", "MemoryBudgetError", "RecomputationError", "RowSparse", "Tensor",

@@ -10,7 +10,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from optlab.autograd.extras import extras
+from optlab.autograd.base import raw
+from optlab.autograd.extras import slow_path
 from optlab.backend.callers import frame_outside, place_of
 from optlab.backend.dtypes import is_floating
 from optlab.backend.ensemble import EnsembleArray
@@ -37,7 +38,10 @@ class _Mode(threading.local):
 
 mode = _Mode()
 
-#: Where each operation was called, while anybody looks for anomalies.
+#: The code of the backward pass, which registers it.
+backward_code: Any = None
+
+#: Where each operation was called, in anomaly mode.
 _lines: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
@@ -69,12 +73,12 @@ class detect_anomaly:
 
     def __enter__(self) -> detect_anomaly:
         mode.depth += 1
-        extras.on += 1
+        slow_path.enter(needs_values=True)
         return self
 
     def __exit__(self, *error: object) -> None:
         mode.depth -= 1
-        extras.on -= 1
+        slow_path.leave(needs_values=True)
 
 
 def check_forward(node: Any, values: Any, y: Any) -> None:
@@ -92,8 +96,6 @@ def check_forward(node: Any, values: Any, y: Any) -> None:
 
 def check_backward(node: Any, position: int, part: Any, g: Any, saved: Any) -> None:
     """Check the gradient that a derivative rule gives against what it was made of."""
-    from optlab.autograd.tensor import raw
-
     operation, sources = node.operation, node.recipe.sources
     inputs = operation.inputs
     known = {**dict(enumerate(inputs)), len(inputs): "y"}
@@ -198,10 +200,8 @@ def _derivative_running() -> bool:
 
     Only an error asks, so the stack is read instead of every walk noting where it is.
     """
-    from optlab.autograd.backpropagation import backpropagate
-
     frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code is not backpropagate.__code__:
+    while frame is not None and frame.f_code is not backward_code:
         if frame.f_globals.get("__name__", "").partition(".")[0] not in ("optlab", "numpy"):
             return False  # in a Function or a hook of the user
         frame = frame.f_back

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd import anomaly, writes
-from optlab.autograd.extras import extras
+from optlab.autograd import anomaly, base, writes
+from optlab.autograd.extras import slow_path
 from optlab.autograd.halves import for_rule, halves, rounded
 from optlab.autograd.hooks import run_hooks
 from optlab.autograd.mode import grad_mode, recording
+from optlab.autograd.several import outputs_of
 from optlab.autograd.sharing import REFERENCES_OF_A_LOCAL, REFERENCES_WHEN_ALONE
 from optlab.autograd.tape import ZERO, Shape
 from optlab.backend import events
@@ -156,6 +157,9 @@ def backpropagate(
     return []
 
 
+anomaly.backward_code = backpropagate.__code__
+
+
 def gradients_of_ends(
     starts: dict[Any, Any],
     since: int,
@@ -240,9 +244,9 @@ def _walk(
                     events.values_wanted.publish(node, g, pending)
                 saved = saved.restored()
             if create_graph:
-                saved = node.tied(saved)
+                saved = attach(node, saved)
             edges, recipe, static = node.edges, node.recipe, node.static
-            if extras.on:
+            if slow_path.any:
                 if events.rule_starts.listeners:
                     events.rule_starts.publish(node, g, saved, pending)
                 if halves.on:
@@ -261,7 +265,7 @@ def _walk(
                     or getrefcount(g) != REFERENCES_OF_A_LOCAL
                     or g.base is not None
                     or not g.flags.writeable
-                    or extras.on > halves.on + extras.watching
+                    or slow_path.needs_values
                     or not all(x.__class__ is _array for x in saved)
                 ):
                     g = recipe.joint(g, saved, static)
@@ -274,7 +278,7 @@ def _walk(
                 part = run(g, saved, static)
                 if part is None:
                     continue
-                if extras.on and anomaly.mode.depth:
+                if slow_path.any and anomaly.mode.depth:
                     anomaly.check_backward(node, position, part, g, saved)
                 if part.shape != edge.shape:
                     part = unbroadcast(part, edge.shape)
@@ -315,8 +319,21 @@ def _walk(
             recording.on, halves.policy = was_on, policy
         if quiet is not None:
             quiet.__exit__(None, None, None)
-        if extras.on and events.walk_ended.listeners:
+        if slow_path.any and events.walk_ended.listeners:
             events.walk_ended.publish(g, saved, pending)
+
+
+def attach(node: Any, saved: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return saved values as Tensors at their nodes, so that a rule run on them is recorded."""
+    output = len(node.edges)
+    attached = []
+    for value, source in zip(saved, node.recipe.sources, strict=True):
+        owner: Any = node if source == output else node.edges[source] if source < output else None
+        if owner is node and node.operation.several:
+            attached.append(outputs_of(node, value))
+        else:
+            attached.append(value if owner is None else base.Tensor(value, owner))
+    return tuple(attached)
 
 
 def _consumers(node: Any, heap: list[tuple[int, Any]]) -> dict[Any, int]:

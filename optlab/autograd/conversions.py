@@ -26,44 +26,6 @@ def refusal(t: Any, call: str, instead: str) -> SilentDetachError:
     )
 
 
-def as_operand(x: Any) -> Any:
-    """Give what stands beside a Tensor as an array: lists, tables of pandas, arrays of xarray.
-
-    Arrays of a device and ensembles stay what they are.
-    """
-    if isinstance(x, (list, tuple)):
-        return np.asarray(x)
-    if type(x) is complex:
-        return np.complex128(x)
-    foreign = hasattr(x, "__array__") and not hasattr(x, "__array_function__")
-    return np.asarray(x) if foreign else x
-
-
-def not_real(name: str, dtype: Any) -> TypeError:
-    """Give the error for an operation whose value has no gradient: whole or complex numbers."""
-    complex_numbers = (
-        " Complex numbers are not covered: write the real and imaginary parts by themselves "
-        "(np.cos(x) and np.sin(x) for np.exp(1j * x))."
-        if dtype.kind == "c"
-        else ""
-    )
-    return TypeError(
-        f"{name} gives {dtype} here; gradients are for real floating numbers. Use .detach() where "
-        f"no gradient is wanted.{complex_numbers}"
-    )
-
-
-def needs_grad(x: Any) -> bool:
-    """Say whether a Tensor that needs a gradient is among nested tuples, lists and dicts."""
-    if isinstance(x, Conversions):
-        return x.node is not None
-    if isinstance(x, dict):
-        x = x.values()
-    elif not isinstance(x, (tuple, list)):
-        return False
-    return any(needs_grad(part) for part in x)
-
-
 class Conversions:
     """``float(t)``, ``t.item()``, ``t.tolist()`` and the like."""
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.conversions import refusal
 from optlab.autograd.mode import recording
 from optlab.autograd.rules.shapes import BROADCAST_TO
 from optlab.autograd.tape import leaf_for
-from optlab.autograd.tensor import Tensor, apply, raw, refusal
+from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import copied
 from optlab.backend.device import brought_here, made_here, moved
 from optlab.backend.dtypes import dtype_named, is_real, widened

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.base import needs_grad
 from optlab.autograd.composed import COMPOSED, not_covered
 from optlab.autograd.halves import compute_together
 from optlab.autograd.operation import TABLE
 from optlab.autograd.rules import cumulative, reductions
-from optlab.autograd.tensor import Tensor, apply, needs_grad, raw
+from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.autograd.universal import with_options
 from optlab.backend.arrays import refuse_mixture
 

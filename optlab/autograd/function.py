@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd import anomaly, saving, several, writes
-from optlab.autograd.extras import extras
+from optlab.autograd.base import needs_grad
+from optlab.autograd.extras import slow_path
 from optlab.autograd.hooks import read_only
 from optlab.autograd.mode import grad_mode, recording
 from optlab.autograd.operation import Operation, Recipe
 from optlab.autograd.tape import Node
-from optlab.autograd.tensor import Tensor, needs_grad, raw
+from optlab.autograd.tensor import Tensor, raw
 from optlab.backend import events
 from optlab.backend.arrays import as_array
 from optlab.backend.dtypes import is_floating
@@ -103,7 +104,7 @@ class Context:
         inputs, self._inputs = self._inputs, ()
         self._node = weakref.ref(node)
         self._saved = tuple(arrays)
-        if extras.on:
+        if slow_path.any:
             y = tuple(map(raw, outputs)) if node.operation.several else raw(outputs[0])
             self._saved = saving.kept(node, self._saved, None, (*map(raw, inputs), y))
 
@@ -169,7 +170,7 @@ class Function:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run the operation and put it on the tape where a gradient is needed."""
-        if extras.on:
+        if slow_path.any:
             writes.check_fresh(args)
         if any(isinstance(x, Tensor) and x.node is not None for x in kwargs.values()):
             raise TypeError(
@@ -191,14 +192,14 @@ class Function:
         parts = list(returned) if many else [returned]
         constant = [id(raw(x)) in ctx._constants for x in parts]
         outputs = [_output(cls, x, given) for x in parts]
-        if extras.on and events.operation_ran.listeners:
+        if slow_path.any and events.operation_ran.listeners:
             events.operation_ran.publish(cls.__name__, args, tuple(outputs))
         if not any(ctx.needs_input_grad) or not recording.on:
             tensors = [Tensor(x) for x in outputs]
             return tuple(tensors) if many else tensors[0]
         node = _node_of(cls, ctx, args, outputs, many)
         ctx._settle(node, outputs)
-        if extras.on and anomaly.mode.depth:
+        if slow_path.any and anomaly.mode.depth:
             anomaly.check_forward(node, given, tuple(outputs) if many else outputs[0])
         if events.operation_recorded.listeners:
             events.operation_recorded.publish(node)

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd import backpropagation, tape, trees
+from optlab.autograd.base import first_gradient
 from optlab.autograd.mode import grad_mode, recording
 from optlab.autograd.run import Argnums, Run, name_of, positions
 from optlab.autograd.saving import as_usual
-from optlab.autograd.tensor import Tensor, first_gradient
+from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import as_array, spread_beside
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import optlab.autograd.tensor as engine  # the two modules import each other, as with `methods`
-from optlab.autograd import tape, writes
+from optlab.autograd import base, tape, writes
 from optlab.autograd.backpropagation import backpropagate
-from optlab.autograd.extras import extras
+from optlab.autograd.base import first_gradient, raw
+from optlab.autograd.extras import slow_path
 from optlab.autograd.sharing import REFERENCES_WHEN_ALONE
 from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tape import Leaf, leaf_for
@@ -62,7 +62,7 @@ class Gradients:
             return None
         g = node.grad
         if g.__class__ is not _array:
-            if g is None or isinstance(g, (engine.Tensor, RowSparse)):
+            if g is None or isinstance(g, (base.Tensor, RowSparse)):
                 return g
             if g is tape.ZERO:
                 g = node.gradient(self.data)
@@ -70,7 +70,7 @@ class Gradients:
         # that of another gradient too, or part of it.
         if getrefcount(g) > REFERENCES_WHEN_ALONE or getattr(g, "base", None) is not None:
             g = g.copy()
-        handed: Tensor = _new(engine.Tensor)
+        handed: Tensor = _new(base.Tensor)
         handed.data, handed.node = g, None
         node.grad = handed
         return handed
@@ -86,14 +86,14 @@ class Gradients:
             )
         if value is not None:
             # A copy: the caller may go on writing to an array of his own.
-            array = copied(engine.raw(value), self.data.dtype)
+            array = copied(raw(value), self.data.dtype)
             array = placed_beside(self.data, array, "the gradient")
             if array.shape != self.data.shape:
                 raise ValueError(
                     f"a gradient must have the shape of its Tensor, {self.data.shape}; "
                     f"got {array.shape}."
                 )
-            keeps_graph = isinstance(value, engine.Tensor) and value.node is not None
+            keeps_graph = isinstance(value, base.Tensor) and value.node is not None
             value = value.astype(self.data.dtype) if keeps_graph else array
         self.node.grad = value
 
@@ -134,11 +134,11 @@ class Gradients:
                 "backward() has nowhere to go: nothing that this Tensor was computed from needs a "
                 "gradient. Make the inputs with requires_grad=True, and compute outside no_grad()."
             )
-        if extras.on:
+        if slow_path.any:
             writes.check_fresh((self,))
-        seed = engine.first_gradient(self.data, grad)
-        if create_graph and not isinstance(seed, engine.Tensor):
-            seed = engine.Tensor(seed)
+        seed = first_gradient(self.data, grad)
+        if create_graph and not isinstance(seed, base.Tensor):
+            seed = base.Tensor(seed)
         if retain_graph is None:
             retain_graph = create_graph
         backpropagate(node, seed, self.data, None, create_graph, retain_graph)

@@ -38,25 +38,18 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from optlab.autograd.extras import extras
+from optlab.autograd.extras import slow_path
+from optlab.autograd.operation import MOVING, Operation
 from optlab.backend.dtypes import dtype_named, is_half, widened
-
-if TYPE_CHECKING:
-    from optlab.autograd.operation import Operation
 
 _FLOAT32 = np.dtype(np.float32)
 
 #: Operations that compute nothing, and whose inputs do not meet.
 _MOVE = {"cast", "moved"}
-
-#: Files of functions written with others that compute nothing, or that call what a user gave.
-_MOVING = {"indexing", "joining", "padding", "piecewise", "shapes", "sorting"}
-#: Functions in these that look for a common dtype.
-_CHOOSING = {"_choose", "_select"}
 
 
 class Policy(Protocol):
@@ -115,7 +108,7 @@ def meet(dtype: Any) -> None:
         if not halves.met:
             halves.met = True
             halves.on += 1
-            extras.on += 1
+            slow_path.enter()
 
 
 def cast_by_policy(operation: Operation, inputs: Sequence[Any]) -> Sequence[Any]:
@@ -227,10 +220,8 @@ def for_rule(g: Any, saved: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
 def compute_together(
     written: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Run a function that is written with others as one operation: in float32, rounded once."""
-    one_by_one = written.__module__.rpartition(".")[2] in _MOVING
-    one_by_one = one_by_one and written.__name__ not in _CHOOSING
-    if one_by_one or halves.policy is not None:  # which has its say on each operation
+    """Run a composed function as one operation: in float32, rounded once."""
+    if written in MOVING or halves.policy is not None:  # a policy casts for each operation
         return written(*args, **kwargs)
     found = [x.dtype for x in _arrays((args, tuple(kwargs.values())))]
     if not any(map(is_half, found)):

@@ -6,24 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.base import TensorBase, new_tensor
 from optlab.autograd.mode import grad_mode
+from optlab.autograd.sparse import whole
 from optlab.backend.arrays import as_array, copied, placed_beside, unwrapped
 from optlab.backend.dtypes import is_real
 
 
 def run_hooks(node: Any, g: Any) -> Any:
     """Let the user's hooks see the gradient of a Tensor, and replace it."""
-    from optlab.autograd.sparse import whole
-    from optlab.autograd.tensor import Tensor
-
     g = whole(g)
     for hook in node.hooks:
-        with grad_mode(isinstance(g, Tensor)):
-            replaced = hook(g if isinstance(g, Tensor) else Tensor(read_only(g)))
+        with grad_mode(isinstance(g, TensorBase)):
+            replaced = hook(g if isinstance(g, TensorBase) else new_tensor(read_only(g)))
         if replaced is None:
             continue
-        keeps_graph = isinstance(g, Tensor) and isinstance(replaced, Tensor)
-        array = replaced.data if isinstance(replaced, Tensor) else as_array(replaced)
+        keeps_graph = isinstance(g, TensorBase) and isinstance(replaced, TensorBase)
+        array = replaced.data if isinstance(replaced, TensorBase) else as_array(replaced)
         array = placed_beside(unwrapped(g), array, "what a hook returned")
         if array.shape != node.shape or not is_real(array.dtype):
             raise ValueError(
@@ -34,7 +33,7 @@ def run_hooks(node: Any, g: Any) -> Any:
             g = replaced if replaced.dtype == node.dtype else replaced.astype(node.dtype)
         else:
             array = copied(array, node.dtype)
-            g = Tensor(array) if isinstance(g, Tensor) else array
+            g = new_tensor(array) if isinstance(g, TensorBase) else array
     return g
 
 

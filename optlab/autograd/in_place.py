@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optlab.autograd import anomaly, saving, writes
-from optlab.autograd.extras import extras
+from optlab.autograd.apply import apply
+from optlab.autograd.base import TensorBase, new_tensor, raw
+from optlab.autograd.extras import slow_path
 from optlab.autograd.mode import recording
 from optlab.autograd.operation import Operation, as_one, rule
+from optlab.autograd.powers import power
 from optlab.autograd.rules.elementwise import (
     ADD,
     DIVIDE,
@@ -27,7 +30,7 @@ from optlab.autograd.rules.elementwise import (
 from optlab.autograd.rules.indexing import picks_each_once
 from optlab.autograd.rules.linear_algebra import MATMUL
 from optlab.autograd.tape import Entry, Leaf, Node
-from optlab.autograd.written_inside import about_to_write
+from optlab.autograd.write_observers import about_to_write
 from optlab.backend import events
 from optlab.backend.arrays import Shape, constants_beside, placed_beside
 from optlab.backend.callers import frame_outside, place_of
@@ -87,10 +90,8 @@ ASSIGN = rule(
 
 def write_item(t: Tensor, index: Any, value: Any) -> None:
     """Do ``t[index] = value``."""
-    from optlab.autograd.tensor import Tensor, raw
-
     _refuse_leaf(t, "t[i] = x", "np.where, np.concatenate or optlab.numpy.stack")
-    node = value.node if isinstance(value, Tensor) else None
+    node = value.node if isinstance(value, TensorBase) else None
     if not recording.on or (t.node is None and node is None):
         before = t.data
         data = _own_memory(t, raw(value))
@@ -98,8 +99,8 @@ def write_item(t: Tensor, index: Any, value: Any) -> None:
         _note_overwritten(t, before, _writer("item assignment"))
         return
     data = _own_memory(t, raw(value))
-    covered = extras.on and writes.same_memory(data[index], raw(value))
-    if extras.on and not covered:
+    covered = slow_path.any and writes.same_memory(data[index], raw(value))
+    if slow_path.any and not covered:
         writes.check_fresh((t, value))
     if not is_floating(t.dtype):
         raise TypeError(
@@ -120,7 +121,7 @@ def write_item(t: Tensor, index: Any, value: Any) -> None:
         t.shape,
         t.dtype,
     )
-    if extras.on and anomaly.mode.depth:
+    if slow_path.any and anomaly.mode.depth:
         anomaly.check_forward(made, (new,), data)
     if events.operation_recorded.listeners:
         events.operation_recorded.publish(made)
@@ -129,20 +130,17 @@ def write_item(t: Tensor, index: Any, value: Any) -> None:
 
 def combine(t: Tensor, symbol: str, other: Any) -> Tensor:
     """Do ``t += other`` and the like; give `t`."""
-    from optlab.autograd.operators import power
-    from optlab.autograd.tensor import Tensor, apply
-
     _refuse_leaf(t, f"t {symbol}= x", f"t = t {symbol} x")
-    node = other.node if isinstance(other, Tensor) else None
+    node = other.node if isinstance(other, TensorBase) else None
     operation = OPERATIONS[symbol]
     old = t
     if recording.on and (t.node is not None or node is not None):
         mask = (t.node is not None) + 2 * (node is not None)
         # Who reads the old values later, a rule or a keeper that runs this again, needs them where
         # they are not about to be overwritten.
-        again = extras.on and saving.innermost() is not None
+        again = slow_path.any and saving.innermost() is not None
         if again or symbol == "**" or 0 in operation.recipe(mask).saved_inputs:
-            old = Tensor(t.data.copy(), t.node)
+            old = new_tensor(t.data.copy(), t.node)
     result = power(old, other) if symbol == "**" else apply(operation, (old, other))
     if result.shape != t.shape:
         raise ValueError(
@@ -159,7 +157,7 @@ def combine(t: Tensor, symbol: str, other: Any) -> Tensor:
     new = result.data
     if isinstance(t.data, np.generic) or not isinstance(new, (type(t.data), np.generic)):
         # A single number, or another kind of array than t has, cannot be written to: put in place.
-        if extras.on:
+        if slow_path.any:
             about_to_write(t)
         t.data, t.node = new, result.node or t.node
         return t
@@ -205,7 +203,7 @@ def _own_memory(t: Tensor, new: Any = None) -> Any:
         If others share the memory and must not see it written: a gradient that a hook is given, an
         argument of `Function.forward`.
     """
-    if extras.on:
+    if slow_path.any:
         about_to_write(t)
     data = t.data
     if isinstance(new, EnsembleArray) and not isinstance(data, EnsembleArray):

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from optlab.autograd.extras import extras
+from optlab.autograd.extras import slow_path
 from optlab.autograd.kept_memory import kept_by
 from optlab.autograd.mode import recomputing
 from optlab.autograd.several import Parts
@@ -95,13 +95,11 @@ class Watch:
         ):
             self.undo.enter_context(event.subscribed(listener))
         self.undo.enter_context(_told_of_tensors(self.tensor_made))
-        extras.on += 1
-        extras.watching += 1
+        slow_path.enter()
         return self
 
     def __exit__(self, *error: object) -> None:
-        extras.on -= 1
-        extras.watching -= 1
+        slow_path.leave()
         self.undo.close()
         with self.ledger.paused():
             self.look_at_gradients()
@@ -297,7 +295,7 @@ def _told_of_tensors(listener: Callable[[Any], None]) -> Iterator[None]:
     """Tell `listener` of the array of every new Tensor, at no cost outside of the block."""
     before = Tensor.__init__
 
-    def made(self: Tensor, data: Any, node: Any = None) -> None:
+    def made(self: Any, data: Any, node: Any = None) -> None:
         listener(data)
         before(self, data, node)
 

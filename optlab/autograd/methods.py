@@ -1,5 +1,8 @@
 """The methods of NumPy's arrays, on Tensors."""
 
+# `apply` returns Any, as the tape does not know Tensor by name.
+# mypy: no-warn-return-any
+
 from __future__ import annotations
 
 import math
@@ -7,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-# Tensors are made of these methods, and the methods run operations on Tensors: the two modules
-# import each other, and meet when a method is called.
-import optlab.autograd.tensor as engine
+from optlab.autograd.apply import apply
+from optlab.autograd.base import raw
+from optlab.autograd.conversions import refusal
 from optlab.autograd.reduction_methods import ReductionMethods
 from optlab.autograd.rules import elementwise, indexing, shapes
 from optlab.backend.dtypes import dtype_named, is_floating
@@ -57,7 +60,7 @@ class ArrayMethods(ReductionMethods):
     @property
     def shape(self) -> tuple[int, ...]:
         """Lengths of the axes."""
-        return self.data.shape  # type: ignore[no-any-return]
+        return self.data.shape
 
     @property
     def dtype(self) -> Any:
@@ -67,33 +70,33 @@ class ArrayMethods(ReductionMethods):
     @property
     def ndim(self) -> int:
         """Number of axes."""
-        return self.data.ndim  # type: ignore[no-any-return]
+        return self.data.ndim
 
     @property
     def size(self) -> int:
         """Number of elements."""
-        return self.data.size  # type: ignore[no-any-return]
+        return self.data.size
 
     @property
     def nbytes(self) -> int:
         """Bytes of the elements."""
-        return self.data.nbytes  # type: ignore[no-any-return]
+        return self.data.nbytes
 
     def dot(self, other: Any) -> Tensor:
         """Give ``np.dot(self, other)``."""
-        return np.dot(self, other)  # type: ignore[no-any-return, call-overload]
+        return np.dot(self, other)  # type: ignore[call-overload]
 
     def clip(self, min: Any = None, max: Any = None, out: None = None, **options: Any) -> Tensor:
         """Limit elements to the interval from `min` to `max`."""
-        return np.clip(self, min, max, out=out, **options)  # type: ignore[no-any-return, call-overload]
+        return np.clip(self, min, max, out=out, **options)  # type: ignore[call-overload]
 
     def round(self, decimals: int = 0, out: None = None) -> Tensor:
         """Round to a number of decimals; its derivative is 0."""
-        return np.round(self, decimals, out=out)  # type: ignore[no-any-return, call-overload]
+        return np.round(self, decimals, out=out)  # type: ignore[call-overload]
 
     def conj(self) -> Tensor:
         """Give the complex conjugates: of real numbers, the numbers themselves."""
-        return engine.apply(elementwise.CONJUGATE, (self,))
+        return apply(elementwise.CONJUGATE, (self,))
 
     conjugate = conj
 
@@ -105,21 +108,21 @@ class ArrayMethods(ReductionMethods):
     @property
     def imag(self) -> Tensor:
         """The imaginary part: zeros."""
-        return engine.apply(elementwise.IMAGINARY, (self,))
+        return apply(elementwise.IMAGINARY, (self,))
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Tensor:
         """Give the same elements in another shape: ``reshape(2, 3)`` or ``reshape([2, 3])``."""
         if len(shape) == 1 and not isinstance(shape[0], int):
             shape = tuple(shape[0]) if np.ndim(shape[0]) else shape
         if order != "C" or copy is not None:
-            return np.reshape(self, shape, order=order, copy=copy)  # type: ignore[call-overload, no-any-return]
-        return engine.apply(shapes.RESHAPE, (self,), {"shape": shape})
+            return np.reshape(self, shape, order=order, copy=copy)  # type: ignore[call-overload]
+        return apply(shapes.RESHAPE, (self,), {"shape": shape})
 
     def ravel(self, order: str = "C") -> Tensor:
         """Give all elements along one axis."""
         if order != "C":
-            return np.ravel(self, order)  # type: ignore[call-overload, no-any-return]
-        return engine.apply(shapes.RAVEL, (self,))
+            return np.ravel(self, order)  # type: ignore[call-overload]
+        return apply(shapes.RAVEL, (self,))
 
     def flatten(
         self, start_axis: int | str = 0, stop_axis: int = -1, *, order: str = "C"
@@ -149,52 +152,52 @@ class ArrayMethods(ReductionMethods):
 
     def copy(self, order: str = "C") -> Tensor:
         """Give the same values in memory of their own; the gradient passes through."""
-        return engine.apply(shapes.COPY, (self,), {"order": order})
+        return apply(shapes.COPY, (self,), {"order": order})
 
     def squeeze(self, axis: Any = None) -> Tensor:
         """Leave out axes of length 1."""
-        return engine.apply(shapes.SQUEEZE, (self,), {"axis": axis})
+        return apply(shapes.SQUEEZE, (self,), {"axis": axis})
 
     def transpose(self, *axes: Any) -> Tensor:
         """Reorder the axes; without arguments, reverse them."""
         if len(axes) == 1 and not isinstance(axes[0], (int, np.integer)):
             axes = axes[0]
-        return engine.apply(shapes.TRANSPOSE, (self,), {"axes": axes or None})
+        return apply(shapes.TRANSPOSE, (self,), {"axes": axes or None})
 
     @property
     def T(self) -> Tensor:
         """The axes in reverse order."""
-        return engine.apply(shapes.TRANSPOSE, (self,))
+        return apply(shapes.TRANSPOSE, (self,))
 
     @property
     def mT(self) -> Tensor:
         """The last two axes exchanged: each matrix of a stack transposed."""
-        return np.matrix_transpose(self)  # type: ignore[no-any-return, call-overload]
+        return np.matrix_transpose(self)  # type: ignore[call-overload]
 
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
         """Exchange two axes."""
-        return engine.apply(shapes.SWAPAXES, (self,), {"axis1": axis1, "axis2": axis2})
+        return apply(shapes.SWAPAXES, (self,), {"axis1": axis1, "axis2": axis2})
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
         """Give a diagonal, as the last axis."""
         static = {"offset": offset, "axis1": axis1, "axis2": axis2}
-        return engine.apply(indexing.DIAGONAL, (self,), static)
+        return apply(indexing.DIAGONAL, (self,), static)
 
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
         """Add up the elements of a diagonal."""
-        return np.trace(self, offset, axis1, axis2)  # type: ignore[no-any-return, call-overload]
+        return np.trace(self, offset, axis1, axis2)  # type: ignore[call-overload]
 
     def take(self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Tensor:
         """Give the elements (or slices along `axis`) at `indices`."""
-        return np.take(self, indices, axis, out, mode)  # type: ignore[call-overload, no-any-return]
+        return np.take(self, indices, axis, out, mode)  # type: ignore[call-overload]
 
     def repeat(self, repeats: Any, axis: Any = None) -> Tensor:
         """Repeat every element (or every slice along `axis`)."""
-        return np.repeat(self, repeats, axis)  # type: ignore[call-overload, no-any-return]
+        return np.repeat(self, repeats, axis)  # type: ignore[call-overload]
 
     def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Tensor:
         """Give the elements (or slices along `axis`) where `condition` holds."""
-        return np.compress(condition, self, axis, out)  # type: ignore[call-overload, no-any-return]
+        return np.compress(condition, self, axis, out)  # type: ignore[call-overload]
 
     def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> Any:
         """Pick from `choices` by the whole numbers in this Tensor."""
@@ -212,7 +215,7 @@ class ArrayMethods(ReductionMethods):
     ) -> Any:
         """Give the positions of the elements in partitioned order, a plain array of integers."""
         options = _given(order=order, kind=None if kind == "introselect" else kind)
-        return np.argpartition(self.data, engine.raw(kth), axis=axis, **options)
+        return np.argpartition(self.data, raw(kth), axis=axis, **options)
 
     def nonzero(self) -> Any:
         """Give the positions of the elements that are not 0, one plain array for each axis."""
@@ -220,7 +223,7 @@ class ArrayMethods(ReductionMethods):
 
     def searchsorted(self, v: Any, side: Any = "left", sorter: Any = None) -> Any:
         """Give the positions at which `v` would go into this sorted Tensor, a plain array."""
-        return self.data.searchsorted(engine.raw(v), side, engine.raw(sorter))
+        return self.data.searchsorted(raw(v), side, raw(sorter))
 
     def sort(self, *args: Any, **kwargs: Any) -> Any:
         """Refused: arrays sort themselves in place; ``np.sort(t)`` gives a sorted Tensor."""
@@ -260,28 +263,26 @@ class ArrayMethods(ReductionMethods):
                 "casting='same_kind' or 'unsafe' allows more."
             )
         if not is_floating(wanted) and self.node is not None:
-            raise engine.refusal(
-                self, f"casting it to {wanted}", ".detach() first if that is wanted"
-            )
+            raise refusal(self, f"casting it to {wanted}", ".detach() first if that is wanted")
         if not copy and wanted == self.data.dtype:
             return self  # type: ignore[return-value]
-        return engine.apply(shapes.CAST, (self,), {"dtype": wanted})
+        return apply(shapes.CAST, (self,), {"dtype": wanted})
 
     def sqrt(self) -> Tensor:
         """Give the square roots."""
-        return engine.apply(elementwise.SQRT, (self,))
+        return apply(elementwise.SQRT, (self,))
 
     def exp(self) -> Tensor:
         """Give the exponentials."""
-        return engine.apply(elementwise.EXP, (self,))
+        return apply(elementwise.EXP, (self,))
 
     def log(self) -> Tensor:
         """Give the natural logarithms."""
-        return engine.apply(elementwise.LOG, (self,))
+        return apply(elementwise.LOG, (self,))
 
     def tanh(self) -> Tensor:
         """Give the hyperbolic tangents."""
-        return engine.apply(elementwise.TANH, (self,))
+        return apply(elementwise.TANH, (self,))
 
 
 def _given(**options: Any) -> dict[str, Any]:

@@ -37,6 +37,10 @@ TABLE: dict[Any, Operation] = {}
 #: Functions composed of other functions, filled by the modules in `composed`; looked up first.
 COMPOSED: dict[Any, Callable[..., Any]] = {}
 
+#: Those among them that compute nothing, or call a function of the user: in 16 bits too each
+#: operation inside runs on its own.
+MOVING: set[Callable[..., Any]] = set()
+
 
 #: The number of outputs that can be saved one by one.
 _OUTPUTS = 4

@@ -1,5 +1,8 @@
 """The operators of Tensors: arithmetic, comparisons, indexing."""
 
+# `apply` returns Any, as the tape does not know Tensor by name.
+# mypy: no-warn-return-any
+
 from __future__ import annotations
 
 import copy
@@ -9,32 +12,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-# Tensors are made of these operators, and the operators run operations on Tensors: the two modules
-# import each other, and meet when an operator is used.
-import optlab.autograd.tensor as engine
 from optlab.autograd import in_place
+from optlab.autograd.apply import apply, apply_several
+from optlab.autograd.base import raw
+from optlab.autograd.powers import power
 from optlab.autograd.rules.elementwise import (
     ABSOLUTE,
     ADD,
     DIVIDE,
     DIVMOD,
     FLOOR_DIVIDE,
-    INTEGER_POWER,
     MULTIPLY,
     NEGATIVE,
-    NUMBER_POWER,
     POSITIVE,
     POWER,
     REMAINDER,
-    SQRT,
-    SQUARE,
     SUBTRACT,
 )  # fmt: skip
 from optlab.autograd.rules.indexing import GETITEM
 from optlab.autograd.rules.joining import UNSTACK
 from optlab.autograd.rules.linear_algebra import MATMUL
 from optlab.backend.arrays import refuse_mixture
-from optlab.backend.dtypes import common_dtype, is_floating
 
 if TYPE_CHECKING:
     from optlab.autograd.tensor import Tensor
@@ -51,67 +49,67 @@ class Operators:
     ndim: Any
 
     def __add__(self, other: Any) -> Tensor:
-        return engine.apply(ADD, (self, other))
+        return apply(ADD, (self, other))
 
     def __radd__(self, other: Any) -> Tensor:
-        return engine.apply(ADD, (other, self))
+        return apply(ADD, (other, self))
 
     def __sub__(self, other: Any) -> Tensor:
-        return engine.apply(SUBTRACT, (self, other))
+        return apply(SUBTRACT, (self, other))
 
     def __rsub__(self, other: Any) -> Tensor:
-        return engine.apply(SUBTRACT, (other, self))
+        return apply(SUBTRACT, (other, self))
 
     def __mul__(self, other: Any) -> Tensor:
-        return engine.apply(MULTIPLY, (self, other))
+        return apply(MULTIPLY, (self, other))
 
     def __rmul__(self, other: Any) -> Tensor:
-        return engine.apply(MULTIPLY, (other, self))
+        return apply(MULTIPLY, (other, self))
 
     def __truediv__(self, other: Any) -> Tensor:
-        return engine.apply(DIVIDE, (self, other))
+        return apply(DIVIDE, (self, other))
 
     def __rtruediv__(self, other: Any) -> Tensor:
-        return engine.apply(DIVIDE, (other, self))
+        return apply(DIVIDE, (other, self))
 
     def __mod__(self, other: Any) -> Tensor:
-        return engine.apply(REMAINDER, (self, other))
+        return apply(REMAINDER, (self, other))
 
     def __rmod__(self, other: Any) -> Tensor:
-        return engine.apply(REMAINDER, (other, self))
+        return apply(REMAINDER, (other, self))
 
     def __floordiv__(self, other: Any) -> Any:
-        return engine.apply(FLOOR_DIVIDE, (self, other))
+        return apply(FLOOR_DIVIDE, (self, other))
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return engine.apply(FLOOR_DIVIDE, (other, self))
+        return apply(FLOOR_DIVIDE, (other, self))
 
     def __divmod__(self, other: Any) -> Any:
-        return engine.apply_several(DIVMOD, (self, other))
+        return apply_several(DIVMOD, (self, other))
 
     def __rdivmod__(self, other: Any) -> Any:
-        return engine.apply_several(DIVMOD, (other, self))
+        return apply_several(DIVMOD, (other, self))
 
     def __pow__(self, other: Any) -> Tensor:
         return power(self, other)
 
     def __rpow__(self, other: Any) -> Tensor:
-        return engine.apply(POWER, (other, self))
+        return apply(POWER, (other, self))
 
     def __matmul__(self, other: Any) -> Tensor:
-        return engine.apply(MATMUL, (self, other))
+        return apply(MATMUL, (self, other))
 
     def __rmatmul__(self, other: Any) -> Tensor:
-        return engine.apply(MATMUL, (other, self))
+        return apply(MATMUL, (other, self))
 
     def __neg__(self) -> Tensor:
-        return engine.apply(NEGATIVE, (self,))
+        return apply(NEGATIVE, (self,))
 
     def __pos__(self) -> Tensor:
-        return engine.apply(POSITIVE, (self,))
+        return apply(POSITIVE, (self,))
 
     def __abs__(self) -> Tensor:
-        return engine.apply(ABSOLUTE, (self,))
+        return apply(ABSOLUTE, (self,))
 
     # In place: the memory is written to, and the Tensor stands for the new values.
 
@@ -177,27 +175,27 @@ class Operators:
     # Comparisons have no derivative: they give plain arrays.
 
     def __eq__(self, other: Any) -> Any:
-        return _compared(operator.eq, self.data, engine.raw(other))
+        return _compared(operator.eq, self.data, raw(other))
 
     def __ne__(self, other: Any) -> Any:
-        return _compared(operator.ne, self.data, engine.raw(other))
+        return _compared(operator.ne, self.data, raw(other))
 
     def __lt__(self, other: Any) -> Any:
-        return _compared(operator.lt, self.data, engine.raw(other))
+        return _compared(operator.lt, self.data, raw(other))
 
     def __le__(self, other: Any) -> Any:
-        return _compared(operator.le, self.data, engine.raw(other))
+        return _compared(operator.le, self.data, raw(other))
 
     def __gt__(self, other: Any) -> Any:
-        return _compared(operator.gt, self.data, engine.raw(other))
+        return _compared(operator.gt, self.data, raw(other))
 
     def __ge__(self, other: Any) -> Any:
-        return _compared(operator.ge, self.data, engine.raw(other))
+        return _compared(operator.ge, self.data, raw(other))
 
     # Indexing -----------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Tensor:
-        return engine.apply(GETITEM, (self,), {"index": _plain(index)})
+        return apply(GETITEM, (self,), {"index": _plain(index)})
 
     def __setitem__(self, index: Any, value: Any) -> None:
         in_place.write_item(self, _plain(index), value)  # type: ignore[arg-type]
@@ -207,7 +205,7 @@ class Operators:
             raise TypeError("a Tensor with no axes cannot be iterated over; use .item().")
         if not len(self.data):
             return iter(())
-        return iter(engine.apply_several(UNSTACK, (self,), {"axis": 0}))
+        return iter(apply_several(UNSTACK, (self,), {"axis": 0}))
 
 
 def _plain(index: Any) -> Any:
@@ -218,31 +216,8 @@ def _plain(index: Any) -> Any:
         return tuple(map(_plain, index))
     if isinstance(index, (list, np.ndarray, Operators)):
         # Backward reads the index again, and the caller may go on writing to his own.
-        return copy.deepcopy(index) if isinstance(index, list) else engine.raw(index).copy()
+        return copy.deepcopy(index) if isinstance(index, list) else raw(index).copy()
     return index
-
-
-def power(base: Any, exponent: Any) -> Tensor:
-    """Give ``base ** exponent``; a small whole exponent becomes products."""
-    kind = type(exponent)
-    if kind is not int and isinstance(exponent, np.generic) and exponent.dtype.kind in "fiu":
-        # A NumPy scalar brings its type along, a Python number does not.
-        dtype = engine.raw(base).dtype
-        wanted = common_dtype(dtype, exponent.dtype)
-        if is_floating(wanted):
-            base = base if wanted == dtype else base.astype(wanted)
-            exponent = exponent.item()
-    if type(exponent) in (int, float) and is_floating(engine.raw(base).dtype):
-        if exponent == 2:
-            return engine.apply(SQUARE, (base,))
-        if exponent == 1:
-            return engine.apply(POSITIVE, (base,))
-        if exponent == 0.5:
-            return engine.apply(SQRT, (base,))
-        if exponent and -64 <= exponent <= 64 and exponent % 1 == 0:
-            return engine.apply(INTEGER_POWER, (base,), {"exponent": int(exponent)})
-        return engine.apply(NUMBER_POWER, (base,), {"exponent": exponent})
-    return engine.apply(POWER, (base, exponent))
 
 
 def _compared(comparison: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:

@@ -3,14 +3,16 @@
 ``keepdims`` is NumPy's word, ``keepdim`` is Paddle's for the same.
 """
 
+# `apply` returns Any, as the tape does not know Tensor by name.
+# mypy: no-warn-return-any
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-# As in `methods`: the two modules import each other, and meet when a method is called.
-import optlab.autograd.tensor as engine
+from optlab.autograd.apply import apply
 from optlab.autograd.rules import reductions
 
 if TYPE_CHECKING:
@@ -43,9 +45,7 @@ class ReductionMethods:
     ) -> Tensor:
         """Add up elements over `axis` (all of them by default)."""
         if dtype is out is None and initial is np._NoValue and where is True:
-            return engine.apply(
-                reductions.SUM, (self,), {"axis": axis, "keepdims": keepdims or keepdim}
-            )
+            return apply(reductions.SUM, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
         return called(np.sum, self, axis, dtype, out, keepdims or keepdim, initial, where)
 
     def mean(
@@ -60,9 +60,7 @@ class ReductionMethods:
     ) -> Tensor:
         """Average elements over `axis`."""
         if dtype is out is None and where is True:
-            return engine.apply(
-                reductions.MEAN, (self,), {"axis": axis, "keepdims": keepdims or keepdim}
-            )
+            return apply(reductions.MEAN, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
         return called(np.mean, self, axis, dtype, out, keepdims or keepdim, where=where)
 
     def max(
@@ -77,9 +75,7 @@ class ReductionMethods:
     ) -> Tensor:
         """Give the largest element over `axis`; where several tie they share its gradient."""
         if out is None and initial is np._NoValue and where is True:
-            return engine.apply(
-                reductions.MAX, (self,), {"axis": axis, "keepdims": keepdims or keepdim}
-            )
+            return apply(reductions.MAX, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
         return called(np.max, self, axis, out, keepdims or keepdim, initial, where)
 
     def min(
@@ -94,9 +90,7 @@ class ReductionMethods:
     ) -> Tensor:
         """Give the smallest element over `axis`; where several tie they share its gradient."""
         if out is None and initial is np._NoValue and where is True:
-            return engine.apply(
-                reductions.MIN, (self,), {"axis": axis, "keepdims": keepdims or keepdim}
-            )
+            return apply(reductions.MIN, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
         return called(np.min, self, axis, out, keepdims or keepdim, initial, where)
 
     def prod(

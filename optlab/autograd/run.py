@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd import backpropagation, tape, trees, writes
-from optlab.autograd.extras import extras
+from optlab.autograd.extras import slow_path
 from optlab.autograd.mode import grad_mode, recomputing, recording
 from optlab.autograd.rules.elementwise import POSITIVE
 from optlab.autograd.sparse import whole
@@ -82,7 +82,7 @@ class Run:
         self.returned = type(returned)
         parts, self.build_value = trees.flatten(returned)
         self.parts = [_result(f, part) for part in parts]
-        if extras.on:
+        if slow_path.any:
             writes.check_fresh(self.parts)
         self.returns_container = trees.is_container(returned)
         if not self.returns_container:

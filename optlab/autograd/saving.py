@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from optlab.autograd.extras import extras
+from optlab.autograd.base import new_tensor, raw
+from optlab.autograd.extras import slow_path
 from optlab.autograd.mode import recording
 from optlab.autograd.several import collected
 
@@ -66,12 +67,12 @@ class Keeping:
     def __enter__(self) -> None:
         self.inside += 1
         _here.keepers = (*_here.keepers, self.keeper)
-        extras.on += 1
+        slow_path.enter(needs_values=True)
 
     def __exit__(self, *error: object) -> None:
         self.inside -= 1
         _here.keepers = _here.keepers[:-1]
-        extras.on -= 1
+        slow_path.leave(needs_values=True)
 
 
 #: Keepers of the whole program, for all threads, where no other was asked to (see `ambient`).
@@ -81,7 +82,7 @@ _everywhere: list[Keeper] = []
 def ambient(keeper: Keeper) -> Callable[[], None]:
     """Let a keeper decide wherever no other does, until the function that is given is called."""
     _everywhere.append(keeper)
-    extras.on += 1
+    slow_path.enter(needs_values=True)
 
     left = False
 
@@ -90,7 +91,7 @@ def ambient(keeper: Keeper) -> Callable[[], None]:
         if not left:
             left = True
             _everywhere.remove(keeper)
-            extras.on -= 1
+            slow_path.leave(needs_values=True)
 
     return leave
 
@@ -144,7 +145,7 @@ def as_usual(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        keeper: Any = innermost() if extras.on else None
+        keeper: Any = innermost() if slow_path.any else None
         if not hasattr(keeper, "outer"):
             return function(*args, **kwargs)
         while hasattr(keeper, "outer"):
@@ -238,14 +239,10 @@ class _PackedArray:
     __slots__ = ("dtype", "kept", "shape")
 
     def __init__(self, array: Any, pack: Pack) -> None:
-        from optlab.autograd.tensor import Tensor
-
         self.shape, self.dtype = array.shape, array.dtype
-        self.kept = pack(Tensor(array))
+        self.kept = pack(new_tensor(array))
 
     def restored(self, unpack: Unpack) -> Any:
-        from optlab.autograd.tensor import raw
-
         array = raw(unpack(self.kept))
         shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
         if shape != self.shape or dtype != self.dtype:

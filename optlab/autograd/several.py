@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from optlab.autograd import base
 from optlab.autograd.halves import wide
 from optlab.autograd.operation import Operation
 from optlab.autograd.tape import Node
@@ -41,11 +42,9 @@ class Parts:
         return i in self.arrived
 
     def __getitem__(self, i: int) -> Any:
-        from optlab.autograd.tensor import raw
-
         if i in self.arrived:
             return self.arrived[i]
-        return zeros_beside(raw(next(iter(self.arrived.values()))), self.shapes[i])
+        return zeros_beside(base.raw(next(iter(self.arrived.values()))), self.shapes[i])
 
     def __add__(self, other: Parts) -> Parts:
         total = self.arrived  # nobody else holds it, and a copy for each of many parts is slow
@@ -73,8 +72,6 @@ OUTPUT = Operation(
 
 def outputs_of(node: Node, values: Any) -> Any:
     """Give the outputs of `node` as Tensors, in a tuple (a named one, where NumPy's is)."""
-    from optlab.autograd.tensor import Tensor
-
     shapes = tuple(value.shape for value in values)
     recipe = OUTPUT.recipe(1)
     tensors = []
@@ -85,7 +82,7 @@ def outputs_of(node: Node, values: Any) -> Any:
             output = Node(
                 OUTPUT, (node,), (), recipe, static, value.shape, value.dtype, node.source
             )
-        tensors.append(Tensor(value, output))
+        tensors.append(base.Tensor(value, output))
     return collected(values, tensors)
 
 

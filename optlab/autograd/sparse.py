@@ -11,16 +11,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.halves import rounded, wide
-from optlab.autograd.operation import rule
-from optlab.autograd.rules.indexing import getitem, scattered
-from optlab.backend.arrays import (
-    Shape,
-    array_module,
-    constants_beside,
-    on_host,
-    unwrapped,
-    zeros_beside,
-)
+from optlab.backend.arrays import Shape, array_module, on_host, zeros_beside
 
 
 class RowSparse:
@@ -171,26 +162,3 @@ def _whole_everywhere(x: Any) -> Any:
     if isinstance(x, (list, tuple)):
         return type(x)(_whole_everywhere(part) for part in x)
     return whole(x)
-
-
-def take_rows(x: Any, rows: Any, sparse: bool = False) -> Any:
-    """Give ``x[rows]``; with `sparse`, the gradient of `x` holds these rows only.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> take_rows(np.array([[1.0], [2.0], [3.0]]), np.array([2, 0, 2])).ravel()
-    array([3., 1., 3.])
-    """
-    return getitem(x, rows)
-
-
-def _rows_back(g: Any, x_shape: Shape, rows: Any, sparse: bool = False) -> Any:
-    # A gradient that is itself recorded stays dense, so that it can be differentiated again.
-    if not sparse or unwrapped(g) is not g:
-        return scattered(g, rows, x_shape)
-    rows = constants_beside(g, np.reshape(rows, -1))
-    return RowSparse(rows, g.reshape(-1, *x_shape[1:]), x_shape)
-
-
-TAKE_ROWS = rule(take_rows, _rows_back, static="rows sparse")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from optlab.autograd import writes
 from optlab.autograd.constants import Watched
-from optlab.autograd.extras import extras
+from optlab.autograd.extras import slow_path
 from optlab.backend.arrays import zeros_beside
 from optlab.backend.dtypes import is_floating
 
@@ -176,7 +176,7 @@ class Node:
             written = None if self.edges[i] is None else self.edges[i].source
             if written is not None and written.overwritten_at > self.order:
                 raise self.overwritten(written.writer, written.name or "a Tensor", written.shape)
-        if extras.on:
+        if slow_path.any:
             writer = writes.writer_since(self.order, saved)
             if writer is not None:
                 raise self.overwritten(writer, "a Tensor", self.shape)
@@ -196,21 +196,6 @@ class Node:
             "saved were freed by the first. Call the first backward with retain_graph=True, or "
             "compute the loss again."
         )
-
-    def tied(self, saved: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Give saved values tied to the tape, so that a rule run on them is recorded too."""
-        from optlab.autograd.several import outputs_of
-        from optlab.autograd.tensor import Tensor
-
-        output = len(self.edges)
-        tied = []
-        for value, source in zip(saved, self.recipe.sources, strict=True):
-            owner = self if source == output else self.edges[source] if source < output else None
-            if owner is self and self.operation.several:
-                tied.append(outputs_of(self, value))
-            else:
-                tied.append(value if owner is None else Tensor(value, owner))
-        return tuple(tied)
 
     def __repr__(self) -> str:
         return f"<Node {self.operation.name} -> {self.shape} {self.dtype}>"

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd import saving, tape, writes
+from optlab.autograd.conversions import refusal
 from optlab.autograd.operation import Operation
-from optlab.autograd.tensor import Tensor, apply, refusal
+from optlab.autograd.tensor import Tensor, apply
 from optlab.backend.arrays import as_array
 from optlab.backend.ensemble import EnsembleArray, EnsembleError
 

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd import backpropagation, tape
-from optlab.autograd.tensor import Tensor, first_gradient
+from optlab.autograd.base import first_gradient
+from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import Shape
 
 

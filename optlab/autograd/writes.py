@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.extras import extras
+from optlab.autograd.base import TensorBase
+from optlab.autograd.extras import slow_path
 from optlab.autograd.mode import recording
 from optlab.backend.arrays import owner_of
 
@@ -75,12 +76,10 @@ def note(array: Any, writer: str, order: int = 0) -> None:
 
         def forget(_: Any) -> None:
             if _RECORDS.pop(key, None) is not None:
-                extras.on -= 1
-                extras.watching -= 1
+                slow_path.leave(written=True)
 
         record = _RECORDS[key] = Record(weakref.ref(owner, forget))
-        extras.on += 1
-        extras.watching += 1  # records only look on: running statistics are written to for ever
+        slow_path.enter(written=True)
     record.time = times.last_write = next(clock)
     record.writer = writer
     record.order = max(record.order, order)
@@ -118,12 +117,10 @@ def check_fresh(tensors: Iterable[Any]) -> None:
     RuntimeError
         If one shares its memory with another Tensor through which it was written to.
     """
-    from optlab.autograd.tensor import Tensor
-
     if not recording.on:  # no gradient will ask
         return
     for t in tensors:
-        record = record_of(t.data) if isinstance(t, Tensor) else None
+        record = record_of(t.data) if isinstance(t, TensorBase) else None
         if record is None or not record.order:
             continue
         if t.node is None or t.node.order < record.order:

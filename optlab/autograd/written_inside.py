@@ -15,33 +15,11 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from optlab.autograd.mode import recomputing
+from optlab.autograd.write_observers import observing
 from optlab.backend.arrays import owner_of
 
 #: Of more bytes no copy is made before the first run writes: the second begins from what is there.
 LARGE = 1 << 20
-
-
-class _Here(threading.local):
-    watchers: tuple[Callable[[Any], None], ...] = ()
-
-
-_here = _Here()
-
-
-def about_to_write(t: Any) -> None:
-    """Tell the runs that are under way in this thread that a Tensor is going to be written to."""
-    for watcher in _here.watchers:
-        watcher(t)
-
-
-@contextmanager
-def _watching(watcher: Callable[[Any], None]) -> Iterator[None]:
-    before = _here.watchers
-    _here.watchers = (*before, watcher)
-    try:
-        yield
-    finally:
-        _here.watchers = before
 
 
 #: What Tensors hold while no second run has put something else in place of it, and how many have.
@@ -135,7 +113,7 @@ class WrittenInside:
         before = recomputing.asked
         recomputing.asked = set() if before is None else before
         try:
-            with _watching(self._note):
+            with observing(self._note):
                 yield
         finally:
             recomputing.asked = before
@@ -211,7 +189,7 @@ class WrittenInside:
                 )
 
         try:
-            with _watching(keep_apart):
+            with observing(keep_apart):
                 yield
         finally:
             exchanged.put_back()

@@ -14,7 +14,7 @@ import numpy as np
 
 from optlab.autograd import saving, trees
 from optlab.autograd.chain_arguments import called, list_of, schedule_for
-from optlab.autograd.extras import extras
+from optlab.autograd.extras import slow_path
 from optlab.autograd.mode import recomputing, recording
 from optlab.autograd.rematerialize import rematerialize
 from optlab.autograd.reversal import Schedule
@@ -276,13 +276,11 @@ def counting(into: Seen) -> Iterator[None]:
         into.recomputed += 1
 
     with events.operation_ran.subscribed(ran), events.operation_recomputed.subscribed(again):
-        extras.on += 1
-        extras.watching += 1
+        slow_path.enter()
         try:
             yield
         finally:
-            extras.on -= 1
-            extras.watching -= 1
+            slow_path.leave()
 
 
 def plain_copy(x: Any) -> Any:

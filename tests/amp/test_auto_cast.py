@@ -12,7 +12,7 @@ import pytest
 
 import optlab as ol
 from optlab.amp.lists import ALIASES, ALWAYS_BLACK, BLACK, WHITE, operations_named
-from optlab.autograd.extras import extras
+from optlab.autograd.extras import slow_path
 from optlab.autograd.operation import TABLE
 
 F = ol.nn.functional
@@ -149,10 +149,10 @@ def test_float64_and_whole_numbers_are_left_alone() -> None:
 
 def test_it_ends_where_it_ends_also_by_an_error() -> None:
     a = numbers(2, 2)
-    before = extras.on
+    before = slow_path.any
     with pytest.raises(ZeroDivisionError), auto_cast():
         raise ZeroDivisionError
-    assert extras.on == before
+    assert slow_path.any == before
     assert not ol.amp.is_autocast_enabled()
     assert (a @ a).dtype == "float32"
 
@@ -264,7 +264,7 @@ class TestThreads:
                     seen[which].append(ol.amp.is_autocast_enabled())
                     turn.wait()
 
-        before = extras.on
+        before = slow_path.any
         threads = [threading.Thread(target=work, args=(i,)) for i in (0, 1)]
         for thread in threads:
             thread.start()
@@ -272,7 +272,7 @@ class TestThreads:
             thread.join()
         assert seen[0] == [True, True, False, False] * 2
         assert seen[1] == [False, True, True, False] * 2
-        assert extras.on == before
+        assert slow_path.any == before
         assert not ol.amp.is_autocast_enabled()
 
     def test_a_generator_that_another_thread_ends(self) -> None:
@@ -280,13 +280,13 @@ class TestThreads:
             with auto_cast():
                 yield
 
-        before = extras.on
+        before = slow_path.any
         running = inside()
         thread = threading.Thread(target=next, args=(running,))
         thread.start()
         thread.join()
         running.close()
-        assert extras.on == before
+        assert slow_path.any == before
         assert not ol.amp.is_autocast_enabled()
 
 

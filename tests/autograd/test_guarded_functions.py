@@ -10,7 +10,8 @@ import pytest
 
 import optlab as ol
 from optlab.autograd.operation import TABLE
-from optlab.autograd.sparse import RowSparse, take_rows
+from optlab.autograd.rules.embedding import take_rows
+from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tensor import Tensor, apply
 from optlab.backend.arrays import MixedArraysError
 from tests.guarded import GuardedArray, guarded, leaf, values

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import optlab as ol
 from optlab.autograd import writes
-from optlab.autograd.extras import extras
+from optlab.autograd.extras import slow_path
 from tests.autograd.rows import numbers
 
 
@@ -329,7 +329,7 @@ def test_any_sequence_of_writes_has_the_gradient_of_finite_differences(steps: An
 
 def test_nothing_is_kept_when_the_last_reference_goes() -> None:
     gc.collect()
-    before, known = extras.on, len(writes._RECORDS)
+    before, known = slow_path.any, len(writes._RECORDS)
     x = leaf(1.0, 2.0)
     y = x * 2.0
     y += 1.0
@@ -337,7 +337,7 @@ def test_nothing_is_kept_when_the_last_reference_goes() -> None:
     y.backward()
     del y
     assert len(writes._RECORDS) == known
-    assert extras.on == before
+    assert slow_path.any == before
 
 
 # Many members at once ---------------------------------------------------------------------------

@@ -24,7 +24,7 @@ FILES = [
         "error_function", "losses", "normalizations", "pooling_places", "pooling_rules",
         "rectifiers", "recurrences", "resampling_rules", "shrinkages", "unpoolings",
     )
-] + ["optlab.autograd.sparse"]  # fmt: skip
+] + ["optlab.autograd.rules.embedding"]  # fmt: skip
 
 
 def leaves(case: Case, dtype: str = "float64") -> list[ol.Tensor]:

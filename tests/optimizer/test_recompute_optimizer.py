@@ -15,7 +15,7 @@ import pytest
 
 import optlab as ol
 from optlab.autograd import saving
-from optlab.autograd.extras import extras
+from optlab.autograd.extras import slow_path
 from optlab.backend import events
 from tests.autograd.recomputed import Block
 
@@ -121,7 +121,7 @@ def test_wrong_checkpoints_are_said_and_change_nothing(wrong: Any) -> None:
 
 def test_it_ends_with_the_optimizer_also_where_copies_were_made() -> None:
     gc.collect()
-    before = extras.on
+    before = slow_path.any
     blocks, adam = network()
     optimizer = ol.optimizer.RecomputeOptimizer(adam)
     optimizer.set_checkpoints(blocks)
@@ -132,7 +132,7 @@ def test_it_ends_with_the_optimizer_also_where_copies_were_made() -> None:
     del twin
     gc.collect()
     assert saving.innermost() is None
-    assert extras.on == before
+    assert slow_path.any == before
     with recomputed() as names:
         forward(blocks).backward()
     assert names == []

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd.extras import extras
+from optlab.autograd.extras import slow_path
 from optlab.backend import events
 
 F = ol.nn.functional
@@ -189,7 +189,8 @@ def test_a_watched_run_is_equal_to_the_bit(optimizer):
 
 def test_nothing_is_left_behind_and_nothing_is_kept_alive():
     listening = {name: e.listeners for name, e in vars(events).items() if hasattr(e, "listeners")}
-    call, made, on = ol.nn.Layer.__call__, ol.Tensor.__init__, (extras.on, extras.watching)
+    call, made = ol.nn.Layer.__call__, ol.Tensor.__init__
+    on = slow_path.any, slow_path.needs_values
     w = ol.to_tensor(np.ones(1000), requires_grad=True)
     kept = []
     with ol.memory.ledger():
@@ -204,7 +205,7 @@ def test_nothing_is_left_behind_and_nothing_is_kept_alive():
     }
     assert ol.nn.Layer.__call__ is call
     assert ol.Tensor.__init__ is made
-    assert (extras.on, extras.watching) == on
+    assert (slow_path.any, slow_path.needs_values) == on
     assert not tracemalloc.is_tracing()
 
 

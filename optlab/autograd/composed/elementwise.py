@@ -8,7 +8,7 @@ import numpy as np
 
 from optlab.autograd.composed.table import composed
 from optlab.autograd.operation import TABLE
-from optlab.autograd.operators import power
+from optlab.autograd.powers import power
 from optlab.autograd.rules.elementwise import NAN_TO_NUM, WHERE
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.autograd.universal import with_options

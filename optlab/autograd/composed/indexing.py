@@ -44,7 +44,7 @@ def _as_indices(indices: Any) -> Any:
     return indices.astype(np.intp)
 
 
-@composed(np.take)
+@composed(np.take, moves=True)
 def _take(
     a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise"
 ) -> Any:
@@ -55,7 +55,7 @@ def _take(
     return _getitem(a, _on_axis(axis, _apply_mode(_as_indices(indices), np.shape(a)[axis], mode)))
 
 
-@composed(np.take_along_axis)
+@composed(np.take_along_axis, moves=True)
 def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
     if axis is None:
         arr, axis = np.ravel(arr), 0
@@ -76,7 +76,7 @@ def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
     return _getitem(arr, tuple(index))
 
 
-@composed(np.compress)
+@composed(np.compress, moves=True)
 def _compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Any:
     condition = as_array(raw(condition))
     if condition.ndim != 1:
@@ -84,7 +84,7 @@ def _compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) 
     return _take(a, np.flatnonzero(condition), axis, out)
 
 
-@composed(np.extract)
+@composed(np.extract, moves=True)
 def _extract(condition: Any, arr: Any) -> Any:
     return _take(arr, np.flatnonzero(raw(condition)))
 
@@ -138,7 +138,7 @@ def _select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0
 # Diagonals ------------------------------------------------------------------------------------
 
 
-@composed(np.diag)
+@composed(np.diag, moves=True)
 def _diag(v: Any, k: int = 0) -> Any:
     n = np.ndim(v)
     if n == 2:
@@ -150,7 +150,7 @@ def _diag(v: Any, k: int = 0) -> Any:
     return apply(SCATTER, (v,), {"index": index, "shape": (side, side)})
 
 
-@composed(np.diagflat)
+@composed(np.diagflat, moves=True)
 def _diagflat(v: Any, k: int = 0) -> Any:
     return _diag(np.ravel(v), k)
 
@@ -158,7 +158,7 @@ def _diagflat(v: Any, k: int = 0) -> Any:
 # Deletion and insertion -----------------------------------------------------------------------
 
 
-@composed(np.delete)
+@composed(np.delete, moves=True)
 def _delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     if axis is None:
         arr, axis = np.ravel(arr), 0
@@ -166,7 +166,7 @@ def _delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     return _take(arr, np.delete(np.arange(np.shape(arr)[axis]), on_host(raw(obj))), axis)
 
 
-@composed(np.insert)
+@composed(np.insert, moves=True)
 def _insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     if axis is None:
         arr, axis = np.ravel(arr), 0
@@ -193,7 +193,7 @@ def _insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     return _take(together, np.where(marks < 0, length - 1 - marks, marks), axis)
 
 
-@composed(np.trim_zeros)
+@composed(np.trim_zeros, moves=True)
 def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     trim = trim.lower()
     if trim not in ("fb", "bf", "f", "b"):

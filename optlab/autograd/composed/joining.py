@@ -47,7 +47,7 @@ def _refuse_out(name: str, out: Any) -> None:
         )
 
 
-@composed(np.concatenate)
+@composed(np.concatenate, moves=True)
 def _concatenate(
     arrays: Any,
     /,
@@ -74,7 +74,7 @@ def _concatenate(
     return apply(concatenation(len(arrays)), arrays, {"axis": axis, "bounds": bounds})
 
 
-@composed(np.stack)
+@composed(np.stack, moves=True)
 def _stack(
     arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> Any:
@@ -83,29 +83,29 @@ def _stack(
     return apply(stacking(len(arrays)), arrays, {"axis": axis})
 
 
-@composed(np.vstack)
+@composed(np.vstack, moves=True)
 def _vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     return np.concatenate([np.atleast_2d(x) for x in _arrays_to_join(tup, dtype, casting)], 0)
 
 
-@composed(np.hstack)
+@composed(np.hstack, moves=True)
 def _hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     arrays = [np.atleast_1d(x) for x in _arrays_to_join(tup, dtype, casting)]
     return np.concatenate(arrays, 0 if np.ndim(arrays[0]) == 1 else 1)
 
 
-@composed(np.dstack)
+@composed(np.dstack, moves=True)
 def _dstack(tup: Any) -> Any:
     return np.concatenate([np.atleast_3d(x) for x in _arrays_to_join(tup)], 2)
 
 
-@composed(np.column_stack)
+@composed(np.column_stack, moves=True)
 def _column_stack(tup: Any) -> Any:
     columns = [np.reshape(x, (-1, 1)) if np.ndim(x) < 2 else x for x in _arrays_to_join(tup)]
     return np.concatenate(columns, 1)
 
 
-@composed(np.block)
+@composed(np.block, moves=True)
 def _block(arrays: Any) -> Any:
     depth, ndim = _depth_and_ndim(arrays)
     like = next((x for x in _blocks(arrays) if hasattr(x, "dtype")), 0.0)
@@ -143,7 +143,7 @@ def _join_blocks(blocks: Any, depth: int, ndim: int, like: Any) -> Any:
     return np.concatenate([_join_blocks(block, depth - 1, ndim, like) for block in blocks], -depth)
 
 
-@composed(np.append)
+@composed(np.append, moves=True)
 def _append(arr: Any, values: Any, axis: int | None = None) -> Any:
     if axis is None:
         arr, values, axis = np.ravel(arr), np.ravel(values), 0
@@ -153,7 +153,7 @@ def _append(arr: Any, values: Any, axis: int | None = None) -> Any:
 # Splitting ------------------------------------------------------------------------------------
 
 
-@composed(np.array_split)
+@composed(np.array_split, moves=True)
 def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     axis = normalize_axis_index(axis, np.ndim(ary))
     length = np.shape(ary)[axis]
@@ -173,7 +173,7 @@ def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]
     return [ary[(slice(None),) * axis + (slice(a, b),)] for a, b in itertools.pairwise(edges)]
 
 
-@composed(np.split)
+@composed(np.split, moves=True)
 def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     length = np.shape(ary)[axis]
     if np.ndim(indices_or_sections) == 0 and length % indices_or_sections:
@@ -194,9 +194,9 @@ def _split_along(name: str, axis: int, least: int) -> Any:
     return split
 
 
-composed(np.hsplit)(_split_along("hsplit", 1, 1))
-composed(np.vsplit)(_split_along("vsplit", 0, 2))
-composed(np.dsplit)(_split_along("dsplit", 2, 3))
+composed(np.hsplit, moves=True)(_split_along("hsplit", 1, 1))
+composed(np.vsplit, moves=True)(_split_along("vsplit", 0, 2))
+composed(np.dsplit, moves=True)(_split_along("dsplit", 2, 3))
 
 
 def _unstack(x: Any, /, *, axis: int = 0) -> Any:
@@ -206,4 +206,4 @@ def _unstack(x: Any, /, *, axis: int = 0) -> Any:
 
 
 if hasattr(np, "unstack"):  # since NumPy 2.1
-    composed(np.unstack)(_unstack)
+    composed(np.unstack, moves=True)(_unstack)

@@ -25,7 +25,7 @@ STATISTICS = {"maximum": np.max, "minimum": np.min, "mean": np.mean, "median": n
 Pair = tuple[Any, Any]
 
 
-@composed(np.pad)
+@composed(np.pad, moves=True)
 def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     if callable(mode):
         raise not_covered("pad with a function as its mode, which writes in place")

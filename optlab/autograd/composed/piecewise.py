@@ -15,7 +15,7 @@ from optlab.autograd.tensor import apply, apply_several, raw
 from optlab.backend.arrays import as_array, given_beside
 
 
-@composed(np.apply_along_axis)
+@composed(np.apply_along_axis, moves=True)
 def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
     n = np.ndim(arr)
     axis = normalize_axis_index(axis, n)
@@ -32,7 +32,7 @@ def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: An
     return np.transpose(y, (*range(axis), *inside, *range(axis, len(around))))
 
 
-@composed(np.apply_over_axes)
+@composed(np.apply_over_axes, moves=True)
 def _apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
     n = np.ndim(a)
     for axis in np.atleast_1d(raw(axes)).tolist():
@@ -49,7 +49,7 @@ def _apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
     return a
 
 
-@composed(np.piecewise)
+@composed(np.piecewise, moves=True)
 def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     conditions = raw(condlist)
     if np.isscalar(conditions) or (np.ndim(conditions[0]) == 0 and np.ndim(x) != 0):

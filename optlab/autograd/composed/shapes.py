@@ -45,7 +45,7 @@ def _axes_as_in_memory(x: Any) -> list[int]:
     return order[::-1]
 
 
-@composed(np.reshape)
+@composed(np.reshape, moves=True)
 def _reshape(
     a: Any, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: Any = None
 ) -> Any:
@@ -64,7 +64,7 @@ def _reshape(
     return np.copy(y) if copy else y
 
 
-@composed(np.ravel)
+@composed(np.ravel, moves=True)
 def _ravel(a: Any, order: str = "C") -> Any:
     if order == "F" or (order == "A" and _is_fortran(a)):
         a = np.transpose(a)
@@ -75,7 +75,7 @@ def _ravel(a: Any, order: str = "C") -> Any:
     return apply(TABLE[np.ravel], (a,))
 
 
-@composed(np.rollaxis)
+@composed(np.rollaxis, moves=True)
 def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     n = np.ndim(a)
     axis = normalize_axis_index(axis, n)
@@ -94,17 +94,17 @@ def _roll_by_half(x: Any, axes: Any, backwards: bool) -> Any:
     return np.roll(x, steps, tuple(axes))
 
 
-@composed(np.fft.fftshift)
+@composed(np.fft.fftshift, moves=True)
 def _fftshift(x: Any, axes: Any = None) -> Any:
     return _roll_by_half(x, axes, backwards=False)
 
 
-@composed(np.fft.ifftshift)
+@composed(np.fft.ifftshift, moves=True)
 def _ifftshift(x: Any, axes: Any = None) -> Any:
     return _roll_by_half(x, axes, backwards=True)
 
 
-@composed(np.rot90)
+@composed(np.rot90, moves=True)
 def _rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
     if len(axes) != 2:
         raise ValueError(f"rot90 turns in the plane of two axes; got axes={tuple(axes)!r}.")
@@ -121,26 +121,26 @@ def _rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
     return np.flip(np.swapaxes(m, first, second), second)
 
 
-@composed(np.fliplr)
+@composed(np.fliplr, moves=True)
 def _fliplr(m: Any) -> Any:
     if np.ndim(m) < 2:
         raise ValueError("fliplr takes an array with at least two axes; try np.flip(t).")
     return np.flip(m, 1)
 
 
-@composed(np.flipud)
+@composed(np.flipud, moves=True)
 def _flipud(m: Any) -> Any:
     if np.ndim(m) < 1:
         raise ValueError("flipud takes an array with at least one axis.")
     return np.flip(m, 0)
 
 
-@composed(np.tile)
+@composed(np.tile, moves=True)
 def _tile(A: Any, reps: Any) -> Any:
     return apply(TILE, (A,), {"reps": tuple(int(n) for n in _as_shape(reps))})
 
 
-@composed(np.repeat)
+@composed(np.repeat, moves=True)
 def _repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     if axis is None:
         a, axis = np.ravel(a), 0
@@ -165,14 +165,16 @@ def _at_least_nd(n: int, shape_of: Any) -> Any:
     return widened
 
 
-composed(np.atleast_1d)(_at_least_nd(1, lambda shape: (1,)))
-composed(np.atleast_2d)(_at_least_nd(2, lambda shape: (1,) * (2 - len(shape)) + tuple(shape)))
-composed(np.atleast_3d)(
+composed(np.atleast_1d, moves=True)(_at_least_nd(1, lambda shape: (1,)))
+composed(np.atleast_2d, moves=True)(
+    _at_least_nd(2, lambda shape: (1,) * (2 - len(shape)) + tuple(shape))
+)
+composed(np.atleast_3d, moves=True)(
     _at_least_nd(3, lambda shape: {0: (1, 1, 1), 1: (1, *shape, 1), 2: (*shape, 1)}[len(shape)])
 )
 
 
-@composed(np.broadcast_arrays)
+@composed(np.broadcast_arrays, moves=True)
 def _broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     if subok:
         raise not_covered("broadcast_arrays with subok=True")
@@ -180,7 +182,7 @@ def _broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     return tuple(np.broadcast_to(x, shape) for x in args)
 
 
-@composed(np.meshgrid)
+@composed(np.meshgrid, moves=True)
 def _meshgrid(
     *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> tuple[Any, ...]:
@@ -199,7 +201,7 @@ def _meshgrid(
     return tuple(np.copy(grid) for grid in grids) if copy else grids
 
 
-@composed(np.resize)
+@composed(np.resize, moves=True)
 def _resize(a: Any, new_shape: Any) -> Any:
     flat = np.ravel(a)
     places = np.resize(np.arange(flat.shape[0]), _as_shape(new_shape))
@@ -207,7 +209,7 @@ def _resize(a: Any, new_shape: Any) -> Any:
     return np.take(flat, places) if flat.shape[0] else np.resize(raw(flat), places.shape)
 
 
-@composed(np.full_like)
+@composed(np.full_like, moves=True)
 def _full_like(
     a: Any,
     fill_value: Any,

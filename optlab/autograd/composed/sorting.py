@@ -11,7 +11,7 @@ from optlab.autograd.rules.sorting import BINCOUNT, HISTOGRAM, PARTITION, SORT
 from optlab.autograd.tensor import Tensor, apply, raw
 
 
-@composed(np.sort)
+@composed(np.sort, moves=True)
 def _sort(
     a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None
 ) -> Any:
@@ -25,7 +25,7 @@ def _sort(
     return apply(SORT, (a,), {"axis": axis, "kind": "stable" if stable else kind})
 
 
-@composed(np.partition)
+@composed(np.partition, moves=True)
 def _partition(
     a: Any, kth: Any, axis: int | None = -1, kind: Any = "introselect", order: Any = None
 ) -> Any:
@@ -44,7 +44,7 @@ def _first_indices(values: Any, equal_nan: bool, found: Any) -> Any:
     return first[np.argsort(np.argsort(found, kind="stable"), kind="stable")]
 
 
-@composed(np.unique)
+@composed(np.unique, moves=True)
 def _unique(
     ar: Any,
     return_index: bool = False,
@@ -73,7 +73,7 @@ def _unique(
     return outputs if len(outputs) > 1 else y
 
 
-@composed(np.unique_values)
+@composed(np.unique_values, moves=True)
 def _unique_values(x: Any, /) -> Any:
     given = raw(x)
     return np.take(x, _first_indices(given, False, np.unique_values(given)))
@@ -82,7 +82,7 @@ def _unique_values(x: Any, /) -> Any:
 def _compose_named_tuple(function: Any) -> None:
     """Register a function that returns the distinct elements and more, as a named tuple."""
 
-    @composed(function)
+    @composed(function, moves=True)
     def written(x: Any, /) -> Any:
         found = function(raw(x))
         first = _first_indices(raw(x), False, found.values)
@@ -93,7 +93,7 @@ for function in (np.unique_all, np.unique_counts, np.unique_inverse):
     _compose_named_tuple(function)
 
 
-@composed(np.union1d)
+@composed(np.union1d, moves=True)
 def _union1d(ar1: Any, ar2: Any) -> Any:
     return _unique(np.concatenate((ar1, ar2), axis=None))
 
@@ -101,14 +101,14 @@ def _union1d(ar1: Any, ar2: Any) -> Any:
 # Weighted histograms --------------------------------------------------------------------------
 
 
-@composed(np.bincount)
+@composed(np.bincount, moves=True)
 def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     if not isinstance(weights, Tensor):
         return np.bincount(raw(x), weights, raw(minlength))
     return apply(BINCOUNT, (raw(x), weights), {"minlength": raw(minlength)})
 
 
-@composed(np.histogram)
+@composed(np.histogram, moves=True)
 def _histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> Any:

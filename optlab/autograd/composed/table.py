@@ -5,18 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from optlab.autograd.operation import COMPOSED
+from optlab.autograd.operation import COMPOSED, MOVING
 
 
-def composed(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a composed implementation of NumPy functions."""
+def composed(
+    *functions: Any, moves: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register the decorated function as the implementation of functions of NumPy on Tensors.
 
-    def put(written: Callable[..., Any]) -> Callable[..., Any]:
-        for function in functions:
-            COMPOSED[function] = written
+    Parameters
+    ----------
+    functions : callable
+        Of NumPy.
+    moves : bool
+        Whether it only moves numbers, or calls a function of the user: it is not computed in
+        float32 as a whole then (see `halves`).
+    """
+
+    def register(written: Callable[..., Any]) -> Callable[..., Any]:
+        COMPOSED.update(dict.fromkeys(functions, written))
+        if moves:
+            MOVING.add(written)
         return written
 
-    return put
+    return register
 
 
 def not_covered(name: str) -> TypeError:

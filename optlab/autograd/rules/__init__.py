@@ -12,6 +12,7 @@ from optlab.autograd.rules import (
     devices,
     einsum,
     elementwise,
+    embedding,
     gamma,
     guarded,
     indexing,
@@ -32,7 +33,7 @@ from optlab.autograd.rules import (
 
 __all__ = [
     "calculus", "cumulative", "decompositions", "determinants", "devices", "einsum",
-    "elementwise", "gamma", "guarded", "indexing", "joining", "linear_algebra", "norms",
-    "order_statistics", "padding", "products", "random", "recurrence", "reductions", "shapes",
-    "sorting", "spacing", "special",
+    "elementwise", "embedding", "gamma", "guarded", "indexing", "joining", "linear_algebra",
+    "norms", "order_statistics", "padding", "products", "random", "recurrence", "reductions",
+    "shapes", "sorting", "spacing", "special",
 ]  # fmt: skip

@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.apply import apply
+from optlab.autograd.base import TensorBase
 from optlab.autograd.operation import Operation, rule
 
 #: Types that are certainly no Tensors.
@@ -37,9 +39,7 @@ def run(operation: Operation, *inputs: Any, **static: Any) -> Any:
             break
     else:
         return operation.forward(*inputs, **static)
-    from optlab.autograd.tensor import Tensor, apply
-
-    if any(isinstance(x, Tensor) for x in inputs):
+    if any(isinstance(x, TensorBase) for x in inputs):
         return apply(operation, inputs, static)
     return operation.forward(*inputs, **static)
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.apply import apply
+from optlab.autograd.base import TensorBase
 from optlab.autograd.operation import Operation, rule
 from optlab.autograd.rules.gamma import slope_of_gamma
 from optlab.backend.arrays import Shape, constants_beside, on_host
@@ -44,9 +46,7 @@ def noise(law: Law, key: Key, shape: Shape, dtype: Any = np.float64, like: Any =
 
 def _run(operation: Operation, *inputs: Any, **static: Any) -> Any:
     """Run an operation; record it if a Tensor is among the inputs."""
-    from optlab.autograd.tensor import Tensor, apply
-
-    if any(isinstance(x, Tensor) for x in inputs):
+    if any(isinstance(x, TensorBase) for x in inputs):
         return apply(operation, inputs, static)
     return operation.forward(*inputs, **static)
 

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.base import raw
 from optlab.autograd.operation import rule
 
 
 def _in_order(x: Any, axis: int) -> Any:
     """Return the stable argsort along `axis`."""
-    from optlab.autograd.tensor import raw
-
     x = raw(x)  # a permutation has no derivative
     if isinstance(x, np.ndarray):
         # Without ties every algorithm returns this order, and the default is five times as fast.

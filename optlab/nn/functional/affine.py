@@ -10,8 +10,8 @@ import numpy as np
 
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.elementwise import MULTIPLY
+from optlab.autograd.rules.embedding import TAKE_ROWS
 from optlab.autograd.rules.linear_algebra import MATMUL
-from optlab.autograd.sparse import TAKE_ROWS
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import constants_beside, copied
 from optlab.backend.callers import stack_level_outside

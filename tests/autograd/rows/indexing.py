@@ -9,8 +9,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from optlab.autograd.in_place import assign
 from optlab.autograd.operation import TABLE
+from optlab.autograd.rules.embedding import take_rows
 from optlab.autograd.rules.indexing import getitem, scatter
-from optlab.autograd.sparse import take_rows
 from optlab.autograd.tensor import apply
 from tests.autograd.rows.table import numbers, put
 
