@@ -26,29 +26,10 @@ from optlab.autograd.reversal_actions import (
     fault_of,
     whose_inputs,
 )
+from optlab.autograd.schedule_protocol import State
 
 #: A number for every layer, or one for each of them.
 PerLayer = int | Sequence[int]
-
-
-class State(NamedTuple):
-    """What is kept after an action.
-
-    Attributes
-    ----------
-    number : int
-        The place of the action in the schedule.
-    action : Action
-    stored : tuple of int
-        Layers whose input is stored.
-    recorded : tuple of int
-        Layers that are recorded and not yet walked back.
-    """
-
-    number: int
-    action: Action
-    stored: tuple[int, ...]
-    recorded: tuple[int, ...]
 
 
 class Moment(NamedTuple):

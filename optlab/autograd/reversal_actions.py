@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
-
-from optlab.autograd.reversal_views import in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +128,20 @@ def whose_inputs(stored: tuple[int, ...]) -> str:
     return f"the {'input of layer' if one else 'inputs of layers'} {in_words(stored)} " + (
         "is" if one else "are"
     )
+
+
+def in_words(layers: Sequence[int]) -> str:
+    """Give layers, neighbours put together.
+
+    Examples
+    --------
+    >>> in_words([0, 1, 2, 5, 7, 8])
+    '0-2, 5, 7-8'
+    """
+    runs: list[list[int]] = []
+    for layer in layers:
+        if runs and runs[-1][-1] == layer - 1:
+            runs[-1].append(layer)
+        else:
+            runs.append([layer])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

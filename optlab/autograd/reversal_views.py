@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from optlab.autograd.reversal import Schedule
+from optlab.autograd.reversal_actions import in_words
+from optlab.autograd.schedule_protocol import ScheduleLike
 
 HEADS = ("action", "does", "inputs stored", "layers recorded")
 _MOST_ROWS = 60
@@ -37,7 +37,7 @@ class Span(NamedTuple):
     stop: int
 
 
-def headline(schedule: Schedule) -> str:
+def headline(schedule: ScheduleLike) -> str:
     """Give a schedule in one line."""
     return (
         f"{schedule.name}: {_count(schedule.layers, 'layer')}, "
@@ -50,24 +50,7 @@ def _count(number: int, thing: str) -> str:
     return f"{number:,} {thing}" + ("" if number == 1 else "s")
 
 
-def in_words(layers: Sequence[int]) -> str:
-    """Give layers, neighbours put together.
-
-    Examples
-    --------
-    >>> in_words([0, 1, 2, 5, 7, 8])
-    '0-2, 5, 7-8'
-    """
-    runs: list[list[int]] = []
-    for layer in layers:
-        if runs and runs[-1][-1] == layer - 1:
-            runs[-1].append(layer)
-        else:
-            runs.append([layer])
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-
-
-def rows(schedule: Schedule) -> list[tuple[str, str, str, str]]:
+def rows(schedule: ScheduleLike) -> list[tuple[str, str, str, str]]:
     """Give the table of a schedule, without heads."""
     return [
         (
@@ -80,7 +63,7 @@ def rows(schedule: Schedule) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _parts(schedule: Schedule) -> list[tuple[str, list[tuple[str, str, str, str]]]]:
+def _parts(schedule: ScheduleLike) -> list[tuple[str, list[tuple[str, str, str, str]]]]:
     """Give the rows of forward and of backward; of a long schedule only the first and last."""
     every, turn = rows(schedule), len(schedule.forward)
     parts = []
@@ -93,7 +76,7 @@ def _parts(schedule: Schedule) -> list[tuple[str, list[tuple[str, str, str, str]
     return parts
 
 
-def table(schedule: Schedule) -> str:
+def table(schedule: ScheduleLike) -> str:
     """Give a schedule as a table of text."""
     parts = _parts(schedule)
     lines = [HEADS, *(row for _, part in parts for row in part)]
@@ -111,7 +94,7 @@ def table(schedule: Schedule) -> str:
     return "\n".join(text)
 
 
-def page(schedule: Schedule) -> str:
+def page(schedule: ScheduleLike) -> str:
     """Give a schedule as HTML."""
     cell = "<td style='text-align: left'>{}</td>"
     body = ["<tr>", *(f"<th style='text-align: left'>{head}</th>" for head in HEADS), "</tr>"]
@@ -122,7 +105,7 @@ def page(schedule: Schedule) -> str:
     return f"<p>{escape(headline(schedule))}</p><table>{''.join(body)}</table>"
 
 
-def timeline(schedule: Schedule) -> list[tuple[int, int, str]]:
+def timeline(schedule: ScheduleLike) -> list[tuple[int, int, str]]:
     """Give rows of (number of the action, layer, what)."""
     found = []
     for number, action, stored, recorded in schedule.states():
@@ -133,7 +116,7 @@ def timeline(schedule: Schedule) -> list[tuple[int, int, str]]:
     return found
 
 
-def spans(schedule: Schedule) -> list[Span]:
+def spans(schedule: ScheduleLike) -> list[Span]:
     """Give the bars of a drawing."""
     running, lying = [], []
     since: dict[tuple[str, int], int] = {}
@@ -160,7 +143,7 @@ def spans(schedule: Schedule) -> list[Span]:
     return [*running, *lying]
 
 
-def picture(schedule: Schedule) -> str:
+def picture(schedule: ScheduleLike) -> str:
     """Draw a schedule with characters."""
     every = spans(schedule)
     cells = [[" "] * max(span.stop for span in every) for _ in range(schedule.layers)]
