@@ -23,8 +23,8 @@ from heapq import heappop, heappush
 from typing import Any
 
 from optlab.autograd.kept_memory import arrays_in
-from optlab.autograd.pieces import Piece, Pieces, References
-from optlab.autograd.recomputation_costs import Group, absent_around, cost_of
+from optlab.autograd.pieces import Recomputable, RecomputePolicy, References
+from optlab.autograd.recomputation_costs import EvictedSet, cost_of, evicted_neighborhood
 from optlab.autograd.tape import Node
 from optlab.backend.arrays import owner_of
 from optlab.backend.callers import stack_level_outside
@@ -32,12 +32,12 @@ from optlab.backend.sizes import in_words
 
 #: Of so many pieces of memory the cheapest is dropped; to look at all takes long where arrays are
 #: small and many (the authors of the method sample, too).
-LOOKED_AT = 64
+SAMPLE = 64
 
 #: Memory that turns out to be held elsewhere is asked for again at so many of the next operations;
 #: after that, twice as rarely each time. Where nothing else is left, so many are asked at once.
-ASKED = 8
-ASKED_AT_ONCE = 16
+RETRIES = 8
+RETRIES_AT_ONCE = 16
 
 
 class MemoryBudgetError(MemoryError):
@@ -64,16 +64,16 @@ class MemoryBudgetError(MemoryError):
 class Store:
     """A piece of memory, the pieces whose arrays lie in it, and how often it was held elsewhere."""
 
-    __slots__ = ("bytes", "owner", "pieces", "refused")
+    __slots__ = ("bytes", "owner", "refused", "results")
 
     def __init__(self, owner: weakref.ref[Any], size: int) -> None:
         self.owner = owner
         self.bytes = size
         self.refused = 0
-        self.pieces: list[Piece] = []
+        self.results: list[Recomputable] = []
 
 
-class Budget(Pieces):
+class Budget(RecomputePolicy):
     """Holds what backward will read, up to a number of bytes.
 
     Parameters
@@ -81,7 +81,7 @@ class Budget(Pieces):
     limit : int
         Bytes for all that operations give, and what they and their rules need while they run.
     selected : callable, optional
-        See `Pieces`.
+        See `RecomputePolicy`.
 
     Attributes
     ----------
@@ -101,12 +101,12 @@ class Budget(Pieces):
         self.limit = limit
         self.live = self.reserve = self.smallest = self.dropped = 0
         self.clock = 0
-        self.said = False
+        self.warned = False
         self.stores: dict[int, Store] = {}
         #: Those that may be dropped, those that others hold, and when to ask for these again.
         self.candidates: dict[int, Store] = {}
         self.held: dict[int, Store] = {}
-        self.times: list[tuple[int, int]] = []
+        self.retries: list[tuple[int, int]] = []
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Sequence[Any]) -> Any:
         """Give references in place of saved values; count also what cannot be dropped."""
@@ -128,30 +128,32 @@ class Budget(Pieces):
 
     # What is alive ------------------------------------------------------------------------------
 
-    def made(self, piece: Piece, y: Any, saved: References, values: Sequence[Any]) -> None:
+    def after_recording(
+        self, result: Recomputable, y: Any, saved: References, values: Sequence[Any]
+    ) -> None:
         """Count what was made, hold what backward will read, and make room for it."""
         self.clock += 1
-        piece.used = self.clock
-        arity = len(piece.sources)
+        result.used = self.clock
+        arity = len(result.sources)
         inputs = values[:arity]
-        piece.cost = cost_of(inputs, y)
-        for source in piece.sources:
-            if source.piece is not None:
-                source.piece.used = self.clock
-                source.piece.consumers.append(weakref.ref(piece))
-        self._count(piece, y, inputs)
-        super().made(piece, y, saved, values)
+        result.cost = cost_of(inputs, y)
+        for source in result.sources:
+            if source.result is not None:
+                source.result.used = self.clock
+                source.result.consumers.append(weakref.ref(result))
+        self._count(result, y, inputs)
+        super().after_recording(result, y, saved, values)
         for source in saved.sources:
-            if source.piece is not None and source.piece is not piece:
-                self._may_be_dropped(source.piece)
-        between = [v for s, v in zip(piece.sources, inputs, strict=True) if s.piece is not None]
-        working = piece.bytes + sum(_bytes(value) for value in between)
+            if source.result is not None and source.result is not result:
+                self._offer_memory_of(source.result)
+        between = [v for s, v in zip(result.sources, inputs, strict=True) if s.result is not None]
+        working = result.bytes + sum(_size_of(value) for value in between)
         self.reserve = max(self.reserve, 2 * working)
-        held = sum(s.piece.bytes for s in saved.sources if s.piece is not None)
-        self._came_to(held + 2 * working)
+        held = sum(s.result.bytes for s in saved.sources if s.result is not None)
+        self._note_need(held + 2 * working)
         self.make_room()
 
-    def _count(self, piece: Piece, y: Any, inputs: Sequence[Any]) -> None:
+    def _count(self, result: Recomputable, y: Any, inputs: Sequence[Any]) -> None:
         """Take note of the memory of an output, unless it is that of an input from outside."""
         for array in y if isinstance(y, tuple) else (y,):
             owner = owner_of(array)
@@ -162,8 +164,8 @@ class Budget(Pieces):
                 if not hasattr(owner, "nbytes") or getattr(owner, "ndim", 0) == 0:
                     continue
                 store = self._new_store(owner)
-            if piece not in store.pieces:
-                store.pieces.append(piece)
+            if result not in store.results:
+                store.results.append(result)
             self._offer(id(owner), store)
 
     def _new_store(self, owner: Any) -> Store:
@@ -181,9 +183,9 @@ class Budget(Pieces):
 
     # Making room --------------------------------------------------------------------------------
 
-    def _may_be_dropped(self, piece: Piece) -> None:
+    def _offer_memory_of(self, result: Recomputable) -> None:
         """Take note of memory that backward will read."""
-        array = piece.array
+        array = result.array
         for one in array if isinstance(array, tuple) else (array,):
             key = id(owner_of(one))
             store = self.stores.get(key)
@@ -198,8 +200,8 @@ class Budget(Pieces):
         """Drop arrays until what is alive, and `more`, leave the reserve free."""
         if self.live + more + self.reserve <= self.limit:
             return
-        while self.times and self.times[0][0] <= self.clock:
-            key = heappop(self.times)[1]
+        while self.retries and self.retries[0][0] <= self.clock:
+            key = heappop(self.retries)[1]
             store = self.held.pop(key, None)
             if store is not None:
                 self.candidates[key] = store
@@ -209,10 +211,10 @@ class Budget(Pieces):
             if cheapest is not None:
                 store = self.candidates.pop(cheapest)
                 if not self._drop(store):
-                    self._held_elsewhere(cheapest, store)
+                    self._retry_later(cheapest, store)
                 continue
-            if refused == min(ASKED_AT_ONCE, len(self.held)):
-                self._came_to(self.live + more + self.reserve)
+            if refused == min(RETRIES_AT_ONCE, len(self.held)):
+                self._note_need(self.live + more + self.reserve)
                 return
             key = next(iter(self.held))  # asked the longest ago
             store = self.held.pop(key)
@@ -220,16 +222,16 @@ class Budget(Pieces):
                 self.held[key] = store
                 refused += 1
 
-    def _held_elsewhere(self, key: int, store: Store) -> None:
+    def _retry_later(self, key: int, store: Store) -> None:
         """Ask for memory again later."""
         store.refused += 1
-        wait = 1 << max(0, store.refused - ASKED)
+        wait = 1 << max(0, store.refused - RETRIES)
         self.held[key] = store
-        heappush(self.times, (self.clock + wait, key))
+        heappush(self.retries, (self.clock + wait, key))
 
     def _cheapest(self) -> int | None:
-        """Give the key of the store to drop, the best of a sample of about `LOOKED_AT`."""
-        step = 1 + len(self.candidates) // LOOKED_AT
+        """Give the key of the store to drop, the best of a sample of about `SAMPLE`."""
+        step = 1 + len(self.candidates) // SAMPLE
         keys = list(self.candidates)
         for offset in range(step):  # where a sample has none that can be dropped, another is taken
             best, least = None, math.inf
@@ -243,14 +245,14 @@ class Budget(Pieces):
                 return best
         return None
 
-    def _came_to(self, size: int) -> None:
+    def _note_need(self, size: int) -> None:
         """Note what would have been needed; say at once where that is more than there is."""
         self.smallest = max(self.smallest, size)
-        if size > self.limit and not self.said:
-            self.said = True
+        if size > self.limit and not self.warned:
+            self.warned = True
             warnings.warn(
-                f"a budget of {_exactly(self.limit)} cannot be kept to: it came to "
-                f"{_exactly(size)} here, and may come to more. The block goes on above its budget; "
+                f"a budget of {_in_bytes(self.limit)} cannot be kept to: it came to "
+                f"{_in_bytes(size)} here, and may come to more. The block goes on above its budget; "
                 "when it is left, a MemoryBudgetError says what was needed.",
                 UserWarning,
                 stacklevel=stack_level_outside("optlab", "numpy"),
@@ -258,56 +260,56 @@ class Budget(Pieces):
 
     def _score(self, store: Store) -> float:
         """Give cost over bytes and time since the last use; infinity for what cannot be dropped."""
-        cost, used, groups, holds = 0.0, 0, set(), False
-        for piece in store.pieces:
-            if piece.kept:
+        cost, used, neighbors, holds = 0.0, 0, set(), False
+        for result in store.results:
+            if result.kept:
                 return math.inf
-            if piece.array is None:
+            if result.array is None:
                 continue
             holds = True
-            cost += piece.cost
-            used = max(used, piece.used)
-            below, beside = absent_around(piece)
+            cost += result.cost
+            used = max(used, result.used)
+            below, beside = evicted_neighborhood(result)
             cost += sum(one.cost for one in below)
-            groups |= beside
+            neighbors |= beside
         if not holds:
             return math.inf
-        cost += sum(group.cost for group in groups)
+        cost += sum(evicted.cost for evicted in neighbors)
         return cost / (store.bytes * (self.clock - used + 1))
 
     def _drop(self, store: Store) -> bool:
         """Drop the arrays of a store; say whether that has freed its memory."""
         before = []
-        for piece in store.pieces:
-            if piece.array is not None:
-                array = piece.array
-                before.append((piece, _weak(array)))
+        for result in store.results:
+            if result.array is not None:
+                array = result.array
+                before.append((result, _weak_references(array)))
                 del array
-                piece.drop()
+                result.drop()
         if store.owner() is not None:  # the user holds it: nothing was gained
-            for piece, weak in before:
-                arrays = _alive(weak)
+            for result, weak in before:
+                arrays = _dereferenced(weak)
                 if arrays is not None:
-                    piece.hold(arrays)
+                    result.hold(arrays)
             return False
-        for piece, _ in before:
+        for result, _ in before:
             self.dropped += 1
             # From now on all that it is made of, as far as it is not there, is to run with it.
-            below, beside = absent_around(piece)
-            group = piece.group = Group(piece.cost)
+            below, beside = evicted_neighborhood(result)
+            evicted = result.evicted = EvictedSet(result.cost)
             for one in below:
-                one.group = group
-                group.cost += one.cost
+                one.evicted = evicted
+                evicted.cost += one.cost
             for other in beside:
-                group.join(other)
+                evicted.join(other)
         return True
 
     def check_met(self) -> None:
         """Make sure that the budget was large enough so far."""
         if self.smallest > self.limit:
             raise MemoryBudgetError(
-                f"a budget of {_exactly(self.limit)} cannot be kept to: the smallest that can, if "
-                f"it drops what this run dropped, is {_exactly(self.smallest)}. Under another "
+                f"a budget of {_in_bytes(self.limit)} cannot be kept to: the smallest that can, if "
+                f"it drops what this run dropped, is {_in_bytes(self.smallest)}. Under another "
                 "budget other arrays go first, and it may take a few per cent more. "
                 f"{in_words(self.reserve)} of it is room for the operation that runs and for its "
                 "derivative, twice what goes in and out of the largest. (A plain run has no such "
@@ -317,52 +319,52 @@ class Budget(Pieces):
 
     # Bringing back ------------------------------------------------------------------------------
 
-    def before_running(self, piece: Piece) -> None:
+    def before_running(self, result: Recomputable) -> None:
         """Make room for what is about to be made again."""
-        self.make_room(piece.bytes)
+        self.make_room(result.bytes)
 
-    def ran(self, piece: Piece, y: Any) -> None:
+    def after_running(self, result: Recomputable, y: Any) -> None:
         """Count what was made again, and hold it where backward will read it."""
         self.clock += 1
-        piece.used = self.clock
-        if piece.group is not None:
-            piece.group.root().cost -= piece.cost
-            piece.group = None
-        self._count(piece, y, ())
-        super().ran(piece, y)
+        result.used = self.clock
+        if result.evicted is not None:
+            result.evicted.root().cost -= result.cost
+            result.evicted = None
+        self._count(result, y, ())
+        super().after_running(result, y)
 
-    def give(self, sources: Any) -> tuple[Any, ...]:
+    def values_of(self, sources: Any) -> tuple[Any, ...]:
         """Give values, running again what has been dropped, within the budget."""
-        given = super().give(sources)
+        given = super().values_of(sources)
         self.clock += 1
         for source in sources:
-            if source.piece is not None:
-                source.piece.used = self.clock
+            if source.result is not None:
+                source.result.used = self.clock
         self.make_room()
         return given
 
 
-def _exactly(size: int) -> str:
+def _in_bytes(size: int) -> str:
     return f"{in_words(size)} ({size:,} bytes)" if size >= 1024 else f"{size} bytes"
 
 
-def _weak(array: Any) -> Any:
+def _weak_references(array: Any) -> Any:
     if isinstance(array, tuple):
-        return [_weak(part) for part in array]
+        return [_weak_references(part) for part in array]
     try:
         return weakref.ref(array)
     except TypeError:  # a single number, as one of several outputs
         return lambda: array
 
 
-def _alive(weak: Any) -> Any:
+def _dereferenced(weak: Any) -> Any:
     if isinstance(weak, list):
         parts = tuple(one() for one in weak)
         return None if any(part is None for part in parts) else parts
     return weak()
 
 
-def _bytes(value: Any) -> int:
+def _size_of(value: Any) -> int:
     if isinstance(value, tuple):
         return sum(part.nbytes for part in value)
     return int(getattr(value, "nbytes", 0))

@@ -11,9 +11,9 @@ from optlab.autograd import saving, trees
 from optlab.autograd.chain_arguments import called, list_of, schedule_for
 from optlab.autograd.kept_memory import Memory, arrays_in
 from optlab.autograd.mode import grad_mode, recomputing
-from optlab.autograd.promises import Promise
+from optlab.autograd.promises import DeferredSaved
 from optlab.autograd.reversal import Schedule
-from optlab.autograd.second_runs import Forgetting, Twice
+from optlab.autograd.second_runs import DropSaved, ReplayedCall
 from optlab.autograd.sequential import Saves
 from optlab.autograd.tape import Leaf
 from optlab.autograd.tensor import Tensor
@@ -137,30 +137,32 @@ def predict(
             for i, layer in enumerate(chain):
                 parts, build = trees.flatten(value)
                 size = sum(p.data.nbytes for p in parts if isinstance(p, Tensor)) if i else 0
-                entries = [_entry(part) for part in parts]
-                look = _Look({e.node for e in entries if isinstance(e, Tensor)}, given, before)
-                with saving.Keeping(look), events.operation_ran.subscribed(look.ran):
+                entries = [_as_leaf(part) for part in parts]
+                costs = _LayerCosts(
+                    {e.node for e in entries if isinstance(e, Tensor)}, given, before
+                )
+                with saving.Keeping(costs), events.operation_ran.subscribed(costs.ran):
                     value = called(layer, build(entries))
-                seen = _behind(value)
-                look.promised(seen)
-                if not seen or not seen & look.entries:
+                seen = _ancestors_of(value)
+                costs.count_deferred(seen)
+                if not seen or not seen & costs.entries:
                     first = i if seen else i + 1
-                rows.append((look.saved, size, look.shared, look.operations, look.inner(seen)))
-                before = look.own
+                rows.append((costs.saved, size, costs.shared, costs.operations, costs.inner(seen)))
+                before = costs.own
     finally:
         recomputing.depth -= 1
     saved, inputs, shared, operations, inner = zip(*rows, strict=True)
     return Prediction(schedule, saved, inputs, shared, operations, first, inner)
 
 
-def _entry(part: Any) -> Any:
+def _as_leaf(part: Any) -> Any:
     """Put the input of a layer at the beginning of the tape."""
     if not isinstance(part, Tensor) or part.node is None:
         return part
     return Tensor(part.data, Leaf(part.shape, part.dtype))
 
 
-def _behind(value: Any) -> set[Any]:
+def _ancestors_of(value: Any) -> set[Any]:
     """Give the nodes that backward reaches from what a layer returned."""
     seen = {p.node for p in trees.flatten(value)[0] if getattr(p, "node", None) is not None}
     stack = list(seen)
@@ -172,21 +174,21 @@ def _behind(value: Any) -> set[Any]:
     return seen
 
 
-def _made_again(node: Any) -> dict[Twice, int]:
+def _replays_at(node: Any) -> dict[ReplayedCall, int]:
     """Give the calls that are made again when backward comes to a node, and how often."""
     saved = getattr(node, "saved", None)
     of = saved[0] if isinstance(saved, tuple) and saved else saved
-    if isinstance(of, Twice):
-        return {of: of.more}
-    if isinstance(of, Promise):
-        return {of.twice: of.twice.more}
+    if isinstance(of, ReplayedCall):
+        return {of: of.replays}
+    if isinstance(of, DeferredSaved):
+        return {of.call: of.call.replays}
     if not isinstance(of, Saves):
         return {}
     runs = of.chain.schedule.runs(of.start)
-    return {call: times - 1 for call, times in zip(of.chain.twice, runs, strict=True)}
+    return {call: times - 1 for call, times in zip(of.chain.calls, runs, strict=True)}
 
 
-class _Look:
+class _LayerCosts:
     """Adds up what one layer keeps: a keeper that changes nothing.
 
     Attributes
@@ -196,7 +198,7 @@ class _Look:
     saved, shared : int
         Its bytes, and those of them that the layer before keeps too.
     operations : int
-    within : Counter
+    inside_calls : Counter
         How many operations ran inside calls that will be made again, by these calls.
     """
 
@@ -206,24 +208,24 @@ class _Look:
         for array in given:
             self.ignored.add(array)
         self.saved = self.shared = self.operations = 0
-        self.within: Counter[tuple[Twice, ...]] = Counter()
+        self.inside_calls: Counter[tuple[ReplayedCall, ...]] = Counter()
 
-    def promised(self, seen: set[Any]) -> None:
+    def count_deferred(self, seen: set[Any]) -> None:
         """Count what operations keep that stand on the tape, but are to run again."""
         for node in seen:
-            if isinstance(getattr(node, "saved", None), Promise):
+            if isinstance(getattr(node, "saved", None), DeferredSaved):
                 for value in (*node.saved.values, *node.static.values()):
                     self._count(value)
 
     def inner(self, seen: set[Any]) -> int:
         """Give how many operations run again by themselves where backward reaches these nodes."""
-        again: dict[Twice, int] = {}
+        again: dict[ReplayedCall, int] = {}
         for node in seen:
-            for call, times in _made_again(node).items():
+            for call, times in _replays_at(node).items():
                 again[call] = max(times, again.get(call, 0))
         return sum(
-            count * (again[first] + sum(call.more for call in others))
-            for (first, *others), count in self.within.items()
+            count * (again[first] + sum(call.replays for call in others))
+            for (first, *others), count in self.inside_calls.items()
             if first in again
         )
 
@@ -231,9 +233,9 @@ class _Look:
         """Count an operation, recorded or not: it will run again."""
         self.operations += 1
         keepers = saving.entered_since(self)
-        calls = tuple(one.twice for one in keepers if isinstance(one, Forgetting))
+        calls = tuple(one.call for one in keepers if isinstance(one, DropSaved))
         if calls:
-            self.within[calls] += 1
+            self.inside_calls[calls] += 1
 
     def keep(self, node: Any, saved: Any, forward: Any, values: Any) -> Any:
         """Count what an operation saves; parameters, and what was given, cost nothing."""

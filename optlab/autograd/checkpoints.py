@@ -1,4 +1,4 @@
-"""Pieces that are dropped at places the user names: before checkpoints, or all but some."""
+"""Results that are dropped at places the user names: before checkpoints, or all but some."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from optlab.autograd.fingerprints import fingerprint
-from optlab.autograd.pieces import Piece, Pieces, References, piece_of
+from optlab.autograd.pieces import Recomputable, RecomputePolicy, References, recomputable_of
 from optlab.autograd.tape import Node
 
 
-class Checkpoints(Pieces):
+class Checkpoints(RecomputePolicy):
     """Holds what backward will read, until a checkpoint closes the segment before it."""
 
     def close(self, nodes: Iterable[tuple[Node, Any]]) -> int:
@@ -27,26 +27,26 @@ class Checkpoints(Pieces):
         """
         stack: list[Any] = []
         for node, array in nodes:
-            piece, index = piece_of(node)
-            if piece is not None:
+            result, index = recomputable_of(node)
+            if result is not None:
                 if index is None:
-                    piece.hold(array)
-                piece.kept = piece.closed = True
-                stack += piece.edges
+                    result.hold(array)
+                result.kept = result.closed = True
+                stack += result.edges
         seen, dropped = set(), 0
         while stack:
             node = stack.pop()
             if node is None or not node.order or node in seen:
                 continue
             seen.add(node)
-            piece, _ = piece_of(node)
-            if piece is None:
+            result, _ = recomputable_of(node)
+            if result is None:
                 stack += node.edges
-            elif not piece.closed:
-                piece.closed = True
-                dropped += piece.array is not None and not piece.kept
-                piece.drop()
-                stack += piece.edges
+            elif not result.closed:
+                result.closed = True
+                dropped += result.array is not None and not result.kept
+                result.drop()
+                stack += result.edges
         return dropped
 
 
@@ -54,11 +54,13 @@ class Checkpoints(Pieces):
 segments = Checkpoints()
 
 
-class Nothing(Pieces):
+class SaveNothing(RecomputePolicy):
     """Holds nothing but what was selected."""
 
-    def made(self, piece: Piece, y: Any, saved: References, values: Sequence[Any]) -> None:
+    def after_recording(
+        self, result: Recomputable, y: Any, saved: References, values: Sequence[Any]
+    ) -> None:
         """Remember only what it was."""
-        piece.closed = True
-        if not piece.kept:
-            piece.fingerprint = fingerprint(piece.name, y)
+        result.closed = True
+        if not result.kept:
+            result.fingerprint = fingerprint(result.name, y)

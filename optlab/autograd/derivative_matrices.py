@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.functional import grad
-from optlab.autograd.run import Argnums, Run, positions
+from optlab.autograd.run import Argnums, Evaluation, positions
 from optlab.autograd.saving import as_usual
 from optlab.autograd.vmap import vmap
 from optlab.backend.arrays import zeros_beside
@@ -19,7 +19,7 @@ from optlab.backend.ensemble import EnsembleError
 _AT_ONCE = 4_000_000
 
 
-def _rows(run: Run) -> list[Any]:
+def _rows(run: Evaluation) -> list[Any]:
     """Give, for each input, its gradients of all elements of the value, one after the other.
 
     All rows come from one walk back, as an ensemble, unless some operation on the way has no
@@ -80,7 +80,7 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     @as_usual
     def matrix(*args: Any, **kwargs: Any) -> Any:
         places, single = positions(argnums, args)
-        run = Run(f, args, places, kwargs)
+        run = Evaluation(f, args, places, kwargs)
         rows = _rows(run)
         blocks: list[list[Any]] = []
         start = 0

@@ -16,13 +16,13 @@ import numpy as np
 
 from optlab.autograd import backpropagation, tape, trees
 from optlab.autograd.mode import grad_mode, recording
-from optlab.autograd.run import Argnums, Run, name_of, positions
+from optlab.autograd.run import Argnums, Evaluation, name_of, positions
 from optlab.autograd.saving import as_usual
 from optlab.autograd.tensor import Tensor, first_gradient
 from optlab.backend.arrays import as_array, spread_beside
 
 
-def _one_number(run: Run, f: Callable[..., Any]) -> None:
+def _one_number(run: Evaluation, f: Callable[..., Any]) -> None:
     if issubclass(run.returned, (tuple, list, dict)):
         raise TypeError(
             f"grad needs a function whose value is one number; {name_of(f)} returned a "
@@ -74,7 +74,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[...,
     @as_usual
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         places, single = positions(argnums, args)
-        run = Run(f, args, places, kwargs)
+        run = Evaluation(f, args, places, kwargs)
         _one_number(run, f)
         gradients = run.built(run.pull(first_gradient(run.value, None)))
         return run.result(), gradients[0] if single else tuple(gradients)
@@ -160,7 +160,7 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
     >>> pullback(np.array([1.0, 10.0]))
     (array([ 2., 40.]),)
     """
-    run = Run(f, args, range(len(args)), {})
+    run = Evaluation(f, args, range(len(args)), {})
     value = run.result()
 
     def pullback(u: Any) -> tuple[Any, ...]:
@@ -236,7 +236,7 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
         for x, v in zip(args, tangents, strict=True)
         for part in trees.matching(x, v, "a tangent", "its argument")
     ]
-    run = Run(f, args, range(len(args)), {})
+    run = Evaluation(f, args, range(len(args)), {})
     run.watched |= recording.on and any(getattr(v, "node", None) is not None for v in directions)
     run.gives_tensors |= any(isinstance(v, Tensor) for v in directions)
     # Linear in u, so that any u will do; but a rule may ask where nothing arrives.

@@ -38,7 +38,7 @@ class _Here(threading.local):
         self.collecting: list[Leaf] = []
 
 
-class Watch:
+class MemoryTracker:
     """Tells a ledger what the engine does.
 
     Parameters
@@ -52,7 +52,7 @@ class Watch:
     >>> import numpy as np
     >>> import optlab as ol
     >>> w, ledger = ol.to_tensor(np.ones(1000), requires_grad=True), Ledger()
-    >>> with Watch(ledger):
+    >>> with MemoryTracker(ledger):
     ...     np.sum(np.exp(w)).backward()
     >>> [(row.name, row.phase) for row in ledger.rows]
     [('start', ''), ('exp', 'forward'), ('sum', 'forward'), ('start', 'backward'),
@@ -77,7 +77,7 @@ class Watch:
         """
         return self._here.walks
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> MemoryTracker:
         self.ledger.open()
         for event, listener in (
             (events.operation_starts, self.starts),

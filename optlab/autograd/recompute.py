@@ -15,8 +15,8 @@ from optlab.autograd.backpropagation import gradients_of_ends
 from optlab.autograd.layer_classes import refuse_layer_class
 from optlab.autograd.mode import recording
 from optlab.autograd.operation import Operation, Recipe
-from optlab.autograd.promises import Promising, Second
-from optlab.autograd.second_runs import Comparing, Forgetting, Twice
+from optlab.autograd.promises import DeferSaved, Replay
+from optlab.autograd.second_runs import CompareReplay, DropSaved, ReplayedCall
 from optlab.autograd.tape import Node
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events
@@ -117,37 +117,42 @@ def recompute(
             raise TypeError(f"{name} is True or False; got {value!r}.")
     if not recording.on:
         return function(*args, **kwargs)
-    twice = Twice(function, args, kwargs, preserve_rng_state)
+    call = ReplayedCall(function, args, kwargs, preserve_rng_state)
     if not use_reentrant:
         around = saving.innermost()
-        if isinstance(around, (Promising, Second)):
-            twice.arrays = around.hold(twice)
-        with twice.first_run(Promising(twice)):
+        if isinstance(around, (DeferSaved, Replay)):
+            call.arrays = around.hold_arguments(call)
+        with call.first_run(DeferSaved(call)):
             return function(*args, **kwargs)
     since = next(writes.clock)
-    with twice.first_run(Forgetting(twice)):
+    with call.first_run(DropSaved(call)):
         returned = function(*args, **kwargs)
     parts, _ = trees.flatten(returned)
     made = made_since(parts, since)
     if not made:
         return returned
     edges = ends_behind({parts[i].node for i in made}, since)
-    arrays, twice.arrays = twice.arrays, ()  # the node has them
+    arrays, call.arrays = call.arrays, ()  # the node has them
 
     def gradients(g: Any, saved: Any, static: Any, arriving: dict[Any, Any]) -> list[Any]:
         return _gradients(saved[0], saved[1:], g, edges, arriving)
 
-    return as_one_operation("recompute", twice, arrays, returned, since, gradients)
+    return as_one_operation("recompute", call, arrays, returned, since, gradients)
 
 
-Walk = Callable[[Any, Any, Any, dict[Any, Any]], Any]
+GradientRule = Callable[[Any, Any, Any, dict[Any, Any]], Any]
 
 
 # One operation whose derivative is another walk back.
 
 
 def as_one_operation(
-    name: str, keeps: Any, arrays: tuple[Any, ...], returned: Any, since: int, gradients: Walk
+    name: str,
+    keeps: Any,
+    arrays: tuple[Any, ...],
+    returned: Any,
+    since: int,
+    gradients: GradientRule,
 ) -> Any:
     """Give what a first run returned, as the outputs of one node.
 
@@ -228,18 +233,18 @@ def ends_behind(nodes: set[Any], since: int) -> tuple[Any, ...]:
 
 
 def _gradients(
-    twice: Twice, arrays: Any, g: Any, edges: tuple[Any, ...], arriving: dict[Any, Any]
+    call: ReplayedCall, arrays: Any, g: Any, edges: tuple[Any, ...], arriving: dict[Any, Any]
 ) -> list[Any]:
     """Run the function again, and walk back through that run."""
     arrived = dict(enumerate([g])) if not isinstance(g, several.Parts) else g.arrived
     create_graph = any(isinstance(one, Tensor) for one in arrived.values())
     since = next(writes.clock)
-    parts, _ = trees.flatten(twice.again(arrays, Comparing(twice)))
+    parts, _ = trees.flatten(call.replay(arrays, CompareReplay(call)))
     made = made_since(parts, since)
     starts: dict[Any, Any] = {}
     for i, one in arrived.items():
         if i >= len(made):
-            raise twice.differs("it returned fewer Tensors that need a gradient")
+            raise call.mismatch("it returned fewer Tensors that need a gradient")
         node = parts[made[i]].node
         starts[node] = starts[node] + one if node in starts else one
     del parts, arrived, g
@@ -247,5 +252,5 @@ def _gradients(
     known = set(edges)
     others = [end for end in ends if end not in known and (end.order or end.made_at < since)]
     if others:
-        raise twice.differs(f"it read {others[0]!r}, which the first run did not")
+        raise call.mismatch(f"it read {others[0]!r}, which the first run did not")
     return [ends.pop(edge, None) for edge in edges]

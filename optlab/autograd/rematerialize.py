@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.budget import Budget
-from optlab.autograd.checkpoints import Nothing
+from optlab.autograd.checkpoints import SaveNothing
 from optlab.autograd.layer_classes import is_layer, refuse_layer_class
-from optlab.autograd.pieces import Pieces, piece_of
+from optlab.autograd.pieces import RecomputePolicy, recomputable_of
 from optlab.autograd.saving import Keeping
 from optlab.autograd.tape import Node
 from optlab.autograd.tensor import Tensor
@@ -92,21 +92,21 @@ class rematerialize:
         self._met_layers: set[int] = set()
         selected = self._selection(keep)
         self.budget = None if budget is None else bytes_from(budget)
-        self.pieces: Pieces = (
-            Nothing(selected) if self.budget is None else Budget(self.budget, selected)
+        self.policy: RecomputePolicy = (
+            SaveNothing(selected) if self.budget is None else Budget(self.budget, selected)
         )
-        self._keeping = Keeping(self.pieces)
+        self._keeping = Keeping(self.policy)
         self._removers: list[Any] = []
 
     @property
     def dropped(self) -> int:
         """How many arrays were dropped for want of room."""
-        return getattr(self.pieces, "dropped", 0)
+        return getattr(self.policy, "dropped", 0)
 
     @property
     def recomputed(self) -> int:
         """How often an operation ran again."""
-        return self.pieces.recomputed
+        return self.policy.recomputed
 
     def _selection(self, keep: Any) -> Callable[[Node, Any], bool] | None:
         wanted = [] if keep is None else list(keep) if isinstance(keep, (list, tuple)) else [keep]
@@ -168,17 +168,17 @@ class rematerialize:
         self._removers.clear()
         if kind is None:
             self._check_kept()
-        if kind is None and isinstance(self.pieces, Budget):
-            self.pieces.check_met()
+        if kind is None and isinstance(self.policy, Budget):
+            self.policy.check_met()
 
     def _keep_output(self, layer: Any, inputs: Any, output: Any) -> None:
         """Keep what a layer gives."""
         self._met_layers.add(id(layer))
         for t in tensors_in(output):
-            piece, index = piece_of(t.node)
-            if piece is not None and index is None:
-                piece.hold(t.data)
-                piece.kept = True
+            result, index = recomputable_of(t.node)
+            if result is not None and index is None:
+                result.hold(t.data)
+                result.kept = True
 
     def _check_kept(self) -> None:
         """Warn of what `keep` names and nothing inside was: it kept nothing."""

@@ -19,7 +19,7 @@ from optlab.backend.dtypes import is_floating, is_real
 Argnums = int | Sequence[int]
 
 
-class Run:
+class Evaluation:
     """One evaluation of a function, with its arguments put on the tape.
 
     Attributes

@@ -20,7 +20,7 @@ from optlab.autograd.mode import grad_mode, recording
 from optlab.autograd.recompute import as_one_operation, ends_behind, made_since
 from optlab.autograd.reversal import Schedule
 from optlab.autograd.reversal_actions import Advance, Back, Free, Record, Restore, Snapshot
-from optlab.autograd.second_runs import Comparing, Forgetting, Twice
+from optlab.autograd.second_runs import CompareReplay, DropSaved, ReplayedCall
 from optlab.autograd.tape import Entry
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events
@@ -92,7 +92,7 @@ def recompute_sequential(
     return Chain(chain, schedule, preserve_rng_state).forward(args)
 
 
-def _looks(value: Any) -> list[Fingerprint]:
+def _output_fingerprints(value: Any) -> list[Fingerprint]:
     return [
         fingerprint("output", one.data)
         for one in trees.flatten(value)[0]
@@ -100,7 +100,7 @@ def _looks(value: Any) -> list[Fingerprint]:
     ]
 
 
-class _Stored:
+class _StoredInput:
     """The input of a layer, as a schedule stores it: arrays, and what else was among them."""
 
     def __init__(self, value: Any) -> None:
@@ -128,7 +128,7 @@ class _Stored:
         return tuple(part.data for part in self.parts if isinstance(part, Tensor))
 
 
-_NOWHERE = -1
+_UNREACHED = -1
 
 
 class _Part:
@@ -141,7 +141,7 @@ class _Part:
     edges : list of weakref
         The edges of its node; weak, as the nodes before it hold the chain.
     entries : list
-        For each part of the input: which edge it comes from, or None. `_NOWHERE`: it is recorded
+        For each part of the input: which edge it comes from, or None. `_UNREACHED`: it is recorded
         what is done with it, but nothing of that comes to the output.
     recorded : tuple or None
         The number on the clock and the outputs of a run that is recorded and not yet walked back.
@@ -194,23 +194,23 @@ class Chain:
         self.layers = layers
         self.schedule = schedule
         self.preserve = preserve_rng_state
-        self.twice: list[Twice] = []
+        self.calls: list[ReplayedCall] = []
         #: What each layer returned, by which a run that is not recorded is compared.
-        self.looks: list[list[Fingerprint]] = []
+        self.outputs: list[list[Fingerprint]] = []
         self.runs = [0] * len(layers)
-        self.stored: dict[int, _Stored] = {}
+        self.stored: dict[int, _StoredInput] = {}
         ranges = [a for a in schedule.actions if isinstance(a, (Record, Back))]
         cuts = sorted({cut for a in ranges for cut in (a.start, a.stop)})
         self.parts = {start: _Part(start, stop) for start, stop in pairwise(cuts)}
         #: The action that walks back each layer, by its place among them.
-        self.walked_at = {
+        self.back_at = {
             layer: i
             for i, action in enumerate(schedule.actions)
             if isinstance(action, Back)
             for layer in action.layers
         }
         #: The input of all, and where in the schedule it has arrived.
-        self.begin: _Stored | None = None
+        self.begin: _StoredInput | None = None
         self.next = 0
 
     # Forward ------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ class Chain:
     def forward(self, args: tuple[Any, ...]) -> Any:
         """Do the actions of forward; give what the last layer returns, on the tape."""
         value: Any = args
-        self.begin = _Stored(value)
+        self.begin = _StoredInput(value)
         forward = self.schedule.forward
         recorded = {i for a in forward if isinstance(a, Record) for i in a.layers}
         snapshots = {a.layer for a in forward if isinstance(a, Snapshot)}
@@ -228,20 +228,20 @@ class Chain:
             for i in range(part.start, part.stop):
                 if i in snapshots:
                     self._store(i, value)
-                twice = Twice(
+                call = ReplayedCall(
                     self.layers[i], (), {}, self.preserve, self.schedule.layer_runs[i] - 1
                 )
-                self.twice.append(twice)
-                keeper = _Noting(twice) if i in recorded else Forgetting(twice)
-                with twice.first_run(keeper):
+                self.calls.append(call)
+                keeper = _RecordOnly(call) if i in recorded else DropSaved(call)
+                with call.first_run(keeper):
                     value = self._run(i, value)
-                self.looks.append(_looks(value) if self.preserve else [])
-            value = self._on_the_tape(part, value, nodes, since, part.start in recorded)
+                self.outputs.append(_output_fingerprints(value) if self.preserve else [])
+            value = self._as_node(part, value, nodes, since, part.start in recorded)
         self.next = len(forward)
         return value
 
     def _store(self, layer: int, value: Any) -> None:
-        self.stored[layer] = stored = _Stored(value)
+        self.stored[layer] = stored = _StoredInput(value)
         if events.input_stored.listeners:
             events.input_stored.publish(stored, stored.arrays)
 
@@ -249,19 +249,19 @@ class Chain:
         self.runs[layer] += 1
         return called(self.layers[layer], value)
 
-    def _on_the_tape(
+    def _as_node(
         self, part: _Part, value: Any, nodes: Sequence[Any], since: int, recorded: bool
     ) -> Any:
         """Give what a part returned, as the outputs of its node."""
         parts, _ = trees.flatten(value)
         made = made_since(parts, since)
         if not made:  # it gives back what it was given, or nothing that needs a gradient
-            part.entries = [None if node is None else _NOWHERE for node in nodes]
+            part.entries = [None if node is None else _UNREACHED for node in nodes]
             return value
         outputs = [parts[i] for i in made]
         edges = ends_behind({t.node for t in outputs}, since)
         places = {edge: i for i, edge in enumerate(edges)}
-        part.entries = [None if node is None else places.get(node, _NOWHERE) for node in nodes]
+        part.entries = [None if node is None else places.get(node, _UNREACHED) for node in nodes]
         part.edges = [weakref.ref(edge) for edge in edges]
         saves = Saves(self, part.start, (since, outputs) if recorded else None)
 
@@ -277,17 +277,17 @@ class Chain:
     def _back(self, part: _Part, g: Any, edges: tuple[Any, ...], arriving: Any) -> list[Any]:
         """Do the actions up to the walk through a part; give its gradients."""
         try:
-            return self._done(part, g, edges, arriving)
+            return self._run_until(part, g, edges, arriving)
         except BaseException:
             self.next = len(self.schedule.actions)  # another try begins with the first
             for one in self.parts.values():
                 one.recorded = None
             raise
 
-    def _done(self, part: _Part, g: Any, edges: tuple[Any, ...], arriving: Any) -> list[Any]:
+    def _run_until(self, part: _Part, g: Any, edges: tuple[Any, ...], arriving: Any) -> list[Any]:
         actions = self.schedule.actions
         value: Any = None
-        if self.walked_at.get(part.start, -1) < self.next:
+        if self.back_at.get(part.start, -1) < self.next:
             # Another walk through the same graph: all runs again from the beginning.
             assert self.begin is not None
             self.next, value = 0, self.begin.value()
@@ -296,7 +296,7 @@ class Chain:
             action = actions[self.next]
             if isinstance(action, Back) and part.start in action.layers:
                 self.next += part.start == action.start
-                return self._walk(part, g, edges, arriving)
+                return self._backpropagate(part, g, edges, arriving)
             self.next += 1
             match action:
                 case Snapshot(layer):
@@ -325,20 +325,20 @@ class Chain:
         """Run layers unrecorded."""
         with grad_mode(False):
             for layer in action.layers:
-                with self.twice[layer].as_before():
+                with self.calls[layer].restored_context():
                     value = self._run(layer, value)
-                if self.preserve and _looks(value) != self.looks[layer]:
-                    raise self.twice[layer].differs("it returned something else")
+                if self.preserve and _output_fingerprints(value) != self.outputs[layer]:
+                    raise self.calls[layer].mismatch("it returned something else")
         return value
 
     def _record(self, part: _Part, value: Any) -> Any:
         """Run the layers of a part recorded; give what they return."""
         since = next(writes.clock)
-        stored = _Stored(value)
+        stored = _StoredInput(value)
         value = stored.value(
             [
                 Entry(one.shape, one.dtype)
-                if place == _NOWHERE
+                if place == _UNREACHED
                 else None
                 if place is None
                 # In derivatives of derivatives the node may be gone: nobody asks for it then.
@@ -347,16 +347,18 @@ class Chain:
             ]
         )
         for layer in range(part.start, part.stop):
-            twice = self.twice[layer]
-            keeper = Comparing(twice)
-            with saving.Keeping(keeper), grad_mode(True), twice.as_before():
+            call = self.calls[layer]
+            keeper = CompareReplay(call)
+            with saving.Keeping(keeper), grad_mode(True), call.restored_context():
                 value = self._run(layer, value)
             keeper.check_complete()
         parts, _ = trees.flatten(value)
         part.recorded = since, [parts[i] for i in made_since(parts, since)]
         return value
 
-    def _walk(self, part: _Part, g: Any, edges: tuple[Any, ...], arriving: Any) -> list[Any]:
+    def _backpropagate(
+        self, part: _Part, g: Any, edges: tuple[Any, ...], arriving: Any
+    ) -> list[Any]:
         """Walk back through a part that is recorded."""
         arrived = g.arrived if isinstance(g, several.Parts) else {0: g}
         create_graph = any(isinstance(one, Tensor) for one in arrived.values())
@@ -371,10 +373,10 @@ class Chain:
         return [ends.pop(edge, None) for edge in edges]
 
 
-class _Noting(Forgetting):
+class _RecordOnly(DropSaved):
     """Remembers the first run of a layer that stays recorded: nothing of it is forgotten."""
 
     def keep(self, node: Any, saved: Any, forward: Any, values: Any) -> Any:
         """Keep what is saved, as it would be without."""
-        self.note(node, values)
+        self.record(node, values)
         return saved if self.outer is None else self.outer.keep(node, saved, forward, values)

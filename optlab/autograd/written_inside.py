@@ -49,7 +49,7 @@ _originals: dict[int, list[Any]] = {}
 _lock = threading.Lock()
 
 
-class _Exchanged:
+class _Exchange:
     """Tensors that hold other arrays for a while, also where threads do this at the same time."""
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ def _layers_of(function: Any) -> Iterator[Any]:
             yield one
 
 
-def _has_asked() -> bool:
+def _writer_asked() -> bool:
     """Say whether the write is of a function that has asked `is_recomputing`: it answers for it."""
     frame: Any = sys._getframe(1) if recomputing.asked else None
     while frame is not None:
@@ -100,7 +100,7 @@ def _has_asked() -> bool:
     return False
 
 
-class _Memory:
+class _ViewedMemory:
     """Memory that was written to through a view: a copy of it, if it is not large."""
 
     def __init__(self, owner: Any) -> None:
@@ -108,7 +108,7 @@ class _Memory:
         self.copy = owner.copy() if owner.nbytes <= LARGE else None
 
 
-class WrittenInside:
+class SideEffects:
     """What the first run of a function writes to, as it was before; the second begins from it.
 
     Parameters
@@ -127,21 +127,21 @@ class WrittenInside:
         #: By the id of a Tensor: itself, and a copy of its array; None if that is large, or
         #: who wrote had asked whether it runs again: these begin as they are.
         self.tensors: dict[int, tuple[weakref.ref[Any], Any]] = {}
-        self.memory: dict[int, _Memory] = {}
+        self.memory: dict[int, _ViewedMemory] = {}
 
     @contextmanager
-    def noted(self) -> Iterator[None]:
+    def recorded(self) -> Iterator[None]:
         """Note in a first run what it writes to."""
         before = recomputing.asked
         recomputing.asked = set() if before is None else before
         try:
-            with _watching(self._note):
+            with _watching(self._copy_before_write):
                 yield
         finally:
             recomputing.asked = before
         self.slots = [one for one in self.slots if vars(one[0]).get(one[1]) is not one[2]]
         tensors: list[Any] = [(key, *one, one[0]()) for key, one in list(self.tensors.items())]
-        tensors = [one for one in tensors if self._waits(one[-1])]
+        tensors = [one for one in tensors if self._is_untaped(one[-1])]
         self.tensors = {key: (reference, copy) for key, reference, copy, _ in tensors}
         owners = {id(owner_of(t.data)) for *_, t in tensors}
         memory = [(key, one, one.owner()) for key, one in self.memory.items() if key not in owners]
@@ -150,10 +150,10 @@ class WrittenInside:
             one.copy = None
 
     @staticmethod
-    def _waits(t: Any) -> bool:
+    def _is_untaped(t: Any) -> bool:
         return t is not None and t.node is None
 
-    def _note(self, t: Any) -> None:
+    def _copy_before_write(self, t: Any) -> None:
         """Copy what is there before it is written to."""
         key, data = id(t), t.data
         if t.node is not None or not hasattr(data, "nbytes"):
@@ -161,12 +161,12 @@ class WrittenInside:
         if key in self.tensors:
             return
         owner = owner_of(data)
-        kept_as_it_is = data.nbytes > LARGE or _has_asked()
+        kept_as_it_is = data.nbytes > LARGE or _writer_asked()
         copy = None if kept_as_it_is else data.copy()
         if owner is not data:
             known = self.memory.get(id(owner))
             if known is None or known.owner() is not owner:
-                self.memory[id(owner)] = _Memory(owner)
+                self.memory[id(owner)] = _ViewedMemory(owner)
         elif (known := self.memory.get(id(owner))) is not None and known.owner() is owner:
             copy = None if kept_as_it_is else known.copy  # a view was written to first
 
@@ -176,7 +176,7 @@ class WrittenInside:
         self.tensors[key] = weakref.ref(t, forget), copy
 
     @contextmanager
-    def again(self, refused: Callable[[str], Exception]) -> Iterator[None]:
+    def replayed(self, refused: Callable[[str], Exception]) -> Iterator[None]:
         """Begin a second run from what the first began from; afterwards all is what it was.
 
         Parameters
@@ -187,19 +187,19 @@ class WrittenInside:
         if not (self.tensors or self.slots or self.memory):
             yield
             return
-        exchanged = _Exchanged()
+        exchanged = _Exchange()
         slots = [(part, name, vars(part).get(name)) for part, name, _ in self.slots]
         for part, name, value in self.slots:
             vars(part)[name] = value
         for reference, copy in list(self.tensors.values()):
             t = reference()
-            if copy is not None and self._waits(t):
+            if copy is not None and self._is_untaped(t):
                 exchanged.put(t, copy.copy())
 
         def keep_apart(t: Any) -> None:
             if id(t) in exchanged.before:
                 return
-            if id(t) in self.tensors and self._waits(t):
+            if id(t) in self.tensors and self._is_untaped(t):
                 exchanged.put(t, t.data.copy())
                 return
             known = self.memory.get(id(owner_of(t.data)))

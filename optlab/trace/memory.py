@@ -26,7 +26,7 @@ import numpy as np
 
 from optlab.autograd import chain_costs
 from optlab.autograd.chain_costs import Prediction
-from optlab.autograd.memory_roles import Watch, arrays_of
+from optlab.autograd.memory_roles import MemoryTracker, arrays_of
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events
 from optlab.backend.ledger import Ledger
@@ -127,7 +127,7 @@ def ledger(verify: bool = False) -> Iterator[MemoryTrace]:
         book, running = Ledger(verify), Running()
         places = LayerPlaces(running)
         trace = MemoryTrace(book, places.said)
-        watch = Watch(book, places.path)
+        watch = MemoryTracker(book, places.path)
         try:
             with (
                 watch,
@@ -204,7 +204,7 @@ def report(step: Callable[[], Any], verify: bool = False) -> MemoryTrace:
 class _Steps:
     """Takes note of what optimizers remember."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: MemoryTracker) -> None:
         self.watch = watch
 
     def __call__(self, optimizer: Any) -> None:
