@@ -1,4 +1,4 @@
-"""The part of a schedule that its displays read, so that they need not import the class."""
+"""The part of a schedule that displays read, so that they need not import the class."""
 
 from __future__ import annotations
 
