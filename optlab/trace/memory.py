@@ -131,7 +131,7 @@ def ledger(verify: bool = False) -> Iterator[MemoryTrace]:
         try:
             with (
                 watch,
-                following(running, watch.given),
+                following(running, watch.track_inputs),
                 events.step_finished.subscribed(_Steps(watch)),
             ):
                 yield trace
@@ -218,12 +218,12 @@ class _Steps:
                         flat.name, flat.shape = f"{count} parameters", arena.flat.shape
                     for p in arena.parameters:
                         if p.node is not None:
-                            self.watch.meet(p.node, p.data)
+                            self.watch.track_leaf(p.node, p.data)
                     for slot, array in arena.slots.items():
                         book.hold(array, "slot", slot, "step")
             for array in _held_by(optimizer):
                 book.hold(array, "slot", name, "step")
-            self.watch.look_at_gradients()
+            self.watch.track_gradients()
             book.event(name, "step")
 
 
