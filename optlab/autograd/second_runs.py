@@ -1,7 +1,7 @@
-"""A call that is made twice: what is remembered of the first run, and how the second is compared.
+"""Replay of a call: the record of its first run, and the comparison of the second with it.
 
-While the first run is under way, a keeper forgets what its operations save and notes what they are;
-in the second, another one compares them. What differs is an error, named by its first operation.
+During the first run one save policy drops the saved values and records fingerprints of operations;
+during the replay another compares them. A difference is an error that names the first operation.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from optlab.backend.callers import place_in
 
 
 class ReplayedCall:
-    """A call that will be made a second time, and what is remembered of the first.
+    """A call that backward replays, and the record of its first run.
 
     Attributes
     ----------
     arrays : tuple
-        The arrays among the arguments, which the call needs again.
+        The arrays among the arguments, which the replay needs.
     log : list of Fingerprint
         One for each operation of the first run.
     ended : int
-        When the first run was over, 0 if it is not.
+        Time when the first run ended, 0 before.
     replays : int
-        How often backward will make the call again.
+        Number of replays in one backward pass.
     """
 
-    takes_gradients_as_they_are = True  # the walk through the second run widens where that is due
+    takes_gradients_as_they_are = True  # the backward pass of the replay widens them if necessary
 
     def __init__(
         self,
@@ -70,14 +70,14 @@ class ReplayedCall:
 
     @property
     def name(self) -> str:
-        """What the function is called, and where it stands."""
+        """Name of the function, and its file and line."""
         name = str(getattr(self.function, "__name__", type(self.function).__name__))
         code = getattr(self.function, "__code__", None)
         return f"{name} ({place_in(code.co_filename, code.co_firstlineno)})" if code else name
 
     @property
     def free_variables_hint(self) -> str:
-        """Say which names of around it a function reads when it runs."""
+        """Sentence that names the free variables of the function, or an empty string."""
         code = getattr(self.function, "__code__", None)
         if code is None or getattr(self.function, "__self__", None) is not None:
             return ""
@@ -96,39 +96,40 @@ class ReplayedCall:
 
     @contextmanager
     def first_run(self, keeper: DropSaved) -> Iterator[None]:
-        """Remember what runs inside, and what it writes to."""
+        """Record the operations inside, and their in-place writes."""
         with saving.Keeping(keeper), self.side_effects.recorded():
             yield
         self.ended = next(writes.clock)
 
     def record(self, node: Node, values: Any) -> None:
-        """Remember an operation of the first run."""
+        """Record an operation of the first run."""
         self.log.append(self._fingerprint(node, values))
 
     def _fingerprint(self, node: Node, values: Any) -> Fingerprint:
         name = node.operation.name
-        if self.bookmark is None or not len(values):  # its numbers are free to differ
+        if self.bookmark is None or not len(values):  # its numbers may differ
             return Fingerprint(name, node.shape, str(node.dtype), 0)
         return fingerprint(name, values[len(node.edges)])
 
     def check(self, number: int, node: Node, values: Any) -> None:
-        """Compare an operation of the second run with that of the first."""
+        """Compare an operation of the replay with that of the first run."""
         self.compare(number, self._fingerprint(node, values))
 
-    def compare(self, number: int, again: Fingerprint) -> None:
-        """Compare what is remembered of the second run with what is of the first."""
+    def compare(self, number: int, replayed: Fingerprint) -> None:
+        """Raise RecomputationError if a fingerprint of the replay is not that of the first run."""
         if number >= len(self.log):
             raise self.mismatch(
                 f"the first run ended after {len(self.log)} operations, the second went on with "
-                f"{again.operation!r}"
+                f"{replayed.operation!r}"
             )
-        if again != self.log[number]:
+        if replayed != self.log[number]:
             raise self.mismatch(
-                f"operation {number + 1} of {len(self.log)}: {self.log[number].difference(again)}"
+                f"operation {number + 1} of {len(self.log)}: "
+                f"{self.log[number].difference(replayed)}"
             )
 
     def mismatch(self, how: str) -> RecomputationError:
-        """Give the error for a second run that is not like the first."""
+        """Return the error for a replay that differs from the first run."""
         return RecomputationError(
             f"recompute ran {self.name} again for backward, and it was not the same: {how}. The "
             "second run has to be like the first: let it read nothing that changes in between "
@@ -137,7 +138,7 @@ class ReplayedCall:
         )
 
     def replay(self, arrays: Any, keeper: CompareReplay, made_at: int | None = None) -> Any:
-        """Make the call a second time, with arrays that have stood since it was made."""
+        """Repeat the call with `arrays`; raise RuntimeError if one was overwritten since."""
         writer = writes.writer_since(self.made_at if made_at is None else made_at, arrays)
         if writer is not None:
             raise RuntimeError(
@@ -158,7 +159,7 @@ class ReplayedCall:
 
     @contextmanager
     def restored_context(self) -> Iterator[None]:
-        """Put back what the first run met: the random stream, what casts, what it writes to."""
+        """Restore the context of the first run: random stream, autocast policy, written Tensors."""
         policy, halves.policy = halves.policy, self.cast_policy
         recomputing.depth += 1
         recomputing.apart += 1
@@ -175,7 +176,7 @@ class ReplayedCall:
             recomputing.apart -= 1
 
 
-#: What backward says inside a first run.
+#: The error message of backward inside a first run.
 INSIDE = (
     "backward reached what was computed inside a function that recompute runs, which kept nothing "
     "of it. Return it from that function, by itself or in a list, tuple or dict (other objects are "
@@ -184,7 +185,7 @@ INSIDE = (
 
 
 class _Dropped:
-    """What an operation inside a recomputed function keeps: nothing."""
+    """Saved values of an operation inside a first run: none."""
 
     values = ()
 
@@ -196,12 +197,12 @@ _DROPPED = _Dropped()
 
 
 class DropSaved:
-    """The keeper of a first run: it remembers what ran, and keeps nothing."""
+    """Save policy of a first run: records operations and drops their saved values."""
 
     def __init__(self, call: ReplayedCall) -> None:
         self.call = call
         self.outer = saving.innermost()
-        #: Replays of functions around this one.
+        #: Replays of enclosing functions.
         self.replays_around: list[CompareReplay] = []
         around: Any = self.outer
         while around is not None:
@@ -210,19 +211,19 @@ class DropSaved:
             around = getattr(around, "outer", None)
 
     def record(self, node: Node, values: Any) -> None:
-        """Remember an operation; it may also be one of second runs around this one."""
+        """Record an operation, and check it for the replays of enclosing functions."""
         for one in self.replays_around:
             one.check_unwritten(node, values)
         self.call.record(node, values)
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
-        """Keep nothing."""
+        """Record the operation, and drop its saved values."""
         self.record(node, values)
         return _DROPPED
 
 
 class CompareReplay:
-    """Compares the second run with the first; what is saved is kept as it would be without."""
+    """Save policy of a replay: compares operations and leaves saving to the enclosing policy."""
 
     def __init__(self, call: ReplayedCall) -> None:
         self.call = call
@@ -231,14 +232,14 @@ class CompareReplay:
         self.outer = saving.innermost()
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
-        """Compare, and keep."""
+        """Compare the operation, and save its values as the enclosing policy does."""
         self.check_unwritten(node, values)
         self.call.check(self.count, node, values)
         self.count += 1
         return saved if self.outer is None else self.outer.keep(node, saved, forward, values)
 
     def check_unwritten(self, node: Node, values: Any) -> None:
-        """Make sure that nobody wrote between the runs to what an operation reads."""
+        """Check that no input of an operation was written to between the runs."""
         first, ended = self.call.made_at, self.call.ended
         if writes.times.last_write < first:
             return
@@ -255,7 +256,7 @@ class CompareReplay:
                 )
 
     def check_complete(self) -> None:
-        """Make sure that the second run did not end before the first."""
+        """Check that the replay did not end before the first run."""
         log = self.call.log
         if self.count < len(log):
             raise self.call.mismatch(

@@ -1,8 +1,8 @@
-"""What a function that runs twice writes to in place: running statistics, counters, caches.
+"""Side effects of a replayed function: in-place writes to running statistics, counters, caches.
 
-The second run begins from what the first began from, and writes to copies: so it computes the same,
-and leaves no trace. Only Tensors that stand nowhere on the tape are meant, whoever holds them, and
-the buffers of a Layer, which may also be given a new Tensor in forward.
+The replay starts from the values that the first run started from, and writes to copies: so it
+computes the same and leaves no trace. This covers Tensors that are not on the tape, wherever they
+are held, and buffers of Layers, which forward may also replace by a new Tensor.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any
 from optlab.autograd.mode import recomputing
 from optlab.backend.arrays import owner_of
 
-#: Of more bytes no copy is made before the first run writes: the second begins from what is there.
+#: Arrays of more bytes are not copied before the first run writes: the replay starts from their
+#: current values.
 LARGE = 1 << 20
 
 
@@ -44,26 +45,26 @@ def _watching(watcher: Callable[[Any], None]) -> Iterator[None]:
         _here.watchers = before
 
 
-#: What Tensors hold while no second run has put something else in place of it, and how many have.
+#: By id of a Tensor: its data and node outside of all replays, and how many have replaced them.
 _originals: dict[int, list[Any]] = {}
 _lock = threading.Lock()
 
 
 class _Exchange:
-    """Tensors that hold other arrays for a while, also where threads do this at the same time."""
+    """Temporary exchange of the arrays of Tensors, safe if several threads do so at once."""
 
     def __init__(self) -> None:
         self.before: dict[int, tuple[Any, Any, Any]] = {}
 
     def put(self, t: Any, data: Any) -> None:
-        """Let a Tensor hold another array."""
+        """Give a Tensor another array."""
         with _lock:
             _originals.setdefault(id(t), [t.data, t.node, 0])[2] += 1
             self.before[id(t)] = t, t.data, t.node
             t.data, t.node = data, None
 
     def put_back(self) -> None:
-        """Let all Tensors hold what they held."""
+        """Restore the arrays of all Tensors."""
         for key, (t, data, node) in self.before.items():
             with _lock:
                 original = _originals[key]
@@ -74,14 +75,14 @@ class _Exchange:
 
 
 def _layers_of(function: Any) -> Iterator[Any]:
-    """Find Layers: the function itself, whose method it is, and what stands in its code by name."""
+    """Yield the Layers of a function: itself, the owner of the method, and names in its code."""
     named = [function, getattr(function, "__self__", None)]
     code = getattr(function, "__code__", None)
     if code is not None:
         around = getattr(function, "__globals__", {})
         named += [around.get(name) for name in code.co_names]
         for cell in getattr(function, "__closure__", None) or ():
-            with suppress(ValueError):  # it is not filled yet
+            with suppress(ValueError):  # an empty cell
                 named.append(cell.cell_contents)
     seen = set()
     for one in named:
@@ -91,7 +92,7 @@ def _layers_of(function: Any) -> Iterator[Any]:
 
 
 def _writer_asked() -> bool:
-    """Say whether the write is of a function that has asked `is_recomputing`: it answers for it."""
+    """Return whether a caller has asked `is_recomputing`, and so handles replays itself."""
     frame: Any = sys._getframe(1) if recomputing.asked else None
     while frame is not None:
         if (id(frame), frame.f_code) in recomputing.asked:  # type: ignore[operator]
@@ -101,7 +102,7 @@ def _writer_asked() -> bool:
 
 
 class _ViewedMemory:
-    """Memory that was written to through a view: a copy of it, if it is not large."""
+    """Memory that was written to through a view, with a copy unless it is large."""
 
     def __init__(self, owner: Any) -> None:
         self.owner = weakref.ref(owner)
@@ -109,12 +110,12 @@ class _ViewedMemory:
 
 
 class SideEffects:
-    """What the first run of a function writes to, as it was before; the second begins from it.
+    """Values before the writes of a first run, from which the replay starts.
 
     Parameters
     ----------
     function : callable
-        Of Layers that it is, belongs to or names, buffers that are given anew are put back too.
+        Replaced buffers of Layers that it is, belongs to or names are restored too.
     """
 
     def __init__(self, function: Any) -> None:
@@ -124,14 +125,14 @@ class SideEffects:
             for part in layer.sublayers(include_self=True)
             for name in part._buffer_names
         ]
-        #: By the id of a Tensor: itself, and a copy of its array; None if that is large, or
-        #: who wrote had asked whether it runs again: these begin as they are.
+        #: By id of a Tensor: a reference to it, and a copy of its array; None if that is large, or
+        #: if the writer called `is_recomputing`: these start from their current values.
         self.tensors: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self.memory: dict[int, _ViewedMemory] = {}
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """Note in a first run what it writes to."""
+        """Record the writes of a first run."""
         before = recomputing.asked
         recomputing.asked = set() if before is None else before
         try:
@@ -154,21 +155,21 @@ class SideEffects:
         return t is not None and t.node is None
 
     def _copy_before_write(self, t: Any) -> None:
-        """Copy what is there before it is written to."""
+        """Copy an array before it is written to."""
         key, data = id(t), t.data
         if t.node is not None or not hasattr(data, "nbytes"):
             return
         if key in self.tensors:
             return
         owner = owner_of(data)
-        kept_as_it_is = data.nbytes > LARGE or _writer_asked()
-        copy = None if kept_as_it_is else data.copy()
+        uncopied = data.nbytes > LARGE or _writer_asked()
+        copy = None if uncopied else data.copy()
         if owner is not data:
             known = self.memory.get(id(owner))
             if known is None or known.owner() is not owner:
                 self.memory[id(owner)] = _ViewedMemory(owner)
         elif (known := self.memory.get(id(owner))) is not None and known.owner() is owner:
-            copy = None if kept_as_it_is else known.copy  # a view was written to first
+            copy = None if uncopied else known.copy  # a view was written to first
 
         def forget(_: Any) -> None:
             self.tensors.pop(key, None)
@@ -177,12 +178,12 @@ class SideEffects:
 
     @contextmanager
     def replayed(self, refused: Callable[[str], Exception]) -> Iterator[None]:
-        """Begin a second run from what the first began from; afterwards all is what it was.
+        """Start a replay from the values before the first run; restore the current ones at its end.
 
         Parameters
         ----------
         refused : callable
-            Gives the error for what cannot be put back, of what it says.
+            Returns the error for a write that cannot be undone, given its description.
         """
         if not (self.tensors or self.slots or self.memory):
             yield
