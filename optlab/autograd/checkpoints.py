@@ -1,4 +1,4 @@
-"""Results that are dropped at places the user names: before checkpoints, or all but some."""
+"""Recompute policies without a budget: drop all before checkpoints, or all that is not selected."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from optlab.autograd.tape import Node
 
 
 class Checkpoints(RecomputePolicy):
-    """Holds what backward will read, until a checkpoint closes the segment before it."""
+    """Recompute policy that holds saved results until a checkpoint closes their segment."""
 
     def close(self, nodes: Iterable[tuple[Node, Any]]) -> int:
-        """Drop what lies before these nodes, as far as earlier checkpoints; these themselves stay.
+        """Drop the results before these nodes up to earlier checkpoints; keep those of the nodes.
 
         Parameters
         ----------
@@ -23,7 +23,7 @@ class Checkpoints(RecomputePolicy):
         Returns
         -------
         int
-            How many results were dropped.
+            Number of dropped results.
         """
         stack: list[Any] = []
         for node, array in nodes:
@@ -50,17 +50,17 @@ class Checkpoints(RecomputePolicy):
         return dropped
 
 
-#: The segments of the whole program, while a `RecomputeOptimizer` is there.
+#: The segments of the whole program, used by `RecomputeOptimizer`.
 segments = Checkpoints()
 
 
 class SaveNothing(RecomputePolicy):
-    """Holds nothing but what was selected."""
+    """Recompute policy that holds only selected results."""
 
     def after_recording(
         self, result: Recomputable, y: Any, saved: References, values: Sequence[Any]
     ) -> None:
-        """Remember only what it was."""
+        """Keep only the fingerprint of a result."""
         result.closed = True
         if not result.kept:
             result.fingerprint = fingerprint(result.name, y)

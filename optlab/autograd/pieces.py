@@ -1,15 +1,15 @@
-"""Pieces: results of operations that know how they were made, and may be dropped meanwhile.
+"""Recomputable results of operations, which may be dropped until backward reads them.
 
-While a keeper of this kind decides (`RecomputePolicy`), an operation saves no arrays but references
-to pieces. A piece holds its array, or has dropped it; then it runs its operation again when backward
-asks, from the pieces that went into it. Checkpoints and byte budgets differ only in what they drop
-when.
+Under a `RecomputePolicy` an operation saves references to recomputable results in place of arrays.
+A result holds its array, or has dropped it; then its operation runs again from its own inputs when
+backward needs it. Checkpoints and byte budgets differ only in what they drop, and when.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,21 +22,21 @@ from optlab.autograd.tape import Node
 from optlab.backend import events
 from optlab.backend.arrays import owner_of
 
-#: Arrays of fewer bytes are always kept: to drop them would gain nothing.
+#: Arrays of fewer bytes are always kept: dropping them gains nothing.
 SMALL = 1024
 
 
 class Source(NamedTuple):
-    """Where an input, or a saved value, comes from.
+    """Origin of an input or of a saved value.
 
     Attributes
     ----------
     result : Recomputable or None
-        What gives it; None where it stays as it is: parameters, data, numbers, shapes.
+        The result that it is; None for parameters, data, numbers and shapes.
     output : int or None
-        Which of several outputs of the result.
+        Number of the output, if the result has several.
     value
-        Itself, where there is no result.
+        The value itself, if there is no result.
     """
 
     result: Recomputable | None
@@ -45,7 +45,7 @@ class Source(NamedTuple):
 
 
 class Recomputable:
-    """The result of one operation: its array, or how to make it again.
+    """Result of one operation, which can be dropped and computed again.
 
     Attributes
     ----------
@@ -54,11 +54,11 @@ class Recomputable:
     kept : bool
         Whether it is never dropped.
     fragile : bool
-        Whether it lies in memory that is written to in place, so that it cannot be made again.
+        Whether it shares memory that is written to in place, so that it cannot be computed again.
     readers : int
-        How many saved values refer to it.
+        Number of saved values that refer to it.
     bytes : int
-        Of the array.
+        Size of the array.
     sources : tuple of Source
         The inputs.
     """
@@ -87,7 +87,7 @@ class Recomputable:
         self.bytes = sum(part.nbytes for part in y) if isinstance(y, tuple) else y.nbytes
         self.array: Any = None
         self._weak: Any = None
-        #: What a budget notes: see `budget`.
+        #: Bookkeeping of `budget`.
         self.consumers: list[weakref.ref[Recomputable]] = []
         self.evicted: Any = None
         self.cost, self.used = 0.0, 0
@@ -98,7 +98,7 @@ class Recomputable:
 
     @property
     def present(self) -> Any:
-        """The array, if it is held here or alive elsewhere, and still what it was."""
+        """The array, if it is held here or alive elsewhere and was not overwritten."""
         array = self.array
         if array is None and self._weak is not None:
             array = self._weak()
@@ -110,13 +110,13 @@ class Recomputable:
         return array
 
     def hold(self, array: Any) -> None:
-        """Keep the array until it is dropped."""
+        """Hold the array until it is dropped."""
         self.array = array
         if not isinstance(array, tuple) and self.bytes >= SMALL:
             self._weak = weakref.ref(array)
 
     def drop(self) -> None:
-        """Let the array go; what it was is remembered by its fingerprint."""
+        """Drop the array, and keep its fingerprint."""
         if self.kept or self.array is None:
             return
         if self.fingerprint is None and (present := self.present) is not None:
@@ -124,14 +124,14 @@ class Recomputable:
         self.array = None
 
     def run(self, inputs: Sequence[Any]) -> Any:
-        """Make the array again.
+        """Compute the array again.
 
         Raises
         ------
         RecomputationError
-            If it is not what it was.
+            If it differs from the first result.
         RuntimeError
-            If a parameter or an array that it is made of has been written to.
+            If a parameter or an array that it reads was overwritten.
         """
         for edge, source in zip(self.edges, self.sources, strict=True):
             leaf = None if edge is None or source.result is not None else edge.source
@@ -148,7 +148,7 @@ class Recomputable:
                 )
         if events.operation_starts.listeners:
             events.operation_starts.publish(self.name, inputs)
-        with np.errstate(all="ignore"):  # it was said the first time
+        with np.errstate(all="ignore"):  # the first run has warned
             y = self.forward(*inputs, **self.static)
         if self.fingerprint is not None:
             again = fingerprint(self.name, y)
@@ -169,13 +169,13 @@ class Recomputable:
 
 
 def _source(edge: Any, value: Any) -> Source:
-    """Find the piece that an input comes from."""
+    """Return the origin of an input."""
     result, index = recomputable_of(edge)
     return Source(result, index, None if result is not None else value)
 
 
 def recomputable_of(node: Any) -> tuple[Recomputable | None, int | None]:
-    """Give the piece behind a node of the tape, and which of several outputs it is."""
+    """Return the recomputable result of a node, and the number of the output if it has several."""
     index = None
     if node is not None and node.order and node.operation is OUTPUT:
         index = node.static["index"]
@@ -185,7 +185,7 @@ def recomputable_of(node: Any) -> tuple[Recomputable | None, int | None]:
 
 
 class References:
-    """The saved values of a node: references to pieces, which give them when they are asked."""
+    """Saved values of a node as references to recomputable results."""
 
     __slots__ = ("__weakref__", "constants", "result", "sources")
 
@@ -214,7 +214,7 @@ class References:
         return tuple(value for value in held if value is not None)
 
     def restored(self) -> tuple[Any, ...]:
-        """Give the saved values, after running again what is needed for that."""
+        """Return the saved values, recomputed if necessary."""
         if self.constants is not None:
             self.constants.restored()
         return self.result.policy.values_of(self.sources)
@@ -225,12 +225,12 @@ def _part(array: Any, index: int | None) -> Any:
 
 
 class RecomputePolicy:
-    """A keeper that makes pieces. Subclasses say what is held, and when it is dropped.
+    """Save policy that makes results recomputable; subclasses decide what is held and dropped.
 
     Parameters
     ----------
     selected : callable, optional
-        Takes a node and its output, and says whether that is never dropped.
+        Takes a node and its output; returns whether the output is never dropped.
     """
 
     def __init__(self, selected: Callable[[Node, Any], bool] | None = None) -> None:
@@ -238,10 +238,10 @@ class RecomputePolicy:
         self.recomputed = 0
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Sequence[Any]) -> Any:
-        """Give references to pieces in place of the saved values."""
+        """Return references to recomputable results in place of the saved values."""
         arity = len(node.edges)
         if forward is None or getattr(type(values[arity]), "records_calls", False):
-            return saved  # nothing that could run again; or a capture, which has it run by a plan
+            return saved  # it cannot run again; or a capture, whose plan runs it
         result = Recomputable(self, node, forward, values)
         y = values[arity]
         sources = []
@@ -267,7 +267,7 @@ class RecomputePolicy:
     def after_recording(
         self, result: Recomputable, y: Any, saved: References, values: Sequence[Any]
     ) -> None:
-        """Hold what backward will read, as far as there is room."""
+        """Hold the results that backward will read, as far as there is room."""
         arity = len(result.sources)
         for source in saved.sources:
             if source.result is result:
@@ -277,7 +277,7 @@ class RecomputePolicy:
 
     @staticmethod
     def _keep_if_written_over(result: Recomputable, y: Any, values: Sequence[Any]) -> None:
-        """Keep what is made of memory that was written to in place: that will happen again."""
+        """Keep a result that reads memory written to in place: it may be overwritten again."""
         for source, value in zip(result.sources, values, strict=False):
             if source.result is not None and not source.result.fragile:
                 continue
@@ -291,13 +291,13 @@ class RecomputePolicy:
 
     @staticmethod
     def _hold_input(source: Recomputable, result: Recomputable, inputs: Sequence[Any]) -> None:
-        """Hold the input that an operation has saved, while it is at hand."""
+        """Hold a saved input of an operation while its array is available."""
         for own, value in zip(result.sources, inputs, strict=True):
             if own.result is source and own.output is None and not source.closed:
                 source.hold(value)
 
     def values_of(self, sources: Iterable[Source]) -> tuple[Any, ...]:
-        """Give values, running again what has been dropped."""
+        """Return values, recomputing those that were dropped."""
         sources = tuple(sources)
         found = self.rematerialized([s.result for s in sources if s.result is not None])
         return tuple(
@@ -305,9 +305,9 @@ class RecomputePolicy:
         )
 
     def rematerialized(self, wanted: Sequence[Recomputable]) -> dict[Recomputable, Any]:
-        """Give the arrays of pieces; those that operations have saved are held from now on."""
+        """Return the arrays of results, recomputed if dropped; saved ones are held from now on."""
         arrays: dict[Recomputable, Any] = {}
-        missing: dict[Recomputable, int] = {}  # how often each will be read
+        missing: dict[Recomputable, int] = {}  # the number of reads of each
         stack = list(wanted)
         while stack:
             result = stack.pop()
@@ -320,7 +320,7 @@ class RecomputePolicy:
                 del arrays[result]
                 missing[result] = 1
                 stack += [s.result for s in result.sources if s.result is not None]
-        for result in sorted(missing, key=_order):
+        for result in sorted(missing, key=attrgetter("order")):
             inputs = []
             for source in result.sources:
                 before = source.result
@@ -331,7 +331,7 @@ class RecomputePolicy:
                 if before in missing:
                     missing[before] -= 1
                     if not missing[before]:
-                        del arrays[before]  # nobody else needs it in this turn
+                        del arrays[before]  # this was its last read
             self.before_running(result)
             arrays[result] = y = result.run(inputs)
             del inputs
@@ -339,21 +339,17 @@ class RecomputePolicy:
         return arrays
 
     def before_running(self, result: Recomputable) -> None:
-        """Make room for what is about to be made again."""
+        """Prepare for the recomputation of a result."""
 
     def after_running(self, result: Recomputable, y: Any) -> None:
-        """Hold what was made again, where operations have saved it."""
+        """Hold a recomputed result if operations have saved it."""
         self.recomputed += 1
         if result.readers:
             result.hold(y)
 
 
-def _order(result: Recomputable) -> int:
-    return result.order
-
-
 def _sampled_constants(node: Node, values: Sequence[Any]) -> Any:
-    """Watch large plain arrays of the user's, as the tape does."""
+    """Sample large plain arrays among the inputs to detect writes, as the tape does."""
     samples = {
         i: constants.sample_of(values[i])
         for i in node.recipe.constants

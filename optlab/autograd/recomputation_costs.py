@@ -1,8 +1,8 @@
-"""What it takes to make dropped arrays again: their own operations, and what these would read.
+"""Cost of recomputing dropped results: their own operations, and those of missing inputs.
 
 Costs are counted, not timed, so that two runs drop the same arrays: a contraction (a product of
-matrices, a convolution) costs its multiplications, anything else `ELEMENT_COST` for each element of its
-output and inputs.
+matrices, a convolution) costs its multiplications, any other operation `ELEMENT_COST` for each
+element of its output and inputs.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any
 
 from optlab.autograd.pieces import Recomputable
 
-#: What an operation on each element costs, in multiplications of a product of matrices: memory is
-#: slower than arithmetic by about this factor.
+#: Cost of an element-wise operation on one element, in multiplications of a matrix product: memory
+#: is slower than arithmetic by about this factor.
 ELEMENT_COST = 16.0
 
-#: So many operations are looked back over, to see what it takes to make an array again.
+#: Largest number of missing ancestors that are visited to find the cost of a result.
 MOST_ANCESTORS = 64
 
 
 class EvictedSet:
-    """A class of dropped neighbours, and what all of them cost."""
+    """Set of dropped neighbors with their total cost (union-find)."""
 
     __slots__ = ("cost", "parent")
 
@@ -31,7 +31,7 @@ class EvictedSet:
         self.parent: EvictedSet | None = None
 
     def root(self) -> EvictedSet:
-        """Give the one that stands for the class."""
+        """Return the representative of the set."""
         top = self
         while top.parent is not None:
             if top.parent.parent is not None:
@@ -40,7 +40,7 @@ class EvictedSet:
         return top
 
     def join(self, other: EvictedSet) -> None:
-        """Make one class of two."""
+        """Merge two sets."""
         mine, others = self.root(), other.root()
         if mine is not others:
             others.parent = mine
@@ -48,15 +48,15 @@ class EvictedSet:
 
 
 def evicted_neighborhood(result: Recomputable) -> tuple[list[Recomputable], set[EvictedSet]]:
-    """Find what would have to run for a result, were it dropped.
+    """Return what has to run, besides its own operation, to recompute a result if it is dropped.
 
     Returns
     -------
     list of Recomputable
-        What it is made of, as far as it is not there and nothing dropped needs it yet: results that
-        nobody saved. At most `MOST_ANCESTORS`; more would not change the choice.
+        Missing ancestors that belong to no evicted set: results that no operation saved. At most
+        `MOST_ANCESTORS`; more would not change the choice.
     set of EvictedSet
-        The classes of dropped pieces that these, or the result, are made of or part of.
+        The sets of dropped results that read these or the result, or are read by them.
     """
     below: list[Recomputable] = []
     beside: set[EvictedSet] = set()
@@ -80,7 +80,7 @@ def evicted_neighborhood(result: Recomputable) -> tuple[list[Recomputable], set[
 
 
 def cost_of(inputs: Sequence[Any], y: Any) -> float:
-    """Count what an operation costs, from the shapes of what it reads and gives."""
+    """Return the cost of an operation, from the shapes of its inputs and outputs."""
     outputs = y if isinstance(y, tuple) else (y,)
     size = float(sum(part.size for part in outputs))
     sizes = [float(getattr(x, "size", 1)) for x in inputs]
@@ -90,7 +90,7 @@ def cost_of(inputs: Sequence[Any], y: Any) -> float:
         getattr(x, "shape", outputs[0].shape) == outputs[0].shape for x in inputs
     ):
         return steps
-    # (m, k) times (k, n): the sizes of all three multiplied are the square of m k n. For what is
-    # element by element after all (one input is stretched) this counts more than it should.
+    # (m, k) times (k, n): the product of all three sizes is the square of m k n. Element-wise
+    # operations with a broadcast input are overestimated.
     first, second = sorted(matrices)[-2:]
     return steps + math.sqrt(float(first) * second * size)
