@@ -47,7 +47,8 @@ file                       what it holds
 ``sequential.py``          `recompute_sequential`: a chain of layers, by segments or a schedule
 ``chain_arguments.py``     what it is given, read and checked
 ``schedules.py``           the known schedules; ``reversal.py``, ``reversal_actions.py``,
-                           ``reversal_views.py``: what a schedule is, and how it is shown
+                           ``schedule_protocol.py``, ``reversal_views.py``: what a schedule is, and
+                           how it is shown
 ``schedule_costs.py``      what they cost, by formula; ``chain_costs.py``: on layers that are there
 ``fingerprints.py``        what the second run of an operation is compared with
 ``constants.py``           plain arrays beside Tensors: copied or watched while backward needs them

@@ -1,4 +1,4 @@
-"""What `recompute_sequential` is given, read: the layers of a chain, and how they are to run."""
+"""Arguments of `recompute_sequential`: the layers of a chain, and their schedule."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from optlab.autograd.tensor import Tensor
 
 
 def list_of(layers: Any) -> list[Callable[..., Any]]:
-    """Read the layers of a chain.
+    """Return the layers of a chain as a list.
 
     Raises
     ------
     TypeError, ValueError
-        If they are none.
+        If `layers` is no chain, or an empty one.
     """
     if isinstance(layers, dict):
         settings = ", ".join(f"{name}={value!r}" for name, value in layers.items())
@@ -26,7 +26,7 @@ def list_of(layers: Any) -> list[Callable[..., Any]]:
             f"recompute_sequential(net, x, {settings}); got a dict first."
         )
     refuse_layer_class(layers, "recompute_sequential")
-    if callable(layers) and hasattr(layers, "children"):  # a Sequential: what it holds, in order
+    if callable(layers) and hasattr(layers, "children"):  # a Sequential: its layers, in order
         inside = list(layers.children())
         layers = inside if hasattr(layers, "__iter__") or hasattr(layers, "__getitem__") else layers
     if isinstance(layers, Tensor) or callable(layers) or not hasattr(layers, "__iter__"):
@@ -46,10 +46,10 @@ def list_of(layers: Any) -> list[Callable[..., Any]]:
 
 
 def schedule_for(n: int, segments: Any, snapshots: int | None) -> Schedule:
-    """Give the schedule that the user asks for."""
+    """Build the schedule of a chain of `n` layers; 4 segments by default."""
     return chosen(n, min(4, n) if segments is None else segments, snapshots)
 
 
 def called(layer: Callable[..., Any], value: Any) -> Any:
-    """Call a layer with what the one before returned: a tuple as several arguments."""
+    """Call a layer with the value of the one before: a tuple as several arguments."""
     return layer(*value) if isinstance(value, tuple) else layer(value)

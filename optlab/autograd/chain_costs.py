@@ -1,4 +1,4 @@
-"""What recomputing a chain of layers will cost, known before it runs: bytes and operations."""
+"""Predicted cost of recomputing a chain of layers: bytes and operations."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from optlab.autograd import saving, trees
 from optlab.autograd.chain_arguments import called, list_of, schedule_for
 from optlab.autograd.kept_memory import Memory, arrays_in
 from optlab.autograd.mode import grad_mode, recomputing
-from optlab.autograd.promises import Promise
+from optlab.autograd.promises import DeferredSaved
 from optlab.autograd.reversal import Schedule
-from optlab.autograd.second_runs import Forgetting, Twice
+from optlab.autograd.second_runs import DropSaved, ReplayedCall
 from optlab.autograd.sequential import Saves
 from optlab.autograd.tape import Leaf
 from optlab.autograd.tensor import Tensor
@@ -23,25 +23,24 @@ from optlab.backend.sizes import in_words
 
 @dataclass(frozen=True, repr=False)
 class Prediction:
-    """What a schedule will cost on a chain of layers.
+    """Predicted cost of a schedule on a chain of layers.
 
     Attributes
     ----------
     schedule : Schedule
     saved : tuple of int
-        Bytes that each layer keeps for backward when it is recorded, parameters not counted.
+        Bytes that each layer saves for backward when it is recorded, without parameters.
     inputs : tuple of int
         Bytes of the input of each layer; 0 for the first, whose input is the caller's.
     shared : tuple of int
-        Bytes that a layer keeps and the layer before it keeps too.
+        Bytes that a layer saves and the layer before it saves too.
     operations : tuple of int
-        Operations that each layer runs.
+        Number of operations of each layer.
     first : int
-        The first layer that backward comes to: those before it have nothing that needs a gradient.
+        The first layer that backward reaches: nothing in those before it needs a gradient.
     inner : tuple of int
-        Operations that each layer runs again by itself when it is walked back, because it calls
-        `recompute` or `recompute_sequential` inside. What these operations save then is in no
-        count of bytes here, it comes on top.
+        Operations that each layer recomputes itself in backward, because it calls `recompute` or
+        `recompute_sequential` inside. The bytes that they save then come on top of all counts here.
     """
 
     schedule: Schedule
@@ -54,38 +53,38 @@ class Prediction:
 
     @property
     def peak(self) -> int:
-        """The most bytes kept at the same time: stored inputs, and what recorded layers saved.
+        """Peak of the bytes kept: stored inputs, and saved values of recorded layers.
 
-        Gradients, and what the operation needs that runs at that moment, come on top.
+        Gradients and the working memory of the running operation come on top.
         """
         return self.schedule.peak(self.saved, self.inputs, shared=self.shared)
 
     @property
     def recomputed_layers(self) -> int:
-        """How many runs of layers there are beyond the first of each."""
+        """Number of runs of layers beyond the first of each."""
         return sum(self.recomputed)
 
     @property
     def recomputed(self) -> tuple[int, ...]:
-        """How often each layer runs beyond the first time."""
+        """Number of runs of each layer beyond the first."""
         return tuple(runs - 1 for runs in self.schedule.runs(self.first))
 
     @property
     def recomputed_operations(self) -> int:
-        """How many operations run beyond the first time, those that run inside layers included."""
+        """Number of operations that run again, those recomputed inside layers included."""
         by_schedule = zip(self.recomputed, self.operations, strict=True)
         return sum(times * count for times, count in by_schedule) + self.inner_operations
 
     @property
     def inner_operations(self) -> int:
-        """How many of them layers run again by themselves: see ``inner``."""
+        """Number of operations that layers recompute themselves: see ``inner``."""
         return sum(self.inner[self.first :])
 
     def __repr__(self) -> str:
         return f"<Prediction {self}>"
 
     def _repr_html_(self) -> str:
-        """Give the sentence, and layer by layer what it is made of."""
+        """Format the prediction as HTML: the sentence, and a table by layer."""
         runs = self.schedule.runs(self.first)
         columns = (self.saved, self.inputs, self.operations, runs)
         rows = "".join(
@@ -102,11 +101,11 @@ class Prediction:
         )
 
     def __str__(self) -> str:
-        plainly = sum(self.saved) - sum(self.shared)
+        plain = sum(self.saved) - sum(self.shared)
         inside = self.inner_operations
         return (
             f"{self.schedule.name}: {in_words(self.peak)} kept for backward at most (plainly "
-            f"{in_words(plainly)}), {self.recomputed_layers} layers and "
+            f"{in_words(plain)}), {self.recomputed_layers} layers and "
             f"{self.recomputed_operations} operations run again"
         ) + (
             f"; {inside} of these operations run because layers recompute inside, and the bytes "
@@ -119,11 +118,10 @@ class Prediction:
 def predict(
     layers: Any, *args: Any, segments: Any = None, snapshots: int | None = None
 ) -> Prediction:
-    """Run the layers once, and say what `recompute_sequential` will keep and run again.
+    """Run the layers once, and predict the cost of `recompute_sequential`.
 
-    The random numbers of this house are as before, and batch normalisation counts nothing; what
-    else layers change in forward stays changed. `optlab.memory.predict` puts that back, too, and
-    has the parameters.
+    Random numbers of optlab and running statistics are unaffected; other changes that layers make
+    in forward remain. `optlab.memory.predict` undoes those too, and documents the parameters.
     """
     chain = list_of(layers)
     schedule = schedule_for(len(chain), segments, snapshots)
@@ -137,31 +135,33 @@ def predict(
             for i, layer in enumerate(chain):
                 parts, build = trees.flatten(value)
                 size = sum(p.data.nbytes for p in parts if isinstance(p, Tensor)) if i else 0
-                entries = [_entry(part) for part in parts]
-                look = _Look({e.node for e in entries if isinstance(e, Tensor)}, given, before)
-                with saving.Keeping(look), events.operation_ran.subscribed(look.ran):
+                entries = [_as_leaf(part) for part in parts]
+                costs = _LayerCosts(
+                    {e.node for e in entries if isinstance(e, Tensor)}, given, before
+                )
+                with saving.Keeping(costs), events.operation_ran.subscribed(costs.ran):
                     value = called(layer, build(entries))
-                seen = _behind(value)
-                look.promised(seen)
-                if not seen or not seen & look.entries:
+                seen = _ancestors_of(value)
+                costs.count_deferred(seen)
+                if not seen or not seen & costs.entries:
                     first = i if seen else i + 1
-                rows.append((look.saved, size, look.shared, look.operations, look.inner(seen)))
-                before = look.own
+                rows.append((costs.saved, size, costs.shared, costs.operations, costs.inner(seen)))
+                before = costs.own
     finally:
         recomputing.depth -= 1
     saved, inputs, shared, operations, inner = zip(*rows, strict=True)
     return Prediction(schedule, saved, inputs, shared, operations, first, inner)
 
 
-def _entry(part: Any) -> Any:
-    """Put the input of a layer at the beginning of the tape."""
+def _as_leaf(part: Any) -> Any:
+    """Return the input of a layer as a leaf."""
     if not isinstance(part, Tensor) or part.node is None:
         return part
     return Tensor(part.data, Leaf(part.shape, part.dtype))
 
 
-def _behind(value: Any) -> set[Any]:
-    """Give the nodes that backward reaches from what a layer returned."""
+def _ancestors_of(value: Any) -> set[Any]:
+    """Return the nodes that backward reaches from the value of a layer."""
     seen = {p.node for p in trees.flatten(value)[0] if getattr(p, "node", None) is not None}
     stack = list(seen)
     while stack:
@@ -172,32 +172,32 @@ def _behind(value: Any) -> set[Any]:
     return seen
 
 
-def _made_again(node: Any) -> dict[Twice, int]:
-    """Give the calls that are made again when backward comes to a node, and how often."""
+def _replays_at(node: Any) -> dict[ReplayedCall, int]:
+    """Return the calls that are replayed when backward reaches a node, and how often."""
     saved = getattr(node, "saved", None)
     of = saved[0] if isinstance(saved, tuple) and saved else saved
-    if isinstance(of, Twice):
-        return {of: of.more}
-    if isinstance(of, Promise):
-        return {of.twice: of.twice.more}
+    if isinstance(of, ReplayedCall):
+        return {of: of.replays}
+    if isinstance(of, DeferredSaved):
+        return {of.call: of.call.replays}
     if not isinstance(of, Saves):
         return {}
     runs = of.chain.schedule.runs(of.start)
-    return {call: times - 1 for call, times in zip(of.chain.twice, runs, strict=True)}
+    return {call: times - 1 for call, times in zip(of.chain.calls, runs, strict=True)}
 
 
-class _Look:
-    """Adds up what one layer keeps: a keeper that changes nothing.
+class _LayerCosts:
+    """Save policy that counts what one layer saves, and changes nothing.
 
     Attributes
     ----------
     own : Memory
-        What the layer keeps, each piece of memory once.
+        The memory that the layer keeps.
     saved, shared : int
         Its bytes, and those of them that the layer before keeps too.
     operations : int
-    within : Counter
-        How many operations ran inside calls that will be made again, by these calls.
+    inside_calls : Counter
+        Number of operations inside calls that will be replayed, by the nested calls.
     """
 
     def __init__(self, entries: set[Any], given: list[Any], before: Memory) -> None:
@@ -206,37 +206,37 @@ class _Look:
         for array in given:
             self.ignored.add(array)
         self.saved = self.shared = self.operations = 0
-        self.within: Counter[tuple[Twice, ...]] = Counter()
+        self.inside_calls: Counter[tuple[ReplayedCall, ...]] = Counter()
 
-    def promised(self, seen: set[Any]) -> None:
-        """Count what operations keep that stand on the tape, but are to run again."""
+    def count_deferred(self, seen: set[Any]) -> None:
+        """Count what operations on the tape keep whose saved values are deferred."""
         for node in seen:
-            if isinstance(getattr(node, "saved", None), Promise):
+            if isinstance(getattr(node, "saved", None), DeferredSaved):
                 for value in (*node.saved.values, *node.static.values()):
                     self._count(value)
 
     def inner(self, seen: set[Any]) -> int:
-        """Give how many operations run again by themselves where backward reaches these nodes."""
-        again: dict[Twice, int] = {}
+        """Return the number of operations that are replayed if backward reaches these nodes."""
+        replays: dict[ReplayedCall, int] = {}
         for node in seen:
-            for call, times in _made_again(node).items():
-                again[call] = max(times, again.get(call, 0))
+            for call, times in _replays_at(node).items():
+                replays[call] = max(times, replays.get(call, 0))
         return sum(
-            count * (again[first] + sum(call.more for call in others))
-            for (first, *others), count in self.within.items()
-            if first in again
+            count * (replays[first] + sum(call.replays for call in others))
+            for (first, *others), count in self.inside_calls.items()
+            if first in replays
         )
 
     def ran(self, *what: Any) -> None:
-        """Count an operation, recorded or not: it will run again."""
+        """Count an operation, recorded or not."""
         self.operations += 1
         keepers = saving.entered_since(self)
-        calls = tuple(one.twice for one in keepers if isinstance(one, Forgetting))
+        calls = tuple(one.call for one in keepers if isinstance(one, DropSaved))
         if calls:
-            self.within[calls] += 1
+            self.inside_calls[calls] += 1
 
     def keep(self, node: Any, saved: Any, forward: Any, values: Any) -> Any:
-        """Count what an operation saves; parameters, and what was given, cost nothing."""
+        """Count the saved values of an operation, except parameters and arguments of the chain."""
         arity = len(node.edges)
         for place, value in zip(node.recipe.sources, saved, strict=False):
             edge = node.edges[place] if place < arity else None

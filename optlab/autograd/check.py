@@ -1,4 +1,4 @@
-"""Checking derivatives against finite differences."""
+"""Gradient check against finite differences."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ def check_grad(
 ) -> None:
     """Compare the derivatives of `f` with central finite differences, up to `order`.
 
-    For a random u and v it compares <u'J, v> with (<u, f(x + s v)> - <u, f(x - s v)>) / 2s, then
+    For random u and v it compares <u'J, v> with (<u, f(x + s v)> - <u, f(x - s v)>) / 2s, then
     does the same with the function (u, x) -> u'J for the next order.
 
     Parameters
     ----------
     f : callable
-        Gives one array, or a container of arrays.
+        Returns one array, or a container of arrays.
     args
-        Where to check, away from kinks: arrays, or dicts, lists and tuples of them. Floating
-        numbers are checked, in float64; whole numbers, and all that is no array, are passed
-        through as they are.
+        The point of the check, away from kinks: arrays, or dicts, lists and tuples of them.
+        Floating numbers are checked, in float64; whole numbers and everything that is no array are
+        passed through unchanged.
     order : int
         1 checks the gradient, 2 also the gradient of the gradient, and so on.
     step : float
-        The distance s of the finite difference.
+        Step s of the finite difference.
     relative_tolerance, absolute_tolerance : float
-        By how much the two may differ.
+        Largest accepted difference.
 
     Raises
     ------
     AssertionError
-        If they differ; it says for which argument and order, and by how much. For an argument of
-        ten elements or fewer it shows the gradient of the sum of the output, entry by entry.
+        If they differ; names the argument, the order and the difference. For an argument of ten
+        elements or fewer it shows the gradient of the sum of the output, entry by entry.
     TypeError
         If there is no floating number to differentiate by.
 
@@ -115,7 +115,7 @@ def _is_floating(part: Any) -> bool:
 
 
 def _name(f: Callable[..., Any]) -> str:
-    """Name a function as its author would: the class for ``Mine.apply``, nothing for a lambda."""
+    """Return the name of a function for messages, of ``Mine.apply`` that of the class."""
     while hasattr(f, "func"):  # functools.partial
         f = f.func
     owner = getattr(f, "__self__", None)
@@ -126,7 +126,7 @@ def _name(f: Callable[..., Any]) -> str:
 
 
 class _Check:
-    """What a check compares with, at every order; `name` is for the seeds."""
+    """Settings of a check at every order; `name` seeds the random directions."""
 
     def __init__(
         self, order: int, step: float, relative: float, absolute: float, name: str
@@ -148,7 +148,7 @@ class _Check:
         level: int,
         name: str,
     ) -> None:
-        """Check one order, and then the next."""
+        """Check one order, then the next."""
         numbers = Key(level, ("check_grad", self.name)).generator()
         value, pullback = vjp(f, *points)
         u = numbers.standard_normal(np.shape(value))
@@ -160,7 +160,7 @@ class _Check:
                     f"{which} has shape {gradient.shape}, but the argument has shape {x.shape}."
                 )
             v = numbers.standard_normal(x.shape)
-            # A Tensor where `f` closes over parameters that are trained.
+            # The gradient is a Tensor if `f` closes over parameters that are trained.
             ours = float(np.sum(raw(gradient) * v))
             theirs = self.slope(f, points, position, v, u)
             if self.differs(ours, theirs):
@@ -178,7 +178,7 @@ class _Check:
                 pulled = vjp(f, *points)[1](u)
                 return np.concatenate([np.reshape(g, (-1,)) for g in pulled])  # type: ignore[return-value]
 
-            # Each order puts the gradient that arrives before the function's own arguments.
+            # Each order puts the incoming gradient before the function's own arguments.
             arriving = "the arriving gradient"
             self.run(
                 next_order, (u, *points), [arriving, *labels], level + 1, f"the gradient of {name}"
@@ -187,7 +187,7 @@ class _Check:
     def slope(
         self, f: Callable[..., Any], points: Any, position: int, v: np.ndarray, u: Any
     ) -> float:
-        """Give the slope of <u, f> along `v` by finite differences."""
+        """Return the slope of <u, f> along `v` by finite differences."""
         before, after = list(points), list(points)
         before[position] = points[position] - self.step * v
         after[position] = points[position] + self.step * v
@@ -196,24 +196,24 @@ class _Check:
         return float(np.sum(u * difference)) / (2 * self.step)
 
     def entries(self, f: Callable[..., Any], points: Any, position: int, u: Any, level: int) -> str:
-        """Show the gradient of the sum of the output entry by entry, beside finite differences."""
+        """Format the gradient of the sum of the output beside finite differences, by entry."""
         x = points[position]
         if x.size > _MOST_SHOWN:
             return ""
-        # A sum may be constant where its parts are not (softmax); random weights then show more.
+        # A sum can be constant although its parts are not (softmax): then random weights follow.
         plain = tuple(np.ones_like(p) if i < level - 1 else p for i, p in enumerate(points))
-        said = ""
+        text = ""
         for at, weights, what in (
             (plain, np.ones_like(u), "the sum of"),
             (points, u, "the randomly weighted sum of"),
         ):
             try:
                 gradient = vjp(f, *at)[1](weights)[position]
-            except Exception:  # noqa: BLE001 - the message must not fail where the check did not
+            except Exception:  # noqa: BLE001 - the message must not fail after the check itself
                 return ""
             output = "the output" if level == 1 else f"the derivatives of order {level - 1}"
-            said = f"The gradient of {what} {output}, entry by entry:\n"
-            said += (
+            text = f"The gradient of {what} {output}, entry by entry:\n"
+            text += (
                 f"  {'entry':<8}{'ours':>11}  {'finite diff.':>12}  {'ours / finite diff.':>19}\n"
             )
             wrong = False
@@ -226,7 +226,7 @@ class _Check:
                 wrong |= differs
                 entry = f"[{', '.join(map(str, place))}]" if place else "()"
                 shown = "" if differs else "  (right)"
-                said += f"  {entry:<8}{ours:>11.6g}  {theirs:>12.6g}  {ratio:>19}{shown}\n"
+                text += f"  {entry:<8}{ours:>11.6g}  {theirs:>12.6g}  {ratio:>19}{shown}\n"
             if wrong:
                 break
-        return said
+        return text

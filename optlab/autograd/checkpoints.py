@@ -1,4 +1,4 @@
-"""Pieces that are dropped at places the user names: before checkpoints, or all but some."""
+"""Recompute policies without a budget: drop all before checkpoints, or all that is not selected."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from optlab.autograd.fingerprints import fingerprint
-from optlab.autograd.pieces import Piece, Pieces, References, piece_of
+from optlab.autograd.pieces import Recomputable, RecomputePolicy, References, recomputable_of
 from optlab.autograd.tape import Node
 
 
-class Checkpoints(Pieces):
-    """Holds what backward will read, until a checkpoint closes the segment before it."""
+class Checkpoints(RecomputePolicy):
+    """Recompute policy that holds saved results until a checkpoint closes their segment."""
 
     def close(self, nodes: Iterable[tuple[Node, Any]]) -> int:
-        """Drop what lies before these nodes, as far as earlier checkpoints; these themselves stay.
+        """Drop the results before these nodes up to earlier checkpoints; keep those of the nodes.
 
         Parameters
         ----------
@@ -23,42 +23,44 @@ class Checkpoints(Pieces):
         Returns
         -------
         int
-            How many results were dropped.
+            Number of dropped results.
         """
         stack: list[Any] = []
         for node, array in nodes:
-            piece, index = piece_of(node)
-            if piece is not None:
+            result, index = recomputable_of(node)
+            if result is not None:
                 if index is None:
-                    piece.hold(array)
-                piece.kept = piece.closed = True
-                stack += piece.edges
+                    result.hold(array)
+                result.kept = result.closed = True
+                stack += result.edges
         seen, dropped = set(), 0
         while stack:
             node = stack.pop()
             if node is None or not node.order or node in seen:
                 continue
             seen.add(node)
-            piece, _ = piece_of(node)
-            if piece is None:
+            result, _ = recomputable_of(node)
+            if result is None:
                 stack += node.edges
-            elif not piece.closed:
-                piece.closed = True
-                dropped += piece.array is not None and not piece.kept
-                piece.drop()
-                stack += piece.edges
+            elif not result.closed:
+                result.closed = True
+                dropped += result.array is not None and not result.kept
+                result.drop()
+                stack += result.edges
         return dropped
 
 
-#: The segments of the whole program, while a `RecomputeOptimizer` is there.
+#: The segments of the whole program, used by `RecomputeOptimizer`.
 segments = Checkpoints()
 
 
-class Nothing(Pieces):
-    """Holds nothing but what was selected."""
+class SaveNothing(RecomputePolicy):
+    """Recompute policy that holds only selected results."""
 
-    def made(self, piece: Piece, y: Any, saved: References, values: Sequence[Any]) -> None:
-        """Remember only what it was."""
-        piece.closed = True
-        if not piece.kept:
-            piece.fingerprint = fingerprint(piece.name, y)
+    def after_recording(
+        self, result: Recomputable, y: Any, saved: References, values: Sequence[Any]
+    ) -> None:
+        """Keep only the fingerprint of a result."""
+        result.closed = True
+        if not result.kept:
+            result.fingerprint = fingerprint(result.name, y)

@@ -1,4 +1,4 @@
-"""Matrices of derivatives: jacobian and hessian."""
+"""Jacobian and Hessian matrices."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.functional import grad
-from optlab.autograd.run import Argnums, Run, positions
+from optlab.autograd.run import Argnums, Evaluation, positions
 from optlab.autograd.saving import as_usual
 from optlab.autograd.vmap import vmap
 from optlab.backend.arrays import zeros_beside
 from optlab.backend.ensemble import EnsembleError
 
-#: Elements that the walk back for many rows at once may have in hand, for its largest array.
-_AT_ONCE = 4_000_000
+#: Most elements of the largest array in a backward pass for many rows at once.
+_MOST_ELEMENTS = 4_000_000
 
 
-def _rows(run: Run) -> list[Any]:
-    """Give, for each input, its gradients of all elements of the value, one after the other.
+def _rows(run: Evaluation) -> list[Any]:
+    """Return for each input the gradients of all elements of the value, stacked.
 
-    All rows come from one walk back, as an ensemble, unless some operation on the way has no
-    batching rule, or they are few.
+    One vectorized backward pass computes all rows, unless they are few or some operation has no
+    batching rule.
     """
     n, value = run.value.size, run.value.data
 
@@ -32,7 +32,7 @@ def _rows(run: Run) -> list[Any]:
 
     if n >= 8 and isinstance(value, np.ndarray):
         largest = max(n, *(int(np.size(x)) for x in run.given))
-        chunk = max(1, _AT_ONCE // largest)
+        chunk = max(1, _MOST_ELEMENTS // largest)
         seeds = np.eye(n, dtype=value.dtype).reshape(n, *value.shape)
         try:
             parts = [vmap(pulled)(seeds[i : i + chunk]) for i in range(0, n, chunk)]
@@ -51,12 +51,12 @@ def _rows(run: Run) -> list[Any]:
 
 
 def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """Give a function that returns the matrix of all derivatives of `f`: J_ij = dy_i/dx_j.
+    """Return a function that computes the Jacobian matrix of `f`: J_ij = dy_i/dx_j.
 
     Parameters
     ----------
     f : callable
-        Gives one array, or a container of arrays.
+        Returns one array, or a container of arrays.
     argnums : int or sequence of int
         With respect to which positional arguments; several give a tuple of matrices.
 
@@ -64,8 +64,8 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     -------
     callable
         Takes what `f` takes; returns an array of shape (shape of the value) + (shape of the
-        argument). Where the value or the argument is a container, so is the result: for each
-        part of the value, for each part of the argument.
+        argument). If the value or the argument is a container, so is the result: for each part of
+        the value, for each part of the argument.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     @as_usual
     def matrix(*args: Any, **kwargs: Any) -> Any:
         places, single = positions(argnums, args)
-        run = Run(f, args, places, kwargs)
+        run = Evaluation(f, args, places, kwargs)
         rows = _rows(run)
         blocks: list[list[Any]] = []
         start = 0
@@ -103,7 +103,7 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
 
 
 def hessian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """Give a function that returns the matrix of second derivatives of `f`: d²f / dx_i dx_j.
+    """Return a function that computes the Hessian matrix of `f`: d²f / dx_i dx_j.
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ def hessian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     Returns
     -------
     callable
-        Takes what `f` takes; returns an array of shape (shape of the argument) twice. `hvp` is
-        cheaper where a product with a vector is all you need.
+        Takes what `f` takes; returns an array of shape (shape of the argument) twice. For a product
+        with a vector `hvp` is cheaper.
 
     Examples
     --------

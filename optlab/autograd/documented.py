@@ -1,31 +1,41 @@
-"""Functions of NumPy as Paddle's documents call them: ``ol.sum(x, axis, keepdim=True)``.
+"""NumPy's reductions with the arguments that Paddle documents: ``ol.sum(x, axis, keepdim=True)``.
 
-Each is NumPy's own, with the order of arguments that Paddle documents, and takes NumPy's keywords
-as well; of Tensors it gives Tensors, of arrays what NumPy gives.
+They take NumPy's keywords as well. Tensors give Tensors, arrays give what NumPy gives.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
 from optlab.backend.dtypes import dtype_named
 
+Reduction = TypeVar("Reduction", bound=Callable[..., Any])
 
+#: The parameters that these functions share, as their docstrings describe them.
+_PARAMETERS = {
+    "x": "x : Tensor or array",
+    "axis": "axis : int or tuple of int, optional",
+    "dtype": "dtype : str or dtype, optional\n        Of the result.",
+    "keepdim": "keepdim : bool\n        Keep the axes, with length 1 (NumPy's ``keepdims``).",
+}
+
+
+def _described(function: Reduction) -> Reduction:
+    """Insert the section on parameters into a docstring, above its examples."""
+    name, code = function.__name__, function.__code__
+    described = [_PARAMETERS[one] for one in code.co_varnames[: code.co_argcount]]
+    described.append(f"**options\n        More that ``np.{name}`` takes.")
+    section = "\n    ".join(["Parameters", "----------", *described])
+    function.__doc__ = (function.__doc__ or "").replace("Examples", f"{section}\n\n    Examples")
+    return function
+
+
+@_described
 def sum(x: Any, axis: Any = None, dtype: Any = None, keepdim: bool = False, **options: Any) -> Any:
     """Add up elements over `axis`, all of them by default.
-
-    Parameters
-    ----------
-    x : Tensor or array
-    axis : int or tuple of int, optional
-    dtype : str or dtype, optional
-        Of the sum.
-    keepdim : bool
-        Keep the axes, with length 1 (NumPy's ``keepdims``).
-    **options
-        More that ``np.sum`` takes.
 
     Examples
     --------
@@ -33,22 +43,12 @@ def sum(x: Any, axis: Any = None, dtype: Any = None, keepdim: bool = False, **op
     >>> ol.sum(ol.ones([2, 3]), axis=1, keepdim=True)
     Tensor([[3.], [3.]], dtype=float32)
     """
-    if dtype is not None:
-        options["dtype"] = dtype_named(dtype)
-    return np.sum(x, axis=_axes(axis), **_with(keepdim, options))
+    return _reduced(np.sum, x, axis, keepdim, options, dtype)
 
 
+@_described
 def mean(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any:
     """Average elements over `axis`, all of them by default.
-
-    Parameters
-    ----------
-    x : Tensor or array
-    axis : int or tuple of int, optional
-    keepdim : bool
-        Keep the axes, with length 1 (NumPy's ``keepdims``).
-    **options
-        More that ``np.mean`` takes.
 
     Examples
     --------
@@ -56,20 +56,12 @@ def mean(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any
     >>> ol.mean(ol.to_tensor([[1.0, 3.0]]), axis=-1)
     Tensor([2.], dtype=float32)
     """
-    return np.mean(x, axis=_axes(axis), **_with(keepdim, options))
+    return _reduced(np.mean, x, axis, keepdim, options)
 
 
+@_described
 def max(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any:
-    """Give the largest element over `axis`; where several tie they share its gradient.
-
-    Parameters
-    ----------
-    x : Tensor or array
-    axis : int or tuple of int, optional
-    keepdim : bool
-        Keep the axes, with length 1 (NumPy's ``keepdims``).
-    **options
-        More that ``np.max`` takes.
+    """Return the largest element over `axis`; elements that tie share its gradient.
 
     Examples
     --------
@@ -77,20 +69,12 @@ def max(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any:
     >>> ol.max(ol.to_tensor([[1.0, 3.0]]), axis=-1, keepdim=True)
     Tensor([[3.]], dtype=float32)
     """
-    return np.max(x, axis=_axes(axis), **_with(keepdim, options))
+    return _reduced(np.max, x, axis, keepdim, options)
 
 
+@_described
 def min(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any:
-    """Give the smallest element over `axis`; where several tie they share its gradient.
-
-    Parameters
-    ----------
-    x : Tensor or array
-    axis : int or tuple of int, optional
-    keepdim : bool
-        Keep the axes, with length 1 (NumPy's ``keepdims``).
-    **options
-        More that ``np.min`` takes.
+    """Return the smallest element over `axis`; elements that tie share its gradient.
 
     Examples
     --------
@@ -98,22 +82,12 @@ def min(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any:
     >>> ol.min(ol.to_tensor([[1.0, 3.0]]), axis=-1)
     Tensor([1.], dtype=float32)
     """
-    return np.min(x, axis=_axes(axis), **_with(keepdim, options))
+    return _reduced(np.min, x, axis, keepdim, options)
 
 
+@_described
 def prod(x: Any, axis: Any = None, keepdim: bool = False, dtype: Any = None, **options: Any) -> Any:
     """Multiply elements over `axis`, all of them by default.
-
-    Parameters
-    ----------
-    x : Tensor or array
-    axis : int or tuple of int, optional
-    keepdim : bool
-        Keep the axes, with length 1 (NumPy's ``keepdims``).
-    dtype : str or dtype, optional
-        Of the product.
-    **options
-        More that ``np.prod`` takes.
 
     Examples
     --------
@@ -121,20 +95,19 @@ def prod(x: Any, axis: Any = None, keepdim: bool = False, dtype: Any = None, **o
     >>> ol.prod(ol.to_tensor([2.0, 3.0]))
     Tensor(6., dtype=float32)
     """
+    return _reduced(np.prod, x, axis, keepdim, options, dtype)
+
+
+def _reduced(
+    function: Any, x: Any, axis: Any, keepdim: bool, options: dict[str, Any], dtype: Any = None
+) -> Any:
+    """Call a reduction of NumPy; Paddle's documents write several axes as a list."""
     if dtype is not None:
         options["dtype"] = dtype_named(dtype)
-    return np.prod(x, axis=_axes(axis), **_with(keepdim, options))
-
-
-def _axes(axis: Any) -> Any:
-    """Give several axes as the tuple that NumPy asks for; Paddle's documents have lists."""
-    return tuple(axis) if isinstance(axis, list) else axis
-
-
-def _with(keepdim: bool, options: dict[str, Any]) -> dict[str, Any]:
-    """Give NumPy's keywords."""
     if not isinstance(keepdim, (bool, np.bool_)):
         raise TypeError(
             f"keepdim is True or False; got {keepdim!r}. (NumPy's dtype and out go by name here.)"
         )
-    return {**options, "keepdims": True} if keepdim else options
+    if keepdim:
+        options["keepdims"] = True
+    return function(x, axis=tuple(axis) if isinstance(axis, list) else axis, **options)

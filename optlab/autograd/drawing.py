@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd import random as numpys
 from optlab.autograd.creation import DEFAULT_DTYPE, ShapeLike, read_shape
+from optlab.autograd.random import continuous
 from optlab.autograd.random.parameters import SCORE_FUNCTION, refuse_gradient
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.arrays import as_array, constants_beside, lies_on_device, on_host
@@ -58,7 +58,7 @@ def uniform(shape: ShapeLike, dtype: Any = None, min: Any = -1.0, max: Any = 1.0
     True
     """
     if isinstance(min, Tensor) or isinstance(max, Tensor):
-        drawn: Tensor = numpys.uniform(min, max, read_shape(shape))
+        drawn: Tensor = continuous.uniform(min, max, read_shape(shape))
         return drawn if dtype is None else drawn.astype(dtype_named(dtype))
     u = next_key().generator().random(read_shape(shape))
     values = np.asarray(min + (max - min) * u).astype(dtype_named(dtype or DEFAULT_DTYPE))
@@ -122,7 +122,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, shape: ShapeLike = (), dtype: Any = 
     """
     lengths = read_shape(shape)
     if isinstance(mean, Tensor) or isinstance(std, Tensor):
-        drawn: Tensor = numpys.normal(mean, std, lengths or None)
+        drawn: Tensor = continuous.normal(mean, std, lengths or None)
         return drawn if dtype is None else drawn.astype(dtype_named(dtype))
     z = next_key().generator().standard_normal(lengths)
     return Tensor(

@@ -1,9 +1,9 @@
-"""Fingerprints: a few bytes by which the second run of an operation is compared with the first.
+"""Fingerprints: a few bytes by which the replay of an operation is compared with its first run.
 
-What is computed again has to be what it was. A fingerprint is made of the shape, the dtype and the
-bytes of an array: all of a small one, some thousand elements of a large one, spread so that every
-column is among them. It finds another random mask, a buffer that was written to, a branch that went
-the other way; it cannot find a change of single elements of a large array that nothing spreads.
+A fingerprint consists of the shape, the dtype and a checksum of an array: of all elements of a
+small one, of some thousand of a large one, spread so that every column is included. It detects
+another random mask, an overwritten buffer, a branch that went the other way; it cannot detect a
+change of single elements of a large array that does not spread.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy as np
 from optlab.autograd.constants import sample_of
 from optlab.backend.arrays import Shape, on_host
 
-#: So many elements of an array are looked at, about.
-LOOKED_AT = 4096
+#: Approximate number of elements in the sample of a large array.
+SAMPLE = 4096
 
 
 class Fingerprint(NamedTuple):
-    """What is remembered of the result of an operation."""
+    """Fingerprint of the result of an operation."""
 
     operation: str
     shape: Shape
@@ -30,7 +30,7 @@ class Fingerprint(NamedTuple):
     bytes: int
 
     def difference(self, other: Fingerprint) -> str:
-        """Say in words how the second run, `other`, differs from this one.
+        """Describe how the replay, `other`, differs from this one.
 
         Examples
         --------
@@ -50,7 +50,7 @@ class Fingerprint(NamedTuple):
 
 
 def fingerprint(operation: str, y: Any) -> Fingerprint:
-    """Give the fingerprint of what an operation gave: an array, or a tuple of several.
+    """Return the fingerprint of the result of an operation: an array, or a tuple of several.
 
     Examples
     --------
@@ -60,33 +60,33 @@ def fingerprint(operation: str, y: Any) -> Fingerprint:
     False
     """
     if isinstance(y, tuple):
-        sums = [_bytes_of(part) for part in y]
+        sums = [_checksum(part) for part in y]
         shapes = tuple(size for part in y for size in part.shape)
         return Fingerprint(operation, shapes, str(y[0].dtype), hash(tuple(sums)))
-    return Fingerprint(operation, y.shape, str(y.dtype), _bytes_of(y))
+    return Fingerprint(operation, y.shape, str(y.dtype), _checksum(y))
 
 
-def _bytes_of(array: Any) -> int:
-    """Sum up the bytes of some elements."""
+def _checksum(array: Any) -> int:
+    """Return the CRC-32 of an array, of a sample if it is large."""
     while (name := getattr(type(array), "holds", None)) is not None:  # an ensemble
         array = getattr(array, name)
-    if getattr(array, "ndim", 0) and array.size > LOOKED_AT:
+    if getattr(array, "ndim", 0) and array.size > SAMPLE:
         if array.flags.c_contiguous:
-            array = array.reshape(-1)[:: step_over(array.size, array.shape[-1])]
+            array = array.reshape(-1)[:: sampling_step(array.size, array.shape[-1])]
         else:
             return crc32(sample_of(on_host(array)))
     return crc32(np.asarray(on_host(array)).tobytes())
 
 
-def step_over(size: int, columns: int) -> int:
-    """Give a step that looks at some thousand of `size` elements, and comes by every column.
+def sampling_step(size: int, columns: int) -> int:
+    """Return a step that samples some thousand of `size` elements, and visits every column.
 
     Examples
     --------
-    >>> step_over(512 * 1024, 1024)
+    >>> sampling_step(512 * 1024, 1024)
     129
     """
-    step = max(1, size // LOOKED_AT)
+    step = max(1, size // SAMPLE)
     while math.gcd(step, columns) > 1:
         step += 1
     return step

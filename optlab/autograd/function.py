@@ -1,4 +1,4 @@
-"""Function: a user's own operation, with a forward and a backward that he writes himself."""
+"""`Function`: base class of operations with a forward and a backward written by the user."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from optlab.backend.dtypes import is_floating
 
 
 class Context:
-    """What `forward` leaves for `backward`; attributes of your own can be set on it too.
+    """Values passed from `forward` to `backward`; attributes of your own can be set on it too.
 
     Attributes
     ----------
     needs_input_grad : tuple of bool
-        For each argument of `forward`, whether its gradient is wanted.
+        For each argument of `forward`, whether its gradient is needed.
     """
 
-    #: Not in float32, as the rules of the table (see `halves`).
+    #: Gradients are not widened to float32, as they are for the rules of the table (see `halves`).
     takes_gradients_as_they_are = True
 
     def __init__(self, inputs: Sequence[Any]) -> None:
@@ -42,20 +42,20 @@ class Context:
         self._node: weakref.ref[Node] | None = None
 
     def save_for_backward(self, *values: Any) -> None:
-        """Keep Tensors (or arrays, or None) for backward.
+        """Save Tensors (or arrays, or None) for backward.
 
-        Keep inputs and outputs here, and nowhere else: so they are freed in time, a write over them
-        is noticed, and derivatives of higher order know where they come from.
+        Save inputs and outputs only here: then they are freed in time, writes over them are
+        detected, and derivatives of higher order reach their nodes.
         """
         self._saved = values
 
     def mark_non_differentiable(self, *outputs: Any) -> None:
-        """Say of outputs of `forward` that no gradient passes through them."""
+        """Mark outputs of `forward` through which no gradient passes."""
         self._constants |= {id(raw(output)) for output in outputs}
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` kept, as Tensors (None stays None)."""
+        """The values of `save_for_backward`, as Tensors (None stays None)."""
         node = self._node() if self._node is not None else None
         if node is None or self._saved is None:
             raise RuntimeError(
@@ -80,14 +80,14 @@ class Context:
         return tuple(tied)
 
     def _outputs_like(self, i: int, value: Any) -> list[Any]:
-        """Give stand-ins for all outputs of which number i is `value`."""
+        """Return stand-ins for all outputs, number i being `value`."""
         return [
             value if k == i else np.empty(shape, value.dtype)
             for k, shape in enumerate(self._shapes)
         ]
 
     def _settle(self, node: Node, outputs: Sequence[Any]) -> None:
-        """Note where the saved values stand, now that the node is there."""
+        """Locate the saved values among inputs and outputs, once the node exists."""
         places: list[tuple[str, int] | None] = []
         arrays = []
         for value in self._saved:
@@ -109,6 +109,7 @@ class Context:
             self._saved = saving.kept(node, self._saved, None, (*map(raw, inputs), y))
 
     def _check_unchanged(self, node: Node) -> None:
+        """Raise if a saved value was overwritten."""
         for place in self._places:
             edge = node.edges[place[1]] if place is not None and place[0] == "input" else None
             leaf = None if edge is None else edge.source
@@ -122,19 +123,19 @@ class Context:
 class Function:
     """Base class of a user's own operation.
 
-    Write two static methods. ``forward(ctx, *args, **kwargs)`` computes the value; the Tensors that
-    it is given need no gradient, so nothing inside is recorded. ``backward(ctx, *grads)`` is given
-    the gradient of each output, as Tensors, and returns the gradient of each positional argument of
-    `forward`, None for one that has none. Call it as ``MyFunction.apply(*args)``.
+    Write two static methods. ``forward(ctx, *args, **kwargs)`` computes the value; its Tensors need
+    no gradient, so nothing inside is recorded. ``backward(ctx, *grads)`` takes the gradient of each
+    output, as Tensors, and returns the gradient of each positional argument of `forward`, None for
+    one that has none. Call it as ``MyFunction.apply(*args)``.
 
     With ``create_graph=True`` backward itself is recorded, so that its operations on
-    ``ctx.saved_tensors`` and the gradients give derivatives of any order.
+    ``ctx.saved_tensors`` and the gradients have derivatives of any order.
 
     Raises
     ------
     TypeError, ValueError
-        If `backward` returns another number of gradients, or one of a shape that could not come
-        from the argument by broadcasting.
+        If `backward` returns another number of gradients, or one of a shape that the argument
+        cannot broadcast to.
 
     Examples
     --------
@@ -169,7 +170,7 @@ class Function:
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Run the operation and put it on the tape where a gradient is needed."""
+        """Run the operation, and record it if a gradient is needed."""
         if slow_path.any:
             writes.check_fresh(args)
         if any(isinstance(x, Tensor) and x.node is not None for x in kwargs.values()):
@@ -211,7 +212,7 @@ class Function:
 
 
 def _output(cls: type[Function], x: Any, args: Sequence[Any]) -> Any:
-    """Give an output of forward as an array; an input handed back becomes a copy."""
+    """Return an output of forward as an array; copy it if it is an input."""
     array = raw(x)
     if not hasattr(array, "dtype"):
         if not isinstance(array, (int, float, list)):
@@ -226,7 +227,7 @@ def _output(cls: type[Function], x: Any, args: Sequence[Any]) -> Any:
 def _node_of(
     cls: type[Function], ctx: Context, args: Sequence[Any], outputs: Sequence[Any], many: bool
 ) -> Node:
-    """Make the node of one call."""
+    """Build the node of one call."""
     edges = tuple(x.node if isinstance(x, Tensor) else None for x in args)
     operation = Operation(
         cls.__name__,
@@ -237,7 +238,7 @@ def _node_of(
         joint=lambda g: None,
     )
     recipe = Recipe(operation, sum(1 << i for i, edge in enumerate(edges) if edge is not None))
-    # The context itself is what the node saves, so that it goes when backward frees the node.
+    # The node saves the context itself, so that backward frees it with the node.
     recipe.sources = (len(args) + 1,)
     recipe.joint = lambda g, saved, static: _gradients(cls, saved[0], g, edges)
     first = next((x for x in outputs if is_floating(x.dtype)), outputs[0])
@@ -246,9 +247,9 @@ def _node_of(
 
 
 def _gradients(cls: type[Function], ctx: Context, g: Any, edges: Sequence[Any]) -> list[Any]:
-    """Run the user's backward, and check what it gives."""
+    """Run the user's backward, and validate its gradients."""
     grads = [g[i] for i in range(len(g.shapes))] if isinstance(g, several.Parts) else [g]
-    # Recorded where gradients are Tensors, that is with create_graph=True, and only there.
+    # Recorded only if gradients are Tensors, that is with create_graph=True.
     recorded = any(isinstance(x, Tensor) for x in grads)
     with grad_mode(recorded):
         returned = cls.backward(ctx, *[x if isinstance(x, Tensor) else Tensor(x) for x in grads])

@@ -1,9 +1,8 @@
-"""Derivatives of functions: grad, vjp, jvp, hvp, all built on one walk back.
+"""Derivatives of functions: grad, vjp, jvp, hvp, all built on the backward pass.
 
-The functions here give arrays for arrays and Tensors for Tensors, and containers (dicts, lists,
+These transforms return arrays for arrays, Tensors for Tensors, and containers (dicts, lists,
 tuples) of them for containers. A result that something outside still differentiates (an enclosing
-`grad`, a Parameter of the user) stays a Tensor on its tape, so transforms can be nested through
-closures.
+`grad`, a Parameter of the user) stays a Tensor on its tape, so transforms nest through closures.
 """
 
 from __future__ import annotations
@@ -17,13 +16,14 @@ import numpy as np
 from optlab.autograd import backpropagation, tape, trees
 from optlab.autograd.base import first_gradient
 from optlab.autograd.mode import grad_mode, recording
-from optlab.autograd.run import Argnums, Run, name_of, positions
+from optlab.autograd.run import Argnums, Evaluation, name_of, positions
 from optlab.autograd.saving import as_usual
 from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import as_array, spread_beside
 
 
-def _one_number(run: Run, f: Callable[..., Any]) -> None:
+def _check_scalar(run: Evaluation, f: Callable[..., Any]) -> None:
+    """Raise TypeError unless the value of the function is one number."""
     if issubclass(run.returned, (tuple, list, dict)):
         raise TypeError(
             f"grad needs a function whose value is one number; {name_of(f)} returned a "
@@ -43,7 +43,7 @@ def _one_number(run: Run, f: Callable[..., Any]) -> None:
 
 
 def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """Give a function that returns the value of `f` and its gradient.
+    """Return a function that computes the value of `f` and its gradient.
 
     Parameters
     ----------
@@ -75,8 +75,8 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[...,
     @as_usual
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         places, single = positions(argnums, args)
-        run = Run(f, args, places, kwargs)
-        _one_number(run, f)
+        run = Evaluation(f, args, places, kwargs)
+        _check_scalar(run, f)
         gradients = run.built(run.pull(first_gradient(run.value, None)))
         return run.result(), gradients[0] if single else tuple(gradients)
 
@@ -84,7 +84,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[...,
 
 
 def grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """Give the gradient function of `f`.
+    """Return the gradient function of `f`.
 
     Parameters
     ----------
@@ -128,15 +128,15 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
 
 @as_usual
 def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
-    """Give the value of `f` and its pullback, which maps u to u'J for every argument.
+    """Return the value of `f` and its pullback, the vector-Jacobian product u -> u'J.
 
-    J is the matrix of all derivatives, dy_i/dx_j; it is never formed. One walk back gives u'J, so
-    the gradient of a number costs about as much as the number, whatever the size of x.
+    J is the matrix of all derivatives, dy_i/dx_j; it is never formed. One backward pass computes
+    u'J, so the gradient of a number costs about as much as the number, whatever the size of x.
 
     Parameters
     ----------
     f : callable
-        Gives one array, or a container of arrays.
+        Returns one array, or a container of arrays.
     args
         Arrays, or containers of arrays, of a floating dtype.
 
@@ -145,7 +145,7 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
     value
         ``f(*args)``.
     pullback : callable
-        Takes `u` built like the value; returns a tuple, one gradient an argument. It may be called
+        Takes `u` built like the value; returns a tuple, one gradient an argument. It can be called
         any number of times.
 
     Raises
@@ -161,7 +161,7 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
     >>> pullback(np.array([1.0, 10.0]))
     (array([ 2., 40.]),)
     """
-    run = Run(f, args, range(len(args)), {})
+    run = Evaluation(f, args, range(len(args)), {})
     value = run.result()
 
     def pullback(u: Any) -> tuple[Any, ...]:
@@ -188,25 +188,25 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
 
 @as_usual
 def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """Give the value of `f` and its derivative Jv along `tangents`, by two walks back.
+    """Return the value of `f` and its Jacobian-vector product Jv, by two backward passes.
 
     The pullback u -> u'J is linear in u, so the gradient of <u'J, v> with respect to u is Jv.
 
     Parameters
     ----------
     f : callable
-        Gives one array, or a container of arrays.
+        Returns one array, or a container of arrays.
     args : sequence
-        Where to evaluate it: arrays, or containers of arrays.
+        The point of evaluation: arrays, or containers of arrays.
     tangents : sequence
-        The direction v: for each argument one that is built like it.
+        The direction v: for each argument a tangent that is built like it.
 
     Returns
     -------
     value
         ``f(*args)``.
     tangent
-        Jv, built like the value: by how much it changes for a small step along v.
+        Jv, built like the value: its directional derivative along v.
 
     Raises
     ------
@@ -237,10 +237,10 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
         for x, v in zip(args, tangents, strict=True)
         for part in trees.matching(x, v, "a tangent", "its argument")
     ]
-    run = Run(f, args, range(len(args)), {})
+    run = Evaluation(f, args, range(len(args)), {})
     run.watched |= recording.on and any(getattr(v, "node", None) is not None for v in directions)
     run.gives_tensors |= any(isinstance(v, Tensor) for v in directions)
-    # Linear in u, so that any u will do; but a rule may ask where nothing arrives.
+    # Linear in u, so any u will do, except zeros: a rule may test where a gradient arrives.
     u = Tensor(np.ones_like(run.value.data))
     found = None
     if run.value.node is not None:
@@ -266,7 +266,7 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
 
 
 def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
-    """Give the Hessian of `f` at `x` times `v`, at the cost of a few gradients.
+    """Return the Hessian of `f` at `x` times `v`, at the cost of a few gradients.
 
     Hv is the gradient of <grad f(x), v>; the Hessian itself is never formed.
 
@@ -275,7 +275,7 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
     f : callable
         Its value must be one number.
     x, v : array, or container of arrays
-        Where, and in which direction; built alike.
+        The point and the direction, built alike.
 
     Raises
     ------

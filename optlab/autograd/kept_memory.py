@@ -1,8 +1,7 @@
-"""What operations keep for backward, and how its bytes are counted: once for each piece of memory.
+"""Memory of saved values, in bytes, each block of memory counted once.
 
-An array that is kept may be a view. What stays alive because of it is the memory in which it lies,
-so that is what counts, whole. The one definition for `optlab.nn.Layer.summary`, for graphs and for
-benchmarks.
+A saved array may be a view: it keeps the whole array alive that owns its memory, so that one is
+counted. The one definition for `optlab.nn.Layer.summary`, graphs and benchmarks.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from optlab.autograd.tensor import raw
 
 
 def kept_by(node: Any) -> Iterator[Any]:
-    """Go through the arrays that a node keeps: what its rules read, and arrays such as labels.
+    """Yield the arrays that a node keeps: those that its rules read, and others such as labels.
 
-    What hooks of the user packed is what they made of it; nothing remains once backward has freed
-    it, but for the arguments that are not differentiated.
+    Values packed by hooks of the user count as packed. Once backward has freed the node, only the
+    arguments that are not differentiated remain.
 
     Examples
     --------
@@ -35,14 +34,14 @@ def kept_by(node: Any) -> Iterator[Any]:
 
 
 def arrays_in(kept: Any) -> Iterator[Any]:
-    """Go through the arrays in a value that is kept: itself, or what it holds."""
+    """Yield the arrays in a saved value: itself, or those that it holds."""
     array = raw(getattr(kept, "kept", kept))  # `kept`: packed by hooks of the user
     if hasattr(array, "nbytes") and hasattr(array, "dtype"):
         yield array
         return
     if hasattr(kept, "_saved"):  # the context of a Function
         yield from arrays_in(kept._saved)
-    elif hasattr(kept, "restored"):  # kept by a keeper, or watched
+    elif hasattr(kept, "restored"):  # replaced by a policy, or sampled constants
         kept = kept.values
     if isinstance(kept, tuple):
         for value in kept:
@@ -50,7 +49,7 @@ def arrays_in(kept: Any) -> Iterator[Any]:
 
 
 class Memory:
-    """Counts bytes, each piece of memory once.
+    """Counter of bytes, each block of memory once.
 
     Examples
     --------
@@ -64,7 +63,7 @@ class Memory:
         self._owners: dict[int, Any] = {}  # alive, so that no other array gets the same id
 
     def add(self, array: Any) -> int:
-        """Give the bytes of the memory that `array` lies in; 0 where that was counted before."""
+        """Return the bytes of the memory of `array`, 0 if that was counted before."""
         owner = _owner_of(array)
         if id(owner) in self._owners:
             return 0
@@ -72,7 +71,7 @@ class Memory:
         return int(getattr(owner, "nbytes", 0))
 
     def knows(self, array: Any) -> bool:
-        """Say whether the memory that `array` lies in was counted before."""
+        """Return whether the memory of `array` was counted before."""
         return id(_owner_of(array)) in self._owners
 
 

@@ -1,4 +1,4 @@
-"""A class of layers, where a layer was meant: `Tanh` in place of ``Tanh()``."""
+"""Checks for a class of layers passed in place of a layer: `Tanh` instead of ``Tanh()``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def is_layer(one: Any) -> bool:
-    """Say whether something is a layer: what it gives can be looked at as it gives it.
+    """Return whether an object is a layer, that is, takes forward hooks.
 
     Examples
     --------
@@ -18,12 +18,7 @@ def is_layer(one: Any) -> bool:
 
 
 def refuse_layer_class(one: Any, where: str) -> None:
-    """Refuse a class of layers.
-
-    Raises
-    ------
-    TypeError
-        If it is one.
+    """Raise TypeError for a class of layers.
 
     Examples
     --------

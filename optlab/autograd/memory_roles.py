@@ -1,14 +1,14 @@
-"""What the arrays of a training step are: the ledger's eyes on the tape.
+"""Memory tracker: reports to a ledger which role every array of a training step has.
 
 =============  =====================================================================================
-parameter      the values of a Tensor that collects a gradient, or of a `Parameter`
-gradient       what has arrived at such a Tensor
-slot           what an optimizer remembers
-data           what came from outside: batches, labels, buffers of layers
-saved          what operations keep for backward, and nothing else would keep
-recomputed     the same, where it was dropped and has been computed again
-temporary      everything else: results on their way to the next operation, gradients on their way
-               back, and what an operation needs while it runs
+parameter      values of a Tensor that accumulates a gradient, or of a `Parameter`
+gradient       gradient accumulated by such a Tensor
+slot           state of an optimizer
+data           arrays from outside: batches, labels, buffers of layers
+saved          arrays that only operations keep, for backward
+recomputed     saved arrays that were dropped and computed again
+temporary      everything else: results passed to the next operation, gradients on their way back,
+               and working memory of an operation
 =============  =====================================================================================
 """
 
@@ -31,28 +31,28 @@ from optlab.backend import events
 from optlab.backend.ledger import Entry, Ledger
 
 
-class _Here(threading.local):
+class _PerThread(threading.local):
     def __init__(self) -> None:
-        self.walks: list[tuple[Any, Any]] = []
-        #: The leaves whose gradient goes through operations before it is collected.
+        self.passes: list[tuple[Any, Any]] = []
+        #: Leaves whose gradient runs through operations before it is accumulated.
         self.collecting: list[Leaf] = []
 
 
-class Watch:
-    """Tells a ledger what the engine does.
+class MemoryTracker:
+    """Listener that reports the engine's work to a ledger.
 
     Parameters
     ----------
     ledger : Ledger
     path : callable, optional
-        Gives the layer that runs, as text.
+        Returns the name of the layer that runs.
 
     Examples
     --------
     >>> import numpy as np
     >>> import optlab as ol
     >>> w, ledger = ol.to_tensor(np.ones(1000), requires_grad=True), Ledger()
-    >>> with Watch(ledger):
+    >>> with MemoryTracker(ledger):
     ...     np.sum(np.exp(w)).backward()
     >>> [(row.name, row.phase) for row in ledger.rows]
     [('start', ''), ('exp', 'forward'), ('sum', 'forward'), ('start', 'backward'),
@@ -63,38 +63,37 @@ class Watch:
         self.ledger = ledger
         self.path = path or str
         self.leaves: dict[Leaf, None] = {}
-        #: Which layer ran when a node was recorded.
+        #: The layer that ran when a node was recorded.
         self.paths: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
-        self._here = _Here()
+        self._local = _PerThread()
         self.undo = ExitStack()
 
     @property
-    def walks(self) -> list[tuple[Any, Any]]:
-        """The walks back that are on their way in this thread, one inside the other.
+    def passes(self) -> list[tuple[Any, Any]]:
+        """The nested backward passes of this thread.
 
-        Of each, the gradients that it carries, and the node whose rules run, until its row is
-        written.
+        Each as its pending gradients, and the node whose rules run until its row is written.
         """
-        return self._here.walks
+        return self._local.passes
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> MemoryTracker:
         self.ledger.open()
         for event, listener in (
-            (events.operation_starts, self.starts),
-            (events.operation_ran, self.ran),
-            (events.operation_recorded, self.recorded),
+            (events.operation_starts, self.operation_starts),
+            (events.operation_ran, self.operation_ran),
+            (events.operation_recorded, self.operation_recorded),
             (events.values_wanted, self.values_wanted),
             (events.rule_starts, self.rule_starts),
             (events.leaf_collects, self.leaf_collects),
             (events.walk_ended, self.walk_ended),
-            (events.operation_recomputed, self.ran_again),
+            (events.operation_recomputed, self.operation_recomputed),
             (events.backward_finished, self.backward_finished),
-            (events.gradients_cleared, self.cleared),
-            (events.array_kept, self.kept),
-            (events.input_stored, self.stored),
+            (events.gradients_cleared, self.gradients_cleared),
+            (events.array_kept, self.array_kept),
+            (events.input_stored, self.input_stored),
         ):
             self.undo.enter_context(event.subscribed(listener))
-        self.undo.enter_context(_told_of_tensors(self.tensor_made))
+        self.undo.enter_context(_new_tensors_reported(self.tensor_made))
         slow_path.enter()
         return self
 
@@ -102,22 +101,22 @@ class Watch:
         slow_path.leave()
         self.undo.close()
         with self.ledger.paused():
-            self.look_at_gradients()
-        self.walks.clear()
-        self._here.collecting.clear()
+            self.track_gradients()
+        self.passes.clear()
+        self._local.collecting.clear()
         self.leaves.clear()
         self.ledger.close()
 
     # Forward ------------------------------------------------------------------------------------
 
-    def starts(self, name: str, inputs: Iterable[Any]) -> None:
-        """Take note of what an operation is given."""
+    def operation_starts(self, name: str, inputs: Iterable[Any]) -> None:
+        """Track the inputs of an operation."""
         with self.ledger.paused():
             self.finish_rule()
-            self.given(inputs)
+            self.track_inputs(inputs)
 
-    def given(self, inputs: Iterable[Any]) -> None:
-        """Take note of what comes from outside, a parameter among it perhaps."""
+    def track_inputs(self, inputs: Iterable[Any]) -> None:
+        """Track arrays from outside, and parameters among them."""
         ledger = self.ledger
         with ledger.paused():
             for x in inputs:
@@ -127,30 +126,30 @@ class Watch:
                     continue
                 node = x.node
                 if isinstance(node, Leaf):
-                    self.meet(node, x.data)
+                    self.track_leaf(node, x.data)
                 else:
                     frozen = node is None and hasattr(type(x), "trainable")
                     label = getattr(x, "name", None) if frozen else None
                     role = "parameter" if frozen else "data"
                     ledger.hold(x.data, role, label or ("parameter" if frozen else "input"))
 
-    def meet(self, leaf: Leaf, values: Any) -> None:
-        """Take note of a Tensor that collects a gradient."""
+    def track_leaf(self, leaf: Leaf, values: Any) -> None:
+        """Track a Tensor that accumulates a gradient."""
         self.leaves[leaf] = None
         self.ledger.hold(values, "parameter", leaf.name or "parameter")
         for array in arrays_of(leaf.grad):
             self.ledger.hold(array, "gradient", leaf.name or "parameter")
 
     def tensor_made(self, values: Any) -> None:
-        """Take note of a Tensor that no operation gave: made by the user, drawn, of zeros."""
+        """Track a Tensor that is not the result of an operation, such as one drawn at random."""
         phase = self.phase
         with self.ledger.paused():
             role = "data" if phase == "forward" else "temporary"
             self.hold_all(values, role, "Tensor", phase, self.path())
 
-    def ran(self, name: str, inputs: Iterable[Any], outputs: Any) -> None:
-        """Take note of what an operation gave."""
-        ledger, name, phase, path = self.ledger, name, self.phase, self.path()
+    def operation_ran(self, name: str, inputs: Iterable[Any], outputs: Any) -> None:
+        """Track the outputs of an operation."""
+        ledger, phase, path = self.ledger, self.phase, self.path()
         with ledger.paused():
             for array in arrays_of(outputs):
                 ledger.hold(array, "temporary", name, phase, path)
@@ -159,9 +158,9 @@ class Watch:
             ledger.recomputed[0] += phase == "recompute"
             ledger.event(name, phase, path)
 
-    def ran_again(self, piece: Any, outputs: Any) -> None:
-        """Take note of what an operation on the tape gave when it ran again."""
-        ledger, name = self.ledger, str(piece.name)
+    def operation_recomputed(self, result: Any, outputs: Any) -> None:
+        """Track the outputs of an operation on the tape that ran again."""
+        ledger, name = self.ledger, str(result.name)
         with ledger.paused():
             for array in arrays_of(outputs):
                 ledger.hold(array, "recomputed", name, "recompute")
@@ -171,16 +170,16 @@ class Watch:
 
     @property
     def phase(self) -> str:
-        """Where in a step we are."""
-        return "recompute" if recomputing.depth else "backward" if self.walks else "forward"
+        """The current phase of the step."""
+        return "recompute" if recomputing.depth else "backward" if self.passes else "forward"
 
-    def recorded(self, node: Any) -> None:
-        """Take note of what a node keeps for backward."""
+    def operation_recorded(self, node: Any) -> None:
+        """Track the arrays that a node keeps for backward."""
         name, path = _name(node), self.path()
         with self.ledger.paused():
             if path:
                 self.paths[node] = path
-            if name == "recompute_sequential":  # what it stores comes and goes while it is there
+            if name == "recompute_sequential":  # its stored inputs change while it is alive
                 return
             held = [
                 self.ledger.hold(array, "temporary", name, self.phase, path)
@@ -188,47 +187,47 @@ class Watch:
             ]
             self.ledger.keeps(node, held, "recomputed" if recomputing.depth else "saved")
 
-    def stored(self, keeper: Any, arrays: Iterable[Any]) -> None:
-        """Take note of the input of a layer that a schedule stores until `keeper` is gone."""
+    def input_stored(self, keeper: Any, arrays: Iterable[Any]) -> None:
+        """Track the input of a layer that a schedule stores until `keeper` is freed."""
         with self.ledger.paused():
             held = self.hold_all(tuple(arrays), "data", "input", self.phase, self.path())
-            again = self.walks or recomputing.depth
+            again = self.passes or recomputing.depth
             self.ledger.keeps(keeper, held, "recomputed" if again else "saved")
 
     # Backward -----------------------------------------------------------------------------------
 
     def values_wanted(self, node: Any, g: Any, pending: Any) -> None:
-        """Write the row of the rules before, since operations may run again now."""
+        """Write the row of the previous rules, since operations may run again now."""
         with self.ledger.paused():
-            if self.walks and self.walks[-1][0] is pending:
+            if self.passes and self.passes[-1][0] is pending:
                 self.finish_rule(g)
             self.hold_all(g, "temporary", _name(node), "backward")
 
     def rule_starts(self, node: Any, g: Any, saved: Any, pending: Any) -> None:
-        """Take note of what the rules before gave, and of what was brought back for the next."""
+        """Track the results of the previous rules, and the values recomputed for the next."""
         with self.ledger.paused():
-            begins = not self.walks or self.walks[-1][0] is not pending
+            begins = not self.passes or self.passes[-1][0] is not pending
             self.finish_rule(None if begins else g)
             self.hold_all(g, "temporary", _name(node), "backward")
             self.hold_all(saved, "recomputed", _name(node), "recompute")
             if not begins:
-                self.walks.pop()
-            elif not self.walks:
+                self.passes.pop()
+            elif not self.passes:
                 self.ledger.event("start", "backward")
-            self.walks.append((pending, node))
+            self.passes.append((pending, node))
 
     def finish_rule(self, *others: Any) -> None:
         """Write the row of the rules that have run, if it is not written yet.
 
-        `others` are values that they may have made, too.
+        `others` are further values that they may have computed.
         """
-        for leaf in self._here.collecting:
+        for leaf in self._local.collecting:
             self.hold_all(leaf.grad, "gradient", leaf.name or "gradient", "backward")
-        if not self.walks or self.walks[-1][1] is None:
+        if not self.passes or self.passes[-1][1] is None:
             return
-        self._here.collecting.clear()
-        ledger, (pending, node) = self.ledger, self.walks.pop()
-        self.walks.append((pending, None))
+        self._local.collecting.clear()
+        ledger, (pending, node) = self.ledger, self.passes.pop()
+        self.passes.append((pending, None))
         name, path = _name(node), self.paths.get(node, "")
         with ledger.paused():
             for edge in node.edges:
@@ -236,7 +235,7 @@ class Watch:
                     continue
                 role = "temporary" if edge.order else "gradient"
                 self.hold_all(pending.get(edge), role, name, "backward", path)
-                if isinstance(edge, Leaf):  # it may have collected its gradient already
+                if isinstance(edge, Leaf):  # it may have accumulated its gradient already
                     self.leaves[edge] = None
                     self.hold_all(edge.grad, role, name, "backward", path)
             self.hold_all(others, "temporary", name, "backward", path)
@@ -245,54 +244,54 @@ class Watch:
                 ledger.frees(node)
 
     def leaf_collects(self, leaf: Leaf) -> None:
-        """Write the row of the rules before operations run on what they gave."""
+        """Write the row of the rules before operations run on their results."""
         if leaf.hooks or isinstance(leaf.grad, Tensor):
             with self.ledger.paused():
                 self.finish_rule()
-                self._here.collecting.append(leaf)
+                self._local.collecting.append(leaf)
 
     def walk_ended(self, g: Any, saved: Any, pending: Any) -> None:
-        """Take note of the gradients that have arrived."""
-        if not self.walks:
+        """Track the gradients at the end of a backward pass."""
+        if not self.passes:
             return
         with self.ledger.paused():
             self.finish_rule(*pending.values(), g, saved)
-            self.walks.pop()
-            self._here.collecting.extend(e for e in pending if isinstance(e, Leaf) and e.hooks)
+            self.passes.pop()
+            self._local.collecting.extend(e for e in pending if isinstance(e, Leaf) and e.hooks)
 
     def backward_finished(self, value: Any, leaves: Iterable[Leaf]) -> None:
-        """Take note of what the leaves have collected."""
+        """Track the gradients that the leaves have accumulated."""
         with self.ledger.paused():
             self.leaves.update(dict.fromkeys(leaves))
-            self._here.collecting.clear()
-            self.look_at_gradients()
+            self._local.collecting.clear()
+            self.track_gradients()
             self.ledger.event("gradients", "backward")
 
-    def look_at_gradients(self, name: str = "gradient") -> None:
-        """Take note of what the leaves have for a gradient now."""
+    def track_gradients(self, name: str = "gradient") -> None:
+        """Track the current gradients of the leaves."""
         for leaf in self.leaves:
             self.hold_all(leaf.grad, "gradient", name, "backward")
 
-    def cleared(self, parameters: Any) -> None:
-        """Take note that gradients are gone."""
+    def gradients_cleared(self, parameters: Any) -> None:
+        """Write a row for cleared gradients."""
         with self.ledger.paused():
             self.ledger.event("clear_grad", "step")
 
-    def kept(self, array: Any, name: str, role: str, phase: str) -> None:
-        """Take note of an array that stays."""
+    def array_kept(self, array: Any, name: str, role: str, phase: str) -> None:
+        """Track an array that stays alive."""
         with self.ledger.paused():
             self.ledger.hold(array, role, name, phase or self.phase, self.path())
 
     def hold_all(
         self, values: Any, role: str, name: str, phase: str, path: str = ""
     ) -> list[Entry | None]:
-        """Take note of every array among values."""
+        """Track every array among values."""
         return [self.ledger.hold(array, role, name, phase, path) for array in arrays_of(values)]
 
 
 @contextmanager
-def _told_of_tensors(listener: Callable[[Any], None]) -> Iterator[None]:
-    """Tell `listener` of the array of every new Tensor, at no cost outside of the block."""
+def _new_tensors_reported(listener: Callable[[Any], None]) -> Iterator[None]:
+    """Call `listener` with the array of every new Tensor; free of cost outside of the block."""
     before = Tensor.__init__
 
     def made(self: Any, data: Any, node: Any = None) -> None:
@@ -307,12 +306,12 @@ def _told_of_tensors(listener: Callable[[Any], None]) -> Iterator[None]:
 
 
 def _name(node: Any) -> str:
-    """Give the name of a node's operation."""
+    """Return the name of a node's operation."""
     return str(node.operation.name)
 
 
 def arrays_of(value: Any) -> Iterator[Any]:
-    """Go through the arrays in a value: itself, or what it holds.
+    """Yield the arrays in a value: itself, or those that it holds.
 
     Examples
     --------

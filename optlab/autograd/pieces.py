@@ -1,15 +1,15 @@
-"""Pieces: results of operations that know how they were made, and may be dropped meanwhile.
+"""Recomputable results of operations, which may be dropped until backward reads them.
 
-While a keeper of this kind decides (`Pieces`), an operation saves no arrays but references to
-pieces. A piece holds its array, or has dropped it; then it runs its operation again when backward
-asks, from the pieces that went into it. Checkpoints and byte budgets differ only in what they drop
-when.
+Under a `RecomputePolicy` an operation saves references to recomputable results in place of arrays.
+A result holds its array, or has dropped it; then its operation runs again from its own inputs when
+backward needs it. Checkpoints and byte budgets differ only in what they drop, and when.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,30 +22,30 @@ from optlab.autograd.tape import Node
 from optlab.backend import events
 from optlab.backend.arrays import owner_of
 
-#: Arrays of fewer bytes are always kept: to drop them would gain nothing.
+#: Arrays of fewer bytes are always kept: dropping them gains nothing.
 SMALL = 1024
 
 
 class Source(NamedTuple):
-    """Where an input, or a saved value, comes from.
+    """Origin of an input or of a saved value.
 
     Attributes
     ----------
-    piece : Piece or None
-        What gives it; None where it stays as it is: parameters, data, numbers, shapes.
+    result : Recomputable or None
+        The result that it is; None for parameters, data, numbers and shapes.
     output : int or None
-        Which of several outputs of the piece.
+        Number of the output, if the result has several.
     value
-        Itself, where there is no piece.
+        The value itself, if there is no result.
     """
 
-    piece: Piece | None
+    result: Recomputable | None
     output: int | None
     value: Any
 
 
-class Piece:
-    """The result of one operation: its array, or how to make it again.
+class Recomputable:
+    """Result of one operation, which can be dropped and computed again.
 
     Attributes
     ----------
@@ -54,24 +54,26 @@ class Piece:
     kept : bool
         Whether it is never dropped.
     fragile : bool
-        Whether it lies in memory that is written to in place, so that it cannot be made again.
+        Whether it shares memory that is written to in place, so that it cannot be computed again.
     readers : int
-        How many saved values refer to it.
+        Number of saved values that refer to it.
     bytes : int
-        Of the array.
+        Size of the array.
     sources : tuple of Source
         The inputs.
     """
 
     __slots__ = (
-        "__weakref__", "_weak", "array", "bytes", "closed", "consumers", "cost", "edges",
-        "fingerprint", "forward", "fragile", "group", "kept", "name", "order", "pool", "readers",
+        "__weakref__", "_weak", "array", "bytes", "closed", "consumers", "cost", "edges", "evicted",
+        "fingerprint", "forward", "fragile", "kept", "name", "order", "policy", "readers",
         "sources", "static", "used",
     )  # fmt: skip
 
-    def __init__(self, pool: Pieces, node: Node, forward: Any, values: Sequence[Any]) -> None:
+    def __init__(
+        self, policy: RecomputePolicy, node: Node, forward: Any, values: Sequence[Any]
+    ) -> None:
         arity = len(node.edges)
-        self.pool = pool
+        self.policy = policy
         self.name = node.operation.name
         self.forward = forward
         self.static = node.static
@@ -85,9 +87,9 @@ class Piece:
         self.bytes = sum(part.nbytes for part in y) if isinstance(y, tuple) else y.nbytes
         self.array: Any = None
         self._weak: Any = None
-        #: What a budget notes: see `budget`.
-        self.consumers: list[weakref.ref[Piece]] = []
-        self.group: Any = None
+        #: Bookkeeping of `budget`.
+        self.consumers: list[weakref.ref[Recomputable]] = []
+        self.evicted: Any = None
         self.cost, self.used = 0.0, 0
         if self.bytes < SMALL:
             self.array, self.kept = y, True
@@ -96,7 +98,7 @@ class Piece:
 
     @property
     def present(self) -> Any:
-        """The array, if it is held here or alive elsewhere, and still what it was."""
+        """The array, if it is held here or alive elsewhere and was not overwritten."""
         array = self.array
         if array is None and self._weak is not None:
             array = self._weak()
@@ -108,13 +110,13 @@ class Piece:
         return array
 
     def hold(self, array: Any) -> None:
-        """Keep the array until it is dropped."""
+        """Hold the array until it is dropped."""
         self.array = array
         if not isinstance(array, tuple) and self.bytes >= SMALL:
             self._weak = weakref.ref(array)
 
     def drop(self) -> None:
-        """Let the array go; what it was is remembered by its fingerprint."""
+        """Drop the array, and keep its fingerprint."""
         if self.kept or self.array is None:
             return
         if self.fingerprint is None and (present := self.present) is not None:
@@ -122,21 +124,21 @@ class Piece:
         self.array = None
 
     def run(self, inputs: Sequence[Any]) -> Any:
-        """Make the array again.
+        """Compute the array again.
 
         Raises
         ------
         RecomputationError
-            If it is not what it was.
+            If it differs from the first result.
         RuntimeError
-            If a parameter or an array that it is made of has been written to.
+            If a parameter or an array that it reads was overwritten.
         """
         for edge, source in zip(self.edges, self.sources, strict=True):
-            leaf = None if edge is None or source.piece is not None else edge.source
+            leaf = None if edge is None or source.result is not None else edge.source
             writer = None
             if leaf is not None and leaf.overwritten_at > self.order:
                 writer = leaf.writer
-            elif source.piece is None and writes.times.last_write > self.order:
+            elif source.result is None and writes.times.last_write > self.order:
                 writer = writes.writer_since(self.order, (source.value,))
             if writer is not None:
                 raise RuntimeError(
@@ -146,7 +148,7 @@ class Piece:
                 )
         if events.operation_starts.listeners:
             events.operation_starts.publish(self.name, inputs)
-        with np.errstate(all="ignore"):  # it was said the first time
+        with np.errstate(all="ignore"):  # the first run has warned
             y = self.forward(*inputs, **self.static)
         if self.fingerprint is not None:
             again = fingerprint(self.name, y)
@@ -163,72 +165,72 @@ class Piece:
 
     def __repr__(self) -> str:
         state = "dropped" if self.array is None else "kept" if self.kept else "held"
-        return f"<Piece {self.name}, {self.bytes} bytes, {state}>"
+        return f"<Recomputable {self.name}, {self.bytes} bytes, {state}>"
 
 
 def _source(edge: Any, value: Any) -> Source:
-    """Find the piece that an input comes from."""
-    piece, index = piece_of(edge)
-    return Source(piece, index, None if piece is not None else value)
+    """Return the origin of an input."""
+    result, index = recomputable_of(edge)
+    return Source(result, index, None if result is not None else value)
 
 
-def piece_of(node: Any) -> tuple[Piece | None, int | None]:
-    """Give the piece behind a node of the tape, and which of several outputs it is."""
+def recomputable_of(node: Any) -> tuple[Recomputable | None, int | None]:
+    """Return the recomputable result of a node, and the number of the output if it has several."""
     index = None
     if node is not None and node.order and node.operation is OUTPUT:
         index = node.static["index"]
         node = node.edges[0]
     saved = node.saved if node is not None and node.order else None
-    return (saved.piece, index) if type(saved) is References else (None, None)
+    return (saved.result, index) if type(saved) is References else (None, None)
 
 
 class References:
-    """The saved values of a node: references to pieces, which give them when they are asked."""
+    """Saved values of a node as references to recomputable results."""
 
-    __slots__ = ("__weakref__", "constants", "piece", "sources")
+    __slots__ = ("__weakref__", "constants", "result", "sources")
 
-    def __init__(self, piece: Piece, sources: tuple[Source, ...], watched: Any) -> None:
-        self.piece = piece
+    def __init__(self, result: Recomputable, sources: tuple[Source, ...], watched: Any) -> None:
+        self.result = result
         self.sources = sources
         self.constants = watched
         for source in sources:
-            if source.piece is not None:
-                source.piece.readers += 1
+            if source.result is not None:
+                source.result.readers += 1
 
     def __del__(self) -> None:
         for source in getattr(self, "sources", ()):
-            piece = source.piece
-            if piece is not None:
-                piece.readers -= 1
-                if not piece.readers and not piece.kept:
-                    piece.array = None
+            result = source.result
+            if result is not None:
+                result.readers -= 1
+                if not result.readers and not result.kept:
+                    result.array = None
 
     @property
     def values(self) -> tuple[Any, ...]:
         """The arrays that are held now."""
         held = [
-            s.value if s.piece is None else _part(s.piece.array, s.output) for s in self.sources
+            s.value if s.result is None else _part(s.result.array, s.output) for s in self.sources
         ]
         return tuple(value for value in held if value is not None)
 
     def restored(self) -> tuple[Any, ...]:
-        """Give the saved values, after running again what is needed for that."""
+        """Return the saved values, recomputed if necessary."""
         if self.constants is not None:
             self.constants.restored()
-        return self.piece.pool.give(self.sources)
+        return self.result.policy.values_of(self.sources)
 
 
 def _part(array: Any, index: int | None) -> Any:
     return array if index is None or array is None else array[index]
 
 
-class Pieces:
-    """A keeper that makes pieces. Subclasses say what is held, and when it is dropped.
+class RecomputePolicy:
+    """Save policy that makes results recomputable; subclasses decide what is held and dropped.
 
     Parameters
     ----------
     selected : callable, optional
-        Takes a node and its output, and says whether that is never dropped.
+        Takes a node and its output; returns whether the output is never dropped.
     """
 
     def __init__(self, selected: Callable[[Node, Any], bool] | None = None) -> None:
@@ -236,120 +238,118 @@ class Pieces:
         self.recomputed = 0
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Sequence[Any]) -> Any:
-        """Give references to pieces in place of the saved values."""
+        """Return references to recomputable results in place of the saved values."""
         arity = len(node.edges)
         if forward is None or getattr(type(values[arity]), "records_calls", False):
-            return saved  # nothing that could run again; or a capture, which has it run by a plan
-        piece = Piece(self, node, forward, values)
+            return saved  # it cannot run again; or a capture, whose plan runs it
+        result = Recomputable(self, node, forward, values)
         y = values[arity]
         sources = []
         for place, value in zip(node.recipe.sources, saved, strict=True):
             if place < arity:
-                source = piece.sources[place]
-                sources.append(source if source.piece is not None else Source(None, None, value))
+                source = result.sources[place]
+                sources.append(source if source.result is not None else Source(None, None, value))
             elif place == arity:
-                sources.append(Source(piece, None, None))
+                sources.append(Source(result, None, None))
             elif place > 2 * arity:
-                sources.append(Source(piece, place - 2 * arity - 1, None))
+                sources.append(Source(result, place - 2 * arity - 1, None))
             else:
                 sources.append(Source(None, None, value))
         if self.selected is not None and self.selected(node, y):
-            piece.hold(y)
-            piece.kept = True
+            result.hold(y)
+            result.kept = True
         if writes.times.last_write:
-            self._keep_from_fragile(piece, y, values)
-        references = References(piece, tuple(sources), _watched(node, values))
-        self.made(piece, y, references, values)
+            self._keep_if_written_over(result, y, values)
+        references = References(result, tuple(sources), _sampled_constants(node, values))
+        self.after_recording(result, y, references, values)
         return references
 
-    def made(self, piece: Piece, y: Any, saved: References, values: Sequence[Any]) -> None:
-        """Hold what backward will read, as far as there is room."""
-        arity = len(piece.sources)
+    def after_recording(
+        self, result: Recomputable, y: Any, saved: References, values: Sequence[Any]
+    ) -> None:
+        """Hold the results that backward will read, as far as there is room."""
+        arity = len(result.sources)
         for source in saved.sources:
-            if source.piece is piece:
-                piece.hold(y)
-            elif source.piece is not None and source.piece.array is None:
-                self._hold_input(source.piece, piece, values[:arity])
+            if source.result is result:
+                result.hold(y)
+            elif source.result is not None and source.result.array is None:
+                self._hold_input(source.result, result, values[:arity])
 
     @staticmethod
-    def _keep_from_fragile(piece: Piece, y: Any, values: Sequence[Any]) -> None:
-        """Keep what is made of memory that was written to in place: that will happen again."""
-        for source, value in zip(piece.sources, values, strict=False):
-            if source.piece is not None and not source.piece.fragile:
+    def _keep_if_written_over(result: Recomputable, y: Any, values: Sequence[Any]) -> None:
+        """Keep a result that reads memory written to in place: it may be overwritten again."""
+        for source, value in zip(result.sources, values, strict=False):
+            if source.result is not None and not source.result.fragile:
                 continue
             if writes.record_of(value) is None:
                 continue
             if not isinstance(y, tuple) and owner_of(y) is owner_of(value):
-                piece.fragile = True
+                result.fragile = True
             else:
-                piece.hold(y)
-                piece.kept = True
+                result.hold(y)
+                result.kept = True
 
     @staticmethod
-    def _hold_input(source: Piece, piece: Piece, inputs: Sequence[Any]) -> None:
-        """Hold the input that an operation has saved, while it is at hand."""
-        for own, value in zip(piece.sources, inputs, strict=True):
-            if own.piece is source and own.output is None and not source.closed:
+    def _hold_input(source: Recomputable, result: Recomputable, inputs: Sequence[Any]) -> None:
+        """Hold a saved input of an operation while its array is available."""
+        for own, value in zip(result.sources, inputs, strict=True):
+            if own.result is source and own.output is None and not source.closed:
                 source.hold(value)
 
-    def give(self, sources: Iterable[Source]) -> tuple[Any, ...]:
-        """Give values, running again what has been dropped."""
+    def values_of(self, sources: Iterable[Source]) -> tuple[Any, ...]:
+        """Return values, recomputing those that were dropped."""
         sources = tuple(sources)
-        found = self.bring_back([s.piece for s in sources if s.piece is not None])
+        found = self.rematerialized([s.result for s in sources if s.result is not None])
         return tuple(
-            s.value if s.piece is None else _part(found[s.piece], s.output) for s in sources
+            s.value if s.result is None else _part(found[s.result], s.output) for s in sources
         )
 
-    def bring_back(self, wanted: Sequence[Piece]) -> dict[Piece, Any]:
-        """Give the arrays of pieces; those that operations have saved are held from now on."""
-        at_hand: dict[Piece, Any] = {}
-        missing: dict[Piece, int] = {}  # how often each will be read
+    def rematerialized(self, wanted: Sequence[Recomputable]) -> dict[Recomputable, Any]:
+        """Return the arrays of results, recomputed if dropped; saved ones are held from now on."""
+        arrays: dict[Recomputable, Any] = {}
+        missing: dict[Recomputable, int] = {}  # the number of reads of each
         stack = list(wanted)
         while stack:
-            piece = stack.pop()
-            if piece in missing:
-                missing[piece] += 1
+            result = stack.pop()
+            if result in missing:
+                missing[result] += 1
                 continue
-            if piece not in at_hand:
-                at_hand[piece] = piece.present
-            if at_hand[piece] is None:
-                del at_hand[piece]
-                missing[piece] = 1
-                stack += [s.piece for s in piece.sources if s.piece is not None]
-        for piece in sorted(missing, key=_order):
+            if result not in arrays:
+                arrays[result] = result.present
+            if arrays[result] is None:
+                del arrays[result]
+                missing[result] = 1
+                stack += [s.result for s in result.sources if s.result is not None]
+        for result in sorted(missing, key=attrgetter("order")):
             inputs = []
-            for source in piece.sources:
-                before = source.piece
+            for source in result.sources:
+                before = source.result
                 if before is None:
                     inputs.append(source.value)
                     continue
-                inputs.append(_part(at_hand[before], source.output))
+                inputs.append(_part(arrays[before], source.output))
                 if before in missing:
                     missing[before] -= 1
                     if not missing[before]:
-                        del at_hand[before]  # nobody else needs it in this turn
-            self.before_running(piece)
-            at_hand[piece] = y = piece.run(inputs)
+                        del arrays[before]  # this was its last read
+            self.before_running(result)
+            arrays[result] = y = result.run(inputs)
             del inputs
-            self.ran(piece, y)
-        return at_hand
+            self.after_running(result, y)
+        return arrays
 
-    def before_running(self, piece: Piece) -> None:
-        """Make room for what is about to be made again."""
+    def before_running(self, result: Recomputable) -> None:
+        """Prepare for the recomputation of a result."""
 
-    def ran(self, piece: Piece, y: Any) -> None:
-        """Hold what was made again, where operations have saved it."""
+    def after_running(self, result: Recomputable, y: Any) -> None:
+        """Hold a recomputed result if operations have saved it."""
         self.recomputed += 1
-        if piece.readers:
-            piece.hold(y)
+        if result.readers:
+            result.hold(y)
 
 
-def _order(piece: Piece) -> int:
-    return piece.order
-
-
-def _watched(node: Node, values: Sequence[Any]) -> Any:
-    """Watch large plain arrays of the user's, as the tape does."""
+def _sampled_constants(node: Node, values: Sequence[Any]) -> Any:
+    """Sample large plain arrays among the inputs to detect writes, as the tape does."""
     samples = {
         i: constants.sample_of(values[i])
         for i in node.recipe.constants

@@ -1,6 +1,6 @@
-"""Promises: what operations inside a recomputed function keep, where they stay on the tape.
+"""Non-reentrant checkpointing: deferred saved values of operations that stay on the tape.
 
-The first of them that backward asks has the function run again, and that run serves all the others.
+The first operation that backward reaches triggers a replay, which serves all the others.
 """
 
 from __future__ import annotations
@@ -11,41 +11,41 @@ from typing import Any
 
 from optlab.autograd import saving, writes
 from optlab.autograd.fingerprints import Fingerprint
-from optlab.autograd.second_runs import INSIDE, Comparing, Forgetting, Twice
+from optlab.autograd.second_runs import INSIDE, CompareReplay, DropSaved, ReplayedCall
 from optlab.autograd.tape import Node
 
 
-class Promise:
-    """What an operation saved, once its function has run again."""
+class DeferredSaved:
+    """Saved values of an operation, available after a replay of its function."""
 
-    __slots__ = ("node", "number", "places", "second")
+    __slots__ = ("node", "number", "places", "replay")
 
-    def __init__(self, second: Second, number: int, node: Node, places: Any) -> None:
-        self.second = second
+    def __init__(self, replay: Replay, number: int, node: Node, places: Any) -> None:
+        self.replay = replay
         self.number = number
         self.node = weakref.ref(node)
         self.places = places
 
     @property
-    def twice(self) -> Twice:
-        """The call that will bring it back."""
-        return self.second.twice
+    def call(self) -> ReplayedCall:
+        """The call that is replayed."""
+        return self.replay.call
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """The arguments of the call, which all its operations keep for it."""
-        arrays = self.twice.arrays
-        return () if isinstance(arrays, _Held) else arrays
+        """The arguments of the call, which all its operations keep alive."""
+        arrays = self.call.arrays
+        return () if isinstance(arrays, _DeferredArguments) else arrays
 
     def restored(self) -> Any:
-        """Give what the operation saves in the second run."""
+        """Return the values that the operation saves in the replay."""
         node = self.node()
-        assert node is not None  # it is the one that asks
-        saved, node.static = self.second.given(self.number)
+        assert node is not None  # its own rules ask for them
+        saved, node.static = self.replay.saved_by(self.number)
         if self.places is not None:
             saved[0].places = self.places
             return saved
-        # Of leaves the memory is not of the second run.
+        # The memory of leaves does not come from the replay.
         orders = [0 if edge is None else edge.order for edge in (*node.edges, node)]
         for source, value in zip(node.recipe.sources, saved, strict=False):
             if source < len(orders) and orders[source] and hasattr(value, "dtype"):
@@ -53,112 +53,112 @@ class Promise:
         return saved
 
 
-class _Held:
-    """The arguments of a call inside another one: forgotten, until that one has run again."""
+class _DeferredArguments:
+    """Arguments of a nested call, available after a replay of the enclosing one."""
 
-    def __init__(self, second: Second, number: int) -> None:
-        self.second = second
+    def __init__(self, replay: Replay, number: int) -> None:
+        self.replay = replay
         self.number = number
 
     def restored(self) -> tuple[Any, int]:
-        """Give the arrays of the second run, and when the call was made in it."""
-        _, (arrays, made_at) = self.second.found(self.number)
+        """Return the arrays of the replay, and the time of the call in it."""
+        _, (arrays, made_at) = self.replay.recorded_as(self.number)
         return arrays, made_at
 
 
-#: What stands for the arguments of a call inside, where operations are counted and compared.
+#: Entry of the log for the arguments of a nested call.
 _ARGUMENTS = Fingerprint("a call of recompute", (), "", 0)
 
 
-class Promising(Forgetting):
-    """The keeper of a first run whose operations stay on the tape: they get promises."""
+class DeferSaved(DropSaved):
+    """Save policy of a first run whose operations stay on the tape: defers their saved values."""
 
-    def __init__(self, twice: Twice) -> None:
-        super().__init__(twice)
-        self.second = Second(twice)
+    def __init__(self, call: ReplayedCall) -> None:
+        super().__init__(call)
+        self.replay = Replay(call)
 
     def level(self, opened: int) -> int:
-        """Remember the level of a `vmap`."""
-        self.second.levels.append(opened)
+        """Record the level of a `vmap`."""
+        self.replay.levels.append(opened)
         return opened
 
-    def hold(self, twice: Twice) -> _Held:
-        """Forget the arguments of a call inside, too."""
-        self.twice.log.append(_ARGUMENTS)
-        return _Held(self.second, len(self.twice.log) - 1)
+    def hold_arguments(self, call: ReplayedCall) -> _DeferredArguments:
+        """Defer the arguments of a nested call."""
+        self.call.log.append(_ARGUMENTS)
+        return _DeferredArguments(self.replay, len(self.call.log) - 1)
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
-        """Keep nothing but the promise, and a chain: its nodes know it, and do not let it go."""
-        self.note(node, values)
+        """Defer the saved values; only a chain of layers keeps its own, which its nodes share."""
+        self.record(node, values)
         places = None
         if node.recipe.walks:
-            if not isinstance(saved[0], Twice):
+            if not isinstance(saved[0], ReplayedCall):
                 return saved
-            # The call inside is made from where it stands now, not from the second run around it.
+            # The nested call starts from its current nodes, not from those of the enclosing replay.
             places = saved[0].places
-        return Promise(self.second, len(self.twice.log) - 1, node, places)
+        return DeferredSaved(self.replay, len(self.call.log) - 1, node, places)
 
 
-class _Here(threading.local):
-    """What a second run found, by its number: each thread that goes back has a run of its own."""
+class _PerThread(threading.local):
+    """Nodes of a replay by number; each thread in backward has a replay of its own."""
 
     def __init__(self) -> None:
         self.nodes: dict[int, tuple[Any, Any]] = {}
 
 
-class Second(Comparing):
-    """The second run: made for the first operation that asks, it serves all the others."""
+class Replay(CompareReplay):
+    """Save policy of the replay that the first operation triggers and that serves all others."""
 
-    def __init__(self, twice: Twice) -> None:
-        super().__init__(twice)
-        self.here = _Here()
+    def __init__(self, call: ReplayedCall) -> None:
+        super().__init__(call)
+        self.local = _PerThread()
         self.lock = threading.RLock()
-        #: The levels of each `vmap` of the first run, and how many of them opened again.
+        #: Levels of the `vmap` calls of the first run, and how many of them the replay has opened.
         self.levels: list[int] = []
         self.opened = 0
 
     def level(self, opened: int) -> int:
-        """Give the level that a `vmap` had in the first run."""
+        """Return the level that a `vmap` had in the first run."""
         self.opened += 1
         return self.levels[self.opened - 1] if self.opened <= len(self.levels) else opened
 
-    def hold(self, twice: Twice) -> tuple[Any, ...]:
-        """Hold the arguments of a call inside for that of the first run."""
-        self.twice.compare(self.count, _ARGUMENTS)
-        self.here.nodes[self.count] = None, (twice.arrays, twice.made_at)
+    def hold_arguments(self, call: ReplayedCall) -> tuple[Any, ...]:
+        """Record the arguments of a nested call for that of the first run."""
+        self.call.compare(self.count, _ARGUMENTS)
+        self.local.nodes[self.count] = None, (call.arrays, call.made_at)
         self.count += 1
-        return twice.arrays  # type: ignore[no-any-return]
+        return call.arrays  # type: ignore[no-any-return]
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
-        """Compare, and hold what is kept for the operation of the first run."""
-        kept = super().keep(node, saved, forward, values)
-        if not node.recipe.walks or isinstance(saved[0], Twice):
-            self.here.nodes[self.count - 1] = node, kept
-        return kept
+        """Compare the operation, and record its saved values for that of the first run."""
+        stored = super().keep(node, saved, forward, values)
+        if not node.recipe.walks or isinstance(saved[0], ReplayedCall):
+            self.local.nodes[self.count - 1] = node, stored
+        return stored
 
-    def given(self, number: int) -> tuple[Any, dict[str, Any]]:
-        """Give what an operation saved, and its static arguments (a random key may be another)."""
-        node, kept = self.found(number)
+    def saved_by(self, number: int) -> tuple[Any, dict[str, Any]]:
+        """Return the saved values and static arguments (a random key may be another) by number."""
+        node, stored = self.recorded_as(number)
         node.check_unchanged()
-        node.saved = None  # the walk frees what it is done with
-        return kept if kept.__class__ is tuple else kept.restored(), node.static
+        node.saved = None  # the backward pass frees each operation when it is done
+        return stored if stored.__class__ is tuple else stored.restored(), node.static
 
-    def found(self, number: int) -> tuple[Any, Any]:
-        """Find what was noted as a number in the second run; once, and then it is made again."""
-        if not self.twice.ended:
+    def recorded_as(self, number: int) -> tuple[Any, Any]:
+        """Return and remove the record of a number; replay the function first if it is missing."""
+        if not self.call.ended:
             raise RuntimeError(INSIDE)
-        nodes = self.here.nodes
+        nodes = self.local.nodes
         if number not in nodes:
-            arrays, made_at = self.twice.arrays, None
-            if isinstance(arrays, _Held):
+            arrays, made_at = self.call.arrays, None
+            if isinstance(arrays, _DeferredArguments):
                 arrays, made_at = arrays.restored()
             nodes.clear()
             with self.lock:
                 self.count, self.opened, self.outer = 0, 0, saving.innermost()
                 self.started = next(writes.clock)
                 try:
-                    self.twice.again(arrays, self, made_at)
+                    self.call.replay(arrays, self, made_at)
                 except BaseException:
-                    nodes.clear()  # nobody is to go on with half a run
+                    nodes.clear()  # an incomplete replay must not be used
                     raise
         return nodes.pop(number)

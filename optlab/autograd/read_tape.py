@@ -1,4 +1,4 @@
-"""Reading the tape: the graph behind a Tensor, as `optlab.autograd.walk` describes it."""
+"""Reader of the tape: builds the graph of `optlab.autograd.walk` behind a Tensor."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _MOST_TO_RECOMPUTE = 10_000
 
 
 def graph_of(tensor: Tensor, names: Mapping[str, Any] | None = None) -> Graph:
-    """Give the graph of operations from which `tensor` was computed.
+    """Return the graph of operations from which `tensor` was computed.
 
     Parameters
     ----------
     tensor : Tensor
         One that needs a gradient.
     names : mapping of str to Tensor or array, optional
-        What the caller calls them. The tape keeps no values but those that its rules read; these
-        Tensors know theirs. Single numbers that follow from known values are computed again.
+        The caller's names. The tape keeps only the values that its rules read; these Tensors add
+        theirs. Single numbers that follow from known values are computed again.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def graph_of(tensor: Tensor, names: Mapping[str, Any] | None = None) -> Graph:
 
 
 class _Reader:
-    """Reads the tape behind a Tensor, in the order in which it was written."""
+    """Reader of the tape behind a Tensor, in the order in which it was recorded."""
 
     def __init__(self, tensor: Tensor, names: dict[str, Any]) -> None:
         self.tensor = tensor
@@ -75,17 +75,17 @@ class _Reader:
         self.nodes: list[GraphNode] = []
         self.places: dict[Any, int] = {}
         self.memory = Memory()
-        self.recomputable = set(TABLE.values())  # the user's own might do more than compute
+        self.recomputable = set(TABLE.values())  # the user's own operations may have side effects
 
     def graph(self) -> Graph:
-        """Read everything."""
+        """Build the graph."""
         order = backpropagation.ancestors(self.tensor.node)[::-1]
         for node in order:
-            self._note_saved(node)
+            self._collect_values(node)
         if any(_overwritten(node) for node in order):
             self.recomputable.clear()
         for node in order:
-            for edge in node.edges:  # a leaf stands just before what first reads it
+            for edge in node.edges:  # a leaf comes just before its first reader
                 if edge is not None and not edge.order and edge not in self.places:
                     self._leaf(edge)
             if node.order:
@@ -94,8 +94,8 @@ class _Reader:
             self._leaf(order[-1])
         return Graph(tuple(self.nodes), self.tensor, self.places)
 
-    def _note_saved(self, node: Any) -> None:
-        """Learn the values of nodes from what the operations keep of them."""
+    def _collect_values(self, node: Any) -> None:
+        """Store the values of nodes that an operation saved."""
         for source, value in _saved(node):
             arity = len(node.edges)
             owner = node if source == arity else node.edges[source] if source < arity else None
@@ -117,7 +117,7 @@ class _Reader:
         self._add(leaf, found)
 
     def _data(self, value: Any) -> int:
-        """Give the node of an array that needs no gradient; the same array is one node."""
+        """Return the node of an array that needs no gradient; the same array is one node."""
         if id(value) in self.places:
             return self.places[id(value)]
         found = GraphNode(len(self.nodes), "data", "", value.shape, value.dtype)
@@ -174,7 +174,7 @@ class _Reader:
             of = sources[source] if source < arity else found.index
             for part in value if isinstance(value, tuple) else (value,):
                 size = getattr(part, "nbytes", 0)
-                added = self.memory.add(part)  # also where a leaf holds it: that is not counted
+                added = self.memory.add(part)  # also memory of a leaf, which is not counted
                 kept.append(Kept(what, of, size, 0 if held else added))
         for name, value in node.static.items():
             if getattr(value, "nbytes", 0):  # labels, index arrays
@@ -183,7 +183,7 @@ class _Reader:
         found.kept = tuple(kept)
 
     def _value(self, node: Any, saved: dict[int, Any]) -> Any:
-        """Give the output of a node: known, or computed again where that is quick and safe."""
+        """Return the output of a node: known, or computed again where that is fast and safe."""
         if node in self.values:
             return self.values[node]
         operation = node.operation
@@ -202,7 +202,7 @@ class _Reader:
 
 
 def _saved(node: Any) -> list[tuple[int, Any]]:
-    """Give what a node keeps, each with its place among inputs, output and shapes."""
+    """Return the saved values of a node, each with its position among inputs, output and shapes."""
     if not node.order:
         return []
     saved = node.saved.values if isinstance(node.saved, Watched) else node.saved
@@ -212,7 +212,7 @@ def _saved(node: Any) -> list[tuple[int, Any]]:
 
 
 def _overwritten(node: Any) -> bool:
-    """Say whether somebody has written over what a node kept."""
+    """Return whether a saved value of a node was overwritten."""
     if not node.order or node.saved is None or not node.recipe.saved_inputs:
         return False
     try:

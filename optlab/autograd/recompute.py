@@ -1,8 +1,7 @@
-"""recompute: run a function again in backward, in place of keeping what it computed.
+"""`recompute`: activation checkpointing of one function (Chen et al. 2016).
 
-Backward of a function needs what its operations saved, and all of that waits from forward to
-backward. `recompute` keeps the arguments alone, forgets the rest, and calls the function a second
-time when backward comes to it (Chen et al. 2016). That costs one more forward of the function.
+The backward pass needs what the operations of forward saved. `recompute` keeps only the arguments
+of the function and calls it a second time in backward, at the cost of one more forward.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from optlab.autograd.backpropagation import gradients_of_ends
 from optlab.autograd.layer_classes import refuse_layer_class
 from optlab.autograd.mode import recording
 from optlab.autograd.operation import Operation, Recipe
-from optlab.autograd.promises import Promising, Second
-from optlab.autograd.second_runs import Comparing, Forgetting, Twice
+from optlab.autograd.promises import DeferSaved, Replay
+from optlab.autograd.second_runs import CompareReplay, DropSaved, ReplayedCall
 from optlab.autograd.tape import Node
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events
@@ -29,60 +28,59 @@ def recompute(
     use_reentrant: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Call a function, keep nothing of what it computes, and call it again in backward.
+    """Call a function without saving its intermediate results, and call it again in backward.
 
     Values, gradients and parameters are those of ``function(*args, **kwargs)`` to the bit. So are
-    second derivatives, but for the order in which gradients of what several calls share are added
-    up where ``use_reentrant=True``: their last bits may differ.
+    second derivatives, except that with ``use_reentrant=True`` gradients of values that several
+    calls share are summed in another order: their last bits may differ.
 
     Parameters
     ----------
     function : callable
-        A Layer, a function, a bound method. Parameters and Tensors that it reaches by itself get
-        their gradients, also where no argument needs one.
+        A Layer, a function, a bound method. Parameters and Tensors that it reads from outside get
+        their gradients, also if no argument needs one.
     *args, **kwargs
-        What it is called with, both times.
+        Arguments of both calls.
     preserve_rng_state : bool
-        Draw the same random numbers the second time (dropout drops the same elements), and leave
-        the stream outside where it was. If False the second run draws anew, from where the stream
-        is then: under dropout the gradients are not those of the value.
+        Draw the same random numbers in the replay (dropout drops the same elements), and leave the
+        random stream outside unchanged. If False the replay draws new numbers: under dropout the
+        gradients are not those of the value.
     use_reentrant : bool
-        How the function stands on the tape; the numbers are the same. True: as one operation, whose
-        derivative is another walk back, through the second run. False: its operations stand there
-        themselves, and the first of which backward asks something has the function run again for
-        all of them.
+        How the function is recorded; the numbers are the same. True: as one operation, whose
+        derivative is a nested backward pass through the replay. False: as its own operations; the
+        first one that backward reaches triggers one replay for all of them.
 
     Returns
     -------
-    What the function returns.
+    The value of the function.
 
     Raises
     ------
     TypeError
         If `function` cannot be called, or not with these arguments.
     RecomputationError
-        In backward, if the second run is not like the first. The first operation that differs is
-        named: its shape, dtype or numbers (of large arrays some thousand elements are compared),
-        or who has written to a Tensor without gradient that it reads.
+        In backward, if the replay differs from the first run. The message names the first operation
+        that differs: its shape, dtype or numbers (of large arrays some thousand elements are
+        compared), or the write to a Tensor without gradient that it reads.
     RuntimeError
         In backward, if a parameter or an argument was written to in between.
 
     Notes
     -----
-    The function runs forward twice. A function inside another, both recomputed, runs three times,
-    one at depth d runs d + 2 times (the outermost is at depth 0). A second walk through a retained
-    graph runs it once more. Inside one with ``use_reentrant=False``, what a chain stores stays from
-    forward on; everything else that is recomputed inside goes with the rest.
+    The function runs forward twice. If recomputed functions are nested, one at depth d runs d + 2
+    times (the outermost is at depth 0). A second backward pass through a retained graph runs it
+    once more. Inside one with ``use_reentrant=False``, inputs that a chain stores are kept from
+    forward on; everything else that is recomputed inside is dropped with the rest.
 
-    Random numbers that do not come from optlab (``np.random``, ``random``) are not drawn again: the
-    numbers differ, and that is an error. A transform inside the function, such as `ol.grad`, keeps
-    what it records as always.
+    Random numbers from other sources (``np.random``, ``random``) are not replayed: the numbers
+    differ, and that is an error. A transform inside the function, such as `ol.grad`, saves its own
+    values as usual.
 
-    What `function` writes to in place, it writes once: the second run begins from what the first
-    began from, and afterwards all is what it was before. That goes for Tensors without a gradient
-    (running statistics, counters) and for buffers that a Layer is given anew; Tensors of more than
-    1 MiB begin as they are then. What it counts otherwise (``self.calls += 1``) it counts twice,
-    unless it asks `optlab.autograd.is_recomputing`.
+    In-place writes of `function` take effect once: the replay starts from the values that the first
+    run started from, and restores the current ones at its end. That holds for Tensors without a
+    gradient (running statistics, counters) and for buffers that a Layer replaces; Tensors of more
+    than 1 MiB start from their current values. Other side effects (``self.calls += 1``) happen
+    twice, unless the function checks `optlab.autograd.is_recomputing`.
 
     Source: Chen, Xu, Zhang and Guestrin 2016, arXiv 1604.06174; the interface is that of
     ``paddle.distributed.fleet.utils.recompute``.
@@ -93,7 +91,7 @@ def recompute(
     >>> ol.seed(0)
     >>> block = ol.nn.Sequential(ol.nn.Linear(4, 8), ol.nn.Dropout(0.5), ol.nn.Linear(8, 4))
     >>> x = ol.ones([2, 4])
-    >>> loss = ol.recompute(block, x).sum()  # keeps x alone
+    >>> loss = ol.recompute(block, x).sum()  # keeps only x
     >>> loss.backward()                      # runs block again
     >>> block[0].weight.grad.shape
     (4, 8)
@@ -117,54 +115,59 @@ def recompute(
             raise TypeError(f"{name} is True or False; got {value!r}.")
     if not recording.on:
         return function(*args, **kwargs)
-    twice = Twice(function, args, kwargs, preserve_rng_state)
+    call = ReplayedCall(function, args, kwargs, preserve_rng_state)
     if not use_reentrant:
         around = saving.innermost()
-        if isinstance(around, (Promising, Second)):
-            twice.arrays = around.hold(twice)
-        with twice.first_run(Promising(twice)):
+        if isinstance(around, (DeferSaved, Replay)):
+            call.arrays = around.hold_arguments(call)
+        with call.first_run(DeferSaved(call)):
             return function(*args, **kwargs)
     since = next(writes.clock)
-    with twice.first_run(Forgetting(twice)):
+    with call.first_run(DropSaved(call)):
         returned = function(*args, **kwargs)
     parts, _ = trees.flatten(returned)
     made = made_since(parts, since)
     if not made:
         return returned
     edges = ends_behind({parts[i].node for i in made}, since)
-    arrays, twice.arrays = twice.arrays, ()  # the node has them
+    arrays, call.arrays = call.arrays, ()  # the node has them
 
     def gradients(g: Any, saved: Any, static: Any, arriving: dict[Any, Any]) -> list[Any]:
         return _gradients(saved[0], saved[1:], g, edges, arriving)
 
-    return as_one_operation("recompute", twice, arrays, returned, since, gradients)
+    return as_one_operation("recompute", call, arrays, returned, since, gradients)
 
 
-Walk = Callable[[Any, Any, Any, dict[Any, Any]], Any]
+GradientRule = Callable[[Any, Any, Any, dict[Any, Any]], Any]
 
 
-# One operation whose derivative is another walk back.
+# One operation whose derivative is a nested backward pass.
 
 
 def as_one_operation(
-    name: str, keeps: Any, arrays: tuple[Any, ...], returned: Any, since: int, gradients: Walk
+    name: str,
+    keeps: Any,
+    arrays: tuple[Any, ...],
+    returned: Any,
+    since: int,
+    gradients: GradientRule,
 ) -> Any:
-    """Give what a first run returned, as the outputs of one node.
+    """Return the results of a first run as the outputs of one node.
 
     Parameters
     ----------
     name : str
-        What the operation is called.
+        Name of the operation.
     keeps, arrays
-        What the node keeps: anything, and arrays.
+        Saved values of the node: an object, and arrays.
     returned
-        What the run returned; its Tensors that were made `since` a time become outputs.
+        Results of the run; Tensors that were recorded after `since` become outputs.
     since : int
-        A number on the clock that also numbers nodes.
+        A time of the clock that also numbers nodes.
     gradients : callable
-        Takes the gradient of the outputs, what the node has kept, its static arguments, and the
-        gradients on their way in the walk around; gives the gradient of each of its edges, which
-        are `ends_behind` the outputs (None where it was added to one on its way).
+        Takes the gradient of the outputs, the saved values of the node, its static arguments, and
+        the pending gradients of the enclosing backward pass; returns the gradient of each edge, the
+        `ends_behind` the outputs (None if it was added to a pending one).
     """
     parts, build = trees.flatten(returned)
     made = made_since(parts, since)
@@ -181,8 +184,8 @@ def as_one_operation(
         joint=lambda g: None,
     )
     recipe = Recipe(operation, (1 << len(edges)) - 1)
-    recipe.saved_inputs = tuple(range(len(edges)))  # all are read again
-    # What is saved is neither an input of the node nor its output.
+    recipe.saved_inputs = tuple(range(len(edges)))  # the replay reads all of them
+    # The saved values are neither inputs of the node nor its output.
     recipe.sources = (len(edges) + 1,) * (1 + len(arrays))
     recipe.joint, recipe.walks = gradients, True
     shape, source = ((), None) if many else (values[0].shape, outputs[0].node.source)
@@ -199,12 +202,12 @@ def as_one_operation(
 
 
 def _not_run(*values: Any) -> Any:
-    """Stand in for the forward of an operation that is made of others."""
+    """Stand in for the forward of an operation that is composed of others."""
     raise NotImplementedError
 
 
 def made_since(parts: list[Any], since: int) -> list[int]:
-    """Find the Tensors that were computed since a time, and need a gradient."""
+    """Return the positions of Tensors that were recorded after a time."""
     return [
         i
         for i, part in enumerate(parts)
@@ -213,7 +216,7 @@ def made_since(parts: list[Any], since: int) -> list[int]:
 
 
 def ends_behind(nodes: set[Any], since: int) -> tuple[Any, ...]:
-    """Find where the graph behind nodes goes on beyond what was recorded since a time."""
+    """Return the nodes recorded before a time that the later graph behind `nodes` reads."""
     seen, stack, ends = set(nodes), list(nodes), {}
     while stack:
         for edge in stack.pop().edges:
@@ -222,24 +225,24 @@ def ends_behind(nodes: set[Any], since: int) -> tuple[Any, ...]:
             seen.add(edge)
             if edge.order > since:
                 stack.append(edge)
-            elif edge.order or edge.made_at < since:  # a leaf made inside is nobody's
+            elif edge.order or edge.made_at < since:  # gradients of leaves made inside are unused
                 ends[edge] = edge.order or edge.made_at
     return tuple(sorted(ends, key=ends.__getitem__))
 
 
 def _gradients(
-    twice: Twice, arrays: Any, g: Any, edges: tuple[Any, ...], arriving: dict[Any, Any]
+    call: ReplayedCall, arrays: Any, g: Any, edges: tuple[Any, ...], arriving: dict[Any, Any]
 ) -> list[Any]:
-    """Run the function again, and walk back through that run."""
+    """Replay the function, and run the backward pass of the replay."""
     arrived = dict(enumerate([g])) if not isinstance(g, several.Parts) else g.arrived
     create_graph = any(isinstance(one, Tensor) for one in arrived.values())
     since = next(writes.clock)
-    parts, _ = trees.flatten(twice.again(arrays, Comparing(twice)))
+    parts, _ = trees.flatten(call.replay(arrays, CompareReplay(call)))
     made = made_since(parts, since)
     starts: dict[Any, Any] = {}
     for i, one in arrived.items():
         if i >= len(made):
-            raise twice.differs("it returned fewer Tensors that need a gradient")
+            raise call.mismatch("it returned fewer Tensors that need a gradient")
         node = parts[made[i]].node
         starts[node] = starts[node] + one if node in starts else one
     del parts, arrived, g
@@ -247,5 +250,5 @@ def _gradients(
     known = set(edges)
     others = [end for end in ends if end not in known and (end.order or end.made_at < since)]
     if others:
-        raise twice.differs(f"it read {others[0]!r}, which the first run did not")
+        raise call.mismatch(f"it read {others[0]!r}, which the first run did not")
     return [ends.pop(edge, None) for edge in edges]

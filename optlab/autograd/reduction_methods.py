@@ -33,105 +33,59 @@ class ReductionMethods:
     data: Any
 
     def sum(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-        initial: Any = np._NoValue,
-        where: Any = True,
-        *,
-        keepdim: bool = False,
-    ) -> Tensor:
+        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
+        initial: Any = np._NoValue, where: Any = True, *, keepdim: bool = False,
+    ) -> Tensor:  # fmt: skip
         """Add up elements over `axis` (all of them by default)."""
         if dtype is out is None and initial is np._NoValue and where is True:
             return apply(reductions.SUM, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
         return called(np.sum, self, axis, dtype, out, keepdims or keepdim, initial, where)
 
     def mean(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-        *,
-        keepdim: bool = False,
-        where: Any = True,
-    ) -> Tensor:
+        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, *,
+        keepdim: bool = False, where: Any = True,
+    ) -> Tensor:  # fmt: skip
         """Average elements over `axis`."""
         if dtype is out is None and where is True:
             return apply(reductions.MEAN, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
         return called(np.mean, self, axis, dtype, out, keepdims or keepdim, where=where)
 
     def max(
-        self,
-        axis: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-        initial: Any = np._NoValue,
-        where: Any = True,
-        *,
-        keepdim: bool = False,
-    ) -> Tensor:
+        self, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = np._NoValue,
+        where: Any = True, *, keepdim: bool = False,
+    ) -> Tensor:  # fmt: skip
         """Give the largest element over `axis`; where several tie they share its gradient."""
         if out is None and initial is np._NoValue and where is True:
             return apply(reductions.MAX, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
         return called(np.max, self, axis, out, keepdims or keepdim, initial, where)
 
     def min(
-        self,
-        axis: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-        initial: Any = np._NoValue,
-        where: Any = True,
-        *,
-        keepdim: bool = False,
-    ) -> Tensor:
+        self, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = np._NoValue,
+        where: Any = True, *, keepdim: bool = False,
+    ) -> Tensor:  # fmt: skip
         """Give the smallest element over `axis`; where several tie they share its gradient."""
         if out is None and initial is np._NoValue and where is True:
             return apply(reductions.MIN, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
         return called(np.min, self, axis, out, keepdims or keepdim, initial, where)
 
     def prod(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-        initial: Any = np._NoValue,
-        where: Any = True,
-        *,
-        keepdim: bool = False,
-    ) -> Tensor:
+        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
+        initial: Any = np._NoValue, where: Any = True, *, keepdim: bool = False,
+    ) -> Tensor:  # fmt: skip
         """Multiply elements over `axis`."""
         return called(np.prod, self, axis, dtype, out, keepdims or keepdim, initial, where)
 
     def var(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        ddof: float = 0,
-        keepdims: bool = False,
-        *,
-        keepdim: bool = False,
-        **options: Any,
-    ) -> Tensor:
+        self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0,
+        keepdims: bool = False, *, keepdim: bool = False, **options: Any,
+    ) -> Tensor:  # fmt: skip
         """Give the variance over `axis`; more options as ``np.var`` has them."""
         return called(np.var, self, axis, dtype, out, ddof, keepdims or keepdim, **options)
 
     def std(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        ddof: float = 0,
-        keepdims: bool = False,
-        *,
-        keepdim: bool = False,
-        **options: Any,
-    ) -> Tensor:
+        self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0,
+        keepdims: bool = False, *, keepdim: bool = False, **options: Any,
+    ) -> Tensor:  # fmt: skip
         """Give the standard deviation over `axis`; more options as ``np.std`` has them."""
         return called(np.std, self, axis, dtype, out, ddof, keepdims or keepdim, **options)
 

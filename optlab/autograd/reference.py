@@ -125,7 +125,7 @@ def name_of(function: Any) -> str:
     module = getattr(function, "__module__", None) or "numpy"
     if module.split(".")[0] == "numpy":
         return f"np{module.removeprefix('numpy')}.{name}"
-    if module.startswith("optlab.autograd.random"):
+    if getattr(random, name, None) is function:
         return f"ol.numpy.random.{name}"
     return name.removeprefix("_")
 

@@ -6,6 +6,7 @@ import inspect
 import textwrap
 from collections.abc import Iterator
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -17,7 +18,7 @@ from optlab.autograd.rule_text import rule_text
 from optlab.backend.ensemble.batching import RULES, covered
 from optlab.backend.ensemble.table import INSTEAD
 
-PACKAGE = Path(__file__).resolve().parents[1]
+PACKAGE = Path(str(files("optlab")))
 
 #: What the arguments of a rule are.
 READS = {

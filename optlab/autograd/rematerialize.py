@@ -1,4 +1,4 @@
-"""rematerialize: drop what operations saved around any code, and bring it back when it is read."""
+"""`rematerialize`: drop saved values of any code, and recompute them when backward reads them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.budget import Budget
-from optlab.autograd.checkpoints import Nothing
+from optlab.autograd.checkpoints import SaveNothing
 from optlab.autograd.layer_classes import is_layer, refuse_layer_class
-from optlab.autograd.pieces import Pieces, piece_of
+from optlab.autograd.pieces import RecomputePolicy, recomputable_of
 from optlab.autograd.saving import Keeping
 from optlab.autograd.tape import Node
 from optlab.autograd.tensor import Tensor
@@ -20,12 +20,12 @@ from optlab.backend.sizes import bytes_from, in_words
 
 
 class rematerialize:
-    """Run any code so that operations drop what they saved, and run again when backward reads it.
+    """Context manager that drops saved values and recomputes them when backward reads them.
 
-    With a budget, arrays are dropped only when there is no room: what is cheapest to bring back for
-    its bytes, and longest unused, goes first. Without one, everything is dropped at once but what
-    `keep` names. Values and gradients are those of plain running to the bit, random numbers
-    included.
+    With a budget, arrays are dropped only when memory runs out: first those that are cheapest to
+    recompute for their bytes and longest unused. Without one, everything is dropped at once except
+    what `keep` selects. Values and gradients are those of plain execution to the bit, random
+    numbers included.
 
     Parameters
     ----------
@@ -33,27 +33,27 @@ class rematerialize:
         What is never dropped: outputs of operations of this name (``"matmul"``, ``"linear"``), of
         this Layer, or those for which ``keep(name, array)`` is true.
     budget : int or str, optional
-        Bytes, or text such as ``"64 MiB"``, for all arrays that operations inside give, as far as
-        they are alive at the same time, in forward and in backward. That includes room for the
-        operation that runs and for its derivative: twice what goes in and out, of the largest so
-        far. Data, parameters and their gradients are not counted.
+        Bytes, or text such as ``"64 MiB"``, for all outputs of operations inside that are alive at
+        the same time, in forward and in backward. That includes room for the running operation and
+        its derivative: twice the inputs and outputs of the largest so far. Data, parameters and
+        their gradients are not counted.
 
     Attributes
     ----------
     dropped, recomputed : int
-        With a budget: how many arrays were dropped, and how often an operation ran again.
+        With a budget: the number of dropped arrays, and of operations that ran again.
 
     Raises
     ------
     TypeError, ValueError
         If `keep` or `budget` is none of these.
     MemoryBudgetError
-        When the block is left, if the budget could not be kept to; it says what the run came to,
-        the smallest budget that can if the same arrays are dropped. Let the optimizer's step come
-        after the block, so that it is not taken then.
+        When the block is left, if the budget was exceeded; the error has the peak of the run, the
+        smallest budget that suffices if the same arrays are dropped. Take the optimizer's step
+        after the block, so that it is not taken in this case.
     RecomputationError, RuntimeError
-        In backward, if an operation does not give what it gave the first time, or what it reads was
-        written to.
+        In backward, if an operation computes another result than the first time, or one of its
+        inputs was overwritten.
 
     Warns
     -----
@@ -63,8 +63,8 @@ class rematerialize:
 
     Notes
     -----
-    Backward may run inside the block or after it. What a `Function` of the user saves, and what
-    `recompute` keeps, stays as it is. Parameters cost nothing: they are there anyway.
+    Backward may run inside the block or after it. Values saved by a `Function` of the user, and
+    those that `recompute` keeps, are not dropped. Parameters cost nothing: they are alive anyway.
 
     Source: Kirisame, Lyubomirsky, Haan, Brennan, He, Roesch, Chen and Tatlock 2021, Dynamic Tensor
     Rematerialization, arXiv 2006.09616.
@@ -86,32 +86,33 @@ class rematerialize:
 
     def __init__(self, keep: Any = None, budget: Any = None) -> None:
         self._layers: list[Any] = []
-        #: The names that `keep` has, those of operations that ran, and Layers that ran.
+        #: The names in `keep`, the names of operations that ran, and the ids of Layers that ran.
         self._names: set[str] = set()
         self._met: set[str] = set()
         self._met_layers: set[int] = set()
         selected = self._selection(keep)
         self.budget = None if budget is None else bytes_from(budget)
-        self.pieces: Pieces = (
-            Nothing(selected) if self.budget is None else Budget(self.budget, selected)
+        self.policy: RecomputePolicy = (
+            SaveNothing(selected) if self.budget is None else Budget(self.budget, selected)
         )
-        self._keeping = Keeping(self.pieces)
+        self._keeping = Keeping(self.policy)
         self._removers: list[Any] = []
 
     @property
     def dropped(self) -> int:
-        """How many arrays were dropped for want of room."""
-        return getattr(self.pieces, "dropped", 0)
+        """Number of arrays dropped to keep to the budget."""
+        return getattr(self.policy, "dropped", 0)
 
     @property
     def recomputed(self) -> int:
-        """How often an operation ran again."""
-        return self.pieces.recomputed
+        """Number of operations that ran again."""
+        return self.policy.recomputed
 
     def _selection(self, keep: Any) -> Callable[[Node, Any], bool] | None:
+        """Validate `keep`; return a predicate for names and functions, and store the Layers."""
         wanted = [] if keep is None else list(keep) if isinstance(keep, (list, tuple)) else [keep]
         self._keeps = bool(wanted)
-        names, met, asked = self._names, self._met, []
+        names, met, predicates = self._names, self._met, []
         for one in wanted:
             if isinstance(one, str) and one[:1].isdigit():
                 raise TypeError(
@@ -129,20 +130,20 @@ class rematerialize:
                     f"{one.__name__}: write keep={one.__name__!r}."
                 )
             elif callable(one):
-                asked.append(one)
+                predicates.append(one)
             else:
                 raise TypeError(
                     "keep takes names of operations, Layers, functions of (name, array), or a list "
                     f"of these; got {one!r}."
                 )
-        if not names and not asked:
+        if not names and not predicates:
             return None
 
         def selected(node: Node, y: Any) -> bool:
             name = node.operation.name
             met.add(name)
             outputs = y if isinstance(y, tuple) else (y,)
-            return name in names or any(f(name, one) for f in asked for one in outputs)
+            return name in names or any(f(name, one) for f in predicates for one in outputs)
 
         return selected
 
@@ -168,20 +169,20 @@ class rematerialize:
         self._removers.clear()
         if kind is None:
             self._check_kept()
-        if kind is None and isinstance(self.pieces, Budget):
-            self.pieces.check_met()
+        if kind is None and isinstance(self.policy, Budget):
+            self.policy.check_met()
 
     def _keep_output(self, layer: Any, inputs: Any, output: Any) -> None:
-        """Keep what a layer gives."""
+        """Keep the outputs of a layer."""
         self._met_layers.add(id(layer))
         for t in tensors_in(output):
-            piece, index = piece_of(t.node)
-            if piece is not None and index is None:
-                piece.hold(t.data)
-                piece.kept = True
+            result, index = recomputable_of(t.node)
+            if result is not None and index is None:
+                result.hold(t.data)
+                result.kept = True
 
     def _check_kept(self) -> None:
-        """Warn of what `keep` names and nothing inside was: it kept nothing."""
+        """Warn of names and Layers in `keep` that did not occur inside."""
         for name in sorted(self._names - self._met):
             near = get_close_matches(name, self._met, 1)
             ran = ", ".join(sorted(self._met)) or "no operation at all"
@@ -203,14 +204,14 @@ class rematerialize:
 
 
 def _is_operation(function: Any) -> bool:
-    """Say whether a function is one of NumPy's or of ``nn.functional``."""
+    """Return whether a function is one of NumPy or of ``nn.functional``."""
     module = f"{getattr(function, '__module__', '')}."
     named = isinstance(function, np.ufunc) or module.startswith(("numpy.", "optlab.nn.functional."))
     return named and hasattr(function, "__name__")
 
 
 def tensors_in(output: Any) -> Iterable[Tensor]:
-    """Go through the Tensors in what a layer returned."""
+    """Yield the Tensors in the value of a layer."""
     if isinstance(output, Tensor):
         yield output
     elif isinstance(output, (tuple, list)):

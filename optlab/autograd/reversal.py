@@ -1,8 +1,8 @@
-"""Reversing a chain of layers: the actions, and a schedule that says which comes when.
+"""Checkpointing schedules of a chain of layers.
 
-Backward goes through a chain from its last layer to its first and needs at each what forward had
-there. A schedule decides, before anything runs, which inputs are stored, which layers run once more
-and when. It is plain data: it holds no arrays, can be printed, and predicts its own costs.
+The backward pass goes through a chain from its last layer to its first and needs at each layer the
+values of forward. A schedule decides, before anything runs, which inputs are stored, and which
+layers run once more and when. It is plain data: it holds no arrays and predicts its own costs.
 """
 
 from __future__ import annotations
@@ -26,33 +26,14 @@ from optlab.autograd.reversal_actions import (
     fault_of,
     whose_inputs,
 )
+from optlab.autograd.schedule_protocol import State
 
 #: A number for every layer, or one for each of them.
 PerLayer = int | Sequence[int]
 
 
-class State(NamedTuple):
-    """What is kept after an action.
-
-    Attributes
-    ----------
-    number : int
-        The place of the action in the schedule.
-    action : Action
-    stored : tuple of int
-        Layers whose input is stored.
-    recorded : tuple of int
-        Layers that are recorded and not yet walked back.
-    """
-
-    number: int
-    action: Action
-    stored: tuple[int, ...]
-    recorded: tuple[int, ...]
-
-
 class Moment(NamedTuple):
-    """How many bytes are kept at one moment of a schedule: during an action, at one layer."""
+    """Bytes kept at one moment of a schedule: during an action, at one layer."""
 
     number: int
     layer: int
@@ -61,22 +42,22 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Schedule:
-    """How to run a chain of layers and to walk it back: actions, in order.
+    """Sequence of actions that runs a chain of layers forward and backward.
 
-    `optlab.autograd.schedules` makes the known ones. One of your own is checked when it is made:
-    every layer has to be walked back once, the last first, from the input that it had.
+    `optlab.autograd.schedules` builds the known ones. A schedule of your own is checked when it is
+    made: every layer has to be backpropagated once, the last first, from the input that it had.
 
     Parameters
     ----------
     name : str
     layers : int
-        How many layers the chain has.
+        Length of the chain.
     actions : sequence of Action
 
     Raises
     ------
     ValueError
-        If the actions do not reverse the chain; it names the first that is impossible, and why.
+        If the actions do not reverse the chain; names the first that is impossible, and why.
 
     Examples
     --------
@@ -101,7 +82,7 @@ class Schedule:
 
     @cached_property
     def _turn(self) -> int:
-        """Where the actions of backward begin."""
+        """Position of the first action of backward."""
         ends = (
             number
             for number, action in enumerate(self.actions)
@@ -111,21 +92,21 @@ class Schedule:
 
     @property
     def forward(self) -> tuple[Action, ...]:
-        """The actions up to the first run of the last layer, which gives the chain's output."""
+        """The actions up to the first run of the last layer, which returns the chain's output."""
         return self.actions[: self._turn]
 
     @property
     def backward(self) -> tuple[Action, ...]:
-        """The actions after that: they wait until the gradient of the output is there."""
+        """The actions after `forward`: they need the gradient of the output."""
         return self.actions[self._turn :]
 
     @cached_property
     def layer_runs(self) -> tuple[int, ...]:
-        """How often each layer runs, recorded or not."""
+        """Number of runs of each layer, recorded or not."""
         return self.runs()
 
     def runs(self, first: int = 0) -> tuple[int, ...]:
-        """Count how often each layer runs where backward goes no further than the layer `first`.
+        """Count the runs of each layer if the backward pass ends at the layer `first`.
 
         Examples
         --------
@@ -144,21 +125,21 @@ class Schedule:
 
     @property
     def recomputed_layers(self) -> int:
-        """How many runs of layers there are beyond the first of each."""
+        """Number of runs of layers beyond the first of each."""
         return sum(self.layer_runs) - self.layers
 
     @cached_property
     def most_stored(self) -> int:
-        """How many inputs are stored at most at the same time."""
+        """Largest number of inputs stored at the same time."""
         return max(len(state.stored) for state in self.states())
 
     def operations(self, per_layer: PerLayer) -> int:
-        """Give how many operations are recomputed.
+        """Return the number of recomputed operations.
 
         Parameters
         ----------
         per_layer : int or sequence of int
-            How many operations (or multiplications, or nanoseconds) one run of each layer takes.
+            Operations (or multiplications, or nanoseconds) of one run of each layer.
 
         Examples
         --------
@@ -177,26 +158,26 @@ class Schedule:
         shared: PerLayer = 0,
         working: PerLayer = 0,
     ) -> int:
-        """Give the most bytes that are kept at any moment, forward and backward.
+        """Return the peak of the bytes that are kept, forward and backward.
 
-        What counts: the inputs that are stored, and what the recorded layers keep for their
-        backward. A value that only passes from one layer to the next, gradients and parameters do
-        not count, unless `working` says so.
+        It counts the stored inputs, and what the recorded layers save for their backward. Values
+        that only pass from one layer to the next, gradients and parameters are not counted, unless
+        `working` includes them.
 
         Parameters
         ----------
         saved : int or sequence of int
-            Bytes that each layer, recorded alone, keeps for backward (its own input among them
-            if it keeps that); one number stands for every layer.
+            Bytes that each layer, recorded alone, saves for backward (its own input included if it
+            saves that); a single number applies to every layer.
         inputs : int or sequence of int
-            Bytes of the input of each layer: what storing it costs. For the first, 0 if the
+            Bytes of the input of each layer: the cost of storing it. For the first, 0 if the
             caller holds the input of the chain anyway.
         shared : int or sequence of int, optional
-            Bytes that a layer keeps and that the layer before it keeps too (the same array, its
+            Bytes that a layer saves and that the layer before it saves too (the same array, its
             own input): they count once while both are recorded.
         working : int or sequence of int, optional
-            Bytes that come on top while a layer runs or is walked back: its temporaries, the value
-            that passes, gradients.
+            Additional bytes while a layer runs forward or backward: temporaries, the value that
+            passes, gradients.
 
         Returns
         -------
@@ -205,11 +186,11 @@ class Schedule:
         Raises
         ------
         ValueError
-            If a sequence has not one number for each layer.
+            If the length of a sequence is not the number of layers.
 
         Examples
         --------
-        Sixteen layers that keep ten times the size of their input:
+        Sixteen layers that save ten times the size of their input:
 
         >>> from optlab.autograd.schedules import in_segments, plain, revolve
         >>> ways = plain(16), in_segments(16, 4), revolve(16, 4)
@@ -227,9 +208,9 @@ class Schedule:
         shared: PerLayer = 0,
         working: PerLayer = 0,
     ) -> list[Moment]:
-        """Give the bytes that are kept, moment by moment: what `peak` is the largest of.
+        """Return the bytes that are kept, moment by moment; `peak` is their maximum.
 
-        An action on one input is one moment, an action on layers has one for each of them. The
+        An action on one input is one moment, an action on layers one moment a layer. The
         parameters are those of `peak`.
 
         Examples
@@ -239,15 +220,14 @@ class Schedule:
         [5, 11, 18, 18, 11, 5]
         """
         saves, sizes = self._each(saved, "saved"), self._each(inputs, "inputs")
-        twice, besides = self._each(shared, "shared"), self._each(working, "working")
+        common, extra = self._each(shared, "shared"), self._each(working, "working")
         recorded: set[int] = set()
         kept, moments = 0, []
         for number, action in enumerate(self.actions):
-            walk = reversed(action.layers) if isinstance(action, Back) else action.layers
-            for layer in walk:
+            for layer in reversed(action.layers) if isinstance(action, Back) else action.layers:
                 own = saves[layer]
-                own -= twice[layer] if layer - 1 in recorded else 0
-                own -= twice[layer + 1] if layer + 1 in recorded else 0
+                own -= common[layer] if layer - 1 in recorded else 0
+                own -= common[layer + 1] if layer + 1 in recorded else 0
                 if isinstance(action, Record):
                     recorded.add(layer)
                     kept += own
@@ -255,7 +235,7 @@ class Schedule:
                     kept += sizes[layer]
                 elif isinstance(action, Free):
                     kept -= sizes[layer]
-                busy = besides[layer] if isinstance(action, OfLayers) else 0
+                busy = extra[layer] if isinstance(action, OfLayers) else 0
                 moments.append(Moment(number, layer, kept + busy))
                 if isinstance(action, Back):
                     recorded.remove(layer)
@@ -263,7 +243,7 @@ class Schedule:
         return moments
 
     def _each(self, given: Any, name: str) -> list[int]:
-        """Give one number for each layer."""
+        """Return one number for each layer."""
         try:
             if hasattr(given, "__iter__"):
                 numbers = [operator.index(one) for one in given]
@@ -279,7 +259,7 @@ class Schedule:
         return numbers
 
     def states(self) -> Iterator[State]:
-        """Go through the actions and give what is kept after each.
+        """Yield what is kept after each action.
 
         Examples
         --------
@@ -295,8 +275,8 @@ class Schedule:
         """
         stored: tuple[int, ...] = ()
         recorded: tuple[int, ...] = ()
-        at: int | None = 0  # the value at hand is the input of this layer
-        left = self.layers  # layers that are still to be walked back
+        at: int | None = 0  # the current value is the input of this layer
+        left = self.layers  # layers that are not yet backpropagated
         for number, action in enumerate(self.actions):
             fault = fault_of(action, stored, recorded, at, left)
             if fault:
@@ -327,7 +307,7 @@ class Schedule:
             )  # fmt: skip
 
     def rows(self) -> list[tuple[str, str, str, str]]:
-        """Give the table of the actions as text: number, what it does, inputs stored, recorded.
+        """Return the table of the actions as text: number, action, stored inputs, recorded layers.
 
         Examples
         --------
@@ -338,12 +318,11 @@ class Schedule:
         return views.rows(self)
 
     def timeline(self) -> list[tuple[int, int, str]]:
-        """Give rows of (number of the action, layer, what): what happens to it or lies there.
+        """Return rows of (number of the action, layer, what).
 
-        What is ``"snapshot"``, ``"restore"``, ``"free"``, ``"advance"``, ``"record"`` or
-        ``"back"`` for the layers that the action is about, ``"stored"`` for other layers whose
-        input is stored after it, ``"recorded"`` for others that are recorded after it (two rows
-        where both hold).
+        ``what`` is ``"snapshot"``, ``"restore"``, ``"free"``, ``"advance"``, ``"record"`` or
+        ``"back"`` for the layers of the action, ``"stored"`` for other layers whose input is stored
+        after it, ``"recorded"`` for others that are recorded after it (two rows if both hold).
 
         Examples
         --------
@@ -354,7 +333,7 @@ class Schedule:
         return views.timeline(self)
 
     def spans(self) -> list[views.Span]:
-        """Give the bars of a drawing: time against layers, time counted in runs of one layer.
+        """Return the bars of a drawing: layers over time, counted in runs of one layer.
 
         Examples
         --------
@@ -368,7 +347,7 @@ class Schedule:
         return views.spans(self)
 
     def picture(self) -> str:
-        """Draw the schedule with characters: a line for each layer, a column for each run of one.
+        """Draw the schedule with characters: one line a layer, one column a run of a layer.
 
         Examples
         --------

@@ -1,29 +1,28 @@
-"""The actions that reverse a chain of layers, and when each of them may come."""
+"""Actions of a checkpointing schedule, and the conditions under which each is possible."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
-
-from optlab.autograd.reversal_views import in_words
 
 
 @dataclass(frozen=True, slots=True)
 class OfInput:
-    """An action on the input of one layer."""
+    """Action on the input of one layer."""
 
     layer: int
     verb: ClassVar[str]
 
     @property
     def layers(self) -> range:
-        """The layer, as a range of one."""
+        """The layer, as a range of length 1."""
         return range(self.layer, self.layer + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class OfLayers:
-    """An action on layers `start` to `stop` - 1, as a slice counts them."""
+    """Action on the layers ``start`` to ``stop - 1``, as in a slice."""
 
     start: int
     stop: int
@@ -37,42 +36,42 @@ class OfLayers:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot(OfInput):
-    """Store the value at hand, which is the input of `layer`."""
+    """Store the current value, which is the input of `layer`."""
 
     verb: ClassVar[str] = "snapshot"
 
 
 @dataclass(frozen=True, slots=True)
 class Restore(OfInput):
-    """Take the stored input of `layer` as the value at hand; it stays stored."""
+    """Make the stored input of `layer` the current value; it stays stored."""
 
     verb: ClassVar[str] = "restore"
 
 
 @dataclass(frozen=True, slots=True)
 class Free(OfInput):
-    """Store the input of `layer` no longer; the value at hand stays."""
+    """Free the stored input of `layer`; the current value stays."""
 
     verb: ClassVar[str] = "free"
 
 
 @dataclass(frozen=True, slots=True)
 class Advance(OfLayers):
-    """Run ``layers[start:stop]`` on the value at hand and record nothing."""
+    """Run ``layers[start:stop]`` on the current value without recording."""
 
     verb: ClassVar[str] = "advance"
 
 
 @dataclass(frozen=True, slots=True)
 class Record(OfLayers):
-    """Run ``layers[start:stop]`` on the value at hand, recorded, to be walked back later."""
+    """Run ``layers[start:stop]`` on the current value and record them for the backward pass."""
 
     verb: ClassVar[str] = "record"
 
 
 @dataclass(frozen=True, slots=True)
 class Back(OfLayers):
-    """Walk ``layers[start:stop]`` back, the last first; what was recorded of each is dropped."""
+    """Run the backward pass of ``layers[start:stop]``, the last first, and free their records."""
 
     verb: ClassVar[str] = "back"
 
@@ -87,7 +86,11 @@ def fault_of(
     at: int | None,
     left: int,
 ) -> str:
-    """Say why an action is impossible; nothing if it is possible."""
+    """Return why an action is impossible, or an empty string if it is possible.
+
+    `at` is the layer whose input is the current value, None if there is none; `left` is the number
+    of layers that are not yet backpropagated.
+    """
     hand = "there is no value at hand" if at is None else f"the value at hand is layer {at}'s input"
     match action:
         case Snapshot(layer):
@@ -122,10 +125,27 @@ def fault_of(
 
 
 def whose_inputs(stored: tuple[int, ...]) -> str:
-    """Say whose inputs are stored."""
+    """Return a clause that names the layers whose inputs are stored."""
     if not stored:
         return "no input is"
     one = len(stored) == 1
     return f"the {'input of layer' if one else 'inputs of layers'} {in_words(stored)} " + (
         "is" if one else "are"
     )
+
+
+def in_words(layers: Sequence[int]) -> str:
+    """Format layer numbers, consecutive ones as a range.
+
+    Examples
+    --------
+    >>> in_words([0, 1, 2, 5, 7, 8])
+    '0-2, 5, 7-8'
+    """
+    runs: list[list[int]] = []
+    for layer in layers:
+        if runs and runs[-1][-1] == layer - 1:
+            runs[-1].append(layer)
+        else:
+            runs.append([layer])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

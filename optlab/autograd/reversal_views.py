@@ -1,34 +1,34 @@
-"""How a schedule of reversing a chain is shown: as a table, as bars over time, with characters."""
+"""Displays of a checkpointing schedule: a table, bars over time, a picture of characters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from optlab.autograd.reversal import Schedule
+from optlab.autograd.reversal_actions import in_words
+from optlab.autograd.schedule_protocol import ScheduleLike
 
 HEADS = ("action", "does", "inputs stored", "layers recorded")
 _MOST_ROWS = 60
-#: What a picture draws, what is drawn later lies on top.
+#: The characters of a picture; later entries are drawn over earlier ones.
 _MARKS = {"recorded": "=", "stored": ".", "advance": ">", "record": "#", "back": "<"}
 
-#: What holds of the layers of an action when it is done.
+#: The state of the layers of an action once it is done.
 _IMPLIES = {"snapshot": "stored", "restore": "stored", "record": "recorded"}
 
 
 class Span(NamedTuple):
-    """A bar of a drawing: what happens to a layer, or lies there, from one time to another.
+    """Bar of a drawing: an action on a layer, or something kept for it, over a span of time.
 
     Attributes
     ----------
     layer : int
     what : str
         ``"advance"``, ``"record"`` or ``"back"`` while it runs, ``"stored"`` while its input is
-        stored, ``"recorded"`` from the end of its recorded run until it has been walked back.
+        stored, ``"recorded"`` from the end of its recorded run to the end of its backward pass.
     start, stop : int
-        Times: how many layers have run, or been walked back, before.
+        Times, counted in runs of one layer, forward or backward.
     """
 
     layer: int
@@ -37,8 +37,8 @@ class Span(NamedTuple):
     stop: int
 
 
-def headline(schedule: Schedule) -> str:
-    """Give a schedule in one line."""
+def headline(schedule: ScheduleLike) -> str:
+    """Return a summary of a schedule on one line."""
     return (
         f"{schedule.name}: {_count(schedule.layers, 'layer')}, "
         f"{_count(schedule.recomputed_layers, 'layer run')} recomputed, "
@@ -50,25 +50,8 @@ def _count(number: int, thing: str) -> str:
     return f"{number:,} {thing}" + ("" if number == 1 else "s")
 
 
-def in_words(layers: Sequence[int]) -> str:
-    """Give layers, neighbours put together.
-
-    Examples
-    --------
-    >>> in_words([0, 1, 2, 5, 7, 8])
-    '0-2, 5, 7-8'
-    """
-    runs: list[list[int]] = []
-    for layer in layers:
-        if runs and runs[-1][-1] == layer - 1:
-            runs[-1].append(layer)
-        else:
-            runs.append([layer])
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-
-
-def rows(schedule: Schedule) -> list[tuple[str, str, str, str]]:
-    """Give the table of a schedule, without heads."""
+def rows(schedule: ScheduleLike) -> list[tuple[str, str, str, str]]:
+    """Return the rows of the table of a schedule, without the header."""
     return [
         (
             str(state.number),
@@ -80,8 +63,8 @@ def rows(schedule: Schedule) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _parts(schedule: Schedule) -> list[tuple[str, list[tuple[str, str, str, str]]]]:
-    """Give the rows of forward and of backward; of a long schedule only the first and last."""
+def _parts(schedule: ScheduleLike) -> list[tuple[str, list[tuple[str, str, str, str]]]]:
+    """Return the rows of forward and of backward; of a long schedule only the first and last."""
     every, turn = rows(schedule), len(schedule.forward)
     parts = []
     for name, part in (("forward", every[:turn]), ("backward", every[turn:])):
@@ -93,26 +76,26 @@ def _parts(schedule: Schedule) -> list[tuple[str, list[tuple[str, str, str, str]
     return parts
 
 
-def table(schedule: Schedule) -> str:
-    """Give a schedule as a table of text."""
+def table(schedule: ScheduleLike) -> str:
+    """Format a schedule as a text table."""
     parts = _parts(schedule)
     lines = [HEADS, *(row for _, part in parts for row in part)]
     widths = [max(len(line[i]) for line in lines) for i in range(4)]
 
-    def said(line: Sequence[str]) -> str:
+    def aligned(line: Sequence[str]) -> str:
         cells = [line[0].rjust(widths[0])]
         cells += [cell.ljust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
         return " | ".join(cells).rstrip()
 
-    text = [headline(schedule), "", said(HEADS)]
+    text = [headline(schedule), "", aligned(HEADS)]
     for name, part in parts:
         text.append(f"{name} ".ljust(sum(widths) + 9, "-"))
-        text += map(said, part)
+        text += map(aligned, part)
     return "\n".join(text)
 
 
-def page(schedule: Schedule) -> str:
-    """Give a schedule as HTML."""
+def page(schedule: ScheduleLike) -> str:
+    """Format a schedule as HTML."""
     cell = "<td style='text-align: left'>{}</td>"
     body = ["<tr>", *(f"<th style='text-align: left'>{head}</th>" for head in HEADS), "</tr>"]
     for name, part in _parts(schedule):
@@ -122,8 +105,8 @@ def page(schedule: Schedule) -> str:
     return f"<p>{escape(headline(schedule))}</p><table>{''.join(body)}</table>"
 
 
-def timeline(schedule: Schedule) -> list[tuple[int, int, str]]:
-    """Give rows of (number of the action, layer, what)."""
+def timeline(schedule: ScheduleLike) -> list[tuple[int, int, str]]:
+    """Return rows of (number of the action, layer, what); see `Schedule.timeline`."""
     found = []
     for number, action, stored, recorded in schedule.states():
         found += [(number, layer, action.verb) for layer in action.layers]
@@ -133,9 +116,9 @@ def timeline(schedule: Schedule) -> list[tuple[int, int, str]]:
     return found
 
 
-def spans(schedule: Schedule) -> list[Span]:
-    """Give the bars of a drawing."""
-    running, lying = [], []
+def spans(schedule: ScheduleLike) -> list[Span]:
+    """Return the bars of a drawing."""
+    running, kept = [], []
     since: dict[tuple[str, int], int] = {}
     time = 0
     for action in schedule.actions:
@@ -144,7 +127,7 @@ def spans(schedule: Schedule) -> list[Span]:
                 since["stored", action.layers[0]] = time
             case "free":
                 layer = action.layers[0]
-                lying.append(Span(layer, "stored", since.pop(("stored", layer)), time))
+                kept.append(Span(layer, "stored", since.pop(("stored", layer)), time))
             case "advance" | "record":
                 for layer in action.layers:
                     running.append(Span(layer, action.verb, time, time + 1))
@@ -156,11 +139,11 @@ def spans(schedule: Schedule) -> list[Span]:
                     running.append(Span(layer, "back", time, time + 1))
                     start = since.pop(("recorded", layer))
                     time += 1
-                    lying.append(Span(layer, "recorded", start, time))
-    return [*running, *lying]
+                    kept.append(Span(layer, "recorded", start, time))
+    return [*running, *kept]
 
 
-def picture(schedule: Schedule) -> str:
+def picture(schedule: ScheduleLike) -> str:
     """Draw a schedule with characters."""
     every = spans(schedule)
     cells = [[" "] * max(span.stop for span in every) for _ in range(schedule.layers)]

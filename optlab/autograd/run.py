@@ -1,4 +1,4 @@
-"""One evaluation of a function with its arguments on the tape: what every transform starts with."""
+"""Evaluation of a function with its arguments on the tape, from which every transform starts."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ from optlab.backend.dtypes import is_floating, is_real
 Argnums = int | Sequence[int]
 
 
-class Run:
-    """One evaluation of a function, with its arguments put on the tape.
+class Evaluation:
+    """One evaluation of a function, with its arguments on the tape.
 
     Attributes
     ----------
     inputs : list of Tensor
-        What the function was given in place of the arrays that are differentiated; all arguments
-        one after the other, containers taken apart. `nodes` are their places on the tape, `given`
-        their values.
+        Stand-ins for the arrays that are differentiated, of all arguments in order, containers
+        flattened. `nodes` are their nodes on the tape, `given` their values.
     value : Tensor
-        What it returned; if that was a container, its parts one after the other, in one vector.
+        The result; if that is a container, its parts concatenated into one vector.
     watched : bool
         Whether something outside traces the result, so that derivatives must be recorded too.
     """
@@ -58,13 +57,13 @@ class Run:
             self.gives_tensors = any(
                 isinstance(part, Tensor) for i in argnums for part in trees.flatten(args[i])[0]
             )
-            # Kept apart: a function that writes to its argument in place moves it along the tape.
+            # Kept separately: an in-place write to an argument gives its Tensor another node.
             self.nodes = [t.node for t in self.inputs]
             self.given = [t.data for t in self.inputs]
             try:
                 returned = f(*filled, **kwargs)
             finally:
-                # Nobody but this run will ever ask for the gradients of its own leaves.
+                # Nothing outside of this evaluation needs the gradients of its own leaves.
                 for node in self.nodes:
                     if not node.order:
                         node.live = False
@@ -73,12 +72,12 @@ class Run:
         self.watched = False
         if enabled and self.value.node is not None:
             nodes = backpropagation.ancestors(self.value.node)
-            # What runs again was watched by leaves that have died since.
+            # The leaves that watched the first run are gone in a replay.
             again = recomputing.depth > 0
             self.watched = any(not n.order and (n.live or again) and n not in own for n in nodes)
 
     def _take(self, f: Callable[..., Any], returned: Any) -> Tensor:
-        """Read what the function returned: one array, or a container of several."""
+        """Return the result of the function as one Tensor; concatenate a container."""
         self.returned = type(returned)
         parts, self.build_value = trees.flatten(returned)
         self.parts = [_result(f, part) for part in parts]
@@ -92,7 +91,7 @@ class Run:
         return np.concatenate([np.reshape(part, (-1,)) for part in self.parts])  # type: ignore[return-value]
 
     def pull(self, seed: Any, retain_graph: bool = False) -> list[Any]:
-        """Give the gradient of <seed, value> for each input, as the caller should see it."""
+        """Return the gradient of <seed, value> for each input, in the form for the caller."""
         found: list[Any] = [None] * len(self.nodes)
         if self.value.node is not None:
             found = backpropagation.backpropagate(
@@ -102,17 +101,17 @@ class Run:
                 create_graph=self.watched,
                 retain_graph=retain_graph or self.watched,
             )
-        # What is handed out may be written to: no two gradients, nor the seed, share memory.
+        # The caller may write to gradients: no two of them, nor the seed, share memory.
         shared = {id(raw(seed)), id(self.value.data)}
         gradients = []
         for x, g in zip(self.given, found, strict=True):
             handed = self.hand_out(np.zeros_like(x) if g is None else g)
-            gradients.append(_alone(handed, shared))
+            gradients.append(_unshared(handed, shared))
             shared.add(id(raw(handed)))
         return gradients
 
     def built(self, parts: list[Any]) -> list[Any]:
-        """Put one thing for each input together again: one container for each argument."""
+        """Unflatten one value an input into one container an argument."""
         arguments, start = [], 0
         for build, n in zip(self.builds, self.counts, strict=True):
             arguments.append(build(parts[start : start + n]))
@@ -120,7 +119,7 @@ class Run:
         return arguments
 
     def hand_out(self, value: Any) -> Any:
-        """Give a Tensor where Tensors were given or something traces it, else an array."""
+        """Return a Tensor if the arguments were Tensors or something traces it, else an array."""
         if isinstance(value, Tensor):
             if value.node is not None and self.watched:
                 return value
@@ -129,13 +128,13 @@ class Run:
         return Tensor(value) if self.gives_tensors else value
 
     def result(self) -> Any:
-        """Give the value of the function, as the caller should see it."""
+        """Return the value of the function, in the form for the caller."""
         return self.build_value(
             [self.hand_out(part if self.watched else part.data) for part in self.parts]
         )
 
     def in_parts(self, joined: Any) -> list[Any]:
-        """Cut something of the size of the joined value into the shapes of its parts."""
+        """Split an array of the size of `value` into the shapes of its parts."""
         if not self.returns_container:
             return [joined]
         cut, start = [], 0
@@ -145,18 +144,18 @@ class Run:
         return cut
 
 
-def _alone(handed: Any, shared: set[int]) -> Any:
-    """Give a gradient in memory of its own, where that is not so already."""
+def _unshared(handed: Any, shared: set[int]) -> Any:
+    """Return a gradient in memory of its own, as a copy if necessary."""
     array = raw(handed)
     if not isinstance(array, np.ndarray) or getattr(handed, "node", None) is not None:
-        return handed  # what is recorded is watched by the tape
+        return handed  # the tape checks writes to recorded values
     if id(array) not in shared and array.base is None and array.flags.writeable:
         return handed
     return Tensor(array.copy()) if isinstance(handed, Tensor) else array.copy()
 
 
 def _result(f: Callable[..., Any], value: Any) -> Tensor:
-    """Give what a function returned as a Tensor."""
+    """Return the result of a function as a Tensor; raise TypeError if it is no number."""
     t = value if isinstance(value, Tensor) else Tensor(as_array(value))
     if not is_real(t.dtype):
         raise TypeError(
@@ -167,14 +166,14 @@ def _result(f: Callable[..., Any], value: Any) -> Tensor:
 
 
 def _entry(x: Any, traced: bool) -> Tensor:
-    """Put an argument on the tape: a leaf, or, where it is traced already, a node of its own."""
+    """Put an argument on the tape: as a leaf, or as a node of its own if it is traced already."""
     if isinstance(x, Tensor):
         if x.node is not None and traced:
             return apply(POSITIVE, (x,))
         x = x.data
     if isinstance(x, float):
         return Tensor(np.float64(x), tape.Entry((), np.dtype(float)))
-    # A copy: the function may write to its argument in place, and the caller's stays as it is.
+    # A copy: the function may write to its argument in place without changing the caller's.
     array = copied(x)
     if not is_floating(array.dtype):
         hint = (
@@ -191,7 +190,7 @@ def _entry(x: Any, traced: bool) -> Tensor:
 
 
 def positions(argnums: Argnums, args: tuple[Any, ...]) -> tuple[list[int], bool]:
-    """Read `argnums`; say also whether it was a single number."""
+    """Return the positions in `argnums`, and whether it is a single number."""
     single = isinstance(argnums, (int, np.integer))
     if not single and (isinstance(argnums, str) or not hasattr(argnums, "__iter__")):
         raise TypeError(
@@ -208,5 +207,5 @@ def positions(argnums: Argnums, args: tuple[Any, ...]) -> tuple[list[int], bool]
 
 
 def name_of(f: Callable[..., Any]) -> str:
-    """Give the name of a function, for messages."""
+    """Return the name of a function, for messages."""
     return getattr(f, "__name__", type(f).__name__)

@@ -1,4 +1,4 @@
-"""What schedules for reversing a chain of layers cost: formulas, and the bounds that they draw."""
+"""Costs of checkpointing schedules in closed form (Chen et al.; Griewank and Walther)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 def square_root(n: int) -> int:
-    """Give the segments of ``"sqrt"``: the smallest whole number that is at least sqrt(n).
+    """Return the number of segments of ``"sqrt"``: ceil(sqrt(n)).
 
     Examples
     --------
@@ -19,10 +19,10 @@ def square_root(n: int) -> int:
 
 
 def first_part(n: int, snapshots: int) -> int:
-    """Give how far to run before the next snapshot.
+    """Return the number of layers to advance before the next snapshot.
 
-    With s snapshots and r repetitions, best is every m from reach(s, r - 2) to reach(s, r - 1)
-    that leaves n - m layers from reach(s - 1, r - 1) to reach(s - 1, r). Of these, the one below
+    With s snapshots and r repetitions, every m from reach(s, r - 2) to reach(s, r - 1) that leaves
+    n - m layers from reach(s - 1, r - 1) to reach(s - 1, r) is optimal. Of these, the one below
     (the three cases of Griewank and Walther as one) takes the fewest snapshots.
     """
     r, s = repetitions(n, snapshots), snapshots
@@ -31,30 +31,30 @@ def first_part(n: int, snapshots: int) -> int:
 
 
 def reach(snapshots: int, repetitions: int) -> int:
-    """Give how long a chain may be that Revolve reverses with so many snapshots and repetitions.
+    """Return the longest chain that Revolve reverses with so many snapshots and repetitions.
 
     C(snapshots + repetitions, snapshots): the length grows like a power of either, which is why
-    few snapshots and few repetitions go a long way.
+    few snapshots and few repetitions suffice for long chains.
 
     Parameters
     ----------
     snapshots : int
         Inputs stored at a time.
     repetitions : int
-        How often a layer may run unrecorded.
+        Largest number of unrecorded runs of a layer.
 
     Examples
     --------
     >>> [[reach(snapshots, repetitions) for repetitions in range(5)] for snapshots in (1, 3, 10)]
     [[1, 2, 3, 4, 5], [1, 4, 10, 20, 35], [1, 11, 66, 286, 1001]]
     """
-    if snapshots < 0 or repetitions < 0:  # the formulas run over the edge; nothing is there
+    if snapshots < 0 or repetitions < 0:  # `first_part` asks beyond the edge of the formula
         return 0
     return math.comb(snapshots + repetitions, snapshots)
 
 
 def repetitions(n: int, snapshots: int) -> int:
-    """Give the smallest r with ``reach(snapshots, r) >= n``: the most unrecorded runs of a layer.
+    """Return the smallest r with ``reach(snapshots, r) >= n``: the most unrecorded runs of a layer.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def repetitions(n: int, snapshots: int) -> int:
 
 
 def recomputations(n: int, snapshots: int) -> int:
-    """Give how many layers `revolve` runs again: r n - C(snapshots + r, r - 1).
+    """Return the number of layers that `revolve` recomputes: r n - C(snapshots + r, r - 1).
 
     Examples
     --------
@@ -85,16 +85,16 @@ def recomputations(n: int, snapshots: int) -> int:
 
 
 class Bound(NamedTuple):
-    """What a schedule costs on a chain of equal layers, each keeping as much as its input.
+    """Cost of a schedule on a chain of equal layers, each saving as much as its input takes.
 
     Attributes
     ----------
     schedule : str
         ``"plain"``, ``"segments"`` or ``"revolve"``.
     parameter : int
-        How many segments or snapshots; 0 for plain.
+        Number of segments or snapshots; 0 for plain.
     memory : int
-        The most that is kept at any moment, in units of one layer's input.
+        Peak of what is kept, in units of one layer's input.
     recomputed : int
         Runs of layers beyond the first of each.
     """
@@ -106,9 +106,9 @@ class Bound(NamedTuple):
 
 
 def bounds(n: int) -> list[Bound]:
-    """Give the costs of every schedule of a chain, for drawing memory against recomputation.
+    """Return the cost of every schedule of a chain, to plot memory against recomputation.
 
-    The unit is one layer: each keeps, recorded, as much as its input takes. Plain keeps n and
+    The unit is one layer: each saves, recorded, as much as its input takes. Plain keeps n and
     recomputes nothing. k segments keep k - 1 + floor(n / k) and recompute n. Revolve with s
     snapshots keeps min(s, n - 1) + 1 and recomputes r n - C(s + r, r - 1), the fewest for any
     schedule that stores at most s inputs and records layers one by one.
@@ -142,7 +142,7 @@ def bounds(n: int) -> list[Bound]:
 
 
 def chain_length(given: Any) -> int:
-    """Give how many layers a chain has, after a look at what was given."""
+    """Validate the length of a chain and return it as an int."""
     n = whole_number(given, "n")
     if n < 1:
         raise ValueError(f"a chain of {n} layers has nothing to reverse; give at least one layer.")
@@ -150,7 +150,7 @@ def chain_length(given: Any) -> int:
 
 
 def snapshot_count(given: Any) -> int:
-    """Give how many inputs may be stored, after a look at what was given."""
+    """Validate a number of snapshots and return it as an int."""
     snapshots = whole_number(given, "snapshots")
     if snapshots < 1:
         raise ValueError(
@@ -160,7 +160,7 @@ def snapshot_count(given: Any) -> int:
 
 
 def whole_number(given: Any, name: str) -> int:
-    """Give a whole number as an int; what is none gets an error."""
+    """Return a whole number as an int; raise TypeError for anything else."""
     if not isinstance(given, bool):
         try:
             return int(operator.index(given))

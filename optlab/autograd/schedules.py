@@ -1,10 +1,10 @@
-"""Schedules for reversing a chain of layers: plain, in segments, and Revolve.
+"""Checkpointing schedules: plain, in segments, and Revolve.
 
-Time against memory: what is stored of forward need not be computed again, and the reverse.
+They trade memory for recomputation.
 
-- `plain` records every layer: most memory, nothing computed twice.
-- `in_segments` stores one input a segment and computes each segment once more.
-- `revolve` stores at most as many inputs as it is allowed, and computes the fewest layers again.
+- `plain` records every layer: most memory, no recomputation.
+- `in_segments` stores one input a segment and recomputes each segment once.
+- `revolve` stores a limited number of inputs and recomputes the fewest layers possible.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _NAMES = ("sqrt", "revolve")
 
 
 def plain(n: int) -> Schedule:
-    """Give the schedule that stores everything: each layer is recorded as it runs.
+    """Build the schedule without recomputation: each layer is recorded as it runs.
 
     Parameters
     ----------
     n : int
-        How many layers the chain has.
+        Length of the chain.
 
     Examples
     --------
@@ -53,25 +53,24 @@ def plain(n: int) -> Schedule:
 
 
 def in_segments(n: int, k: int | str) -> Schedule:
-    """Give the schedule of `k` segments: their inputs are stored, each segment runs twice.
+    """Build the schedule of `k` segments: their inputs are stored, each segment runs twice.
 
-    Forward records nothing. Backward takes segment after segment, the last first: it runs once
-    more, recorded, and is walked back. So every layer runs twice, those of the last segment too.
-    The segments are as even as can be; where their lengths differ (by one), the longer ones
+    Forward records nothing. Backward takes segment after segment, the last first: each runs once
+    more, recorded, before its backward pass. So every layer runs twice, also those of the last
+    segment. Segments are as even as possible; where their lengths differ (by one), the longer ones
     come first, since fewer inputs are still stored when they are recorded.
 
-    If every layer keeps as much as its input, k - 1 + floor(n / k) of these units are kept at
-    most. Chen et al. find that a sum of this kind, n / k for the segment and k for the inputs, is
-    smallest at k = sqrt(n). ``"sqrt"`` takes the smallest whole number that is not below: then no
-    other k keeps less.
+    If every layer saves as much as its input takes, at most k - 1 + floor(n / k) of these units
+    are kept. Chen et al. show that a sum of this kind, n / k for the segment and k for the inputs,
+    is smallest at k = sqrt(n). ``"sqrt"`` rounds that up: then no other k keeps less.
 
     Parameters
     ----------
     n : int
-        How many layers the chain has.
+        Length of the chain.
     k : int or "sqrt"
-        How many segments, 1 to `n`. With 1, backward begins with the whole chain recorded.
-        Layers that keep c times the size of their input need least at k = sqrt(c n).
+        Number of segments, 1 to `n`. With 1, backward begins with the whole chain recorded.
+        Layers that save c times the size of their input need least at k = sqrt(c n).
 
     Returns
     -------
@@ -80,7 +79,7 @@ def in_segments(n: int, k: int | str) -> Schedule:
     Raises
     ------
     ValueError
-        If there are more segments than layers, or none.
+        If `k` is not in 1 ... `n`.
 
     References
     ----------
@@ -122,32 +121,31 @@ def _segments(n: int, k: int, name: str) -> Schedule:
         forward += [Snapshot(start), Advance(start, stop)]
     for start, stop in reversed(pairs):
         backward += [Restore(start), Free(start), Record(start, stop), Back(start, stop)]
-    said = name.format(_counted(k, "segment"))
-    return Schedule(said, n, (*forward, *backward))
+    return Schedule(name.format(_counted(k, "segment")), n, (*forward, *backward))
 
 
 def revolve(n: int, snapshots: int) -> Schedule:
-    """Give the schedule of binomial checkpointing: the fewest layers run again.
+    """Build the schedule of binomial checkpointing: the fewest layers run again.
 
-    At most `snapshots` inputs are stored at a time, that of the chain among them, and layers are
-    recorded one by one, each just before it is walked back. Forward stores the inputs where they
+    At most `snapshots` inputs are stored at a time, that of the chain included, and layers are
+    recorded one by one, each just before its backward pass. Forward stores the inputs where they
     pay most and records the last layer. Backward then treats each stretch between stored inputs
-    as a chain of its own: it runs to a place in the middle, stores the input there with a snapshot
-    that has become free, and so on. With r the smallest number for which
+    as a chain of its own: it advances to an intermediate layer, stores the input there with a
+    snapshot that has become free, and so on. With r the smallest number for which
     C(snapshots + r, snapshots) >= n, no layer runs more than r times unrecorded, and
 
         r n - C(snapshots + r, r - 1)
 
-    layers run unrecorded altogether, which no schedule of this kind can beat. Each layer's run to
-    be recorded comes on top, and its first run is forward's own: so it is also the number of
-    layers that are recomputed. Of the best schedules, this one takes the fewest snapshots.
+    layers run unrecorded altogether, which no schedule of this kind can beat. Each layer's recorded
+    run comes on top, and its first run is forward's own: so it is also the number of recomputed
+    layers. Of the optimal schedules, this one takes the fewest snapshots.
 
     Parameters
     ----------
     n : int
-        How many layers the chain has.
+        Length of the chain.
     snapshots : int
-        How many inputs may be stored at a time. More than n - 1 are never needed.
+        Largest number of inputs stored at a time. More than n - 1 are never needed.
 
     Returns
     -------
@@ -186,7 +184,7 @@ def _revolve(n: int, snapshots: int) -> Schedule:
     if n > 1:
         store(0)
     at: int | None = 0
-    waiting = [(0, n, min(snapshots, n))]  # stretches to be walked back, the last one on top
+    waiting = [(0, n, min(snapshots, n))]  # stretches left to backpropagate, the last one on top
     while waiting:
         start, stop, left = waiting.pop()
         if at != start:
@@ -206,23 +204,23 @@ def _revolve(n: int, snapshots: int) -> Schedule:
 
 
 def chosen(n: int, segments: Any = 4, snapshots: int | None = None) -> Schedule:
-    """Give the schedule that ``segments=`` names, for a chain of `n` layers.
+    """Build the schedule that ``segments=`` names, for a chain of `n` layers.
 
     Parameters
     ----------
     n : int
-        How many layers the chain has.
+        Length of the chain.
     segments : int, "sqrt", "revolve" or Schedule
         A number of segments; ``"sqrt"`` for about sqrt(n) of them; ``"revolve"`` for binomial
         checkpointing; or a schedule of your own.
     snapshots : int, optional
-        Of ``"revolve"``: how many inputs may be stored at a time, that of the chain among them. By
-        default as many as ``"sqrt"`` stores, so that the two compare.
+        With ``"revolve"``, the largest number of inputs stored at a time, that of the chain
+        included. By default as many as ``"sqrt"`` stores, so that the two compare.
 
     Raises
     ------
     TypeError, ValueError
-        If `segments` is none of these, or does not suit the chain.
+        If `segments` is none of these, or does not fit the chain.
 
     Examples
     --------

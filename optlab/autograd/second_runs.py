@@ -1,7 +1,7 @@
-"""A call that is made twice: what is remembered of the first run, and how the second is compared.
+"""Replay of a call: the record of its first run, and the comparison of the second with it.
 
-While the first run is under way, a keeper forgets what its operations save and notes what they are;
-in the second, another one compares them. What differs is an error, named by its first operation.
+During the first run one save policy drops the saved values and records fingerprints of operations;
+during the replay another compares them. A difference is an error that names the first operation.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from optlab.autograd.halves import halves
 from optlab.autograd.mode import RecomputationError, grad_mode, recomputing
 from optlab.autograd.tape import Leaf, Node
 from optlab.autograd.tensor import Tensor
-from optlab.autograd.written_inside import WrittenInside
+from optlab.autograd.written_inside import SideEffects
 from optlab.backend import random
 from optlab.backend.callers import place_in
 
 
-class Twice:
-    """A call that will be made a second time, and what is remembered of the first.
+class ReplayedCall:
+    """A call that backward replays, and the record of its first run.
 
     Attributes
     ----------
     arrays : tuple
-        The arrays among the arguments, which the call needs again.
+        The arrays among the arguments, which the replay needs.
     log : list of Fingerprint
         One for each operation of the first run.
     ended : int
-        When the first run was over, 0 if it is not.
-    more : int
-        How often backward will make the call again.
+        Time when the first run ended, 0 before.
+    replays : int
+        Number of replays in one backward pass.
     """
 
-    takes_gradients_as_they_are = True  # the walk through the second run widens where that is due
+    takes_gradients_as_they_are = True  # the backward pass of the replay widens them if necessary
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Twice:
         args: Any,
         kwargs: Any,
         preserve_rng_state: bool,
-        more: int = 1,
+        replays: int = 1,
     ) -> None:
         self.function = function
         self.parts, self.build = trees.flatten((list(args), kwargs))
@@ -61,23 +61,23 @@ class Twice:
                 self.parts[i] = None
         self.arrays: Any = tuple(arrays)
         self.bookmark = random.bookmark() if preserve_rng_state else None
-        self.policy = halves.policy
+        self.cast_policy = halves.policy
         self.made_at = next(writes.clock)
         self.log: list[Fingerprint] = []
         self.ended = 0
-        self.more = more
-        self.written = WrittenInside(function)
+        self.replays = replays
+        self.side_effects = SideEffects(function)
 
     @property
     def name(self) -> str:
-        """What the function is called, and where it stands."""
+        """Name of the function, and its file and line."""
         name = str(getattr(self.function, "__name__", type(self.function).__name__))
         code = getattr(self.function, "__code__", None)
         return f"{name} ({place_in(code.co_filename, code.co_firstlineno)})" if code else name
 
     @property
-    def read_from_around(self) -> str:
-        """Say which names of around it a function reads when it runs."""
+    def free_variables_hint(self) -> str:
+        """Sentence that names the free variables of the function, or an empty string."""
         code = getattr(self.function, "__code__", None)
         if code is None or getattr(self.function, "__self__", None) is not None:
             return ""
@@ -95,49 +95,50 @@ class Twice:
         )
 
     @contextmanager
-    def first_run(self, keeper: Forgetting) -> Iterator[None]:
-        """Remember what runs inside, and what it writes to."""
-        with saving.Keeping(keeper), self.written.noted():
+    def first_run(self, keeper: DropSaved) -> Iterator[None]:
+        """Record the operations inside, and their in-place writes."""
+        with saving.Keeping(keeper), self.side_effects.recorded():
             yield
         self.ended = next(writes.clock)
 
-    def note(self, node: Node, values: Any) -> None:
-        """Remember an operation of the first run."""
+    def record(self, node: Node, values: Any) -> None:
+        """Record an operation of the first run."""
         self.log.append(self._fingerprint(node, values))
 
     def _fingerprint(self, node: Node, values: Any) -> Fingerprint:
         name = node.operation.name
-        if self.bookmark is None or not len(values):  # its numbers are free to differ
+        if self.bookmark is None or not len(values):  # its numbers may differ
             return Fingerprint(name, node.shape, str(node.dtype), 0)
         return fingerprint(name, values[len(node.edges)])
 
     def check(self, number: int, node: Node, values: Any) -> None:
-        """Compare an operation of the second run with that of the first."""
+        """Compare an operation of the replay with that of the first run."""
         self.compare(number, self._fingerprint(node, values))
 
-    def compare(self, number: int, again: Fingerprint) -> None:
-        """Compare what is remembered of the second run with what is of the first."""
+    def compare(self, number: int, replayed: Fingerprint) -> None:
+        """Raise RecomputationError if a fingerprint of the replay is not that of the first run."""
         if number >= len(self.log):
-            raise self.differs(
+            raise self.mismatch(
                 f"the first run ended after {len(self.log)} operations, the second went on with "
-                f"{again.operation!r}"
+                f"{replayed.operation!r}"
             )
-        if again != self.log[number]:
-            raise self.differs(
-                f"operation {number + 1} of {len(self.log)}: {self.log[number].difference(again)}"
+        if replayed != self.log[number]:
+            raise self.mismatch(
+                f"operation {number + 1} of {len(self.log)}: "
+                f"{self.log[number].difference(replayed)}"
             )
 
-    def differs(self, how: str) -> RecomputationError:
-        """Give the error for a second run that is not like the first."""
+    def mismatch(self, how: str) -> RecomputationError:
+        """Return the error for a replay that differs from the first run."""
         return RecomputationError(
             f"recompute ran {self.name} again for backward, and it was not the same: {how}. The "
             "second run has to be like the first: let it read nothing that changes in between "
             "(buffers, counters, switches such as training), and draw random numbers from "
-            f"optlab, with preserve_rng_state=True.{self.read_from_around}"
+            f"optlab, with preserve_rng_state=True.{self.free_variables_hint}"
         )
 
-    def again(self, arrays: Any, keeper: Comparing, made_at: int | None = None) -> Any:
-        """Make the call a second time, with arrays that have stood since it was made."""
+    def replay(self, arrays: Any, keeper: CompareReplay, made_at: int | None = None) -> Any:
+        """Repeat the call with `arrays`; raise RuntimeError if one was overwritten since."""
         writer = writes.writer_since(self.made_at if made_at is None else made_at, arrays)
         if writer is not None:
             raise RuntimeError(
@@ -151,19 +152,19 @@ class Twice:
             if node is not None:
                 writes.stands_at(array, node.order)
         args, kwargs = self.build(parts)
-        with saving.Keeping(keeper), grad_mode(True), self.as_before():
+        with saving.Keeping(keeper), grad_mode(True), self.restored_context():
             returned = self.function(*args, **kwargs)
         keeper.check_complete()
         return returned
 
     @contextmanager
-    def as_before(self) -> Iterator[None]:
-        """Put back what the first run met: the random stream, what casts, what it writes to."""
-        policy, halves.policy = halves.policy, self.policy
+    def restored_context(self) -> Iterator[None]:
+        """Restore the context of the first run: random stream, autocast policy, written Tensors."""
+        policy, halves.policy = halves.policy, self.cast_policy
         recomputing.depth += 1
         recomputing.apart += 1
         try:
-            with self.written.again(self.differs):
+            with self.side_effects.replayed(self.mismatch):
                 if self.bookmark is None:
                     yield
                 else:
@@ -175,7 +176,7 @@ class Twice:
             recomputing.apart -= 1
 
 
-#: What backward says inside a first run.
+#: The error message of backward inside a first run.
 INSIDE = (
     "backward reached what was computed inside a function that recompute runs, which kept nothing "
     "of it. Return it from that function, by itself or in a list, tuple or dict (other objects are "
@@ -183,8 +184,8 @@ INSIDE = (
 )
 
 
-class _Forgotten:
-    """What an operation inside a recomputed function keeps: nothing."""
+class _Dropped:
+    """Saved values of an operation inside a first run: none."""
 
     values = ()
 
@@ -192,54 +193,54 @@ class _Forgotten:
         raise RuntimeError(INSIDE)
 
 
-_FORGOTTEN = _Forgotten()
+_DROPPED = _Dropped()
 
 
-class Forgetting:
-    """The keeper of a first run: it remembers what ran, and keeps nothing."""
+class DropSaved:
+    """Save policy of a first run: records operations and drops their saved values."""
 
-    def __init__(self, twice: Twice) -> None:
-        self.twice = twice
+    def __init__(self, call: ReplayedCall) -> None:
+        self.call = call
         self.outer = saving.innermost()
-        #: Second runs of functions around this one.
-        self.within: list[Comparing] = []
+        #: Replays of enclosing functions.
+        self.replays_around: list[CompareReplay] = []
         around: Any = self.outer
         while around is not None:
-            if isinstance(around, Comparing):
-                self.within.append(around)
+            if isinstance(around, CompareReplay):
+                self.replays_around.append(around)
             around = getattr(around, "outer", None)
 
-    def note(self, node: Node, values: Any) -> None:
-        """Remember an operation; it may also be one of second runs around this one."""
-        for one in self.within:
+    def record(self, node: Node, values: Any) -> None:
+        """Record an operation, and check it for the replays of enclosing functions."""
+        for one in self.replays_around:
             one.check_unwritten(node, values)
-        self.twice.note(node, values)
+        self.call.record(node, values)
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
-        """Keep nothing."""
-        self.note(node, values)
-        return _FORGOTTEN
+        """Record the operation, and drop its saved values."""
+        self.record(node, values)
+        return _DROPPED
 
 
-class Comparing:
-    """Compares the second run with the first; what is saved is kept as it would be without."""
+class CompareReplay:
+    """Save policy of a replay: compares operations and leaves saving to the enclosing policy."""
 
-    def __init__(self, twice: Twice) -> None:
-        self.twice = twice
+    def __init__(self, call: ReplayedCall) -> None:
+        self.call = call
         self.count = 0
         self.started = next(writes.clock)
         self.outer = saving.innermost()
 
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
-        """Compare, and keep."""
+        """Compare the operation, and save its values as the enclosing policy does."""
         self.check_unwritten(node, values)
-        self.twice.check(self.count, node, values)
+        self.call.check(self.count, node, values)
         self.count += 1
         return saved if self.outer is None else self.outer.keep(node, saved, forward, values)
 
     def check_unwritten(self, node: Node, values: Any) -> None:
-        """Make sure that nobody wrote between the runs to what an operation reads."""
-        first, ended = self.twice.made_at, self.twice.ended
+        """Check that no input of an operation was written to between the runs."""
+        first, ended = self.call.made_at, self.call.ended
         if writes.times.last_write < first:
             return
         for i, edge in enumerate(node.edges):
@@ -248,17 +249,17 @@ class Comparing:
                 raise node.overwritten(leaf.writer, leaf.name or "a Tensor", leaf.shape)
             record = writes.record_of(values[i]) if edge is None and i < len(values) else None
             if record is not None and ended < record.time < self.started:
-                raise self.twice.differs(
-                    f"operation {self.count + 1} of {len(self.twice.log)}: {node.operation.name!r} "
+                raise self.call.mismatch(
+                    f"operation {self.count + 1} of {len(self.call.log)}: {node.operation.name!r} "
                     f"reads an array of shape {np.shape(values[i])} that {record.writer} has "
                     "written to since"
                 )
 
     def check_complete(self) -> None:
-        """Make sure that the second run did not end before the first."""
-        log = self.twice.log
+        """Check that the replay did not end before the first run."""
+        log = self.call.log
         if self.count < len(log):
-            raise self.twice.differs(
+            raise self.call.mismatch(
                 f"the second run ended after {self.count} operations, the first went on with "
                 f"{log[self.count].operation!r}"
             )

@@ -1,8 +1,8 @@
-"""recompute_sequential: a chain of layers, run again in backward as a schedule says.
+"""`recompute_sequential`: checkpointing of a chain of layers by a schedule.
 
-Each part of the chain that a schedule walks back at once is one node of the tape. When backward
-comes to it, the actions of the schedule that lead there are done: inputs taken from where they are
-stored, layers run to reach others, and the part itself run once more, recorded, and walked back.
+Each part of the chain that a schedule backpropagates at once is one node of the tape. When the
+backward pass reaches it, the actions of the schedule up to it are carried out: stored inputs are
+restored, layers advance, and the part is recorded again and backpropagated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from optlab.autograd.mode import grad_mode, recording
 from optlab.autograd.recompute import as_one_operation, ends_behind, made_since
 from optlab.autograd.reversal import Schedule
 from optlab.autograd.reversal_actions import Advance, Back, Free, Record, Restore, Snapshot
-from optlab.autograd.second_runs import Comparing, Forgetting, Twice
+from optlab.autograd.second_runs import CompareReplay, DropSaved, ReplayedCall
 from optlab.autograd.tape import Entry
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events
@@ -33,7 +33,7 @@ def recompute_sequential(
     snapshots: int | None = None,
     preserve_rng_state: bool = True,
 ) -> Any:
-    """Run layers one after the other, and again in backward, by segments or a schedule.
+    """Run a chain of layers, and recompute it in backward by segments or a schedule.
 
     Values, gradients and parameters are those of ``layers[-1](... layers[0](*args))`` to the bit;
     the last bits of second derivatives may differ, see `recompute`.
@@ -41,34 +41,34 @@ def recompute_sequential(
     Parameters
     ----------
     layers : Sequential, or list of callables
-        Each takes what the one before returned (a tuple as several arguments).
+        Each takes the value of the one before (a tuple as several arguments).
     *args
-        What the first is called with.
+        Arguments of the first.
     segments : int, {'sqrt', 'revolve'} or Schedule, optional
-        A number: so many segments, as even as can be; their inputs are kept, and each is run again
-        as a whole, the last too. ``"sqrt"``: as many as the square root of the number of layers
+        A number: so many segments, as even as possible; their inputs are stored, and each is
+        recomputed as a whole, also the last. ``"sqrt"``: the square root of the number of layers
         (Chen et al. 2016). ``"revolve"``: the fewest runs for a number of stored inputs (Griewank
-        and Walther 2000). 4 by default, or as many as there are layers, if these are fewer.
+        and Walther 2000). 4 by default, or the number of layers if that is smaller.
     snapshots : int, optional
-        For ``"revolve"``: how many inputs are stored at the same time, that of the chain included.
-        By default as many as ``"sqrt"`` stores.
+        For ``"revolve"``, the largest number of inputs stored at a time, that of the chain
+        included. By default as many as ``"sqrt"`` stores.
     preserve_rng_state : bool
         Draw the same random numbers when a layer runs again; see `recompute`.
 
     Returns
     -------
-    What the last layer returns.
+    The value of the last layer.
 
     Raises
     ------
     TypeError, ValueError
         If there is no layer, one cannot be called, or `segments` or `snapshots` do not fit.
     RecomputationError, RuntimeError
-        In backward, as `recompute` does.
+        In backward, as for `recompute`.
 
     Notes
     -----
-    What it will cost is known before: `optlab.memory.predict` takes the same arguments.
+    `optlab.memory.predict` takes the same arguments and predicts the cost.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def recompute_sequential(
     return Chain(chain, schedule, preserve_rng_state).forward(args)
 
 
-def _looks(value: Any) -> list[Fingerprint]:
+def _output_fingerprints(value: Any) -> list[Fingerprint]:
     return [
         fingerprint("output", one.data)
         for one in trees.flatten(value)[0]
@@ -100,17 +100,17 @@ def _looks(value: Any) -> list[Fingerprint]:
     ]
 
 
-class _Stored:
-    """The input of a layer, as a schedule stores it: arrays, and what else was among them."""
+class _StoredInput:
+    """Stored input of a layer: its arrays, and the other values among them."""
 
     def __init__(self, value: Any) -> None:
         parts, self.build = trees.flatten(value)
         self.needs = [isinstance(p, Tensor) and p.node is not None for p in parts]
-        # The arrays themselves, not copies of what was written to: in another layout sums differ.
+        # The arrays themselves, no copies: in another memory layout sums differ in their last bits.
         self.parts = [Tensor(p.data) if n else p for p, n in zip(parts, self.needs, strict=True)]
 
     def value(self, nodes: Sequence[Any] | None = None) -> Any:
-        """Give it again; with `nodes`, on the tape."""
+        """Return the input; with `nodes`, on the tape."""
         if nodes is None:
             return self.build(list(self.parts))
         for part, node in zip(self.parts, nodes, strict=True):
@@ -128,23 +128,23 @@ class _Stored:
         return tuple(part.data for part in self.parts if isinstance(part, Tensor))
 
 
-_NOWHERE = -1
+_UNREACHED = -1
 
 
 class _Part:
-    """Layers that are recorded, and walked back, at once: one node of the tape.
+    """Layers that are recorded and backpropagated at once: one node of the tape.
 
     Attributes
     ----------
     start, stop : int
-        As a slice counts layers.
+        Bounds of the layers, as in a slice.
     edges : list of weakref
-        The edges of its node; weak, as the nodes before it hold the chain.
+        The edges of its node; weak, since the earlier nodes hold the chain.
     entries : list
-        For each part of the input: which edge it comes from, or None. `_NOWHERE`: it is recorded
-        what is done with it, but nothing of that comes to the output.
+        For each part of the input the number of its edge, or None. `_UNREACHED`: it needs a
+        gradient, but the output does not depend on it.
     recorded : tuple or None
-        The number on the clock and the outputs of a run that is recorded and not yet walked back.
+        Time and outputs of a run that is recorded and not yet backpropagated.
     """
 
     def __init__(self, start: int, stop: int) -> None:
@@ -155,9 +155,9 @@ class _Part:
 
 
 class Saves:
-    """What the node of a part saves: the chain, and what forward recorded of the part.
+    """Saved value of the node of a part: the chain, and the record of the part in forward.
 
-    That leads to the nodes before, which have the chain: so the chain itself must not have it.
+    The record refers to earlier nodes, which refer to the chain: so the chain must not hold it.
     """
 
     takes_gradients_as_they_are = True
@@ -168,24 +168,24 @@ class Saves:
         self.recorded = recorded
 
     def restored(self) -> Saves:
-        """Give itself: what is stored is not the node's to bring back."""
+        """Return itself: the schedule restores stored inputs, not the node."""
         return self
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """The arrays that are stored now; `kept_memory` asks for them."""
+        """The arrays that are stored now, for `kept_memory`."""
         return tuple(array for stored in self.chain.stored.values() for array in stored.arrays)
 
 
 class Chain:
-    """One run of a chain of layers, and what its schedule still has to do.
+    """One run of a chain of layers, and the state of its schedule.
 
     Attributes
     ----------
     stored : dict
-        The stored inputs, by the layer they are of.
+        The stored inputs by layer.
     runs : list of int
-        How often each layer has run.
+        Number of runs of each layer so far.
     """
 
     def __init__(
@@ -194,31 +194,31 @@ class Chain:
         self.layers = layers
         self.schedule = schedule
         self.preserve = preserve_rng_state
-        self.twice: list[Twice] = []
-        #: What each layer returned, by which a run that is not recorded is compared.
-        self.looks: list[list[Fingerprint]] = []
+        self.calls: list[ReplayedCall] = []
+        #: Fingerprints of what each layer returned, to compare unrecorded runs with.
+        self.outputs: list[list[Fingerprint]] = []
         self.runs = [0] * len(layers)
-        self.stored: dict[int, _Stored] = {}
+        self.stored: dict[int, _StoredInput] = {}
         ranges = [a for a in schedule.actions if isinstance(a, (Record, Back))]
         cuts = sorted({cut for a in ranges for cut in (a.start, a.stop)})
         self.parts = {start: _Part(start, stop) for start, stop in pairwise(cuts)}
-        #: The action that walks back each layer, by its place among them.
-        self.walked_at = {
+        #: By layer, the position of its `Back` action.
+        self.back_at = {
             layer: i
             for i, action in enumerate(schedule.actions)
             if isinstance(action, Back)
             for layer in action.layers
         }
-        #: The input of all, and where in the schedule it has arrived.
-        self.begin: _Stored | None = None
+        #: The input of the chain, and the position in the schedule.
+        self.begin: _StoredInput | None = None
         self.next = 0
 
     # Forward ------------------------------------------------------------------------------------
 
     def forward(self, args: tuple[Any, ...]) -> Any:
-        """Do the actions of forward; give what the last layer returns, on the tape."""
+        """Carry out the actions of forward; return the value of the last layer, on the tape."""
         value: Any = args
-        self.begin = _Stored(value)
+        self.begin = _StoredInput(value)
         forward = self.schedule.forward
         recorded = {i for a in forward if isinstance(a, Record) for i in a.layers}
         snapshots = {a.layer for a in forward if isinstance(a, Snapshot)}
@@ -228,20 +228,20 @@ class Chain:
             for i in range(part.start, part.stop):
                 if i in snapshots:
                     self._store(i, value)
-                twice = Twice(
+                call = ReplayedCall(
                     self.layers[i], (), {}, self.preserve, self.schedule.layer_runs[i] - 1
                 )
-                self.twice.append(twice)
-                keeper = _Noting(twice) if i in recorded else Forgetting(twice)
-                with twice.first_run(keeper):
+                self.calls.append(call)
+                keeper = _RecordOnly(call) if i in recorded else DropSaved(call)
+                with call.first_run(keeper):
                     value = self._run(i, value)
-                self.looks.append(_looks(value) if self.preserve else [])
-            value = self._on_the_tape(part, value, nodes, since, part.start in recorded)
+                self.outputs.append(_output_fingerprints(value) if self.preserve else [])
+            value = self._as_node(part, value, nodes, since, part.start in recorded)
         self.next = len(forward)
         return value
 
     def _store(self, layer: int, value: Any) -> None:
-        self.stored[layer] = stored = _Stored(value)
+        self.stored[layer] = stored = _StoredInput(value)
         if events.input_stored.listeners:
             events.input_stored.publish(stored, stored.arrays)
 
@@ -249,19 +249,19 @@ class Chain:
         self.runs[layer] += 1
         return called(self.layers[layer], value)
 
-    def _on_the_tape(
+    def _as_node(
         self, part: _Part, value: Any, nodes: Sequence[Any], since: int, recorded: bool
     ) -> Any:
-        """Give what a part returned, as the outputs of its node."""
+        """Return the value of a part as the outputs of its node."""
         parts, _ = trees.flatten(value)
         made = made_since(parts, since)
-        if not made:  # it gives back what it was given, or nothing that needs a gradient
-            part.entries = [None if node is None else _NOWHERE for node in nodes]
+        if not made:  # it returned its input, or nothing that needs a gradient
+            part.entries = [None if node is None else _UNREACHED for node in nodes]
             return value
         outputs = [parts[i] for i in made]
         edges = ends_behind({t.node for t in outputs}, since)
         places = {edge: i for i, edge in enumerate(edges)}
-        part.entries = [None if node is None else places.get(node, _NOWHERE) for node in nodes]
+        part.entries = [None if node is None else places.get(node, _UNREACHED) for node in nodes]
         part.edges = [weakref.ref(edge) for edge in edges]
         saves = Saves(self, part.start, (since, outputs) if recorded else None)
 
@@ -275,20 +275,20 @@ class Chain:
     # Backward -----------------------------------------------------------------------------------
 
     def _back(self, part: _Part, g: Any, edges: tuple[Any, ...], arriving: Any) -> list[Any]:
-        """Do the actions up to the walk through a part; give its gradients."""
+        """Carry out the actions up to the backward pass of a part; return its gradients."""
         try:
-            return self._done(part, g, edges, arriving)
+            return self._run_until(part, g, edges, arriving)
         except BaseException:
-            self.next = len(self.schedule.actions)  # another try begins with the first
+            self.next = len(self.schedule.actions)  # a second attempt starts from the first action
             for one in self.parts.values():
                 one.recorded = None
             raise
 
-    def _done(self, part: _Part, g: Any, edges: tuple[Any, ...], arriving: Any) -> list[Any]:
+    def _run_until(self, part: _Part, g: Any, edges: tuple[Any, ...], arriving: Any) -> list[Any]:
         actions = self.schedule.actions
         value: Any = None
-        if self.walked_at.get(part.start, -1) < self.next:
-            # Another walk through the same graph: all runs again from the beginning.
+        if self.back_at.get(part.start, -1) < self.next:
+            # Another backward pass through the same graph: everything runs again from the start.
             assert self.begin is not None
             self.next, value = 0, self.begin.value()
             self.stored.clear()
@@ -296,7 +296,7 @@ class Chain:
             action = actions[self.next]
             if isinstance(action, Back) and part.start in action.layers:
                 self.next += part.start == action.start
-                return self._walk(part, g, edges, arriving)
+                return self._backpropagate(part, g, edges, arriving)
             self.next += 1
             match action:
                 case Snapshot(layer):
@@ -311,56 +311,58 @@ class Chain:
                     for one in self._parts_of(start, stop):
                         value = self._record(one, value)
                     value = None
-                case Back(start, stop):  # nothing is asked of these
+                case Back(start, stop):  # no gradient reaches these
                     for one in self._parts_of(start, stop):
                         one.recorded = None
 
     def _parts_of(self, start: int, stop: int) -> Iterator[_Part]:
-        """Go through the parts between two cuts, in forward order."""
+        """Yield the parts between two cuts, in forward order."""
         while start < stop:
             yield self.parts[start]
             start = self.parts[start].stop
 
     def _advance(self, action: Advance, value: Any) -> Any:
-        """Run layers unrecorded."""
+        """Run layers without recording; return the value of the last."""
         with grad_mode(False):
             for layer in action.layers:
-                with self.twice[layer].as_before():
+                with self.calls[layer].restored_context():
                     value = self._run(layer, value)
-                if self.preserve and _looks(value) != self.looks[layer]:
-                    raise self.twice[layer].differs("it returned something else")
+                if self.preserve and _output_fingerprints(value) != self.outputs[layer]:
+                    raise self.calls[layer].mismatch("it returned something else")
         return value
 
     def _record(self, part: _Part, value: Any) -> Any:
-        """Run the layers of a part recorded; give what they return."""
+        """Record the layers of a part; return the value of the last."""
         since = next(writes.clock)
-        stored = _Stored(value)
+        stored = _StoredInput(value)
         value = stored.value(
             [
                 Entry(one.shape, one.dtype)
-                if place == _NOWHERE
+                if place == _UNREACHED
                 else None
                 if place is None
-                # In derivatives of derivatives the node may be gone: nobody asks for it then.
+                # In higher derivatives the node may be gone; then its gradient is not needed.
                 else part.edges[place]() or Entry(one.shape, one.dtype)
                 for one, place in zip(stored.parts, part.entries, strict=True)
             ]
         )
         for layer in range(part.start, part.stop):
-            twice = self.twice[layer]
-            keeper = Comparing(twice)
-            with saving.Keeping(keeper), grad_mode(True), twice.as_before():
+            call = self.calls[layer]
+            keeper = CompareReplay(call)
+            with saving.Keeping(keeper), grad_mode(True), call.restored_context():
                 value = self._run(layer, value)
             keeper.check_complete()
         parts, _ = trees.flatten(value)
         part.recorded = since, [parts[i] for i in made_since(parts, since)]
         return value
 
-    def _walk(self, part: _Part, g: Any, edges: tuple[Any, ...], arriving: Any) -> list[Any]:
-        """Walk back through a part that is recorded."""
+    def _backpropagate(
+        self, part: _Part, g: Any, edges: tuple[Any, ...], arriving: Any
+    ) -> list[Any]:
+        """Run the backward pass of a part that is recorded."""
         arrived = g.arrived if isinstance(g, several.Parts) else {0: g}
         create_graph = any(isinstance(one, Tensor) for one in arrived.values())
-        assert part.recorded is not None  # a schedule records before it walks back
+        assert part.recorded is not None  # a schedule records a layer before `Back`
         (since, outputs), part.recorded = part.recorded, None
         starts: dict[Any, Any] = {}
         for i, one in arrived.items():
@@ -371,10 +373,10 @@ class Chain:
         return [ends.pop(edge, None) for edge in edges]
 
 
-class _Noting(Forgetting):
-    """Remembers the first run of a layer that stays recorded: nothing of it is forgotten."""
+class _RecordOnly(DropSaved):
+    """Save policy of the first run of a layer that stays recorded: drops nothing."""
 
     def keep(self, node: Any, saved: Any, forward: Any, values: Any) -> Any:
-        """Keep what is saved, as it would be without."""
-        self.note(node, values)
+        """Record the operation, and save its values as the enclosing policy does."""
+        self.record(node, values)
         return saved if self.outer is None else self.outer.keep(node, saved, forward, values)

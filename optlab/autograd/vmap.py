@@ -1,7 +1,7 @@
 """Ensembles on the tape: entering, leaving, and `vmap`, which does both around a function.
 
-Inside, every gradient is that of one member. Leaving is where members become elements of one array
-again, so from there on the gradient of what all members share is the sum over the members.
+Inside, every gradient is that of one member. On leaving, members become elements of one array
+again, so from there on the gradient of a shared value is the sum over the members.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ def _has_members(x: Any, level: int) -> bool:
 
 
 def _on_tape(operation: Operation, x: Any, **static: Any) -> Any:
-    """Run one of the operations below, on the tape where `x` is a Tensor."""
+    """Run one of the operations below, recorded if `x` is a Tensor."""
     return (
         apply(operation, (x,), static) if isinstance(x, Tensor) else operation.forward(x, **static)
     )
 
 
 def enter(x: Any, axis: int, level: int) -> Any:
-    """Give the ensemble whose members lie along `axis` of `x`."""
+    """Return the ensemble whose members are the slices of `x` along `axis`."""
     return EnsembleArray(np.moveaxis(x, axis, 0), level)
 
 
 def leave(x: Any, axis: int, level: int, count: int) -> Any:
-    """Give the members of an ensemble along `axis` of one array; what they share, repeated."""
+    """Return the members of an ensemble along `axis` of one array; repeat a shared value."""
     if _has_members(x, level):
         return np.moveaxis(x.members, 0, axis)
     x = as_array(x)
@@ -48,16 +48,16 @@ def leave(x: Any, axis: int, level: int, count: int) -> Any:
 
 
 def share(x: Any, level: int, count: int) -> Any:
-    """Give every member the same `x`: nothing to do, but its gradient comes from all of them."""
+    """Return `x`, shared by every member: the identity, whose gradient sums over the members."""
     return x
 
 
 def total(x: Any, level: int, count: int) -> Any:
-    """Add up the members of an ensemble; what they share counts `count` times."""
+    """Sum the members of an ensemble; a shared value counts `count` times."""
     return np.add.reduce(x.members, axis=0) if _has_members(x, level) else x * count
 
 
-# Not in the table: no user calls them, and Tensors meet them only here.
+# Not in the table of rules: users do not call them.
 ENTER: Operation = Operation(
     "enter",
     enter,
@@ -96,31 +96,31 @@ TOTAL: Operation = Operation(
 
 
 def ensemble(data: Any, axis: int = 0) -> Any:
-    """Make an ensemble: arrays that go through a computation together, each as if it were alone.
+    """Build an ensemble: arrays that pass through a computation together but independently.
 
     Parameters
     ----------
     data : array_like or Tensor
         All members in one array.
     axis : int
-        Which axis counts the members.
+        The axis of the members.
 
     Returns
     -------
     EnsembleArray or Tensor
         Its shape is that of one member. Everything computed from it has a value for each member,
-        gradients too; `members` gives them back in one array.
+        gradients too; `members` returns them in one array.
 
     Raises
     ------
     TypeError
-        If it is one number, or no numbers.
+        If `data` is a single number, or not numeric.
 
     Notes
     -----
-    Where a plain array meets an ensemble all members share it; its gradient is an ensemble, the
-    gradient that it has in the run of each member. Random numbers drawn inside are shared too;
-    draw an array with one axis more and make an ensemble of it where each member needs its own.
+    A plain array combined with an ensemble is shared by all members; its gradient is an ensemble,
+    with the gradient from each member. Random numbers drawn inside are shared too; if each member
+    needs its own, draw an array with one axis more and make an ensemble of it.
 
     Examples
     --------
@@ -149,15 +149,15 @@ def ensemble(data: Any, axis: int = 0) -> Any:
 
 
 def members(x: Any, axis: int = 0) -> Any:
-    """Give the members of an ensemble in one plain array, along `axis`.
+    """Return the members of an ensemble in one plain array, along `axis`.
 
     Parameters
     ----------
     x : EnsembleArray or Tensor
         A Tensor that needs a gradient must be detached first: inside an ensemble each member has
-        a gradient of its own, and to differentiate a function of all members is for `vmap`.
+        a gradient of its own; use `vmap` to differentiate a function of all members.
     axis : int
-        Where the axis of the members goes.
+        Position of the axis of the members.
 
     Examples
     --------
@@ -183,38 +183,38 @@ Axes = int | None | Sequence[Any]
 
 
 def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callable[..., Any]:
-    """Give a function that runs `f` for every element along an axis of its arguments, at once.
+    """Vectorize `f`: return a function that maps it over an axis of its arguments at once.
 
     Parameters
     ----------
     f : callable
         A function of arrays, written for one example.
     in_axes : int, None, or a tuple of them
-        Which axis of each positional argument counts the examples; None for an argument that all
+        The axis of the examples in each positional argument; None for an argument that all
         share. Keyword arguments are shared. An argument that is a tuple, list or dict of arrays
         has one entry here for all of them, or a tuple, list or dict of its own.
     out_axes : int, or a tuple of them
-        Where that axis goes in each result.
+        Position of that axis in each result.
 
     Returns
     -------
     callable
-        Arrays for arrays, Tensors for Tensors. It can be differentiated, and put in another
-        `vmap`.
+        Returns arrays for arrays, Tensors for Tensors. It can be differentiated and nested in
+        another `vmap`.
 
     Raises
     ------
     EnsembleError
-        If `f` needs one answer for all examples (``if x > 0``, ``float(x)``), or uses a function
-        that has no batching rule: it is named.
+        If `f` needs a single value for all examples (``if x > 0``, ``float(x)``), or calls a
+        function without a batching rule, which is named.
 
     Notes
     -----
-    A random draw in `f` is shared by all examples, unless it is given as an argument.
+    A random draw in `f` is shared by all examples; pass draws as an argument if they differ.
 
     Examples
     --------
-    The gradient of the loss of each example by itself:
+    The gradient of the loss of each example separately:
 
     >>> import numpy as np
     >>> import optlab as ol
@@ -228,54 +228,54 @@ def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callab
 
     @wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        axes = _one_for_each(in_axes, args)
+        axes = _axes_of_arguments(in_axes, args)
         found = [_lengths(x, a, args) for x, a in zip(args, axes, strict=True)]
         lengths = {length for one in found for length in one}
         if not lengths:
             raise ValueError("vmap needs an argument with an axis to run along: in_axes are None.")
         if len(lengths) > 1:
-            raise ValueError(_of_many_lengths(f, args, axes, found))
+            raise ValueError(_length_mismatch(f, args, axes, found))
         count = lengths.pop()
-        # The place on the tape also numbers the level: an inner vmap opens later than an outer one.
+        # The tape's clock also numbers the level: an inner vmap opens later than an outer one.
         since = next(writes.clock)
         level = saving.level_of(since)
         y = f(*[_entered(x, a, level) for x, a in zip(args, axes, strict=True)], **kwargs)
-        _share_what_came_from_outside(_tensors_in(y), since, level, count)
+        _share_outer_nodes(_tensors_in(y), since, level, count)
         return _left(y, out_axes, level, count)
 
     return mapped
 
 
-def _of_many_lengths(f: Any, args: Any, axes: Any, found: list[list[int]]) -> str:
-    """Say which argument has which length, and which `in_axes` were probably meant."""
-    import inspect  # only here: it takes a while to import
+def _length_mismatch(f: Any, args: Any, axes: Any, found: list[list[int]]) -> str:
+    """Return the message for axes of different lengths, with the `in_axes` probably meant."""
+    import inspect  # only here: its import is slow
 
     try:
         names = [f" ({name})" for name in inspect.signature(f).parameters]
     except (TypeError, ValueError):
         names = []
     names = names if len(names) == len(args) else [""] * len(args)
-    told = []
+    lines = []
     for i, (x, axis) in enumerate(zip(args, axes, strict=True)):
-        for part, label, a in _told(x, axis, f"argument {i}{names[i]}"):
-            told.append(f"  {label}, shape {np.shape(part)}: {np.shape(part)[a]} along axis {a}")
-    # What most arguments have counts the examples; of equally many, what comes later (the data).
+        for part, label, a in _labelled(x, axis, f"argument {i}{names[i]}"):
+            lines.append(f"  {label}, shape {np.shape(part)}: {np.shape(part)[a]} along axis {a}")
+    # The most frequent length counts the examples; of equally frequent, the last (the data).
     counts = Counter(length for lengths in reversed(found) for length in set(lengths))
     count = counts.most_common(1)[0][0]
     meant = [
         axis if set(lengths) == {count} else None for axis, lengths in zip(axes, found, strict=True)
     ]
-    listed = ", ".join(map(repr, meant)) + "," * (len(meant) == 1)
+    in_axes = ", ".join(map(repr, meant)) + "," * (len(meant) == 1)
     return (
         "vmap runs along axes of one length, one element an example; these differ:\n"
-        + "\n".join(told)
-        + f"\nGive None for what all examples share: vmap(f, in_axes=({listed})) runs {count} "
+        + "\n".join(lines)
+        + f"\nGive None for what all examples share: vmap(f, in_axes=({in_axes})) runs {count} "
         "examples."
     )
 
 
-def _told(x: Any, axis: Any, label: str) -> list[tuple[Any, str, int]]:
-    """Give the arrays of an argument to run along, with their names and axes."""
+def _labelled(x: Any, axis: Any, label: str) -> list[tuple[Any, str, int]]:
+    """Return the mapped arrays of an argument, with their names and axes."""
     parts = _paired(x, axis)
     if parts is None:
         return [] if axis is None else [(x, label, axis)]
@@ -283,12 +283,12 @@ def _told(x: Any, axis: Any, label: str) -> list[tuple[Any, str, int]]:
     return [
         one
         for key, (part, a) in zip(keys, parts, strict=True)
-        for one in _told(part, a, f"{label}[{key!r}]")
+        for one in _labelled(part, a, f"{label}[{key!r}]")
     ]
 
 
-def _one_for_each(axes: Axes, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Give one entry of `in_axes` an argument."""
+def _axes_of_arguments(axes: Axes, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return one entry of `in_axes` an argument."""
     if not isinstance(axes, (tuple, list)):
         return (axes,) * len(args)
     if len(axes) != len(args):
@@ -297,7 +297,7 @@ def _one_for_each(axes: Axes, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _paired(x: Any, axis: Any) -> list[tuple[Any, Any]] | None:
-    """Give the parts of a tuple, list or dict with their axes; None for a single array."""
+    """Return the parts of a tuple, list or dict with their axes; None for a single array."""
     if isinstance(x, dict):
         return [(x[key], axis[key] if isinstance(axis, dict) else axis) for key in x]
     if isinstance(x, (tuple, list)):
@@ -309,7 +309,7 @@ def _paired(x: Any, axis: Any) -> list[tuple[Any, Any]] | None:
 
 
 def _lengths(x: Any, axis: Any, args: Any) -> list[int]:
-    """Give the lengths of the axes to run along in one argument."""
+    """Return the lengths of the mapped axes of one argument."""
     parts = _paired(x, axis)
     if parts is not None:
         return [length for part, a in parts for length in _lengths(part, a, args)]
@@ -324,6 +324,7 @@ def _lengths(x: Any, axis: Any, args: Any) -> list[int]:
 
 
 def _entered(x: Any, axis: Any, level: int) -> Any:
+    """Return an argument as an ensemble, containers part by part."""
     parts = _paired(x, axis)
     if parts is not None:
         entered = [_entered(part, a, level) for part, a in parts]
@@ -337,6 +338,7 @@ def _entered(x: Any, axis: Any, level: int) -> Any:
 
 
 def _left(y: Any, axis: Any, level: int, count: int) -> Any:
+    """Return a result as an array of all examples, containers part by part."""
     parts = _paired(y, axis)
     if parts is not None:
         left = [_left(part, a, level, count) for part, a in parts]
@@ -360,20 +362,18 @@ def _tensors_in(y: Any) -> list[Tensor]:
     return [t for part in y for t in _tensors_in(part)]
 
 
-def _share_what_came_from_outside(
-    results: list[Tensor], since: int, level: int, count: int
-) -> None:
-    """Put a node between what was made inside and what was made outside.
+def _share_outer_nodes(results: list[Tensor], since: int, level: int, count: int) -> None:
+    """Insert a `SHARE` node between nodes recorded inside and the outer nodes that they read.
 
-    A Tensor of the outside (a weight in a closure, or an argument with in_axes=None) has one
-    gradient, the sum over the members; inside, each member brings its own.
+    An outer Tensor (a weight in a closure, or an argument with in_axes=None) has one gradient, the
+    sum over the members; inside, each member has its own.
     """
     inside = [t.node for t in results if t.node is not None and t.node.order > since]
     seen = set(inside)
     shared: dict[Any, tape.Node] = {}
     for node in inside:  # grows
         if node.operation is ENTER and node.static["level"] == level:
-            continue  # its input is outside, and the rule of ENTER adds nothing up
+            continue  # its input is outside, and the rule of ENTER sums nothing
         edges = list(node.edges)
         for i, edge in enumerate(edges):
             if edge is None:
@@ -384,13 +384,13 @@ def _share_what_came_from_outside(
                     inside.append(edge)
                 continue
             if edge not in shared:
-                shared[edge] = _between(edge, since + len(shared) / 2**20, level, count)
+                shared[edge] = _share_node(edge, since + len(shared) / 2**20, level, count)
             edges[i] = shared[edge]
         node.edges = tuple(edges)
 
 
-def _between(edge: Any, order: float, level: int, count: int) -> tape.Node:
-    """Give a node that passes `edge` on to the inside; it is younger than all outside."""
+def _share_node(edge: Any, order: float, level: int, count: int) -> tape.Node:
+    """Return a node that passes `edge` to the inside; its order is above all outer nodes."""
     node = tape.Node(
         SHARE, (edge,), (), SHARE.recipe(1), {"level": level, "count": count}, edge.shape,
         edge.dtype, source=edge.source,

@@ -1,6 +1,6 @@
-"""The tape as data: the graph behind a Tensor, and the walk back through it, one node at a time.
+"""The tape as data: the graph behind a Tensor, and its backward pass one node at a time.
 
-Everything here looks and changes nothing: no leaf's ``grad``, no saved value, no hook of the user.
+Nothing here has side effects: no leaf's ``grad`` and no saved value changes, no hook runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from optlab.backend.arrays import Shape
 
 @dataclass(frozen=True)
 class Kept:
-    """A value that an operation keeps for its derivative rules.
+    """Value that an operation saves for its derivative rules.
 
     Attributes
     ----------
@@ -31,9 +31,9 @@ class Kept:
     of : int or None
         The node whose value it is; None for a number that is not drawn.
     bytes : int
-        Its size.
+        Size of the value.
     added : int
-        Bytes that are alive because of this alone: nothing for a leaf's own memory, nor for memory
+        Bytes that are alive because of this value alone: 0 for a leaf's own memory and for memory
         that an earlier operation keeps already.
     """
 
@@ -45,18 +45,18 @@ class Kept:
 
 @dataclass(frozen=True)
 class Input:
-    """What an operation reads.
+    """Input of an operation.
 
     Attributes
     ----------
     name : str
-        As the rules call it.
+        Its name in the rules.
     source : int or None
         The node it comes from; None for a number or an array that is no node.
     value
-        That number, where the operation kept it; else None.
+        That number, if the operation saved it; else None.
     rule : str
-        Source text of the rule that gives its gradient; empty where none is needed.
+        Source text of the rule of its gradient; empty where none is needed.
     """
 
     name: str
@@ -67,34 +67,34 @@ class Input:
 
 @dataclass
 class GraphNode:
-    """An operation that ran, a leaf where gradients collect, or data that need no gradient.
+    """Operation that ran, leaf that accumulates a gradient, or data that need no gradient.
 
     Attributes
     ----------
     index : int
-        Its place in `Graph.nodes`: what it reads stands before it.
+        Position in `Graph.nodes`, after the nodes that it reads.
     kind : {'operation', 'leaf', 'data'}
     name : str
-        Of the operation, or of the leaf (empty where it has none).
+        Name of the operation, or of the leaf (empty if it has none).
     variable : str
-        What the caller calls the Tensor, if he said so.
+        The caller's name of the Tensor, if one was passed.
     shape, dtype
-        Of the output. Of an operation with several outputs, see `shapes`.
+        Of the output; for an operation with several outputs see `shapes`.
     shapes : tuple of shapes
         Of all outputs.
     inputs : tuple of Input
     static : dict
         The arguments that are not arrays, such as ``axis``.
     kept : tuple of Kept or None
-        None once backward has freed it.
+        Saved values; None once backward has freed them.
     value
         The output, where it is known: see `read_tape.graph_of`.
     view : bool
-        Whether the output may lie in the memory of the first input.
+        Whether the output may be a view of the first input.
     hooks : int
-        How many hooks of the user wait here.
+        Number of the user's hooks on this node.
     collected
-        Of a leaf: its ``grad``, or None.
+        The ``grad`` of a leaf, or None.
     """
 
     index: int
@@ -114,28 +114,28 @@ class GraphNode:
 
     @property
     def bytes(self) -> int:
-        """Size of the output, or of all outputs."""
+        """Size of the output, or of all outputs together."""
         shapes = self.shapes or (self.shape,)
         return sum(math.prod(shape) for shape in shapes) * int(np.dtype(self.dtype).itemsize)
 
     @property
     def sources(self) -> tuple[int, ...]:
-        """The nodes it reads, once for each time it reads them."""
+        """The nodes of its inputs, repeated where an input is."""
         return tuple(one.source for one in self.inputs if one.source is not None)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of the walk back.
+    """One step of the backward pass.
 
     Attributes
     ----------
     node : int
-        The operation whose turn it is.
+        The operation whose rules run.
     arrived
-        The gradient that reached it, complete; of an operation with several outputs, `Parts`.
+        The complete gradient of its output; of an operation with several outputs, `Parts`.
     sent : tuple of (int, int, array)
-        Position of an input, the node it comes from, and the gradient that it is sent.
+        Position of an input, the node it comes from, and its gradient.
     """
 
     node: int
@@ -144,7 +144,7 @@ class Stage:
 
 
 class Graph:
-    """The graph behind a Tensor; `optlab.autograd.read_tape.graph_of` makes one.
+    """Graph behind a Tensor, built by `optlab.autograd.read_tape.graph_of`.
 
     Attributes
     ----------
@@ -162,25 +162,25 @@ class Graph:
 
     @property
     def operations(self) -> int:
-        """How many operations there are."""
+        """Number of operations."""
         return sum(node.kind == "operation" for node in self.nodes)
 
     @property
     def freed(self) -> bool:
-        """Whether backward has been here and freed what operations had kept."""
+        """Whether backward has run and freed saved values."""
         return any(node.kept is None for node in self.nodes)
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes that the graph keeps for backward, each piece of memory counted once."""
+        """Bytes that the graph keeps for backward, each block of memory counted once."""
         return sum(kept.added for node in self.nodes for kept in node.kept or ())
 
     def seed(self, grad: Any = None) -> Any:
-        """Give the gradient that the walk starts from: ones, or `grad` in the right dtype."""
+        """Return the gradient of the root: ones, or `grad` in the right dtype."""
         return first_gradient(self._tensor.data, grad)
 
     def back(self, grad: Any = None) -> Iterator[Stage]:
-        """Walk back, one operation at a time, the latest first.
+        """Yield the steps of the backward pass, one operation at a time, the latest first.
 
         Nothing is added to a leaf's ``grad``, nothing is freed, and hooks do not run.
 
@@ -192,7 +192,7 @@ class Graph:
         Raises
         ------
         RuntimeError
-            Where saved values are gone, or were written over.
+            If saved values were freed or overwritten.
 
         Examples
         --------
@@ -217,8 +217,8 @@ class Graph:
 
 
 def _run_alone(node: Any, g: Any) -> Iterator[tuple[int, Any, Any]]:
-    """Run the rules of one node: on a copy with leaves of its own, so that nobody else notices."""
-    if node.saved is not None:  # else backpropagate says what is wrong, in its own words
+    """Run the rules of one node on a copy with leaves of its own, so that nothing else changes."""
+    if node.saved is not None:  # else backpropagate raises its own error
         node.check_unchanged()
     alone = copy.copy(node)
     alone.hooks = None

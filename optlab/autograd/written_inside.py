@@ -1,8 +1,8 @@
-"""What a function that runs twice writes to in place: running statistics, counters, caches.
+"""Side effects of a replayed function: in-place writes to running statistics, counters, caches.
 
-The second run begins from what the first began from, and writes to copies: so it computes the same,
-and leaves no trace. Only Tensors that stand nowhere on the tape are meant, whoever holds them, and
-the buffers of a Layer, which may also be given a new Tensor in forward.
+The replay starts from the values that the first run started from, and writes to copies: so it
+computes the same and leaves no trace. This covers Tensors that are not on the tape, wherever they
+are held, and buffers of Layers, which forward may also replace by a new Tensor.
 """
 
 from __future__ import annotations
@@ -18,30 +18,31 @@ from optlab.autograd.mode import recomputing
 from optlab.autograd.write_observers import observing
 from optlab.backend.arrays import owner_of
 
-#: Of more bytes no copy is made before the first run writes: the second begins from what is there.
+#: Arrays of more bytes are not copied before the first run writes: the replay starts from their
+#: current values.
 LARGE = 1 << 20
 
 
-#: What Tensors hold while no second run has put something else in place of it, and how many have.
+#: By id of a Tensor: its data and node outside of all replays, and how many have replaced them.
 _originals: dict[int, list[Any]] = {}
 _lock = threading.Lock()
 
 
-class _Exchanged:
-    """Tensors that hold other arrays for a while, also where threads do this at the same time."""
+class _Exchange:
+    """Temporary exchange of the arrays of Tensors, safe if several threads do so at once."""
 
     def __init__(self) -> None:
         self.before: dict[int, tuple[Any, Any, Any]] = {}
 
     def put(self, t: Any, data: Any) -> None:
-        """Let a Tensor hold another array."""
+        """Give a Tensor another array."""
         with _lock:
             _originals.setdefault(id(t), [t.data, t.node, 0])[2] += 1
             self.before[id(t)] = t, t.data, t.node
             t.data, t.node = data, None
 
     def put_back(self) -> None:
-        """Let all Tensors hold what they held."""
+        """Restore the arrays of all Tensors."""
         for key, (t, data, node) in self.before.items():
             with _lock:
                 original = _originals[key]
@@ -52,14 +53,14 @@ class _Exchanged:
 
 
 def _layers_of(function: Any) -> Iterator[Any]:
-    """Find Layers: the function itself, whose method it is, and what stands in its code by name."""
+    """Yield the Layers of a function: itself, the owner of the method, and names in its code."""
     named = [function, getattr(function, "__self__", None)]
     code = getattr(function, "__code__", None)
     if code is not None:
         around = getattr(function, "__globals__", {})
         named += [around.get(name) for name in code.co_names]
         for cell in getattr(function, "__closure__", None) or ():
-            with suppress(ValueError):  # it is not filled yet
+            with suppress(ValueError):  # an empty cell
                 named.append(cell.cell_contents)
     seen = set()
     for one in named:
@@ -68,8 +69,8 @@ def _layers_of(function: Any) -> Iterator[Any]:
             yield one
 
 
-def _has_asked() -> bool:
-    """Say whether the write is of a function that has asked `is_recomputing`: it answers for it."""
+def _writer_asked() -> bool:
+    """Return whether a caller has asked `is_recomputing`, and so handles replays itself."""
     frame: Any = sys._getframe(1) if recomputing.asked else None
     while frame is not None:
         if (id(frame), frame.f_code) in recomputing.asked:  # type: ignore[operator]
@@ -78,21 +79,21 @@ def _has_asked() -> bool:
     return False
 
 
-class _Memory:
-    """Memory that was written to through a view: a copy of it, if it is not large."""
+class _ViewedMemory:
+    """Memory that was written to through a view, with a copy unless it is large."""
 
     def __init__(self, owner: Any) -> None:
         self.owner = weakref.ref(owner)
         self.copy = owner.copy() if owner.nbytes <= LARGE else None
 
 
-class WrittenInside:
-    """What the first run of a function writes to, as it was before; the second begins from it.
+class SideEffects:
+    """Values before the writes of a first run, from which the replay starts.
 
     Parameters
     ----------
     function : callable
-        Of Layers that it is, belongs to or names, buffers that are given anew are put back too.
+        Replaced buffers of Layers that it is, belongs to or names are restored too.
     """
 
     def __init__(self, function: Any) -> None:
@@ -102,24 +103,24 @@ class WrittenInside:
             for part in layer.sublayers(include_self=True)
             for name in part._buffer_names
         ]
-        #: By the id of a Tensor: itself, and a copy of its array; None if that is large, or
-        #: who wrote had asked whether it runs again: these begin as they are.
+        #: By id of a Tensor: a reference to it, and a copy of its array; None if that is large, or
+        #: if the writer called `is_recomputing`: these start from their current values.
         self.tensors: dict[int, tuple[weakref.ref[Any], Any]] = {}
-        self.memory: dict[int, _Memory] = {}
+        self.memory: dict[int, _ViewedMemory] = {}
 
     @contextmanager
-    def noted(self) -> Iterator[None]:
-        """Note in a first run what it writes to."""
+    def recorded(self) -> Iterator[None]:
+        """Record the writes of a first run."""
         before = recomputing.asked
         recomputing.asked = set() if before is None else before
         try:
-            with observing(self._note):
+            with observing(self._copy_before_write):
                 yield
         finally:
             recomputing.asked = before
         self.slots = [one for one in self.slots if vars(one[0]).get(one[1]) is not one[2]]
         tensors: list[Any] = [(key, *one, one[0]()) for key, one in list(self.tensors.items())]
-        tensors = [one for one in tensors if self._waits(one[-1])]
+        tensors = [one for one in tensors if self._is_untaped(one[-1])]
         self.tensors = {key: (reference, copy) for key, reference, copy, _ in tensors}
         owners = {id(owner_of(t.data)) for *_, t in tensors}
         memory = [(key, one, one.owner()) for key, one in self.memory.items() if key not in owners]
@@ -128,25 +129,25 @@ class WrittenInside:
             one.copy = None
 
     @staticmethod
-    def _waits(t: Any) -> bool:
+    def _is_untaped(t: Any) -> bool:
         return t is not None and t.node is None
 
-    def _note(self, t: Any) -> None:
-        """Copy what is there before it is written to."""
+    def _copy_before_write(self, t: Any) -> None:
+        """Copy an array before it is written to."""
         key, data = id(t), t.data
         if t.node is not None or not hasattr(data, "nbytes"):
             return
         if key in self.tensors:
             return
         owner = owner_of(data)
-        kept_as_it_is = data.nbytes > LARGE or _has_asked()
-        copy = None if kept_as_it_is else data.copy()
+        uncopied = data.nbytes > LARGE or _writer_asked()
+        copy = None if uncopied else data.copy()
         if owner is not data:
             known = self.memory.get(id(owner))
             if known is None or known.owner() is not owner:
-                self.memory[id(owner)] = _Memory(owner)
+                self.memory[id(owner)] = _ViewedMemory(owner)
         elif (known := self.memory.get(id(owner))) is not None and known.owner() is owner:
-            copy = None if kept_as_it_is else known.copy  # a view was written to first
+            copy = None if uncopied else known.copy  # a view was written to first
 
         def forget(_: Any) -> None:
             self.tensors.pop(key, None)
@@ -154,30 +155,30 @@ class WrittenInside:
         self.tensors[key] = weakref.ref(t, forget), copy
 
     @contextmanager
-    def again(self, refused: Callable[[str], Exception]) -> Iterator[None]:
-        """Begin a second run from what the first began from; afterwards all is what it was.
+    def replayed(self, refused: Callable[[str], Exception]) -> Iterator[None]:
+        """Start a replay from the values before the first run; restore the current ones at its end.
 
         Parameters
         ----------
         refused : callable
-            Gives the error for what cannot be put back, of what it says.
+            Returns the error for a write that cannot be undone, given its description.
         """
         if not (self.tensors or self.slots or self.memory):
             yield
             return
-        exchanged = _Exchanged()
+        exchanged = _Exchange()
         slots = [(part, name, vars(part).get(name)) for part, name, _ in self.slots]
         for part, name, value in self.slots:
             vars(part)[name] = value
         for reference, copy in list(self.tensors.values()):
             t = reference()
-            if copy is not None and self._waits(t):
+            if copy is not None and self._is_untaped(t):
                 exchanged.put(t, copy.copy())
 
         def keep_apart(t: Any) -> None:
             if id(t) in exchanged.before:
                 return
-            if id(t) in self.tensors and self._waits(t):
+            if id(t) in self.tensors and self._is_untaped(t):
                 exchanged.put(t, t.data.copy())
                 return
             known = self.memory.get(id(owner_of(t.data)))

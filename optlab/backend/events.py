@@ -105,7 +105,7 @@ leaf_collects = Event("a leaf collects on the way")
 #: A walk back is over: ``publish(g, saved, pending)``, as before; what is pending has arrived.
 walk_ended = Event("a walk back ended")
 
-#: An operation ran again for backward: ``publish(piece, array)``, see `optlab.autograd.pieces`.
+#: An operation ran again for backward: ``publish(result, array)``, see `optlab.autograd.pieces`.
 operation_recomputed = Event("an operation ran again")
 
 #: Gradients have been propagated: ``publish(value, leaves)`` with the array that backward started

@@ -19,7 +19,7 @@ from optlab.autograd.mode import recomputing, recording
 from optlab.autograd.rematerialize import rematerialize
 from optlab.autograd.reversal import Schedule
 from optlab.autograd.schedules import plain
-from optlab.autograd.second_runs import Comparing, Forgetting
+from optlab.autograd.second_runs import CompareReplay, DropSaved
 from optlab.autograd.sequential import recompute_sequential
 from optlab.autograd.sparse import whole
 from optlab.autograd.tape import Leaf
@@ -209,7 +209,7 @@ class Runs:
         def run_sequential(sequential: Any, x: Any) -> Any:
             with chains_run_by(None):
                 # What the step recomputes by itself stays its own, the first time and the second.
-                if saving.entered(Forgetting, Comparing) or not len(sequential):
+                if saving.entered(DropSaved, CompareReplay) or not len(sequential):
                     return sequential.forward(x)
                 return self._chain(way, sequential, (x,))
 

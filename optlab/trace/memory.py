@@ -26,7 +26,7 @@ import numpy as np
 
 from optlab.autograd import chain_costs
 from optlab.autograd.chain_costs import Prediction
-from optlab.autograd.memory_roles import Watch, arrays_of
+from optlab.autograd.memory_roles import MemoryTracker, arrays_of
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events
 from optlab.backend.ledger import Ledger
@@ -127,11 +127,11 @@ def ledger(verify: bool = False) -> Iterator[MemoryTrace]:
         book, running = Ledger(verify), Running()
         places = LayerPlaces(running)
         trace = MemoryTrace(book, places.said)
-        watch = Watch(book, places.path)
+        watch = MemoryTracker(book, places.path)
         try:
             with (
                 watch,
-                following(running, watch.given),
+                following(running, watch.track_inputs),
                 events.step_finished.subscribed(_Steps(watch)),
             ):
                 yield trace
@@ -204,7 +204,7 @@ def report(step: Callable[[], Any], verify: bool = False) -> MemoryTrace:
 class _Steps:
     """Takes note of what optimizers remember."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: MemoryTracker) -> None:
         self.watch = watch
 
     def __call__(self, optimizer: Any) -> None:
@@ -218,12 +218,12 @@ class _Steps:
                         flat.name, flat.shape = f"{count} parameters", arena.flat.shape
                     for p in arena.parameters:
                         if p.node is not None:
-                            self.watch.meet(p.node, p.data)
+                            self.watch.track_leaf(p.node, p.data)
                     for slot, array in arena.slots.items():
                         book.hold(array, "slot", slot, "step")
             for array in _held_by(optimizer):
                 book.hold(array, "slot", name, "step")
-            self.watch.look_at_gradients()
+            self.watch.track_gradients()
             book.event(name, "step")
 
 

@@ -182,7 +182,7 @@ def test_the_smallest_budget_of_the_error_works(
     smallest = error.value.smallest
     assert f"{smallest:,} bytes" in str(error.value)
     memory = step(smallest)
-    assert memory.pieces.smallest <= smallest
+    assert memory.policy.smallest <= smallest
     with pytest.raises(MemoryBudgetError):
         step(max(1, smallest * 3 // 4))
 
@@ -283,7 +283,7 @@ def test_nothing_is_left_alive(budget: Any, backward: bool) -> None:
             loss = y.sum()
         if backward:
             loss.backward()
-        return [weakref.ref(one) for one in (y.data, y.node, loss.node, memory.pieces)]
+        return [weakref.ref(one) for one in (y.data, y.node, loss.node, memory.policy)]
 
     step()
     gc.collect()

@@ -10,7 +10,7 @@ from typing import Any
 from optlab.autograd import saving
 from optlab.autograd.checkpoints import segments
 from optlab.autograd.layer_classes import is_layer, refuse_layer_class
-from optlab.autograd.pieces import piece_of
+from optlab.autograd.pieces import recomputable_of
 from optlab.autograd.rematerialize import tensors_in
 from optlab.autograd.tape import Leaf
 from optlab.autograd.tensor import Tensor
@@ -119,7 +119,7 @@ class RecomputeOptimizer(Wrapper):
         marks.closed = bool(tensors) or not marks.layers
         marks.by_tensors = bool(tensors)
         unknown = [t for t in tensors if not isinstance(t.node, (Leaf, type(None)))]
-        unknown = [t for t in unknown if piece_of(t.node)[0] is None]
+        unknown = [t for t in unknown if recomputable_of(t.node)[0] is None]
         if unknown:
             shapes = ", ".join(str(t.shape) for t in unknown)
             warnings.warn(
