@@ -230,8 +230,8 @@ class _LayerCosts:
     def ran(self, *what: Any) -> None:
         """Count an operation, recorded or not."""
         self.operations += 1
-        keepers = saving.entered_since(self)
-        calls = tuple(one.call for one in keepers if isinstance(one, DropSaved))
+        policies = saving.entered_since(self)
+        calls = tuple(one.call for one in policies if isinstance(one, DropSaved))
         if calls:
             self.inside_calls[calls] += 1
 

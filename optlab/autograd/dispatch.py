@@ -1,8 +1,8 @@
-"""What a call of NumPy does when it meets a Tensor.
+"""Implementation of NumPy's array protocols (NEP 13, NEP 18) for Tensors.
 
-NumPy hands every call with a Tensor among its arguments to us (NEP 13, NEP 18). Most are one
-operation of the table; some are written with other functions; some have no derivative and give
-plain arrays; the rest is refused by name.
+NumPy passes every call with a Tensor among its arguments to this module. Most functions are one
+operation of the table of rules, some are composed of others, some have no derivative and return
+plain arrays; all others raise a TypeError that names them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.autograd.universal import with_options
 from optlab.backend.arrays import refuse_mixture
 
-#: Functions without a derivative: they see the values and give plain arrays.
+#: Functions without a derivative: they read the values and return plain arrays.
 PLAIN: set[Any] = {
     np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
     np.logical_and, np.logical_or, np.logical_xor, np.logical_not,
@@ -45,7 +45,7 @@ WHOLE_NUMBERS: set[Any] = {
 #: Functions that write into their first argument.
 IN_PLACE: set[Any] = {np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal}
 
-#: Ufuncs whose ``reduce``, ``accumulate`` or ``reduceat`` is a function of its own.
+#: Ufuncs whose ``reduce``, ``accumulate`` or ``reduceat`` is implemented by another function.
 REDUCTIONS: dict[str, dict[Any, Any]] = {
     "reduce": {
         np.add: np.sum,
@@ -70,7 +70,7 @@ REDUCTIONS: dict[str, dict[Any, Any]] = {
 
 
 def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
-    """Answer a call of a ufunc, or of its methods."""
+    """Implement ``__array_ufunc__``: a call of a ufunc, or of one of its methods."""
     out = kwargs.pop("out", None)
     if method == "at" and (isinstance(inputs[0], Tensor) or needs_grad(inputs)):
         raise TypeError(
@@ -81,8 +81,8 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
         known = ufunc in TABLE or ufunc in COMPOSED or method != "__call__"
         if not known or out is not None:
             function = ufunc if method == "__call__" else getattr(ufunc, method)
-            written = {} if out is None else {"out": out}
-            return _called(function, [raw(x) for x in inputs], {**kwargs, **written})
+            target = {} if out is None else {"out": out}
+            return _call(function, [raw(x) for x in inputs], {**kwargs, **target})
     if out is not None and any(target is not None for target in out):
         raise TypeError(
             f"np.{ufunc.__name__} was asked to write into an existing array (out=, or += on an "
@@ -90,7 +90,7 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
         )
     if method == "__call__":
         if ufunc in PLAIN:
-            return _called(ufunc, [raw(x) for x in inputs], _raw_everywhere(kwargs))
+            return _call(ufunc, [raw(x) for x in inputs], _without_tensors(kwargs))
         if ufunc in WHOLE_NUMBERS:
             raise TypeError(
                 f"np.{ufunc.__name__} is for whole numbers and truth values; a Tensor that needs a "
@@ -122,7 +122,7 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
 
 
 def _foreign(name: str) -> TypeError:
-    """Give the error for a ufunc that is not NumPy's own, such as those of scipy.special."""
+    """Return the error for a ufunc that is not NumPy's own, such as those of scipy.special."""
     name = name.split(" ")[0]  # np.frompyfunc and np.vectorize add "(vectorized)"
     return TypeError(
         f"{name} is not a function of NumPy (but of scipy.special, np.frompyfunc or the like), so "
@@ -133,7 +133,7 @@ def _foreign(name: str) -> TypeError:
 
 
 def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Answer a call of any other NumPy function."""
+    """Implement ``__array_function__``: a call of any other NumPy function."""
     composed = COMPOSED.get(function)
     if composed is not None and kwargs.get("out") is None:
         return compute_together(composed, tuple(args), kwargs)
@@ -141,7 +141,7 @@ def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     if not has_rule and not (
         needs_grad(args) or needs_grad(kwargs) or _writes_into_tensor(function, args)
     ):
-        return _called(function, _raw_everywhere(args), _raw_everywhere(kwargs))
+        return _call(function, _without_tensors(args), _without_tensors(kwargs))
     if kwargs.get("out") is not None:
         raise TypeError(
             f"np.{function.__name__}(..., out=) writes into an existing array, which would lose "
@@ -152,7 +152,7 @@ def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         inputs, static = operation.bind(args, kwargs)
         return apply(operation, inputs, static)
     if function in PLAIN:
-        return _called(function, _raw_everywhere(args), _raw_everywhere(kwargs))
+        return _call(function, _without_tensors(args), _without_tensors(kwargs))
     if function in IN_PLACE:
         raise TypeError(
             f"np.{function.__name__} writes in place, which would lose the gradient of a Tensor. "
@@ -163,8 +163,8 @@ def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     )
 
 
-def _called(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Call a function on plain arrays; say so where they lie on different devices."""
+def _call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Call a function on plain arrays; raise if they are stored on different devices."""
     try:
         return function(*args, **kwargs)
     except TypeError:
@@ -176,12 +176,12 @@ def _writes_into_tensor(function: Any, args: tuple[Any, ...]) -> bool:
     return function in IN_PLACE and isinstance(args[0], Tensor)
 
 
-def _raw_everywhere(x: Any) -> Any:
-    """Take the arrays out of the Tensors in nested tuples, lists and dicts."""
+def _without_tensors(x: Any) -> Any:
+    """Replace Tensors in nested tuples, lists and dicts by their arrays."""
     if isinstance(x, Tensor):
         return x.data
     if isinstance(x, (tuple, list)):
-        return type(x)(_raw_everywhere(part) for part in x)
+        return type(x)(_without_tensors(part) for part in x)
     if isinstance(x, dict):
-        return {key: _raw_everywhere(value) for key, value in x.items()}
+        return {key: _without_tensors(value) for key, value in x.items()}
     return x

@@ -27,7 +27,7 @@ def _described(function: Reduction) -> Reduction:
     """Insert the section on parameters into a docstring, above its examples."""
     name, code = function.__name__, function.__code__
     described = [_PARAMETERS[one] for one in code.co_varnames[: code.co_argcount]]
-    described.append(f"**options\n        More that ``np.{name}`` takes.")
+    described.append(f"**options\n        Further keyword arguments of ``np.{name}``.")
     section = "\n    ".join(["Parameters", "----------", *described])
     function.__doc__ = (function.__doc__ or "").replace("Examples", f"{section}\n\n    Examples")
     return function
@@ -35,7 +35,7 @@ def _described(function: Reduction) -> Reduction:
 
 @_described
 def sum(x: Any, axis: Any = None, dtype: Any = None, keepdim: bool = False, **options: Any) -> Any:
-    """Add up elements over `axis`, all of them by default.
+    """Sum elements over `axis`, all of them by default.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def sum(x: Any, axis: Any = None, dtype: Any = None, keepdim: bool = False, **op
     >>> ol.sum(ol.ones([2, 3]), axis=1, keepdim=True)
     Tensor([[3.], [3.]], dtype=float32)
     """
-    return _reduced(np.sum, x, axis, keepdim, options, dtype)
+    return _reduce(np.sum, x, axis, keepdim, options, dtype)
 
 
 @_described
@@ -56,7 +56,7 @@ def mean(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any
     >>> ol.mean(ol.to_tensor([[1.0, 3.0]]), axis=-1)
     Tensor([2.], dtype=float32)
     """
-    return _reduced(np.mean, x, axis, keepdim, options)
+    return _reduce(np.mean, x, axis, keepdim, options)
 
 
 @_described
@@ -69,7 +69,7 @@ def max(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any:
     >>> ol.max(ol.to_tensor([[1.0, 3.0]]), axis=-1, keepdim=True)
     Tensor([[3.]], dtype=float32)
     """
-    return _reduced(np.max, x, axis, keepdim, options)
+    return _reduce(np.max, x, axis, keepdim, options)
 
 
 @_described
@@ -82,7 +82,7 @@ def min(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any:
     >>> ol.min(ol.to_tensor([[1.0, 3.0]]), axis=-1)
     Tensor([1.], dtype=float32)
     """
-    return _reduced(np.min, x, axis, keepdim, options)
+    return _reduce(np.min, x, axis, keepdim, options)
 
 
 @_described
@@ -95,13 +95,13 @@ def prod(x: Any, axis: Any = None, keepdim: bool = False, dtype: Any = None, **o
     >>> ol.prod(ol.to_tensor([2.0, 3.0]))
     Tensor(6., dtype=float32)
     """
-    return _reduced(np.prod, x, axis, keepdim, options, dtype)
+    return _reduce(np.prod, x, axis, keepdim, options, dtype)
 
 
-def _reduced(
+def _reduce(
     function: Any, x: Any, axis: Any, keepdim: bool, options: dict[str, Any], dtype: Any = None
 ) -> Any:
-    """Call a reduction of NumPy; Paddle's documents write several axes as a list."""
+    """Call a reduction of NumPy; Paddle also takes several axes as a list."""
     if dtype is not None:
         options["dtype"] = dtype_named(dtype)
     if not isinstance(keepdim, (bool, np.bool_)):

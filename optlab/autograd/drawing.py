@@ -1,6 +1,6 @@
-"""Making Tensors from random keys, with the signatures that Paddle documents.
+"""Creation of random Tensors, with the signatures that Paddle documents.
 
-NumPy's signatures, and more distributions, are in `optlab.autograd.random`.
+`optlab.autograd.random` has NumPy's signatures, and more distributions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from optlab.backend.random import next_key
 
 
 def rand(shape: ShapeLike, dtype: Any = None) -> Tensor:
-    """Draw uniformly from [0, 1).
+    """Draw from the uniform distribution on [0, 1).
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def rand(shape: ShapeLike, dtype: Any = None) -> Tensor:
 
 
 def uniform(shape: ShapeLike, dtype: Any = None, min: Any = -1.0, max: Any = 1.0) -> Tensor:
-    """Draw uniformly from [`min`, `max`); differentiable in bounds that are Tensors.
+    """Draw from the uniform distribution on [`min`, `max`); differentiable in bounds as Tensors.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def uniform(shape: ShapeLike, dtype: Any = None, min: Any = -1.0, max: Any = 1.0
     dtype : str or dtype, optional
         float32 by default.
     min, max : number or Tensor
-        The gradient flows through ``min + (max - min) * u`` at the u that was drawn.
+        The gradient is that of ``min + (max - min) * u`` at the drawn u.
 
     Examples
     --------
@@ -63,14 +63,14 @@ def uniform(shape: ShapeLike, dtype: Any = None, min: Any = -1.0, max: Any = 1.0
     u = next_key().generator().random(read_shape(shape))
     values = np.asarray(min + (max - min) * u).astype(dtype_named(dtype or DEFAULT_DTYPE))
     if max > min:
-        # Rounding to a narrower dtype may reach the upper end, which is excluded.
+        # Rounding to a narrower dtype may reach the upper bound, which is excluded.
         kind = values.dtype.type
         values = np.minimum(values, np.nextafter(kind(max), kind(min)))
     return Tensor(brought_here(values))
 
 
 def randn(shape: ShapeLike, dtype: Any = None) -> Tensor:
-    """Draw from the normal distribution of mean 0 and standard deviation 1.
+    """Draw from the standard normal distribution.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def randn(shape: ShapeLike, dtype: Any = None) -> Tensor:
 
 
 def standard_normal(shape: ShapeLike, dtype: Any = None) -> Tensor:
-    """Draw from the normal distribution of mean 0 and standard deviation 1, as `randn`.
+    """Draw from the standard normal distribution, as `randn`.
 
     Examples
     --------
@@ -103,8 +103,8 @@ def standard_normal(shape: ShapeLike, dtype: Any = None) -> Tensor:
 def normal(mean: Any = 0.0, std: Any = 1.0, shape: ShapeLike = (), dtype: Any = None) -> Tensor:
     """Draw from the normal distribution of the given mean and standard deviation.
 
-    Where one of them is a Tensor, the draw is differentiable in it (as ``mean + std * z`` at the z
-    that was drawn), and has the shape to which both broadcast unless another is given.
+    The draw is differentiable in a mean or deviation that is a Tensor (as ``mean + std * z`` at the
+    drawn z); by default it then has the shape to which both broadcast.
 
     Parameters
     ----------
@@ -133,12 +133,12 @@ def normal(mean: Any = 0.0, std: Any = 1.0, shape: ShapeLike = (), dtype: Any = 
 def randint(
     low: int = 0, high: int | None = None, shape: ShapeLike = (1,), dtype: Any = None
 ) -> Tensor:
-    """Draw whole numbers from `low` (0 if only one bound is given) below `high`.
+    """Draw integers from `low` (0 if only one bound is given) up to, not including, `high`.
 
     Parameters
     ----------
     low, high : int
-        ``randint(high)`` or ``randint(low, high)``; `high` is left out.
+        ``randint(high)`` or ``randint(low, high)``; `high` is excluded.
     shape : int or sequence of int
     dtype : str or dtype, optional
         int64 by default.
@@ -158,12 +158,12 @@ def randint(
 
 
 def randperm(n: int, dtype: Any = "int64") -> Tensor:
-    """Draw the numbers 0 ... n - 1 in random order.
+    """Draw a random permutation of 0 ... n - 1.
 
     Parameters
     ----------
     n : int
-        How many.
+        Length of the permutation.
     dtype : str or dtype
         int64 by default.
 
@@ -177,7 +177,7 @@ def randperm(n: int, dtype: Any = "int64") -> Tensor:
 
 
 def bernoulli(x: Any) -> Tensor:
-    """Draw 1 with probability `x`, else 0, for each element; it has no gradient.
+    """Draw from the Bernoulli distribution: 1 with probability `x`, else 0; it has no gradient.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def bernoulli(x: Any) -> Tensor:
 
 
 def _probabilities(name: str, x: Any) -> Any:
-    """Give an array of floating numbers."""
+    """Return an array of floating numbers; raise TypeError for another dtype."""
     known = isinstance(x, (Tensor, np.ndarray)) or lies_on_device(x)
     p = raw(x) if known else brought_here(np.asarray(x, DEFAULT_DTYPE))
     if not is_floating(p.dtype):
@@ -247,9 +247,9 @@ def multinomial(x: Any, num_samples: int = 1, replacement: bool = False) -> Tens
     x : Tensor or array of shape [N] or [B, N]
         Weights of 0 or more; they need not add up to 1.
     num_samples : int
-        How many to draw from each row.
+        Number of draws from each row.
     replacement : bool
-        Whether an index may come more than once.
+        Whether an index may be drawn more than once.
 
     Returns
     -------
@@ -285,7 +285,7 @@ def multinomial(x: Any, num_samples: int = 1, replacement: bool = False) -> Tens
         ends = np.cumsum(weights, -1)
         chosen = np.sum(u[..., None] * ends[..., None, -1:] >= ends[..., None, :], -1)
     else:
-        # The first arrivals of races at rates w come in the order of draws without replacement.
+        # The order of exponential arrival times with rates w is that of draws without replacement.
         with np.errstate(divide="ignore"):
             arrivals = draws.standard_exponential(weights.shape) / weights
         chosen = np.argsort(arrivals, -1)[..., :num_samples]

@@ -1,4 +1,4 @@
-"""Looking up the derivative rule of a function, at a prompt or in a notebook."""
+"""`rule_of`: the derivative rule of a function, at a prompt or in a notebook."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class _Explanation(str):
-    """Text that shows itself as it is printed."""
+    """Text whose repr is the text itself."""
 
     __slots__ = ()
 
@@ -15,23 +15,23 @@ class _Explanation(str):
 
 
 def rule_of(function: Any) -> str:
-    """Explain what a function is to a Tensor, with its derivative rules as they are written.
+    """Explain how Tensors support a function, with the source of its derivative rules.
 
     Parameters
     ----------
     function : str or function
-        ``"tanh"``, ``"np.linalg.svd"``, ``"getitem"``, ``"@"``, or the function itself; also what
-        a rule calls, ``"over_gaps"``.
+        ``"tanh"``, ``"np.linalg.svd"``, ``"getitem"``, ``"@"``, or the function itself; also a
+        helper of a rule, ``"over_gaps"``.
 
     Returns
     -------
     str
-        What ``optlab rules`` prints; at a prompt it shows itself as text.
+        The output of ``optlab rules``; a prompt shows it as printed.
 
     Raises
     ------
     LookupError
-        If there is no such function; it suggests what may have been meant.
+        If there is no such function; the message suggests similar names.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def rule_of(function: Any) -> str:
     <BLANKLINE>
       With vmap: elementwise, no batching rule needed
     """
-    # Only who asks for it pays for reading the sources.
+    # Imported here: reading the sources is slow.
     from optlab.autograd.reference import entry_of, find, helper_of, near
     from optlab.autograd.reference_text import explain, explain_helper
 
@@ -57,8 +57,8 @@ def rule_of(function: Any) -> str:
             if (helper := helper_of(function)) is not None:
                 return _Explanation(explain_helper(helper))
             meant = " or ".join(near(function))
-            said = f"Did you mean {meant}?" if meant else "No name is spelled like it."
-            raise LookupError(f"there is no function {function!r}. {said}")
+            hint = f"Did you mean {meant}?" if meant else "No name is spelled like it."
+            raise LookupError(f"there is no function {function!r}. {hint}")
     else:
         entry = entry_of(function) or find(getattr(function, "__name__", ""))
         if entry is None:

@@ -1,6 +1,6 @@
-"""The methods of Tensors that go through elements along axes: sums, means, extremes, positions.
+"""Reduction methods of Tensors: sums, means, extremes, positions of extremes.
 
-``keepdims`` is NumPy's word, ``keepdim`` is Paddle's for the same.
+``keepdims`` is NumPy's name, ``keepdim`` Paddle's for the same.
 """
 
 # `apply` returns Any, as the tape does not know Tensor by name.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def called(function: Any, *args: Any, **options: Any) -> Tensor:
-    """Call a function of NumPy on a Tensor, which gives a Tensor."""
+    """Call a function of NumPy that returns a Tensor."""
     result: Tensor = function(*args, **options)
     return result
 
@@ -36,7 +36,7 @@ class ReductionMethods:
         self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
         initial: Any = np._NoValue, where: Any = True, *, keepdim: bool = False,
     ) -> Tensor:  # fmt: skip
-        """Add up elements over `axis` (all of them by default)."""
+        """Sum elements over `axis` (all of them by default)."""
         if dtype is out is None and initial is np._NoValue and where is True:
             return apply(reductions.SUM, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
         return called(np.sum, self, axis, dtype, out, keepdims or keepdim, initial, where)
@@ -54,7 +54,7 @@ class ReductionMethods:
         self, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = np._NoValue,
         where: Any = True, *, keepdim: bool = False,
     ) -> Tensor:  # fmt: skip
-        """Give the largest element over `axis`; where several tie they share its gradient."""
+        """Return the largest element over `axis`; elements that tie share its gradient."""
         if out is None and initial is np._NoValue and where is True:
             return apply(reductions.MAX, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
         return called(np.max, self, axis, out, keepdims or keepdim, initial, where)
@@ -63,7 +63,7 @@ class ReductionMethods:
         self, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = np._NoValue,
         where: Any = True, *, keepdim: bool = False,
     ) -> Tensor:  # fmt: skip
-        """Give the smallest element over `axis`; where several tie they share its gradient."""
+        """Return the smallest element over `axis`; elements that tie share its gradient."""
         if out is None and initial is np._NoValue and where is True:
             return apply(reductions.MIN, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
         return called(np.min, self, axis, out, keepdims or keepdim, initial, where)
@@ -79,36 +79,36 @@ class ReductionMethods:
         self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0,
         keepdims: bool = False, *, keepdim: bool = False, **options: Any,
     ) -> Tensor:  # fmt: skip
-        """Give the variance over `axis`; more options as ``np.var`` has them."""
+        """Return the variance over `axis`; further options are those of ``np.var``."""
         return called(np.var, self, axis, dtype, out, ddof, keepdims or keepdim, **options)
 
     def std(
         self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0,
         keepdims: bool = False, *, keepdim: bool = False, **options: Any,
     ) -> Tensor:  # fmt: skip
-        """Give the standard deviation over `axis`; more options as ``np.std`` has them."""
+        """Return the standard deviation over `axis`; further options are those of ``np.std``."""
         return called(np.std, self, axis, dtype, out, ddof, keepdims or keepdim, **options)
 
     def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
-        """Give running sums along `axis`."""
+        """Return cumulative sums along `axis`."""
         return called(np.cumsum, self, axis, dtype, out)
 
     def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
-        """Give running products along `axis`."""
+        """Return cumulative products along `axis`."""
         return called(np.cumprod, self, axis, dtype, out)
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
-        """Give the position of the largest element, a plain array of integers."""
+        """Return the position of the largest element as a plain array of integers."""
         return np.argmax(self.data, axis, out, keepdims=keepdims)
 
     def argmin(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
-        """Give the position of the smallest element, a plain array of integers."""
+        """Return the position of the smallest element as a plain array of integers."""
         return np.argmin(self.data, axis, out, keepdims=keepdims)
 
     def all(self, axis: Any = None, out: Any = None, keepdims: bool = False, **where: Any) -> Any:
-        """Say whether all elements (over `axis`) are other than 0, in plain booleans."""
+        """Return whether all elements (over `axis`) are nonzero, as plain booleans."""
         return np.all(self.data, axis, out, keepdims, **where)
 
     def any(self, axis: Any = None, out: Any = None, keepdims: bool = False, **where: Any) -> Any:
-        """Say whether some element (over `axis`) is other than 0, in plain booleans."""
+        """Return whether any element (over `axis`) is nonzero, as plain booleans."""
         return np.any(self.data, axis, out, keepdims, **where)

@@ -1,7 +1,6 @@
-"""Finding the rule of any function: what ``optlab rules tanh`` prints, and the table of all.
+"""Entries of the reference: how Tensors support each function, read from the engine's tables.
 
-Nothing here is written twice: it reads the tables that the engine itself uses, and the source of
-the rules as they stand in their files.
+``optlab rules tanh`` prints one entry with the source of its rules, ``optlab rules`` the table.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from optlab.autograd.reference_notes import ELSEWHERE
 from optlab.autograd.rule_text import rule_text
 from optlab.autograd.rules import elementwise
 
-#: What a function may be to a Tensor, in the order of the reference.
+#: The kinds of support for a function, in the order of the reference.
 KINDS = {
     "rule": "one operation with a derivative rule",
     "zero": "one operation, flat almost everywhere: its derivative is zero",
@@ -37,7 +36,7 @@ KINDS = {
     "no rule": "refused by name: there is no rule",
 }
 
-#: Operators and words that people look for, and the operation behind them.
+#: Operators and other common names, and the operation behind them.
 ALSO_KNOWN_AS = {
     "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "@": "matmul", "**": "power",
     "//": "floor_divide", "%": "remainder", "[]": "getitem", "__getitem__": "getitem",
@@ -45,7 +44,7 @@ ALSO_KNOWN_AS = {
     "astype": "cast", "copy": "copied",
 }  # fmt: skip
 
-#: How a user calls what NumPy has no function for.
+#: The user's spelling of operations for which NumPy has no function.
 SPELLED = {
     "getitem": "t[index]",
     "assign": "t[index] = value",
@@ -56,7 +55,7 @@ SPELLED = {
 }
 
 
-#: Functions of NumPy that ask no Tensor; `optlab.numpy`, above this package, has them.
+#: Functions of NumPy that bypass its array protocols; `optlab.numpy`, above this package, has them.
 IN_OPTLAB_NUMPY = frozenset(
     "array asarray asanyarray asarray_chkfinite ascontiguousarray asfortranarray fromiter full "
     "r_ c_".split()
@@ -65,20 +64,20 @@ IN_OPTLAB_NUMPY = frozenset(
 
 @dataclass(frozen=True)
 class Entry:
-    """What a function is to a Tensor.
+    """Support for one function.
 
     Attributes
     ----------
     name : str
-        As it is called: ``"np.linalg.svd"``; an operation of ours has its bare name.
+        The user's spelling, ``"np.linalg.svd"``; the bare name of an operation of the engine.
     kind : str
         One of `KINDS`.
     function
         The function itself.
     operation : Operation or None
-        Its row in the table.
+        Its row in the table of rules.
     written : callable or None
-        What reads its arguments, or is written with other functions.
+        The Python function that reads its arguments, or composes it of others.
     """
 
     name: str
@@ -89,19 +88,19 @@ class Entry:
 
     @property
     def is_of_the_engine(self) -> bool:
-        """Whether it is an operation of ours that users meet under another name."""
+        """Whether it is an operation of the engine, which users spell differently."""
         return not self.name.startswith(("np.", "ol."))
 
     @property
     def inputs(self) -> str:
-        """Its inputs, and after a semicolon the arguments that are not arrays."""
+        """Names of its inputs, and after a semicolon of the arguments that are not arrays."""
         if self.operation is None:
             return ""
         static = ", ".join(self.operation.static)
         return ", ".join(self.operation.inputs) + (f"; {static}" if static else "")
 
     def rules(self) -> list[tuple[str, Any]]:
-        """Give each input (or several, joined by commas) with its rule, None for no derivative."""
+        """Return the inputs (those of a joint rule in one text), each with its rule or None."""
         operation = self.operation
         if operation is None:
             return []
@@ -114,7 +113,7 @@ class Entry:
 
 
 def name_of(function: Any) -> str:
-    """Name a function as a user calls it.
+    """Return the name by which a user calls a function.
 
     Examples
     --------
@@ -131,7 +130,7 @@ def name_of(function: Any) -> str:
 
 
 def is_ours(function: Any) -> bool:
-    """Say whether a function is NumPy's or optlab's: what users and doctests add is theirs."""
+    """Return whether a function is from NumPy or optlab, not added by a user or a doctest."""
     module = getattr(function, "__module__", None) or "numpy"
     if module.split(".")[0] == "numpy":
         return True
@@ -140,6 +139,7 @@ def is_ours(function: Any) -> bool:
 
 
 def _kind(function: Any) -> str:
+    """Return the kind of a function with a rule, or composed of others."""
     if function in TABLE:
         texts = [rule_text(one) for one in TABLE[function].pullbacks]
         flat = bool(texts) and all(text.endswith(": nothing(g)") for text in texts)
@@ -149,7 +149,7 @@ def _kind(function: Any) -> str:
 
 @lru_cache(maxsize=1)
 def _reducing() -> dict[Any, str]:
-    """Name the reductions that NumPy writes as a method of a ufunc: ``np.hypot.reduce``."""
+    """Return the names of reductions that are methods of a ufunc: ``np.hypot.reduce``."""
     return {
         function: f"np.{ufunc.__name__}.{method}"
         for method, functions in REDUCTIONS.items()
@@ -158,7 +158,7 @@ def _reducing() -> dict[Any, str]:
 
 
 def entry_of(function: Any) -> Entry | None:
-    """Say what a function is to a Tensor; None for one that optlab knows nothing of."""
+    """Return the entry of a function, or None if optlab does not know it."""
     name = name_of(function)
     if name[:3] != "np." and function in _reducing():
         name = _reducing()[function]
@@ -177,7 +177,7 @@ def entry_of(function: Any) -> Entry | None:
 
 
 def _operation_within(written: Any) -> Operation | None:
-    """Find the row that a function reads arguments for: np.amax has that of np.max."""
+    """Return the operation for which a function reads arguments: for np.amax that of np.max."""
     if not isinstance(written, FunctionType):
         return None
     inside = inspect.getclosurevars(written).nonlocals.values()
@@ -185,7 +185,7 @@ def _operation_within(written: Any) -> Operation | None:
 
 
 def entries() -> list[Entry]:
-    """Give all functions of which the engine knows something: NumPy's first, each by its name.
+    """Return the entries of all functions that the engine knows: NumPy's first, sorted by name.
 
     Examples
     --------
@@ -205,7 +205,7 @@ _PREFIX = re.compile(r"^(optlab\.numpy\.|ol\.numpy\.|optlab\.|ol\.|numpy\.|np\.|
 
 
 def find(wanted: str) -> Entry | None:
-    """Find a function by its name: ``np.tanh``, ``tanh``, ``linalg.svd``, ``svd``, ``add.reduce``.
+    """Return the entry of a name such as ``np.tanh``, ``tanh``, ``svd`` or ``add.reduce``.
 
     Examples
     --------
@@ -233,7 +233,7 @@ def find(wanted: str) -> Entry | None:
 
 
 def _of_numpy(path: str) -> Entry | None:
-    """Find what NumPy has under another name (np.abs), or has and we do not cover."""
+    """Return the entry of an alias in NumPy (np.abs), or of a function that is not covered."""
     function: Any = np
     for part in path.split("."):
         function = getattr(function, part, None)
@@ -248,7 +248,7 @@ def _of_numpy(path: str) -> Entry | None:
 
 
 def helper_of(wanted: str) -> FunctionType | None:
-    """Find a function that rules call, by its name: ``over_gaps``.
+    """Return a function that rules call, by its name: ``over_gaps``.
 
     Examples
     --------
@@ -263,7 +263,7 @@ def helper_of(wanted: str) -> FunctionType | None:
 
 
 def near(wanted: str) -> list[str]:
-    """Give the names that `wanted` may have been meant for.
+    """Return known names that are similar to `wanted`.
 
     Examples
     --------
@@ -284,7 +284,7 @@ def near(wanted: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def conventions() -> list[tuple[str, str]]:
-    """Read the table of conventions out of the docstring of `rules.elementwise`.
+    """Return the table of conventions, read from the docstring of `rules.elementwise`.
 
     Examples
     --------
@@ -305,13 +305,14 @@ def conventions() -> list[tuple[str, str]]:
 
 
 def convention_of(entry: Entry) -> list[str]:
-    """Give what is said of a function in the table of conventions."""
+    """Return the conventions of a function."""
     names = {entry.name.removeprefix("np."), {"np.absolute": "abs"}.get(entry.name, "")}
     names |= {"**"} if entry.name in ("np.power", "np.float_power", "number_power") else set()
     names |= {"//"} if entry.name == "np.floor_divide" else set()
-    said = []
+    found = []
     for where, what in conventions():
         meant = {re.split(r"[(\s]", name)[0] for name in re.findall(r"``(.+?)``", where)}
         if names & meant or ("**" in names and "**" in where):
-            said.append(f"{where}: {what}".replace("``", "`"))
-    return said + [f"{where}: {what}" for where, what, _, whose in ELSEWHERE if entry.name in whose]
+            found.append(f"{where}: {what}".replace("``", "`"))
+    also = [f"{where}: {what}" for where, what, _, users in ELSEWHERE if entry.name in users]
+    return found + also

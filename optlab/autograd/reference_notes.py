@@ -1,11 +1,11 @@
-"""What the reference says beside a rule: conventions at kinks, formulas, and where to read more."""
+"""Notes of the reference on rules: conventions at kinks, formulas, and sources."""
 
 from __future__ import annotations
 
 _LINALG = "np.linalg."
 
-#: What is said in the docstrings of other files than `rules.elementwise`: what it is about, the
-#: convention, the file in ``rules/``, and whose it is.
+#: Conventions from the docstrings of files other than `rules.elementwise`: the case, the
+#: convention, the file in ``rules/``, and the functions.
 ELSEWHERE: list[tuple[str, str, str, tuple[str, ...]]] = [
     (
         "norms at the zero vector",
@@ -97,8 +97,7 @@ _EXTREME = (
 )
 _INVERSE = "Giles, Collected matrix derivative results (2008)."
 
-#: In formulas ' is the transpose and * goes by elements: the formula, where it is derived, and
-#: what to beware of.
+#: The formula, where it is derived, and a warning. In formulas ' is the transpose, * element-wise.
 FORMULAS: dict[str, tuple[str, str, str]] = {
     "np.linalg.svd": (
         (

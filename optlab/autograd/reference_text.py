@@ -1,4 +1,4 @@
-"""The reference in words: one function explained with the source of its rules, and the table."""
+"""Text of the reference: one function explained with the source of its rules, and the table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from optlab.backend.ensemble.table import INSTEAD
 
 PACKAGE = Path(str(files("optlab")))
 
-#: What the arguments of a rule are.
+#: The meaning of the arguments of a rule.
 READS = {
     "g": "the gradient that arrives",
     "y": "the output",
@@ -29,22 +29,22 @@ READS = {
 
 _MOST_LINES_OF_HELPERS = 90
 
-#: A longer function is cut here: its file and line stand above it.
+#: Longer functions are truncated to so many lines; their file and line are printed above.
 _MOST_LINES = 40
 
-#: What runs operations and refuses arguments: it says nothing about a derivative.
+#: Functions that run operations or refuse arguments, which explain nothing about a derivative.
 _OF_THE_ENGINE = {"apply", "apply_several", "not_covered", "raw"}
 
 
 def place_of(function: Any) -> str:
-    """Say where a function is written, ``file:line``; the file as in the repository.
+    """Return the location of a function, ``file:line``, relative to the repository.
 
     Examples
     --------
     >>> place_of(place_of).split(":")[0]
-    'optlab/autograd/reference_text.py'
+    'optlab/autograd/...text.py'
     """
-    code = _plain(function).__code__
+    code = _unwrapped(function).__code__
     path = Path(code.co_filename)
     if path.is_relative_to(PACKAGE):
         path = path.relative_to(PACKAGE.parent)
@@ -52,22 +52,23 @@ def place_of(function: Any) -> str:
 
 
 def home_of(function: Any) -> str:
-    """Say in which file a function is written, seen from the engine: ``rules/norms.py``."""
-    path = Path(_plain(function).__code__.co_filename)
+    """Return the file of a function, relative to the engine: ``rules/norms.py``."""
+    path = Path(_unwrapped(function).__code__.co_filename)
     if not path.is_relative_to(PACKAGE):
         return path.as_posix()
     inside = path.relative_to(PACKAGE).as_posix()
     return inside.removeprefix("autograd/") if inside.startswith("autograd/") else f"../{inside}"
 
 
-def _plain(function: Any) -> Any:
+def _unwrapped(function: Any) -> Any:
+    """Return the function inside of partial objects."""
     while isinstance(function, partial):
         function = function.func
     return function
 
 
 def explain(entry: Entry) -> str:
-    """Explain what a function is to a Tensor: its rules as they are written, and where.
+    """Explain the support for a function: the source of its rules, and where it is.
 
     Examples
     --------
@@ -91,7 +92,7 @@ def explain(entry: Entry) -> str:
         rules = [one for _, one in entry.rules() if one is not None]
         lines.append(f"  {kind}: {place_of(rules[0])}")
         lines += _formula(entry)
-        lines += _said(_docstring(entry.function) if entry.is_of_the_engine else "")
+        lines += _paragraph(_docstring(entry.function) if entry.is_of_the_engine else "")
         lines += _rules(entry)
         lines += _legend(rules, entry.operation)
         lines += _helpers(rules)
@@ -100,9 +101,9 @@ def explain(entry: Entry) -> str:
         lines += _written(entry)
     else:
         lines += [f"  {kind}.", *_instead(entry)]
-    if said := convention_of(entry):
+    if found := convention_of(entry):
         lines += ["", "  Where there is no derivative:"]
-        lines += [line for one in said for line in _wrapped(one, "    ")]
+        lines += [line for one in found for line in _wrapped(one, "    ")]
     if entry.operation is not None and isinstance(entry.written, FunctionType):
         lines += ["", f"  Its arguments are read in {place_of(entry.written)}"]
     if entry.kind in ("rule", "zero", "composed") and not entry.is_of_the_engine:
@@ -111,7 +112,7 @@ def explain(entry: Entry) -> str:
 
 
 def explain_helper(function: Any) -> str:
-    """Explain a function that rules call: its source, and what it calls in turn.
+    """Explain a function that rules call: its source, and the functions that it calls.
 
     Examples
     --------
@@ -124,7 +125,7 @@ def explain_helper(function: Any) -> str:
 
 
 def _formula(entry: Entry) -> list[str]:
-    """Say what a rule is in a formula, who derived it, and what to beware of."""
+    """Return the lines on the formula of a rule, its source, and a warning."""
     if entry.name not in FORMULAS:
         return []
     formula, reference, beware = FORMULAS[entry.name]
@@ -133,7 +134,7 @@ def _formula(entry: Entry) -> list[str]:
 
 
 def _on_ensembles(function: Any) -> list[str]:
-    """Say what `vmap` does with a function."""
+    """Return the lines on the batching rule of a function."""
     if function in RULES:
         return _wrapped(f"With vmap: a batching rule, {place_of(RULES[function])}", "  ")
     if covered(function):
@@ -143,7 +144,7 @@ def _on_ensembles(function: Any) -> list[str]:
 
 
 def _rules(entry: Entry) -> list[str]:
-    """Give the source of each rule; inputs with the same rule together."""
+    """Return the lines with the source of each rule; inputs with the same rule together."""
     texts: dict[str, list[str]] = {}
     for inputs, rule in entry.rules():
         texts.setdefault("" if rule is None else _source(rule), []).append(inputs)
@@ -160,32 +161,32 @@ def _rules(entry: Entry) -> list[str]:
 
 
 def _source(rule: Any) -> str:
-    """Give a rule as it stands: its text, or the docstring of a longer one above it."""
+    """Return the source of a rule, a longer one after the first paragraph of its docstring."""
     text = rule_text(rule) or "(its source is not at hand)"
-    said = _docstring(_plain(rule))
-    return f"# {said}\n{text}" if said and "\n" in text else text
+    summary = _docstring(_unwrapped(rule))
+    return f"# {summary}\n{text}" if summary and "\n" in text else text
 
 
 def _legend(rules: list[Any], operation: Operation) -> list[str]:
-    """Say what the arguments are that the rules name."""
+    """Return the lines on the meaning of the arguments of rules."""
     read = {name for rule in rules for name in _arguments(rule)}
-    said = [f"{name}: {what}" for name, what in READS.items() if name in read]
+    legend = [f"{name}: {what}" for name, what in READS.items() if name in read]
     shapes = sorted(name for name in read if name.endswith("_shape"))
-    said += [f"{name}: the shape of {name.removesuffix('_shape')}" for name in shapes]
+    legend += [f"{name}: the shape of {name.removesuffix('_shape')}" for name in shapes]
     if operation.several:
-        said.append("g[i], y[i]: those of output i; `i in g`: whether one has arrived there")
+        legend.append("g[i], y[i]: those of output i; `i in g`: whether one has arrived there")
     if operation.joint is not None and len(operation.inputs) > 1:
-        said.append("one rule gives the gradients of all inputs")
-    return ["", *_wrapped("; ".join(said), "  ")] if said else []
+        legend.append("one rule gives the gradients of all inputs")
+    return ["", *_wrapped("; ".join(legend), "  ")] if legend else []
 
 
 def _arguments(rule: Any) -> tuple[str, ...]:
-    code: CodeType = _plain(rule).__code__
+    code: CodeType = _unwrapped(rule).__code__
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def _helpers(functions: list[Any]) -> list[str]:
-    """Show the functions of ours that rules call; what these call in turn, by name."""
+    """Return the lines with the functions that rules call, and the names of those they call."""
     helpers = [one for function in functions for one in _called_by(function)]
     shown: dict[Any, str] = {}
     for helper in dict.fromkeys(helpers):
@@ -214,10 +215,10 @@ def _shortened(text: str) -> str:
 
 
 def _called_by(function: Any) -> Iterator[FunctionType]:
-    """Find the functions of ours that a function names in its code."""
-    plain = _plain(function)
-    for name in dict.fromkeys(_names_in(plain.__code__)):
-        found = plain.__globals__.get(name)
+    """Yield the functions of optlab that a function names in its code."""
+    function = _unwrapped(function)
+    for name in dict.fromkeys(_names_in(function.__code__)):
+        found = function.__globals__.get(name)
         if isinstance(found, FunctionType) and found.__module__.startswith("optlab."):
             if name in _OF_THE_ENGINE:
                 continue
@@ -232,15 +233,15 @@ def _names_in(code: CodeType) -> Iterator[str]:
 
 
 def _written(entry: Entry) -> list[str]:
-    """Show the body of a composed function, and the rules of ours that it uses."""
+    """Return the lines on a composed or random function: its source, and the operations it runs."""
     written = entry.written
-    lines = _said(_docstring(written)) if entry.kind == "random" else []
+    lines = _paragraph(_docstring(written)) if entry.kind == "random" else []
     lines += ["", _indented(_source(written) if entry.kind == "composed" else _body(written), 6)]
     closure = inspect.getclosurevars(written)
     known = {k: v for k, v in closure.nonlocals.items() if not isinstance(v, Operation)}
     for name, value in known.items():
-        said = name_of(value) if hasattr(value, "__name__") else repr(value)
-        lines += ["", f"    where {name} is {said}"]
+        named = name_of(value) if hasattr(value, "__name__") else repr(value)
+        lines += ["", f"    where {name} is {named}"]
     for operation in dict.fromkeys(_operations_in([written, *_called_by(written)])):
         if operation in TABLE.values():
             lines += ["", f"    its operation {operation.name}: optlab rules {operation.name}"]
@@ -251,7 +252,7 @@ def _written(entry: Entry) -> list[str]:
 
 
 def _operations_in(functions: list[Any]) -> Iterator[Operation]:
-    """Find the operations that functions name in their code."""
+    """Yield the operations that functions name in their code."""
     for function in functions:
         for name in _names_in(function.__code__):
             found = function.__globals__.get(name)
@@ -269,7 +270,7 @@ def _texts(operation: Operation) -> list[str]:
 
 
 def _instead(entry: Entry) -> list[str]:
-    """Say what to write instead of a function that is refused."""
+    """Return the lines on alternatives to a function that is not differentiable."""
     name = entry.name.removeprefix("np.")
     advice = {
         "plain": f"{entry.name}(t) is a plain array: what is computed from it needs no gradient.",
@@ -289,7 +290,7 @@ def _instead(entry: Entry) -> list[str]:
 
 
 def table(width: int = 100) -> str:
-    """Give all functions, one a line, by kind; each rule as far as the width allows.
+    """Return the table of all functions, one a line, by kind; rules are cut to the width.
 
     Examples
     --------
@@ -298,11 +299,11 @@ def table(width: int = 100) -> str:
     """
     every = entries()
     lines = []
-    for kind, said in KINDS.items():
+    for kind, description in KINDS.items():
         members = [entry for entry in every if entry.kind == kind]
         if not members:
             continue
-        lines += ["", _sentence(said) + f" ({len(members)})", ""]
+        lines += ["", _sentence(description) + f" ({len(members)})", ""]
         if kind in ("plain", "in place", "whole numbers"):
             lines += textwrap.wrap(
                 ", ".join(one.name for one in members), width, initial_indent="  ",
@@ -317,7 +318,7 @@ def table(width: int = 100) -> str:
 
 
 def _short(entry: Entry) -> str:
-    """Say on one line what a function is: its rules, or where it is written."""
+    """Return a function's rules on one line, or its file."""
     if entry.operation is None:
         return home_of(entry.written)
     texts = dict.fromkeys(
@@ -327,23 +328,23 @@ def _short(entry: Entry) -> str:
 
 
 def short_text(rule: Any) -> str:
-    """Give a rule on one line: a lambda as it stands, of a function the name and its file."""
+    """Return a rule on one line: the source of a lambda, or the name and file of a function."""
     text = rule_text(rule)
     if text and "\n" not in text and text.startswith("lambda"):
         return text
-    return f"{_plain(rule).__name__} in {home_of(rule)}"
+    return f"{_unwrapped(rule).__name__} in {home_of(rule)}"
 
 
-# Small things -------------------------------------------------------------------------------------
+# Formatting ---------------------------------------------------------------------------------------
 
 
 def _docstring(function: Any) -> str:
-    """Give the first paragraph of a docstring, on one line."""
+    """Return the first paragraph of a docstring, on one line."""
     text = inspect.getdoc(function) or ""
     return " ".join(text.split("\n\n")[0].split())
 
 
-def _said(text: str) -> list[str]:
+def _paragraph(text: str) -> list[str]:
     return _wrapped(text, "  ") if text else []
 
 

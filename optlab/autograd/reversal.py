@@ -275,7 +275,7 @@ class Schedule:
         """
         stored: tuple[int, ...] = ()
         recorded: tuple[int, ...] = ()
-        at: int | None = 0  # the current value is the input of this layer
+        at: int | None = 0  # the value at hand is the input of this layer
         left = self.layers  # layers that are not yet backpropagated
         for number, action in enumerate(self.actions):
             fault = fault_of(action, stored, recorded, at, left)

@@ -36,35 +36,35 @@ class OfLayers:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot(OfInput):
-    """Store the current value, which is the input of `layer`."""
+    """Store the value at hand, which is the input of `layer`."""
 
     verb: ClassVar[str] = "snapshot"
 
 
 @dataclass(frozen=True, slots=True)
 class Restore(OfInput):
-    """Make the stored input of `layer` the current value; it stays stored."""
+    """Make the stored input of `layer` the value at hand; it stays stored."""
 
     verb: ClassVar[str] = "restore"
 
 
 @dataclass(frozen=True, slots=True)
 class Free(OfInput):
-    """Free the stored input of `layer`; the current value stays."""
+    """Free the stored input of `layer`; the value at hand stays."""
 
     verb: ClassVar[str] = "free"
 
 
 @dataclass(frozen=True, slots=True)
 class Advance(OfLayers):
-    """Run ``layers[start:stop]`` on the current value without recording."""
+    """Run ``layers[start:stop]`` on the value at hand without recording."""
 
     verb: ClassVar[str] = "advance"
 
 
 @dataclass(frozen=True, slots=True)
 class Record(OfLayers):
-    """Run ``layers[start:stop]`` on the current value and record them for the backward pass."""
+    """Run ``layers[start:stop]`` on the value at hand and record them for the backward pass."""
 
     verb: ClassVar[str] = "record"
 
@@ -88,7 +88,7 @@ def fault_of(
 ) -> str:
     """Return why an action is impossible, or an empty string if it is possible.
 
-    `at` is the layer whose input is the current value, None if there is none; `left` is the number
+    `at` is the layer whose input is the value at hand, None if there is none; `left` is the number
     of layers that are not yet backpropagated.
     """
     hand = "there is no value at hand" if at is None else f"the value at hand is layer {at}'s input"
