@@ -9,7 +9,7 @@ from weakref import WeakMethod
 _made: dict[str, tuple[Any, list[WeakMethod[Callable[[], None]]]]] = {}
 
 
-def close_earlier(let_go: Callable[[], None]) -> None:
+def close_earlier(release: Callable[[], None]) -> None:
     """Close the widgets that an earlier run of the same cell made.
 
     Neither the kernel nor the page ever forgets an open widget: twenty runs of a cell would keep
@@ -17,7 +17,7 @@ def close_earlier(let_go: Callable[[], None]) -> None:
 
     Parameters
     ----------
-    let_go : bound method
+    release : bound method
         Of the widget that was made now: it closes the widget when its cell runs again. The widget
         is not kept alive for that.
     """
@@ -37,4 +37,4 @@ def close_earlier(let_go: Callable[[], None]) -> None:
             if close is not None:
                 close()
         earlier = []
-    _made[cell] = message, [*earlier, WeakMethod(let_go)]
+    _made[cell] = message, [*earlier, WeakMethod(release)]

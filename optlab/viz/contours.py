@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from contourpy import contour_generator
 
-from optlab.viz import theme, words
+from optlab.viz import theme
 from optlab.viz.geometry import Box, Floats, LabelPlacer, text_extent
+from optlab.viz.words import format_number
 
 _LEAST_LEVELS = 12
 _PER_DECADE = (1, 2, 3, 4, 6, 8, 12, 24, 48)  # a decade is always a level: round numbers to label
@@ -112,7 +113,7 @@ def label_contours(
     obstacles = obstacles[np.isfinite(obstacles).all(axis=1)]
     labels = []
     for level in chosen:
-        text = words.number(10.0**level)
+        text = format_number(10.0**level)
         width, tall = text_extent(text, theme.FONT_SMALL)
         best: tuple[float, Floats, float] | None = None
         for polyline in generator.lines(float(level)):

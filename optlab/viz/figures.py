@@ -10,13 +10,14 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from optlab.viz import layout, words
+from optlab.viz import layout
 from optlab.viz.pages import curves_page, map_page, race_page
 from optlab.viz.plotly_panels import draw_accuracies, draw_curves, draw_map
 from optlab.viz.plotly_parts import CONFIG, add_legend, empty_figure
 from optlab.viz.results import ComparisonLike, ProblemLike
 from optlab.viz.series import accuracy_view, loss_view
 from optlab.viz.views import has_map, map_view
+from optlab.viz.words import race_headline
 
 __all__ = ["CONFIG", "loss_curves", "race", "surface_map"]
 
@@ -53,7 +54,7 @@ def race(
     if not has_map(comparison.problem):
         return loss_curves(comparison, width=width, height=height)
     page = race_page(comparison, width, height)
-    figure = empty_figure(page, comparison.problem.title, words.headline(comparison))
+    figure = empty_figure(page, comparison.problem.title, race_headline(comparison))
     add_legend(figure, comparison)
     place, beside = page.panels
     draw_map(figure, map_view(comparison.problem, comparison, place.width, place.height), page, 0)
@@ -85,7 +86,7 @@ def surface_map(result: Any, *, width: int = 720, height: int = layout.HEIGHT) -
     comparison: ComparisonLike | None = result if hasattr(result, "traces") else None
     problem: ProblemLike = result.problem if comparison is not None else result
     page = map_page(comparison, width, height)
-    headline = "" if comparison is None else words.headline(comparison)
+    headline = "" if comparison is None else race_headline(comparison)
     figure = empty_figure(page, problem.title, headline)
     if comparison is not None:
         add_legend(figure, comparison)
@@ -118,7 +119,7 @@ def loss_curves(
     'log'
     """
     page = curves_page(comparison, width, height)
-    figure = empty_figure(page, comparison.problem.title, words.headline(comparison))
+    figure = empty_figure(page, comparison.problem.title, race_headline(comparison))
     add_legend(figure, comparison)
     [panel] = page.panels
     draw_curves(figure, loss_view(comparison, panel.width, panel.height), page, 0)
@@ -130,7 +131,7 @@ def _network_race(comparison: ComparisonLike, width: int, height: int) -> go.Fig
     if accuracies is None:
         return loss_curves(comparison, width=width, height=height)
     page = race_page(comparison, width, height)
-    figure = empty_figure(page, comparison.problem.title, words.headline(comparison))
+    figure = empty_figure(page, comparison.problem.title, race_headline(comparison))
     add_legend(figure, comparison)
     curves = page.panels[0]
     draw_curves(figure, loss_view(comparison, curves.width, curves.height), page, 0)

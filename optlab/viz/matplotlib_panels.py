@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from optlab.viz import theme, words
+from optlab.viz import theme
 from optlab.viz.matplotlib_parts import (
     PIXEL,
     add_heading,
@@ -22,6 +22,7 @@ from optlab.viz.matplotlib_parts import (
 from optlab.viz.series import AccuracyView, CurvesView
 from optlab.viz.theme import Style
 from optlab.viz.views import MapView, Mark
+from optlab.viz.words import format_number
 
 
 def draw_map(axes: Axes, view: MapView) -> None:
@@ -119,7 +120,7 @@ def draw_curves(axes: Axes, view: CurvesView) -> None:
         axes.yaxis.set_major_locator(locator)
         axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_major_formatter(
-            FuncFormatter(_power if wide else lambda value, _: words.number(value))
+            FuncFormatter(_power if wide else lambda value, _: format_number(value))
         )
     else:
         axes.set_ylim(box.y_low, box.y_high)

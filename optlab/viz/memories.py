@@ -13,6 +13,7 @@ from optlab.viz import layout, theme
 from optlab.viz.matplotlib_parts import (
     PIXEL,
     area_pen,
+    as_png,
     blank,
     font,
     halo,
@@ -23,7 +24,6 @@ from optlab.viz.matplotlib_parts import (
 )
 from optlab.viz.matplotlib_parts import add_heading as add_static_heading
 from optlab.viz.memory_views import WIDTH, MemoryView, memory_view
-from optlab.viz.pictures import as_png
 from optlab.viz.plotly_parts import (
     add_areas,
     add_heading,

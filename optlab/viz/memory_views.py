@@ -13,7 +13,7 @@ from optlab.viz import layout, theme
 from optlab.viz.geometry import Floats
 from optlab.viz.layout import Page, Panel
 from optlab.viz.theme import Area
-from optlab.viz.words import amount
+from optlab.viz.words import format_bytes
 
 MIB = 1 << 20
 #: More events than a screen has pixels are drawn together, each time the highest of them.
@@ -149,7 +149,7 @@ def memory_view(trace: Any, width: int, height: int, of: str = "memory") -> Memo
     peak_text, peak_side = _peak_label(trace, share * panel.width, panel.width)
     return MemoryView(
         page=page,
-        title=f"Memory of a step: at most {amount(trace.peak)}",
+        title=f"Memory of a step: at most {format_bytes(trace.peak)}",
         headline=_headline(trace, width - layout.LEFT - layout.RIGHT),
         edges=edges,
         bands=tuple(bands),
@@ -181,7 +181,7 @@ def _where(trace: Any, i: int) -> str:
 
 def _peak_label(trace: Any, x: float, width: float) -> tuple[str, str]:
     """Say how high the peak is, and where if there is room, and on which side that is written."""
-    said = f"peak {amount(trace.peak)}"
+    said = f"peak {format_bytes(trace.peak)}"
     side = "right" if x < width / 2 else "left"
     room = (width - x if side == "right" else x) - 14
     whole = f"{said}, {_where(trace, trace.peak_event)}"
@@ -210,8 +210,8 @@ def _headline(trace: Any, width: float) -> str:
     i, start = trace.peak_event, int(trace.total[0])
     layer = f" ({trace.layer[i]})" if trace.layer[i] else ""
     new = [one for one in trace.by_operation() if one.phase]
-    said = [f"{made_as(one)} {amount(one.nbytes)}" for one in new[:3]]
-    of = f"Of {amount(trace.peak - start)} above the start: " if trace.peak > start else ""
+    said = [f"{made_as(one)} {format_bytes(one.nbytes)}" for one in new[:3]]
+    of = f"Of {format_bytes(trace.peak - start)} above the start: " if trace.peak > start else ""
     where = f"Highest {_where(trace, i)}"
     tries = [f"{where}{layer}. {of}{', '.join(said[:n])}." for n in range(len(said), 0, -1)]
     return first_to_fit([*tries, f"{where}{layer}.", f"{where}."], width)
@@ -250,13 +250,13 @@ def _shares(trace: Any, panel: Panel) -> tuple[Share, ...]:
     rows = []
     for one, whole in zip(held[:most], in_layers(held[:most]), strict=True):
         part = one.nbytes / total
-        said = f"{amount(one.nbytes)}, {part:.0%}"
+        said = f"{format_bytes(one.nbytes)}, {part:.0%}"
         text = first_to_fit([whole, made_as(one)], panel.width)
         rows.append(Share(text, said, part, theme.MEMORY[one.role]))
     rest = held[most:]
     if rest:
         size = sum(one.nbytes for one in rest)
-        said = f"{amount(size)}, {size / total:.0%}"
+        said = f"{format_bytes(size)}, {size / total:.0%}"
         rows.append(Share(f"{len(rest)} other{'s' * (len(rest) > 1)}", said, size / total, None))
     return tuple(rows)
 
@@ -272,7 +272,7 @@ def _note(trace: Any, drawn: int) -> str:
         said.append(f"Drawn together to {drawn}, each time the highest.")
     again = trace.recomputed_operations
     if again:
-        said.append(f"{again} operations ran again ({amount(trace.recomputed_bytes)}).")
+        said.append(f"{again} operations ran again ({format_bytes(trace.recomputed_bytes)}).")
     said += filter(None, [outside(trace)])
     return " ".join(said)
 
@@ -282,11 +282,11 @@ def _tip(trace: Any, i: int) -> str:
     layer = f", {trace.layer[i]}" if trace.layer[i] else ""
     phase = f" ({trace.phase[i]})" if trace.phase[i] else ""
     parts = [
-        f"{NAMES[role]} {amount(int(size))}"
+        f"{NAMES[role]} {format_bytes(int(size))}"
         for role, size in zip(trace.roles, trace.during[i], strict=True)
         if size
     ]
-    total = amount(int(trace.during[i].sum()))
+    total = format_bytes(int(trace.during[i].sum()))
     return "<br>".join([f"<b>{i}: {trace.operation[i]}{phase}</b>{layer}", total, *parts])
 
 

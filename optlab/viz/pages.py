@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from optlab.viz import layout, theme, words
+from optlab.viz import layout, theme
 from optlab.viz.layout import Page
 from optlab.viz.results import ComparisonLike
 from optlab.viz.series import axis_note
+from optlab.viz.words import race_conditions
 
 _ROW = 18  # pixels between two accuracies
 
@@ -39,7 +40,7 @@ def curves_page(comparison: ComparisonLike, width: int, height: int) -> Page:
 
 def _note(comparison: ComparisonLike) -> str:
     """Say under which conditions was raced, and what the axis leaves out."""
-    return " ".join(filter(None, [words.conditions(comparison), axis_note(comparison)]))
+    return " ".join(filter(None, [race_conditions(comparison), axis_note(comparison)]))
 
 
 def _end_room(comparison: ComparisonLike) -> float:
@@ -60,7 +61,7 @@ def map_page(comparison: ComparisonLike | None, width: int, height: int) -> Page
         width,
         height,
         names=[] if comparison is None else list(comparison.traces),
-        note="" if comparison is None else words.conditions(comparison),
+        note="" if comparison is None else race_conditions(comparison),
         shares=[1],
         rooms=[0],
     )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from optlab.viz import theme, words
+from optlab.viz import theme
 from optlab.viz.layout import Page
 from optlab.viz.plotly_parts import (
     add_heading,
@@ -24,6 +24,7 @@ from optlab.viz.plotly_parts import (
 )
 from optlab.viz.series import AccuracyView, CurvesView
 from optlab.viz.views import MapView, Mark, PathView
+from optlab.viz.words import format_point
 
 
 def draw_map(figure: go.Figure, view: MapView, page: Page, at: int) -> None:
@@ -98,7 +99,7 @@ def draw_map(figure: go.Figure, view: MapView, page: Page, at: int) -> None:
             "color": theme.INK,
             "line": {"color": theme.PAPER, "width": 1},
         }
-        _add_mark(figure, mark, marker, f"minimum<br>{words.point((mark.x, mark.y))}", axes)
+        _add_mark(figure, mark, marker, f"minimum<br>{format_point((mark.x, mark.y))}", axes)
     marker = {
         "symbol": "circle",
         "size": theme.START_SIZE,
@@ -106,7 +107,7 @@ def draw_map(figure: go.Figure, view: MapView, page: Page, at: int) -> None:
         "line": {"color": theme.INK, "width": 2},
     }
     start = view.start
-    _add_mark(figure, start, marker, f"start<br>{words.point((start.x, start.y))}", axes)
+    _add_mark(figure, start, marker, f"start<br>{format_point((start.x, start.y))}", axes)
 
 
 def _add_mark(

@@ -15,6 +15,7 @@ from optlab.viz.matplotlib_parts import (
     PIXEL,
     add_heading,
     area_pen,
+    as_png,
     blank,
     font,
     halo,
@@ -27,7 +28,6 @@ from optlab.viz.matplotlib_parts import (
     write_page,
 )
 from optlab.viz.memory_views import NAMES, WIDTH
-from optlab.viz.pictures import as_png
 from optlab.viz.recompute_plot import clipped
 from optlab.viz.recompute_views import BESIDE, PLOT, RecomputeView, Timeline, recompute_view
 from optlab.viz.views import Mark

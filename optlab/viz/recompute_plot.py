@@ -13,7 +13,7 @@ from optlab.viz.geometry import Box, Floats, LabelPlacer, clip_line
 from optlab.viz.layout import Panel
 from optlab.viz.memory_views import MIB
 from optlab.viz.theme import Style
-from optlab.viz.words import amount
+from optlab.viz.words import format_bytes
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def curves_of(study: Any, box: Box, panel: Panel) -> tuple[Curve, ...]:
         unit = "snapshots" if name == "revolve" else "segments"
         tips = tuple(
             f"{name}, {bound.parameter} {unit if bound.parameter > 1 else unit[:-1]}: "
-            f"{amount(bound.nbytes)}, {bound.recomputed_layers} layers run again"
+            f"{format_bytes(bound.nbytes)}, {bound.recomputed_layers} layers run again"
             for bound in bounds
         )
         dash = () if name == "revolve" else (5.0, 3.0)
@@ -188,7 +188,7 @@ def points_of(
     for row in rows:
         place = at[row.name]
         tip = (
-            f"<b>{row.name}</b><br>peak {amount(row.peak)}, {time_of(study, row)}"
+            f"<b>{row.name}</b><br>peak {format_bytes(row.peak)}, {time_of(study, row)}"
             f"<br>{row.recomputed_operations:,} operations run again"
         )
         position = placer.place(pixels(*place), row.name, theme.FONT_TEXT, theme.END_SIZE / 2 + 2)

@@ -17,6 +17,7 @@ from optlab.viz.geometry import Floats
 from optlab.viz.layout import Page
 from optlab.viz.matplotlib_parts import (
     PIXEL,
+    as_png,
     blank,
     panel_axes,
     style_ticks,
@@ -24,7 +25,6 @@ from optlab.viz.matplotlib_parts import (
     write_page,
 )
 from optlab.viz.matplotlib_parts import add_heading as add_static_heading
-from optlab.viz.pictures import as_png
 from optlab.viz.plotly_parts import add_heading, empty_figure, named_at_first, put_axes
 
 

@@ -23,7 +23,7 @@ from optlab.viz.recompute_plot import (
     time_of,
 )
 from optlab.viz.theme import Style
-from optlab.viz.words import amount
+from optlab.viz.words import format_bytes
 
 #: Columns of a timeline: events are drawn together, each time the highest of them.
 COLUMNS = 240
@@ -306,7 +306,7 @@ def note_of(study: Any) -> str:
     if study.bounds():
         said.append(
             "Theory: what a schedule has to keep of this chain, from the bytes that each layer "
-            f"saves, and the {amount(study.besides)} that the plain run needs besides; "
+            f"saves, and the {format_bytes(study.besides)} that the plain run needs besides; "
             f"the plain time, and {1e3 * study.layer_seconds:.3g} ms, a layer's time forward, for "
             "each layer that runs again (in practice less memory is warmer memory, and quicker)."
         )
@@ -338,13 +338,13 @@ def _timeline(
     tips = tuple(
         f"<b>{row.name}</b>, event {i + 1}: {trace.operation[i + 1]}"
         f"{f' ({trace.phase[i + 1]})' if trace.phase[i + 1] else ''}<br>"
-        f"{amount(int(totals[i] * MIB))}"
+        f"{format_bytes(int(totals[i] * MIB))}"
         for i in chosen
     )
     # With Python's own objects the peak of the bars is a little more: one number is enough.
     arrays = float(low[at]) * MIB
     same = row.peak is not None and abs(row.peak - arrays) <= 0.02 * row.peak
-    said = amount(row.peak) if same else f"arrays {amount(arrays)}"
+    said = format_bytes(row.peak) if same else f"arrays {format_bytes(arrays)}"
     x, (events, width) = chosen[at] + 0.5, across
     before, need = x / events * width, layout.text_width(said, theme.FONT_TEXT) + 9
     fits = {"right": width - before >= need, "left": before >= need}
@@ -375,7 +375,7 @@ def _bars(study: Any) -> tuple[Bars, ...]:
     again = [row.recomputed_operations for row in rows]
     return (
         Bars("Peak", "above start", tuple(p / MIB for p in peaks),
-             tuple(amount(p) if p else "" for p in peaks)),
+             tuple(format_bytes(p) if p else "" for p in peaks)),
         Bars("Time", "" if study.plain.span else "once", tuple(times),
              tuple(time_of(study, row) for row in rows), tuple(row.span for row in rows)),
         Bars("Run again", "operations", tuple(float(n) for n in again),

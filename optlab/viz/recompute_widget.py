@@ -15,7 +15,7 @@ from optlab.viz.memory_views import MIB, NAMES, in_layers
 from optlab.viz.recompute_pictures import recompute_png
 from optlab.viz.recompute_plot import clipped
 from optlab.viz.recompute_views import RecomputeView, Timeline, recompute_view
-from optlab.viz.words import amount
+from optlab.viz.words import format_bytes
 
 _PLACE = "optlab-recompute"
 _STATIC = Path(__file__).parent / "recompute_static"
@@ -53,7 +53,7 @@ class RecomputeExplorer(anywidget.AnyWidget):
         self._last = len(study.rows) - 1
         self.study = study
         super().__init__(view=view_of(study, view), selected=selected)
-        close_earlier(self._let_go)
+        close_earlier(self._release)
 
     @traitlets.validate("selected")
     def _checked(self, proposal: Any) -> int:
@@ -101,7 +101,7 @@ class RecomputeExplorer(anywidget.AnyWidget):
             The page; its path, if it was written to a file.
         """
         page = page_of(dict(self.view), int(self.selected), str(self.study))
-        return browser.written(page, path)
+        return browser.save_page(page, path)
 
     def to_png(self, path: str | Path | None = None, width: int = layout.WIDTH) -> bytes:
         """Give a picture of all runs, drawn by matplotlib: that of `optlab.viz.recompute_png`."""
@@ -110,7 +110,7 @@ class RecomputeExplorer(anywidget.AnyWidget):
             Path(path).write_bytes(content)
         return content
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """Close, and free what takes memory: the cell that made this widget runs again."""
         self.view = {}
         self.layout.close()
@@ -122,7 +122,7 @@ class RecomputeExplorer(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """Give the widget, its picture for where no widget lives, and the table in words."""
         bundle = super()._repr_mimebundle_(**kwargs)
-        return browser.with_twin(bundle, str(self.study), self.to_png(width=900))
+        return browser.with_static_image(bundle, str(self.study), self.to_png(width=900))
 
 
 def recompute_explorer(study: Any, selected: int = 0) -> RecomputeExplorer:
@@ -174,7 +174,7 @@ def summary_of(study: Any, row: Any) -> str:
     """Say in a sentence what a run costs."""
     if not row.ran:
         return f"{row.name}: {_instead(row)}."
-    said = f"{row.name}: peak {amount(row.peak)} above the start"
+    said = f"{row.name}: peak {format_bytes(row.peak)} above the start"
     if row is study.plain:
         return f"{said}; nothing runs again. The others are compared with this one."
     if row.span is not None:
@@ -266,13 +266,13 @@ def _line(row: Any, line: Timeline) -> dict[str, Any]:
     new = [held for held in trace.by_operation() if held.phase]
     total = max(1, sum(held.nbytes for held in new))
     shares = [
-        [text, amount(held.nbytes), held.nbytes / total, held.role]
+        [text, format_bytes(held.nbytes), held.nbytes / total, held.role]
         for text, held in zip(in_layers(new[:_SHARES]), new, strict=False)
     ]
     rest = sum(held.nbytes for held in new[_SHARES:])
     if rest:
         others = len(new) - _SHARES
-        shares.append([f"{others} other{'s' * (others > 1)}", amount(rest), rest / total, ""])
+        shares.append([f"{others} other{'s' * (others > 1)}", format_bytes(rest), rest / total, ""])
     phase, layer = trace.phase[at], trace.layer[at]
     where = trace.operation[at] + (f" ({phase})" if phase else "")
     return {
@@ -280,7 +280,7 @@ def _line(row: Any, line: Timeline) -> dict[str, Any]:
         "bands": {role: [_short(v) for v in high - low] for role, low, high in line.bands},
         "tips": [tip.replace("<b>", "").replace("</b>", "").split("<br>") for tip in line.tips],
         "peak": [line.peak[0], _short(line.peak[1])],
-        "peakText": f"arrays: {amount(line.peak[1] * MIB)}, in {where}",
+        "peakText": f"arrays: {format_bytes(line.peak[1] * MIB)}, in {where}",
         "where": f"{where}{f' of {layer}' if layer else ''}",
         "shares": shares,
     }
@@ -289,4 +289,4 @@ def _line(row: Any, line: Timeline) -> dict[str, Any]:
 def page_of(view: dict[str, Any], selected: int, words: str) -> str:
     """Give one HTML page with everything in it; it asks no server for anything."""
     stored = {"view": view, "selected": selected}
-    return browser.page_around(_PLACE, view["title"], stored, words, style_sheet(), javascript())
+    return browser.html_page(_PLACE, view["title"], stored, words, style_sheet(), javascript())

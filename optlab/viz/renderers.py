@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from optlab.viz import (
-    figures,
-    memories,
-    pictures,
-    recomputations,
-    recompute_pictures,
-    schedules,
-    words,
-)
+from optlab.viz.figures import CONFIG, race
+from optlab.viz.memories import memory as draw_memory
+from optlab.viz.memories import memory_png
+from optlab.viz.pictures import race_png
+from optlab.viz.recomputations import recompute
+from optlab.viz.recompute_pictures import recompute_png
+from optlab.viz.schedules import is_foreseen, schedule_png
+from optlab.viz.schedules import schedule as draw_schedule
+from optlab.viz.words import summary
 
 _SIZE = {"width": 850, "height": 440}
 """Of picture and figure alike, in pixels. JupyterLab shows the stored picture until the mouse
@@ -57,7 +57,7 @@ class Renderer:
         if path.suffix == ".png":
             path.write_bytes(self.picture(result, scale=2))
         elif path.suffix == ".html":
-            self.draw(result).write_html(path, config=figures.CONFIG)
+            self.draw(result).write_html(path, config=CONFIG)
         else:
             raise ValueError(f"the name must end in .png or .html; got {path.name!r}.")
 
@@ -85,22 +85,20 @@ class Renderer:
         if self.has_picture(result):
             drawn = json.loads(self.draw(result, **self.size).to_json())
             picture = self.picture(result, **self.size)
-            found["application/vnd.plotly.v1+json"] = {**drawn, "config": figures.CONFIG}
+            found["application/vnd.plotly.v1+json"] = {**drawn, "config": CONFIG}
             found["image/png"] = base64.b64encode(picture).decode("ascii")
         return found
 
 
-comparison = Renderer(figures.race, pictures.race_png, say=words.summary)
+comparison = Renderer(race, race_png, say=summary)
 """The renderer of comparisons, as `pyproject.toml` names it."""
 schedule = Renderer(
-    schedules.schedule, schedules.schedule_png, _SMALL, repr, schedules.is_foreseen
+    draw_schedule, schedule_png, _SMALL, repr, is_foreseen
 )  # fmt: skip
 """The renderer of schedules: those whose rates do not depend on what will be measured."""
 memory = Renderer(
-    memories.memory, memories.memory_png, has_picture=lambda trace: len(trace) > 1
+    draw_memory, memory_png, has_picture=lambda trace: len(trace) > 1
 )  # fmt: skip
 """The renderer of memory traces; before its block is left there is nothing to draw yet."""
-memory_study = Renderer(
-    recomputations.recompute, recompute_pictures.recompute_png, {"width": _SIZE["width"]}
-)
+memory_study = Renderer(recompute, recompute_png, {"width": _SIZE["width"]})
 """The renderer of memory studies; a study is as high as it has runs."""

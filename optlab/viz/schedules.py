@@ -14,17 +14,17 @@ from optlab.optimizer.lr import (
     LRScheduler,
     ReduceOnPlateau,
 )
-from optlab.viz import layout, theme, words
+from optlab.viz import layout, theme
 from optlab.viz.geometry import Box, Floats, LabelPlacer, clip_line, spread, thin
 from optlab.viz.layout import Page
 from optlab.viz.matplotlib_panels import draw_curves as draw_static_curves
-from optlab.viz.matplotlib_parts import blank, panel_axes, write_page
-from optlab.viz.pictures import as_png
+from optlab.viz.matplotlib_parts import as_png, blank, panel_axes, write_page
 from optlab.viz.plotly_panels import draw_curves
 from optlab.viz.plotly_parts import add_entries, empty_figure
 from optlab.viz.series import CurveEnd, CurvesView, SeriesView
 from optlab.viz.theme import Style
 from optlab.viz.views import Mark
+from optlab.viz.words import format_number, join_names
 
 Scale = Literal["linear", "log"]
 
@@ -227,12 +227,12 @@ def _headline(rates: dict[str, Floats]) -> str:
     low = min(float(values.min()) for values in rates.values())
     top = [n for n, values in rates.items() if math.isclose(values.max(), high, rel_tol=1e-9)]
     bottom = [n for n, values in rates.items() if values.min() == low]
-    said = f"The highest rate is {words.number(high)}, of "
+    said = f"The highest rate is {format_number(high)}, of "
     if len(top) == 1:
         said += f"{top[0]} {_when(int(np.argmax(rates[top[0]])))}"
     else:
-        said += words.joined(top, _MOST_LETTERS - len(said))
-    more = f"; the lowest {words.number(low)}, of {words.joined(bottom)}"
+        said += join_names(top, _MOST_LETTERS - len(said))
+    more = f"; the lowest {format_number(low)}, of {join_names(bottom)}"
     return f"{said}{more if len(said + more) < _MOST_LETTERS else ''}."
 
 
@@ -244,7 +244,7 @@ def _headline_of_one(values: Floats) -> str:
     """Say where rates begin and end, and which is the highest and the lowest."""
     last = len(values) - 1
     if values.min() == values.max():
-        return f"{words.number(float(values[0]))} in all {last} steps."
+        return f"{format_number(float(values[0]))} in all {last} steps."
     ends, between = {0: "", last: ""}, ""
     for name, at in (("highest", int(np.argmax(values))), ("lowest", int(np.argmin(values)))):
         if math.isclose(values[at], values[last], rel_tol=1e-9) and at != 0:
@@ -252,8 +252,8 @@ def _headline_of_one(values: Floats) -> str:
         if at in ends:
             ends[at] = f" ({name})"
         else:
-            between += f"; {name}, {words.number(float(values[at]))}, after {at}"
-    first, final = (words.number(float(values[at])) for at in (0, last))
+            between += f"; {name}, {format_number(float(values[at]))}, after {at}"
+    first, final = (format_number(float(values[at])) for at in (0, last))
     return f"From {first}{ends[0]} to {final}{ends[last]} in {last} steps{between}."
 
 
@@ -303,7 +303,7 @@ def _view(
             style=styles[name],
             x=box.x_high if longest > 1 else 0.0,
             y=_value(max(tips[name], low), scale),
-            text=f"{name} {words.number(float(rates[name][-1]))}",
+            text=f"{name} {format_number(float(rates[name][-1]))}",
             text_y=_value(low + place * pixel, scale),
         )
         for name, place in zip(tips, places, strict=True)

@@ -9,11 +9,12 @@ from typing import Literal
 
 import numpy as np
 
-from optlab.viz import theme, words
+from optlab.viz import theme
 from optlab.viz.geometry import Box, Floats, LabelPlacer, clip_line, spread, thin
 from optlab.viz.results import ComparisonLike
 from optlab.viz.theme import Style
 from optlab.viz.views import Mark, styles_of, visited
+from optlab.viz.words import format_number, format_percent, why_stopped
 
 Scale = Literal["log", "linear"]
 
@@ -140,7 +141,7 @@ def loss_scale(losses: Sequence[Floats], minimum: float | None) -> tuple[Scale, 
     lowest = float(finite.min(initial=math.inf))
     # A "minimum" that a run undercuts by more than rounding is not one.
     if minimum is not None and lowest >= minimum - 1e-9 * max(1.0, abs(minimum)):
-        title = "Loss" if minimum == 0 else f"Loss above the minimum {words.number(minimum)}"
+        title = "Loss" if minimum == 0 else f"Loss above the minimum {format_number(minimum)}"
         return "log", float(minimum), title, "log scale"
     if len(finite) and lowest > 0:
         return "log", 0.0, "Loss", "log scale"
@@ -343,7 +344,7 @@ def _ends(
                 style=styles[name],
                 x=x,
                 y=y,
-                text=f"{name} {words.number(last)}" if name in where else "",
+                text=f"{name} {format_number(last)}" if name in where else "",
                 text_y=10.0**text_height if scale == "log" else text_height,
             )
         )
@@ -370,9 +371,9 @@ def _stops(
     placer = LabelPlacer(Box(2, width - 2, 2, height - 2), [pixels(c.x, c.y) for c in curves])
     marks = []
     for name, (x, y) in tips.items():
-        reason = words.why_stopped(comparison.traces[name])
+        reason = why_stopped(comparison.traces[name])
         if reason is None:  # it ran on where a log axis has no room: the minimum, to rounding
-            floor = words.number(10.0**box.y_low if scale == "log" else box.y_low, 1)
+            floor = format_number(10.0**box.y_low if scale == "log" else box.y_low, 1)
             reason = f"below {floor} from step {math.ceil(x)}"
         across, up = pixels(np.array([x]), np.array([y]))[0]
         text = f"{name} {reason}"
@@ -390,9 +391,9 @@ def accuracy_view(comparison: ComparisonLike) -> AccuracyView | None:
     rows: list[tuple[str, Style, float | None, str]] = []
     for name, trace in comparison.traces.items():
         value = float(comparison.accuracy.get(name, math.nan))
-        stopped = words.why_stopped(trace)
+        stopped = why_stopped(trace)
         if math.isfinite(value) and stopped is None:
-            rows.append((name, styles[name], value, words.percent(value)))
+            rows.append((name, styles[name], value, format_percent(value)))
         else:
             rows.append((name, styles[name], None, stopped or "not measured"))
     return AccuracyView(tuple(rows))

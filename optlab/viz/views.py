@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optlab.viz import theme, words
+from optlab.viz import theme
 from optlab.viz.contours import ContourLabel, label_contours, log_levels
 from optlab.viz.geometry import (
     Box,
@@ -27,6 +27,7 @@ from optlab.viz.geometry import (
 )
 from optlab.viz.results import ComparisonLike, ProblemLike, SurfaceLike, TraceLike
 from optlab.viz.theme import Style
+from optlab.viz.words import format_number, format_point, optimizer_class, start_of, why_stopped
 
 _GRID = 175  # columns of the surface's grid: contours look smooth, and the figure stays small
 _HOVER_STEPS = 1000  # steps of all paths together that answer the pointer
@@ -123,7 +124,7 @@ def styles_of(comparison: ComparisonLike) -> dict[str, Style]:
     if own:
         return own
     return theme.assign_styles(
-        {name: words.optimizer_class(trace) for name, trace in comparison.traces.items()}
+        {name: optimizer_class(trace) for name, trace in comparison.traces.items()}
     )
 
 
@@ -171,10 +172,10 @@ def map_view(
         name: np.asarray(trace.parameters["point"], dtype=np.float64).reshape(-1, 2)
         for name, trace in runs.items()
     }
-    began = None if comparison is None else words.start_of(comparison)
+    began = None if comparison is None else start_of(comparison)
     start = tuple(float(v) for v in (surface.start if began is None else began))
     if not all(map(math.isfinite, start)):
-        raise ValueError(f"a path cannot be drawn from the start {words.point(start)}")
+        raise ValueError(f"a path cannot be drawn from the start {format_point(start)}")
     (x_low, x_high), (y_low, y_high) = surface.domain
     domain = Box(float(x_low), float(x_high), float(y_low), float(y_high))
     minima = [(float(x), float(y)) for x, y in surface.minima]
@@ -223,7 +224,7 @@ def map_view(
         if at is not None:
             placer.mark(where(at), theme.END_SIZE / 2)
     start_mark = mark((start[0], start[1]), "start", theme.START_SIZE)
-    lowest_marks = tuple(mark(p, f"minimum {words.point(p)}", theme.MINIMUM_SIZE) for p in lowest)
+    lowest_marks = tuple(mark(p, f"minimum {format_point(p)}", theme.MINIMUM_SIZE) for p in lowest)
     paths = []
     for name, (at, inside) in ends.items():
         trace = runs[name]
@@ -267,9 +268,9 @@ def map_view(
 def contour_note(base: float, known: float | None) -> str:
     """Say what the contours mean: from where the losses are measured, and how they are spaced."""
     if known == base:
-        above = "" if base == 0 else f" above the minimum {words.number(base)}"
+        above = "" if base == 0 else f" above the minimum {format_number(base)}"
     else:
-        above = f" above {words.number(base)}, the lowest seen"
+        above = f" above {format_number(base)}, the lowest seen"
     return f"equal scales; contours: loss{above}, log-spaced"
 
 
@@ -292,12 +293,12 @@ def _fate(name: str, trace: TraceLike, path: Floats, box: Box) -> str:
         return f"{name} stops here"
     number = int(trace.step[last]) if last < len(trace.step) else last + 1
     if trace.stopped is None:
-        return f"{name} leaves at step {number},\nends at {words.point(path[-1])}"
+        return f"{name} leaves at step {number},\nends at {format_point(path[-1])}"
     return f"{name} leaves at step {number}"
 
 
 def _end_label(label: str, trace: TraceLike, inside: bool) -> str:
-    stopped = words.why_stopped(trace)
+    stopped = why_stopped(trace)
     if stopped is None:
         return label
     return f"{label}{' ' if inside else ','}\n{stopped}".replace(" \n", " ")

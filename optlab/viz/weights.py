@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optlab.viz import layout, theme, words
+from optlab.viz import layout, theme
 from optlab.viz.geometry import Floats
 from optlab.viz.layout import Page
 from optlab.viz.series import CurvesView, axis_note, loss_view
 from optlab.viz.theme import Style
 from optlab.viz.views import MapView, has_map, map_view
+from optlab.viz.words import format_number, format_rate, wrapper_settings
 
 _THIN, _BOLD, _DOT = 1.2, 3.0, 7.0  # pixels
 _LEAST_GAP = 5  # pixels between two upright lines: closer ones would be a wall
@@ -234,7 +235,7 @@ def _far_away(
     run = replace(run, loss=values[:-1], taken=taken)
     far = _Pair(_Somewhere(title, "distance"), {name: run}, {name: float(values[-1])}, last)
     view = loss_view(far, right.width, right.height)
-    distance = words.number(float(apart[-1]))
+    distance = format_number(float(apart[-1]))
     if kind is LOOKAHEAD:
         heading, note = "Lead of the fast weights", "distance from the slow ones"
         headline = (
@@ -291,7 +292,7 @@ def _headline(pair: _Pair, kind: Kind) -> str:
     after = f"After {pair.steps} steps"
     if not (math.isfinite(one) and math.isfinite(other)):
         return f"{after} the loss is no longer finite."
-    first, second = words.number(one), words.number(other)
+    first, second = format_number(one), format_number(other)
     if kind is AVERAGE:
         return f"{after} the weights are at loss {first}, their average at {second}."
     if one == other:
@@ -301,11 +302,11 @@ def _headline(pair: _Pair, kind: Kind) -> str:
 
 def _settings(trace: Any, kind: Kind, lines: tuple[float, ...]) -> str:
     """Say with which settings it ran; how they were chosen only the user knows."""
-    shown = [f"learning rate {words.rate(trace)}"]
+    shown = [f"learning rate {format_rate(trace)}"]
     wanted = ("alpha", "k") if kind is LOOKAHEAD else (
         "decay", "thres_steps", "average_window_rate", "min_average_window", "max_average_window",
     )  # fmt: skip
-    shown += filter(None, [words.wrapper_settings(trace, wanted)])
+    shown += filter(None, [wrapper_settings(trace, wanted)])
     text = f"{', '.join(shown)}, as given."
     if kind is LOOKAHEAD:
         count = _synchronisations(trace)

@@ -9,8 +9,7 @@ import plotly.graph_objects as go
 from optlab.viz import layout
 from optlab.viz.matplotlib_panels import draw_curves as draw_static_curves
 from optlab.viz.matplotlib_panels import draw_map as draw_static_map
-from optlab.viz.matplotlib_parts import blank, panel_axes, write_page
-from optlab.viz.pictures import as_png
+from optlab.viz.matplotlib_parts import as_png, blank, panel_axes, write_page
 from optlab.viz.plotly_panels import draw_curves, draw_map
 from optlab.viz.plotly_parts import add_entries, empty_figure
 from optlab.viz.views import styles_of

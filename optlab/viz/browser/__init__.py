@@ -3,7 +3,7 @@
 The browser's code lies in folders named ``static`` as numbered parts. They are joined in the order
 of their numbers into one plain module, the shared parts first: no bundler, no import, nothing that
 is fetched. The widget appends ``export default`` (`as_module`); a saved page appends a stand-in for
-the kernel's model (`page_around`).
+the kernel's model (`html_page`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ render({ model, el: document.getElementById("PLACE") });
 """  # noqa: E501
 
 
-def page_around(
+def html_page(
     place: str, title: str, stored: dict[str, Any], words: str, style: str, code: str
 ) -> str:
     """Give one HTML page with everything of a widget in it; it asks no server for anything.
@@ -105,14 +105,14 @@ body {{ margin: 0; padding: 12px; background: #eceef1; }}
 """
 
 
-def with_twin(bundle: Any, words: str, picture: bytes) -> Any:
+def with_static_image(bundle: Any, words: str, picture: bytes) -> Any:
     """Add to what a notebook stores of a widget its words, and its picture for where none lives."""
     data, metadata = bundle if isinstance(bundle, tuple) else (bundle or {}, {})
     image = base64.b64encode(picture).decode("ascii")
     return {**data, "text/plain": words, "image/png": image}, metadata
 
 
-def written(page: str, path: str | Path | None) -> str | Path:
+def save_page(page: str, path: str | Path | None) -> str | Path:
     """Write a page to a file and give its path; without one, give the page."""
     if path is None:
         return page

@@ -16,7 +16,7 @@ from optlab.optimizer import (
     Optimizer,
 )
 from optlab.optimizer.wrappers import Wrapper
-from optlab.viz import words
+from optlab.viz.words import format_number
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Slider:
     first: float
 
 
-AROUND: dict[str, dict[str, Slider]] = {
+WRAPPERS: dict[str, dict[str, Slider]] = {
     "LookAhead": {"alpha": Slider(0, 1, 0.05, 0.5), "k": Slider(1, 50, 1, 5)},
     "EMA": {"decay": Slider(0, 0.99, 0.01, 0.9)},
     "ModelAverage": {
@@ -51,10 +51,10 @@ def defaults_of(kind: str) -> dict[str, Any]:
     >>> defaults_of("LookAhead")
     {'kind': 'LookAhead', 'alpha': 0.5, 'k': 5}
     """
-    return {"kind": kind, **{name: slider.first for name, slider in AROUND[kind].items()}}
+    return {"kind": kind, **{name: slider.first for name, slider in WRAPPERS[kind].items()}}
 
 
-def as_around(wanted: Any) -> dict[str, Any]:
+def as_wrapping(wanted: Any) -> dict[str, Any]:
     """Read what is to be around an optimizer: a kind by its name, a description, or nothing.
 
     Raises
@@ -64,28 +64,28 @@ def as_around(wanted: Any) -> dict[str, Any]:
     """
     if not wanted:
         return {}
-    if isinstance(wanted, str) and wanted in AROUND:
+    if isinstance(wanted, str) and wanted in WRAPPERS:
         wanted = defaults_of(wanted)
-    elif isinstance(wanted, dict) and wanted.get("kind") in AROUND:
+    elif isinstance(wanted, dict) and wanted.get("kind") in WRAPPERS:
         wanted = defaults_of(wanted["kind"]) | wanted
-    checked_around(wanted)
-    wrapped(SGD(0.1), wanted)
+    check_wrapping(wanted)
+    wrap_template(SGD(0.1), wanted)
     return dict(wanted)
 
 
-def said(around: dict[str, Any]) -> str:
+def describe_wrapping(around: dict[str, Any]) -> str:
     """Write a description in a few words.
 
     Examples
     --------
-    >>> said(defaults_of("LookAhead"))
+    >>> describe_wrapping(defaults_of("LookAhead"))
     'LookAhead (alpha 0.5, k 5)'
     """
-    settings = [f"{k} {words.number(float(v))}" for k, v in around.items() if k != "kind"]
+    settings = [f"{k} {format_number(float(v))}" for k, v in around.items() if k != "kind"]
     return f"{around['kind']} ({', '.join(settings)})"
 
 
-def checked_around(around: Any) -> None:
+def check_wrapping(around: Any) -> None:
     """Make sure that a description of a wrapper is of use.
 
     Raises
@@ -95,11 +95,11 @@ def checked_around(around: Any) -> None:
     """
     if around == {}:
         return
-    if not isinstance(around, dict) or around.get("kind") not in AROUND:
+    if not isinstance(around, dict) or around.get("kind") not in WRAPPERS:
         raise ValueError(
-            f"around is {{}} or a dict with the kind {', '.join(AROUND)}; got {around!r}."
+            f"around is {{}} or a dict with the kind {', '.join(WRAPPERS)}; got {around!r}."
         )
-    wanted = {"kind", *AROUND[around["kind"]]}
+    wanted = {"kind", *WRAPPERS[around["kind"]]}
     if set(around) - wanted - {"max_average_window"}:
         raise ValueError(f"{around['kind']} has the settings {', '.join(wanted)}; got {around!r}.")
     for name, value in around.items():
@@ -111,7 +111,7 @@ def checked_around(around: Any) -> None:
             raise ValueError(f"{name} must be finite; got {value!r}.")
 
 
-def wrapped(template: Optimizer, around: dict[str, Any]) -> Optimizer:
+def wrap_template(template: Optimizer, around: dict[str, Any]) -> Optimizer:
     """Put around a template what a description says."""
     if not around:
         return template
@@ -122,7 +122,7 @@ def wrapped(template: Optimizer, around: dict[str, Any]) -> Optimizer:
     return average.around(template, **settings)
 
 
-def around_of(name: str, layers: Sequence[Wrapper]) -> dict[str, Any]:
+def wrapping_of(name: str, layers: Sequence[Wrapper]) -> dict[str, Any]:
     """Describe what is around a template.
 
     Raises

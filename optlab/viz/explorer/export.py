@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from optlab.viz import browser
-from optlab.viz.explorer.land import pack_land
+from optlab.viz.explorer.land import pack_surface_map
 from optlab.viz.explorer.model import Model
 
 _PLACE = "optlab-explorer"
@@ -29,7 +29,7 @@ def page(model: Model, options: dict[str, Any]) -> str:
     land: dict[str, Any] = {"serial": 1}
     land_buffers = b""
     if model.surface is not None:
-        packed, land_buffers = pack_land(model.land, model.surface)
+        packed, land_buffers = pack_surface_map(model.surface_map, model.surface)
         land |= packed
     stored = {
         "state": model.state.to_dict(),
@@ -40,4 +40,4 @@ def page(model: Model, options: dict[str, Any]) -> str:
         "land_buffers": land_buffers,
     }
     words = model.summary()
-    return browser.page_around(_PLACE, model.title, stored, words, style_sheet(), javascript())
+    return browser.html_page(_PLACE, model.title, stored, words, style_sheet(), javascript())

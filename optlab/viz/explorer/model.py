@@ -12,10 +12,15 @@ from optlab.lab.problems.find import find
 from optlab.lab.problems.surface import Surface
 from optlab.optimizer import Optimizer
 from optlab.optimizer.wrappers import layers_of
-from optlab.viz import theme, words
-from optlab.viz.explorer import land as lands
-from optlab.viz.explorer import steps as formulas
-from optlab.viz.explorer.around import said
+from optlab.viz import theme
+from optlab.viz.explorer.around import describe_wrapping
+from optlab.viz.explorer.land import (
+    MAP_HEIGHT,
+    MAP_WIDTH,
+    SurfaceMap,
+    choose_box,
+    make_surface_map,
+)
 from optlab.viz.explorer.runs import (
     LADDER,
     Runs,
@@ -26,12 +31,14 @@ from optlab.viz.explorer.runs import (
     runs_of_trace,
 )
 from optlab.viz.explorer.state import OWN, State, template_of
+from optlab.viz.explorer.steps import Rule, fill_rows, rule_as_lists, rule_of
 from optlab.viz.geometry import Box, Floats
 from optlab.viz.theme import Style
+from optlab.viz.words import format_number, format_point
 
 _LARGEST = float(np.finfo(np.float32).max)
 AXES = ("x", "y")
-_BOUNDS = f"1-2-5 steps from {words.number(LADDER[0])} to {words.number(LADDER[-1])}"
+_BOUNDS = f"1-2-5 steps from {format_number(LADDER[0])} to {format_number(LADDER[-1])}"
 _CRITERION = "by the mean over the run of log10(loss − minimum)"
 HOW_CHOSEN = {
     "best": f"each the best of {_BOUNDS}, {_CRITERION}",
@@ -104,10 +111,9 @@ class Model:
         state.step = max(0, min(state.step, state.steps))
         self.box = box
         if self.surface is not None and (box is None or not self._holds_start(box)):
-            self.box = lands.choose_box(
-                self.surface, self.start, self.shown_paths(), lands.WIDTH / lands.HEIGHT
-            )
-        self._land: lands.Land | None = None
+            aspect = MAP_WIDTH / MAP_HEIGHT
+            self.box = choose_box(self.surface, self.start, self.shown_paths(), aspect)
+        self._surface_map: SurfaceMap | None = None
 
     # Runs ---------------------------------------------------------------------------------------
 
@@ -119,7 +125,7 @@ class Model:
             value, _ = surface.value_and_gradient(start)
         if not math.isfinite(value):
             raise ValueError(
-                f"the loss at the start {words.point(start)} is {value}; choose another start."
+                f"the loss at the start {format_point(start)} is {value}; choose another start."
             )
         self.start: tuple[float, ...] = start
         state.start = list(start)
@@ -173,17 +179,17 @@ class Model:
         return box.contains(*self.start)
 
     @property
-    def land(self) -> lands.Land:
-        """What lies under the paths; computed when it is first asked for."""
-        if self._land is None:
+    def surface_map(self) -> SurfaceMap:
+        """The surface under the paths, computed at the first access."""
+        if self._surface_map is None:
             assert self.surface is not None
             assert self.box is not None
-            self._land = lands.make_land(self.surface, self.box, self.shown_paths())
-        return self._land
+            self._surface_map = make_surface_map(self.surface, self.box, self.shown_paths())
+        return self._surface_map
 
-    def keep_land(self, other: Model) -> None:
-        """Take over what another model of the same surface and box has drawn already."""
-        self._land = other._land
+    def reuse_surface_map(self, other: Model) -> None:
+        """Reuse the map that another model of the same surface and box has computed."""
+        self._surface_map = other._surface_map
 
     @property
     def title(self) -> str:
@@ -227,10 +233,10 @@ class Model:
             values[f"term.{term}"] = one(array)
         return values
 
-    def rule(self, name: str) -> formulas.Rule:
-        """Give the rows of the step panel of an optimizer."""
+    def rule(self, name: str) -> Rule:
+        """Return the rows of the step panel of an optimizer."""
         runs = self.runs[name]
-        return formulas.rule_of(runs.template, list(runs.slots), list(runs.terms))
+        return rule_of(runs.template, list(runs.slots), list(runs.terms))
 
     def what_happened(
         self, name: str, step: int, coordinate: int = 0, rate: int | None = None
@@ -244,11 +250,11 @@ class Model:
             key: float(np.float32(np.clip(value, -_LARGEST, _LARGEST)))
             for key, value in values.items()
         }
-        exact = formulas.written(rule, values, axis)
+        exact = fill_rows(rule, values, axis)
         return [
             (label, text, numbers)
             for (label, text, _), (_, _, numbers) in zip(
-                formulas.written(rule, sent, axis), exact, strict=True
+                fill_rows(rule, sent, axis), exact, strict=True
             )
         ]
 
@@ -298,15 +304,15 @@ class Model:
                     },
                     "around": dict(entry.around),
                     "rates": list(runs.rates),
-                    "rateTexts": [words.number(rate, 6) for rate in runs.rates],
+                    "rateTexts": [format_number(rate, 6) for rate in runs.rates],
                     "best": self.best[entry.name],
-                    "criterion": [_plain(c) for c in self.criteria[entry.name]],
+                    "criterion": [_finite_or_none(c) for c in self.criteria[entry.name]],
                     "stopped": runs.stopped.tolist(),
                     "why": runs.why,
                     "initial": runs.initial,
                     "slots": list(runs.slots),
                     "terms": list(runs.terms),
-                    "rule": formulas.as_lists(self.rule(entry.name)),
+                    "rule": rule_as_lists(self.rule(entry.name)),
                     "arrays": arrays,
                 }
             )
@@ -316,7 +322,7 @@ class Model:
             "axes": self.axes,
             "steps": self.state.steps,
             "start": list(self.start),
-            "floor": _plain(self.floor),
+            "floor": _finite_or_none(self.floor),
             "floorKnown": self.floor_known,
             "base": self.base,
             "equal": self.equal,
@@ -332,11 +338,11 @@ class Model:
         told = []
         for entry in state.optimizers:
             runs, i = self.runs[entry.name], self.rate_index(entry.name)
-            rate = words.number(runs.rates[i], 6)
+            rate = format_number(runs.rates[i], 6)
             finite = runs.loss[i][np.isfinite(runs.loss[i])]
-            end = runs.why[i] or f"loss {words.number(float(finite[-1]))}"
+            end = runs.why[i] or f"loss {format_number(float(finite[-1]))}"
             told.append(f"{entry.name} at rate {rate}: {end}")
-        where = f" from {words.point(self.start)}" if self.start else ""
+        where = f" from {format_point(self.start)}" if self.start else ""
         head = f"{self.title}{where}, after {state.steps} steps."
         return f"{head} {'; '.join(told)}. {self.conditions()}"
 
@@ -352,17 +358,17 @@ class Model:
         if not self.floor_known:
             how = how.replace("loss − minimum", "loss − lowest loss seen")
         around = "".join(
-            f" Around {entry.name}: {said(entry.around)}."
+            f" Around {entry.name}: {describe_wrapping(entry.around)}."
             for entry in state.optimizers
             if entry.around
         )
         return (
-            f"Same start {words.point(self.start)}, same {state.steps} steps, seed {state.seed}. "
+            f"Same start {format_point(self.start)}, same {state.steps} steps, seed {state.seed}. "
             f"Rates: {how}.{around}"
         )
 
 
-def _plain(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from optlab.lab.problems.find import NAMED, find
 from optlab.lab.problems.surface import Surface
 from optlab.viz import theme
-from optlab.viz.explorer.around import AROUND
+from optlab.viz.explorer.around import WRAPPERS
 from optlab.viz.explorer.model import HOW_CHOSEN
 from optlab.viz.explorer.presets import PRESETS
 from optlab.viz.explorer.state import optimizer_classes
@@ -26,7 +26,7 @@ def browser_options() -> dict[str, Any]:
         "classes": [name for name in optimizer_classes() if name != "AdamWithoutCorrection"],
         "around": {
             kind: {name: [s.low, s.high, s.step] for name, s in sliders.items()}
-            for kind, sliders in AROUND.items()
+            for kind, sliders in WRAPPERS.items()
         },
         "palette": {"light": theme.LIGHT, "dark": theme.DARK},
         "conditions": HOW_CHOSEN,

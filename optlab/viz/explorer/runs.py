@@ -18,9 +18,9 @@ from optlab.lab.problems.surface import Surface
 from optlab.lab.sweep import LADDER
 from optlab.optimizer import Optimizer
 from optlab.optimizer.wrappers import Wrapper, layers_of
-from optlab.viz import words
 from optlab.viz.geometry import Floats
 from optlab.viz.results import ComparisonLike, TraceLike
+from optlab.viz.words import why_stopped
 
 TINY = 1e-12
 """Added before the logarithm, so that a run that arrives exactly has a finite criterion."""
@@ -113,9 +113,9 @@ def run_ladder(
     try:
         run = run_ensemble(surface, members, starts, steps, seed)
     except NotOnePassError:
-        return _one_by_one(surface, template, members, start, steps, seed)
+        return _run_sequentially(surface, template, members, start, steps, seed)
     update, initial = run.terms.get("update"), initial_slots(template)
-    slots, others = _sorted_out(run.slots, initial)
+    slots, others = _split_slots(run.slots, initial)
     return Runs(
         template=template,
         rates=tuple(rates),
@@ -137,7 +137,7 @@ def initial_slots(template: Optimizer) -> dict[str, float]:
     return dict(template.slots_for(SimpleNamespace(**template.settings)))
 
 
-def _sorted_out(
+def _split_slots(
     slots: Mapping[str, Floats], initial: Mapping[str, float]
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """Give the rule's own slots, and what wrappers remember: shown as terms."""
@@ -150,7 +150,7 @@ def _differences(point: Floats) -> Floats:
         return np.diff(point, axis=1)
 
 
-def _one_by_one(
+def _run_sequentially(
     surface: Surface,
     template: Optimizer,
     members: list[Optimizer],
@@ -172,26 +172,22 @@ def _one_by_one(
     return Runs(
         template=template,
         rates=tuple(rates),
-        point=_joined([runs.point for runs in pieces]),
-        loss=_joined([runs.loss for runs in pieces]),
-        gradient=_joined([runs.gradient for runs in pieces]),
-        update=_joined([runs.update for runs in pieces]),
-        slots=_joined_dicts([runs.slots for runs in pieces]),
-        terms=_joined_dicts([runs.terms for runs in pieces]),
+        point=np.concatenate([runs.point for runs in pieces]),
+        loss=np.concatenate([runs.loss for runs in pieces]),
+        gradient=np.concatenate([runs.gradient for runs in pieces]),
+        update=np.concatenate([runs.update for runs in pieces]),
+        slots=_concatenate_dicts([runs.slots for runs in pieces]),
+        terms=_concatenate_dicts([runs.terms for runs in pieces]),
         initial=initial_slots(template),
         stopped=np.concatenate([runs.stopped for runs in pieces]),
         why=[runs.why[0] for runs in pieces],
     )
 
 
-def _joined(arrays: Sequence[Any]) -> Any:
-    return np.concatenate(arrays)
-
-
-def _joined_dicts(each: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
+def _concatenate_dicts(each: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
     names = dict.fromkeys(name for one in each for name in one)
     blank = np.full_like(next(iter(each[0].values())), np.nan) if each[0] else None
-    return {name: _joined([one.get(name, blank) for one in each]) for name in names}
+    return {name: np.concatenate([one.get(name, blank) for one in each]) for name in names}
 
 
 def runs_of_trace(race: ComparisonLike, name: str, template: Optimizer, steps: int) -> Runs:
@@ -223,7 +219,7 @@ def runs_of_trace(race: ComparisonLike, name: str, template: Optimizer, steps: i
         gradient, point = rows(trace.norms["gradient"]), None
     else:
         kept = {k: rows(a) for k, a in trace.slots.items()}
-        slots, others = _sorted_out(kept, initial_slots(template))
+        slots, others = _split_slots(kept, initial_slots(template))
         terms = {**{k: rows(a) for k, a in trace.terms.items()}, **others}
         gradient, point = rows(trace.gradients), rows(trace.parameters, steps + 1)
     update = terms.pop("update", None)
@@ -239,12 +235,12 @@ def runs_of_trace(race: ComparisonLike, name: str, template: Optimizer, steps: i
         slots=slots,
         terms=terms,
         initial=initial_slots(template),
-        stopped=np.array([_stop(trace, steps)]),
-        why=[words.why_stopped(trace) or ""],
+        stopped=np.array([_stop_step(trace, steps)]),
+        why=[why_stopped(trace) or ""],
     )
 
 
-def _stop(trace: TraceLike, steps: int) -> int:
+def _stop_step(trace: TraceLike, steps: int) -> int:
     return -1 if trace.stopped is None else min(len(trace.loss), steps)
 
 

@@ -12,7 +12,7 @@ import optlab.optimizer as library
 from optlab.lab import LADDER
 from optlab.optimizer import REQUIRED, Optimizer
 from optlab.optimizer.wrappers import Wrapper, layers_of
-from optlab.viz.explorer.around import around_of, checked_around, wrapped
+from optlab.viz.explorer.around import check_wrapping, wrap_template, wrapping_of
 from optlab.viz.explorer.presets import PRESETS, AdamWithoutCorrection
 
 MODES = ("best", "equal", "custom")
@@ -160,7 +160,7 @@ class State:
         for entry in self.optimizers:
             if entry.rate is not None and not 0 < entry.rate < math.inf:
                 raise ValueError(f"the rate of {entry.name} must be above 0; got {entry.rate!r}.")
-            checked_around(entry.around)
+            check_wrapping(entry.around)
 
     @classmethod
     def from_json(cls, text: str) -> State:
@@ -208,7 +208,7 @@ def template_of(entry: Entry, own: dict[str, Optimizer]) -> Optimizer:
     TypeError
         If the class has no such setting.
     """
-    return wrapped(_inner_template(entry, own), entry.around)
+    return wrap_template(_inner_template(entry, own), entry.around)
 
 
 def _inner_template(entry: Entry, own: dict[str, Optimizer]) -> Optimizer:
@@ -245,7 +245,7 @@ def entry_of(name: str, template: Optimizer, rate: float | None = None) -> Entry
         for k, v in inner.settings.items()
         if k != "learning_rate" and not callable(v)
     }
-    return Entry(name, type(inner).__name__, settings, rate, around_of(name, layers))
+    return Entry(name, type(inner).__name__, settings, rate, wrapping_of(name, layers))
 
 
 def preset_state(name: str, before: State) -> State:

@@ -30,8 +30,8 @@ from optlab.optimizer import (
     RMSProp,
 )
 from optlab.optimizer.wrappers import layers_of
-from optlab.viz import words
 from optlab.viz.explorer.presets import AdamWithoutCorrection
+from optlab.viz.words import format_number
 
 DIGITS = 4
 
@@ -307,7 +307,7 @@ def evaluate(expression: Expression, look_up: Callable[[str], float]) -> float:
     return _OPERATORS[operator](*(evaluate(argument, look_up) for argument in arguments))
 
 
-def written(
+def fill_rows(
     rule: Rule, values: Mapping[str, float], axis: str
 ) -> list[tuple[str, str, dict[str, float]]]:
     """Fill the rows of a rule.
@@ -343,7 +343,7 @@ def written(
                 return axis
             bare = name.strip("()")
             value = numbers[bare] = look_up(bare)
-            text = words.number(value, DIGITS)
+            text = format_number(value, DIGITS)
             return f"({text})" if name != bare and value < 0 else text
 
         text = re.sub(r"\{([^}]+)\}", fill, row.template)
@@ -352,7 +352,7 @@ def written(
     return found
 
 
-def as_lists(rule: Rule) -> dict[str, Any]:
+def rule_as_lists(rule: Rule) -> dict[str, Any]:
     """Give a rule as the browser reads it."""
     return {
         "rows": [[row.label, row.template, row.where] for row in rule.rows],

@@ -16,8 +16,8 @@ from optlab.optimizer import Optimizer
 from optlab.viz import browser
 from optlab.viz.cell_runs import close_earlier
 from optlab.viz.explorer import export
-from optlab.viz.explorer.around import as_around
-from optlab.viz.explorer.land import pack_land
+from optlab.viz.explorer.around import as_wrapping
+from optlab.viz.explorer.land import pack_surface_map
 from optlab.viz.explorer.model import Model, find_problem
 from optlab.viz.explorer.options import browser_options
 from optlab.viz.explorer.state import (
@@ -74,11 +74,11 @@ class Explorer(anywidget.AnyWidget):
         problem = find_problem(state, problem) if problem is None else problem
         self._model: Model | None = Model(state, problem, self._own_templates)
         self._serial = 0
-        self._land_box: tuple[Any, Any] | None = None
-        traits = self._to_send()
+        self._sent_map: tuple[Any, Any] | None = None
+        traits = self._new_traits()
         super().__init__(options=browser_options(), **traits)
         self.on_msg(self._on_message)
-        close_earlier(self._let_go)
+        close_earlier(self._release)
 
     @property
     def model(self) -> Model:
@@ -88,7 +88,7 @@ class Explorer(anywidget.AnyWidget):
             self._model = Model(self.now, problem, self._own_templates)
         return self._model
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """Close, and free what takes memory: the cell that made this explorer runs again."""
         with self.hold_sync():  # the page, too, may keep what it once knew
             self.buffers = self.land_buffers = b""
@@ -98,7 +98,7 @@ class Explorer(anywidget.AnyWidget):
 
     # What is sent -------------------------------------------------------------------------------
 
-    def _to_send(self, generation: int = 0) -> dict[str, Any]:
+    def _new_traits(self, generation: int = 0) -> dict[str, Any]:
         """Give the traits that say where the model stands now."""
         self._serial += 1
         header, buffers = self.model.pack()
@@ -112,15 +112,15 @@ class Explorer(anywidget.AnyWidget):
         if surface is None:
             return found | {"land": {"serial": self._serial}}
         seen = (surface, self.model.box)
-        if seen != self._land_box:  # the ground is never sent twice
-            self._land_box = seen
-            land, land_buffers = pack_land(self.model.land, surface)
-            found |= {"land": {**land, "serial": self._serial}, "land_buffers": land_buffers}
+        if seen != self._sent_map:  # the ground is never sent twice
+            self._sent_map = seen
+            packed, land_buffers = pack_surface_map(self.model.surface_map, surface)
+            found |= {"land": {**packed, "serial": self._serial}, "land_buffers": land_buffers}
         return found
 
     def _publish(self, generation: int = 0) -> None:
         with self.hold_sync():
-            for name, value in self._to_send(generation).items():
+            for name, value in self._new_traits(generation).items():
                 setattr(self, name, value)
 
     # What Python can ask ------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class Explorer(anywidget.AnyWidget):
         """
         named = wanted.get("problem")
         own = None if named is None or isinstance(named, str) else find(named)
-        self._apply(self._changed(self.now, wanted), own=own)
+        self._apply(self._updated(self.now, wanted), own=own)
         self._publish()
         return self
 
@@ -182,8 +182,8 @@ class Explorer(anywidget.AnyWidget):
         str or Path
             The page; its path, if it was written to a file.
         """
-        page = export.page(self._present(), dict(self.options))
-        return browser.written(page, path)
+        page = export.page(self._current_model(), dict(self.options))
+        return browser.save_page(page, path)
 
     def to_png(self, path: str | Path | None = None, width: int = 1300) -> bytes:
         """Give a picture of the present state, drawn by matplotlib.
@@ -195,9 +195,9 @@ class Explorer(anywidget.AnyWidget):
         width : int
             Pixels.
         """
-        from optlab.viz.explorer.picture import picture
+        from optlab.viz.explorer.picture import explorer_png
 
-        content = picture(self._present(), width)
+        content = explorer_png(self._current_model(), width)
         if path is not None:
             Path(path).write_bytes(content)
         return content
@@ -206,7 +206,7 @@ class Explorer(anywidget.AnyWidget):
         self, name: str | None = None, step: int | None = None, coordinate: int | None = None
     ) -> list[tuple[str, str]]:
         """Write out a step as the panel does; by default the one that is shown."""
-        model = self._present()
+        model = self._current_model()
         state = model.state
         name = state.selected if name is None else name
         if model.network:
@@ -226,16 +226,16 @@ class Explorer(anywidget.AnyWidget):
 
     def summary(self) -> str:
         """Say in words what is shown."""
-        return self._present().summary()
+        return self._current_model().summary()
 
-    def _present(self) -> Model:
+    def _current_model(self) -> Model:
         """Give the model with what the browser changed since: rates, cursor, selection."""
         self.model.state = self.now
         return self.model
 
     # Changing -----------------------------------------------------------------------------------
 
-    def _changed(self, before: State, wanted: Mapping[str, Any]) -> State:
+    def _updated(self, before: State, wanted: Mapping[str, Any]) -> State:
         """Give the state with changes."""
         wanted = dict(wanted)
         state = before
@@ -273,7 +273,7 @@ class Explorer(anywidget.AnyWidget):
         for name, wrapper in around.items():
             if name not in names:
                 raise ValueError(f"there is no optimizer named {name!r}; there are {names}.")
-            state.optimizers[names.index(name)].around = as_around(wrapper)
+            state.optimizers[names.index(name)].around = as_wrapping(wrapper)
         state.check()
         if "selected" in wanted and state.selected not in names:
             raise ValueError(f"there is no optimizer named {state.selected!r}; there are {names}.")
@@ -295,7 +295,7 @@ class Explorer(anywidget.AnyWidget):
         old = self.model
         fresh = Model(state, problem, self._own_templates, box)
         if box is not None and fresh.box == box and old.surface is problem:
-            fresh.keep_land(old)
+            fresh.reuse_surface_map(old)
         self._model, self._own_problem = fresh, own
 
     # What the browser asks ----------------------------------------------------------------------
@@ -309,7 +309,7 @@ class Explorer(anywidget.AnyWidget):
                 self.state = state.to_dict()
                 self._send_file(action, generation)
                 return
-            self._apply(self._asked(state, action, value), fit=action == "fit")
+            self._apply(self._requested(state, action, value), fit=action == "fit")
             self._publish(generation)
         except Exception as error:  # noqa: BLE001 - shown in the widget; the last picture stays
             self._serial += 1
@@ -317,34 +317,34 @@ class Explorer(anywidget.AnyWidget):
             said = str(error) if ours else f"{type(error).__name__}: {error}"
             self.answer = {"serial": self._serial, "generation": generation, "error": said}
 
-    def _asked(self, state: State, action: str, value: Any) -> State:
+    def _requested(self, state: State, action: str, value: Any) -> State:
         """Give the state that the browser asks for."""
         if action == "problem":  # where the cursor stood means nothing on another surface
-            return self._changed(state, {"problem": value, "step": State.step})
+            return self._updated(state, {"problem": value, "step": State.step})
         if action in ("start", "steps", "seed", "preset"):
-            return self._changed(state, {action: value})
+            return self._updated(state, {action: value})
         if action == "setting":
             name, key, setting = value
-            state = self._changed(state, {"optimizers": state.optimizers})
+            state = self._updated(state, {"optimizers": state.optimizers})
             [entry] = [entry for entry in state.optimizers if entry.name == name]
             entry.settings[key] = setting
         elif action == "around":
             name, wanted = value
-            state = self._changed(state, {"optimizers": state.optimizers})
+            state = self._updated(state, {"optimizers": state.optimizers})
             [entry] = [entry for entry in state.optimizers if entry.name == name]
-            entry.around = as_around(wanted)
+            entry.around = as_wrapping(wanted)
         elif action == "add":
             cls = optimizer_classes()[value]
             taken = [entry.name for entry in state.optimizers]
             name, number = value, 2
             while name in taken:
                 name, number = f"{value} {number}", number + 1
-            state = self._changed(state, {"optimizers": state.optimizers})
+            state = self._updated(state, {"optimizers": state.optimizers})
             state.optimizers.append(entry_of(name, usual_template(cls)))
             state.selected = name
         elif action == "remove":
             left = [entry for entry in state.optimizers if entry.name != value]
-            state = self._changed(state, {"optimizers": left})
+            state = self._updated(state, {"optimizers": left})
         return state
 
     def _send_file(self, kind: str, generation: int) -> None:
@@ -363,4 +363,4 @@ class Explorer(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """Give the widget, its picture for where no widget lives, and its summary in words."""
         bundle = super()._repr_mimebundle_(**kwargs)
-        return browser.with_twin(bundle, self.summary(), self.to_png(width=900))
+        return browser.with_static_image(bundle, self.summary(), self.to_png(width=900))

@@ -15,7 +15,7 @@ from optlab.viz.graphs import texts
 from optlab.viz.graphs.build import view_of
 from optlab.viz.graphs.names import names_in
 from optlab.viz.graphs.result import GraphPicture
-from optlab.viz.words import amount
+from optlab.viz.words import format_bytes
 
 __all__ = ["GraphPicture", "graph"]
 
@@ -87,7 +87,7 @@ def _table(graph: Graph) -> list[tuple[str, ...]]:
         kept = ""
         if node.kind == "operation":
             added = sum(one.added for one in node.kept or ())
-            kept = "freed" if node.kept is None else amount(added)
+            kept = "freed" if node.kept is None else format_bytes(added)
         what = "parameter" if node.kind == "leaf" and node.name else node.kind
         rows.append(
             (
@@ -96,7 +96,7 @@ def _table(graph: Graph) -> list[tuple[str, ...]]:
                 what,
                 ", ".join(_short(graph.nodes[i]) for i in node.sources),
                 f"{texts.shape(node)}, {np.dtype(node.dtype).name}",
-                amount(node.bytes),
+                format_bytes(node.bytes),
                 kept,
             )
         )

@@ -20,7 +20,7 @@ from optlab.viz.graphs.view import (
     RuleView,
 )
 from optlab.viz.layout import text_width
-from optlab.viz.words import amount
+from optlab.viz.words import format_bytes
 
 _WIDEST, _PADDING = 190.0, 22.0
 _MOST_WITH_CONSTANTS = 30
@@ -157,7 +157,7 @@ def _headline(graph: Graph, rest: Sequence[GraphNode]) -> str:
     if graph.freed:
         return f"{said}; what was kept for backward has been freed.{more}"
     if operations:
-        said += f"; {amount(graph.kept_bytes)} kept for backward"
+        said += f"; {format_bytes(graph.kept_bytes)} kept for backward"
         said += " besides the leaves' own memory"
     return f"{said}.{more}"
 
@@ -170,7 +170,7 @@ def _rest(nodes: Sequence[GraphNode]) -> NodeView:
     found = NodeView(
         "rest",
         f"{count:,} earlier operation{'s' * (count != 1)}",
-        "freed" if freed else f"keep {amount(kept)}",
+        "freed" if freed else f"keep {format_bytes(kept)}",
         "not drawn one by one; give max_nodes= to see more",
     )
     if named:
@@ -187,12 +187,12 @@ def _node(graph: Graph, node: GraphNode) -> NodeView:
     else:
         known = node.variable if node.kind == "operation" else ""
         line = f"{known}: " if known else ""
-        line += f"{texts.shape(node)} · {amount(node.bytes)}"
+        line += f"{texts.shape(node)} · {format_bytes(node.bytes)}"
     what = {"operation": "operation", "data": "data: needs no gradient"}.get(node.kind, "")
     found = NodeView(node.kind, texts.title(node), line, what)
     if node.kind == "leaf":
         found.what = "parameter: gradients collect here" if node.name else "gradients collect here"
-    giving = f"{texts.shape(node)}, {np.dtype(node.dtype).name}, {amount(node.bytes)}"
+    giving = f"{texts.shape(node)}, {np.dtype(node.dtype).name}, {format_bytes(node.bytes)}"
     giving += ", may lie in the memory of its input" * node.view
     found.facts.append(("gives" if node.kind == "operation" else "is", giving))
     if node.value is not None and np.size(node.value) <= 6:
@@ -228,7 +228,9 @@ def _keeping(graph: Graph, node: GraphNode) -> str:
         return "nothing any more: freed by backward"
     lines = []
     for kept in node.kept:
-        said = f"{kept.what}, {amount(kept.bytes)}" if kept.bytes else f"{kept.what}, a number"
+        said = (
+            f"{kept.what}, {format_bytes(kept.bytes)}" if kept.bytes else f"{kept.what}, a number"
+        )
         if kept.bytes and not kept.added:
             owner = None if kept.of is None else graph.nodes[kept.of]
             leaf = owner is not None and owner.kind == "leaf"

@@ -35,4 +35,4 @@ def options(view: GraphView) -> dict[str, Any]:
 def page(view: GraphView, stage: int, words: str) -> str:
     """Give one HTML page with everything in it; it asks no server for anything."""
     stored = {"view": view.to_dict(), "options": options(view), "stage": stage}
-    return browser.page_around(_PLACE, view.title, stored, words, style_sheet(), javascript())
+    return browser.html_page(_PLACE, view.title, stored, words, style_sheet(), javascript())

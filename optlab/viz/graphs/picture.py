@@ -16,8 +16,7 @@ from optlab.viz import theme
 from optlab.viz.graphs.palette import PALETTE, legend
 from optlab.viz.graphs.view import NODE_HEIGHT, EdgeView, GraphView, NodeView
 from optlab.viz.layout import text_width
-from optlab.viz.matplotlib_parts import DOTS_PER_INCH, PIXEL, blank, font
-from optlab.viz.pictures import as_png
+from optlab.viz.matplotlib_parts import DOTS_PER_INCH, PIXEL, as_png, blank, font
 
 _MARGIN, _TOP, _LEGEND_LINE = 18.0, 70.0, 20.0
 _LEAST_WIDTH = 620.0

@@ -134,4 +134,4 @@ class GraphPicture:
         if self._widget is None or self._widget.comm is None:
             self._widget = GraphStepper(self.view, self.stage)
         shown = self._widget._repr_mimebundle_()
-        return browser.with_twin(shown, repr(self), png(self.view, self.view.last))
+        return browser.with_static_image(shown, repr(self), png(self.view, self.view.last))

@@ -9,7 +9,7 @@ import numpy as np
 from optlab.autograd.several import Parts
 from optlab.autograd.tensor import raw
 from optlab.autograd.walk import GraphNode
-from optlab.viz.words import number
+from optlab.viz.words import format_number
 
 _WRITTEN_OUT = 24
 
@@ -77,7 +77,7 @@ def value(array: Any) -> str:
     """
     array = raw(array)
     if np.ndim(array) == 0:
-        return number(float(array), 4)
+        return format_number(float(array), 4)
     array = np.asarray(_on_host(array))
     if array.size <= _WRITTEN_OUT:
         return _in_full(array)
@@ -87,12 +87,12 @@ def value(array: Any) -> str:
     if not array.any():
         return "zero everywhere"
     low, high = float(array.min()), float(array.max())
-    return f"norm {number(_norm(array))}, from {number(low)} to {number(high)}"
+    return f"norm {format_number(_norm(array))}, from {format_number(low)} to {format_number(high)}"
 
 
 def _in_full(array: Any) -> str:
     if array.ndim == 0:
-        return number(float(array))
+        return format_number(float(array))
     inner = [_in_full(part) for part in array]
     return "[" + (", " if array.ndim == 1 else ",\n ").join(inner) + "]"
 
@@ -114,11 +114,11 @@ def short_gradient(g: Any) -> str:
     """
     if isinstance(g, Parts):
         total = float(np.sqrt(sum(_norm(raw(part)) ** 2 for part in g.arrived.values())))
-        return f"|g| = {number(total)}"
+        return f"|g| = {format_number(total)}"
     array = raw(g)
     if np.ndim(array) == 0:
-        return f"g = {number(float(array), 4)}"
-    return f"|g| = {number(_norm(array))}"
+        return f"g = {format_number(float(array), 4)}"
+    return f"|g| = {format_number(_norm(array))}"
 
 
 def _norm(array: Any) -> float:

@@ -23,9 +23,9 @@ class GraphStepper(anywidget.AnyWidget):
 
     def __init__(self, view: GraphView, stage: int) -> None:
         super().__init__(view=view.to_dict(), options=export.options(view), stage=stage)
-        close_earlier(self._let_go)
+        close_earlier(self._release)
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """Close, and free what takes memory: the cell that made this widget runs again."""
         self.view = {}
         self.layout.close()
