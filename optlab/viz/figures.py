@@ -1,7 +1,7 @@
-"""Interactive figures: one plotly figure per function, a result in, a figure out.
+"""Interactive figures of a race: map, loss curves, accuracies.
 
-A figure holds its data and keeps its size: it needs no kernel once drawn. Press a name in the
-legend to hide an optimizer's path and curve together; point at a path to read its steps.
+A figure contains its data and has a fixed size: it needs no kernel once drawn. A click on a name in
+the legend hides the path and the curve of an optimizer; hovering over a path shows its steps.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ def race(
     """Draw a race.
 
     On a surface: the paths over the map, and the losses over the steps. For a network, which has
-    too many parameters for a map: the losses, and the held-out accuracies. For a function of one
+    too many parameters for a map: the losses and the held-out accuracies. For a function of one
     variable: the losses.
 
     Parameters
     ----------
     comparison : Comparison
-        What `optlab.compare` returned.
+        The result of `optlab.compare`.
     width, height : int
-        Size in pixels; many runs make the figure higher.
+        Size in pixels; many runs make the figure taller.
 
     Returns
     -------
@@ -63,12 +63,12 @@ def race(
 
 
 def surface_map(result: Any, *, width: int = 720, height: int = layout.HEIGHT) -> go.Figure:
-    """Draw the map of a surface, with the paths of a race if a race is given.
+    """Draw the map of a surface, with the paths of a race if one is given.
 
     Parameters
     ----------
     result : Comparison or problem
-        What ran on a surface of two coordinates, or the surface alone.
+        A race on a surface of two coordinates, or the surface alone.
     width, height : int
         Size in pixels.
 
@@ -103,7 +103,7 @@ def loss_curves(
     Parameters
     ----------
     comparison : Comparison
-        What `optlab.compare` returned.
+        The result of `optlab.compare`.
     width, height : int
         Size in pixels.
 

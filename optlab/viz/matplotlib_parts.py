@@ -1,4 +1,4 @@
-"""Parts of the static twins: page, axes, legend, and pens as matplotlib wants them."""
+"""Building blocks of the static images: page, axes, legend, line and marker styles, PNG files."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ _MARKERS = {
     "star": "*",
 }
 _HATCHES = {"/": "////", "x": "xxx", ".": "...", "": None}
-# matplotlib's diamond and star differ in size from plotly's of the same number.
+# matplotlib and plotly draw diamonds and stars of the same nominal size differently.
 _MARKER_SCALE = {"diamond": 0.85, "square": 0.9, "star": 1.35}
 
 
-def blank(width: float, height: float) -> Figure:
-    """Give an empty figure of so many pixels, on the paper of all pictures."""
+def blank_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of this size in pixels."""
     figure = Figure(figsize=(width / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
     figure.set_facecolor(theme.PAPER)
     FigureCanvasAgg(figure)
@@ -56,13 +56,13 @@ def blank(width: float, height: float) -> Figure:
 
 @cache
 def _family() -> str:
-    """The first of the house's fonts that this machine has; the last comes with matplotlib."""
+    """Return the first font of the theme that is installed; the last comes with matplotlib."""
     installed = {font.name for font in fontManager.ttflist}
     return next((f for f in theme.FONT_FAMILIES if f in installed), theme.FONT_FAMILIES[-1])
 
 
 def font(size: float, weight: str = "normal") -> FontProperties:
-    """Return a font of the house; sizes in pixels."""
+    """Return the font of the theme; sizes in pixels."""
     return FontProperties(family=_family(), size=size * PIXEL, weight=weight)
 
 
@@ -77,7 +77,7 @@ def write(
     color: str = theme.INK,
     weight: str = "normal",
 ) -> Any:
-    """Write on the page, in pixels from its upper left corner, on the middle of the line."""
+    """Write at the middle of a line, in pixels from the upper left corner of the page."""
     return figure.text(
         x / page.width,
         1 - y / page.height,
@@ -90,7 +90,7 @@ def write(
 
 
 def draw_page(figure: Figure, page: Page, comparison: ComparisonLike) -> None:
-    """Write title, headline and conditions of a comparison, and draw its legend."""
+    """Write title, headline and note of a comparison, and draw its legend."""
     title, headline = comparison.problem.title, race_headline(comparison)
     write_page(figure, page, title, headline, styles_of(comparison))
 
@@ -120,12 +120,12 @@ def write_page(
 
 
 def write_legend(figure: Figure, page: Page, names: Iterable[str]) -> list[tuple[float, float]]:
-    """Write the names of the legend; give left end and middle height of each one's sample."""
+    """Write the names of the legend; return left end and middle height of each sample."""
     renderer = FigureCanvasAgg(figure).get_renderer()
     places, next_x = [], float(layout.LEFT)
     for at, name in enumerate(names):
         x, y = page.legend_place(at)
-        if not page.entry_width:  # in one row; the page takes names to be wider than they are
+        if not page.entry_width:  # in one row; the layout overestimates the width of names
             x = next_x
         places.append((x, y))
         text = write(figure, page, x + page.sample, y, name, theme.FONT_TEXT)
@@ -134,7 +134,7 @@ def write_legend(figure: Figure, page: Page, names: Iterable[str]) -> list[tuple
 
 
 def write_areas(figure: Figure, page: Page, roles: Sequence[tuple[str, str]]) -> None:
-    """Draw the legend of figures of memory: a square for every role, and its name."""
+    """Draw the legend of memory figures: a square and a name for every role."""
     names = [name for _, name in roles]
     for (x, y), (role, _) in zip(write_legend(figure, page, names), roles, strict=True):
         figure.add_artist(
@@ -149,7 +149,7 @@ def write_areas(figure: Figure, page: Page, roles: Sequence[tuple[str, str]]) ->
 
 
 def area_pen(area: Area | None) -> dict[str, Any]:
-    """Return colour and hatch of a role of memory as matplotlib fills areas; None: other roles."""
+    """Return matplotlib's color and hatch of a role of memory; None stands for other roles."""
     return {
         "facecolor": theme.FRAME if area is None else area.color,
         "edgecolor": (theme.INK, 0.35),
@@ -159,7 +159,7 @@ def area_pen(area: Area | None) -> dict[str, Any]:
 
 
 def panel_axes(figure: Figure, page: Page, at: int) -> Axes:
-    """Add the axes of a panel, plain."""
+    """Add the empty axes of a panel."""
     panel: Panel = page.panels[at]
     axes = figure.add_axes(
         (
@@ -177,7 +177,7 @@ def panel_axes(figure: Figure, page: Page, at: int) -> Axes:
 
 
 def add_heading(axes: Axes, title: str, note: str) -> None:
-    """Write what a panel shows above it."""
+    """Write title and note above a panel."""
     bold = axes.annotate(
         title,
         (0, 1),
@@ -204,7 +204,7 @@ def add_heading(axes: Axes, title: str, note: str) -> None:
 
 
 def style_ticks(axes: Axes, x_name: str, y_name: str = "") -> None:
-    """Set the font of the numbers, and name an axis at its first number."""
+    """Set the font of the axis numbers, and name each axis at its first number."""
     for axis, name in ((axes.xaxis, x_name), (axes.yaxis, y_name)):
         low, high = sorted(axis.get_view_interval())
         shown = [tick for tick in axis.get_majorticklocs() if low <= tick <= high]
@@ -224,7 +224,7 @@ def style_ticks(axes: Axes, x_name: str, y_name: str = "") -> None:
 
 
 def line_pen(style: Style, width: float = theme.LINE_WIDTH) -> dict[str, Any]:
-    """Return colour, width and dash, which matplotlib measures in line widths."""
+    """Return color, width and dash of a line; matplotlib measures dashes in line widths."""
     dash = (0, tuple(length / width for length in style.dash)) if style.dash else "solid"
     return {
         "color": style.color,
@@ -236,7 +236,7 @@ def line_pen(style: Style, width: float = theme.LINE_WIDTH) -> dict[str, Any]:
 
 
 def marker_pen(name: str, size: float, face: str, edge: str, edge_width: float) -> dict[str, Any]:
-    """Return a marker as matplotlib takes it; sizes in pixels."""
+    """Return matplotlib's options of a marker; sizes in pixels."""
     return {
         "marker": _MARKERS[name],
         "markersize": size * PIXEL * _MARKER_SCALE.get(name, 1.0),
@@ -247,7 +247,7 @@ def marker_pen(name: str, size: float, face: str, edge: str, edge_width: float) 
 
 
 def halo(width: float = 2.5) -> list[Any]:
-    """Return an effect that keeps text readable over lines."""
+    """Return a path effect that keeps text readable over lines."""
     return [withStroke(linewidth=width * PIXEL, foreground=theme.PAPER)]
 
 
@@ -256,7 +256,7 @@ _ALIGN = {-1: "right", 0: "center", 1: "left"}
 
 
 def label_mark(axes: Axes, mark: Mark, color: str, size: float, order: float) -> None:
-    """Write the text of a mark on its side; nothing where there is no room."""
+    """Write the text of a mark at its position, if it has one."""
     if mark.position is None:
         return
     vertical, horizontal = mark.position.split()
@@ -294,7 +294,7 @@ def put_mark(axes: Axes, mark: Mark, color: str, order: float, **marker: Any) ->
 
 
 def as_png(figure: Figure, scale: float) -> bytes:
-    """Write a figure with the few colours that it has: a third of the bytes, no visible change."""
+    """Return a figure as a PNG file with a palette: a third of the bytes, no visible change."""
     figure.set_dpi(DOTS_PER_INCH * scale)
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
@@ -305,10 +305,10 @@ def as_png(figure: Figure, scale: float) -> bytes:
 
 
 def _with_few_colors(pixels: NDArray[np.uint8]) -> Image.Image:
-    """Give an image of 128 colours at most: those that it has most of, as they are.
+    """Reduce an image to at most 128 colors; its most frequent ones stay exact.
 
-    Left to itself, Pillow merges small patches with large neighbours: a green square of the legend
-    comes out blue.
+    Pillow's own quantization merges small patches with large neighbors: a green square of the
+    legend turns blue.
     """
     packed = pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], dtype=np.uint32)
     codes, at, counts = np.unique(packed, return_inverse=True, return_counts=True)

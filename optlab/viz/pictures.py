@@ -1,15 +1,15 @@
-"""Static twins of the figures, drawn by matplotlib from the same views.
+"""Static images of races, drawn by matplotlib from the same views as the figures.
 
-A saved notebook shows them where no JavaScript runs: on a code host, in a PDF, in print. They are
-made without pyplot and with every font and colour named, so that neither a user's settings nor an
-open window is touched.
+A saved notebook shows them where no JavaScript runs: on a code host, in a PDF, in print. They use
+no pyplot and set every font and color, so that a user's settings and open windows have no effect
+and are not affected.
 """
 
 from __future__ import annotations
 
 from optlab.viz import layout
 from optlab.viz.matplotlib_panels import draw_accuracies, draw_curves, draw_map
-from optlab.viz.matplotlib_parts import as_png, blank, draw_page, panel_axes
+from optlab.viz.matplotlib_parts import as_png, blank_figure, draw_page, panel_axes
 from optlab.viz.pages import curves_page, race_page
 from optlab.viz.results import ComparisonLike
 from optlab.viz.series import accuracy_view, loss_view
@@ -28,16 +28,16 @@ def race_png(
     Parameters
     ----------
     comparison : Comparison
-        What `optlab.compare` returned.
+        The result of `optlab.compare`.
     width, height : int
-        Size in pixels, as of the interactive figure.
+        Size in pixels, as for the interactive figure.
     scale : float
-        Pixels of the image for each of these: 2 for print and for fine screens.
+        Image pixels per pixel: 2 for print and high-resolution screens.
 
     Returns
     -------
     bytes
-        The file's content.
+        The content of the file.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def race_png(
     no_map = not has_map(comparison.problem)
     alone = no_map and accuracies is None
     page = (curves_page if alone else race_page)(comparison, width, height)
-    figure = blank(page.width, page.height)
+    figure = blank_figure(page.width, page.height)
     draw_page(figure, page, comparison)
     first = page.panels[0]
     if no_map:

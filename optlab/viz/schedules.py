@@ -18,7 +18,7 @@ from optlab.viz import layout, theme
 from optlab.viz.geometry import Box, Floats, LabelPlacer, clip_line, spread, thin
 from optlab.viz.layout import Page
 from optlab.viz.matplotlib_panels import draw_curves as draw_static_curves
-from optlab.viz.matplotlib_parts import as_png, blank, panel_axes, write_page
+from optlab.viz.matplotlib_parts import as_png, blank_figure, panel_axes, write_page
 from optlab.viz.plotly_panels import draw_curves
 from optlab.viz.plotly_parts import add_entries, empty_figure
 from optlab.viz.series import CurveEnd, CurvesView, SeriesView
@@ -129,7 +129,7 @@ def schedule_png(
     b'\x89PNG'
     """
     course = _course(schedules, steps, axis, width, height)
-    figure = blank(course.page.width, course.page.height)
+    figure = blank_figure(course.page.width, course.page.height)
     write_page(figure, course.page, course.title, course.headline, course.entries)
     draw_static_curves(panel_axes(figure, course.page, 0), course.view)
     return as_png(figure, scale)

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from optlab.viz import layout
 from optlab.viz.matplotlib_panels import draw_curves as draw_static_curves
 from optlab.viz.matplotlib_panels import draw_map as draw_static_map
-from optlab.viz.matplotlib_parts import as_png, blank, panel_axes, write_page
+from optlab.viz.matplotlib_parts import as_png, blank_figure, panel_axes, write_page
 from optlab.viz.plotly_panels import draw_curves, draw_map
 from optlab.viz.plotly_parts import add_entries, empty_figure
 from optlab.viz.views import styles_of
@@ -151,7 +151,7 @@ def _figure(picture: Picture) -> go.Figure:
 
 def _png(picture: Picture, scale: float) -> bytes:
     page = picture.page
-    figure = blank(page.width, page.height)
+    figure = blank_figure(page.width, page.height)
     write_page(figure, page, picture.title, picture.headline, styles_of(picture.pair))
     if picture.land is not None:
         draw_static_map(panel_axes(figure, page, 0), picture.land)

@@ -19,7 +19,7 @@ from optlab.viz.matplotlib_parts import (
     PIXEL,
     add_heading,
     as_png,
-    blank,
+    blank_figure,
     draw_page,
     line_pen,
     panel_axes,
@@ -42,7 +42,7 @@ def explorer_png(model: Model, width: int = 1300) -> bytes:
         return race_png(model.problem, width=width, height=height)
     race = as_comparison(model)
     page = race_page(race, width, height)
-    figure = blank(width, height)
+    figure = blank_figure(width, height)
     draw_page(figure, page, race)
     first, second = page.panels
     if len(model.start) == 1:

@@ -47,8 +47,8 @@ class Explorer(anywidget.AnyWidget):
         Templates that were given as objects.
     """
 
-    _esm = browser.as_module(export.javascript())
-    _css = export.style_sheet()
+    _esm = browser.as_module(export.STATIC)
+    _css = browser.style_sheet(export.PLACE, export.STATIC)
 
     state = traitlets.Dict().tag(sync=True)
     data = traitlets.Dict().tag(sync=True)

@@ -16,7 +16,7 @@ from optlab.viz import theme
 from optlab.viz.graphs.palette import PALETTE, legend
 from optlab.viz.graphs.view import NODE_HEIGHT, EdgeView, GraphView, NodeView
 from optlab.viz.layout import text_width
-from optlab.viz.matplotlib_parts import DOTS_PER_INCH, PIXEL, as_png, blank, font
+from optlab.viz.matplotlib_parts import DOTS_PER_INCH, PIXEL, as_png, blank_figure, font
 
 _MARGIN, _TOP, _LEGEND_LINE = 18.0, 70.0, 20.0
 _LEAST_WIDTH = 620.0
@@ -57,7 +57,7 @@ def draw(view: GraphView, stage: int) -> Figure:
     problem = textwrap.wrap(view.problem, int(room / (0.52 * theme.FONT_TEXT)))
     top = _TOP + 17.0 * len(problem)
     height = top + view.height + _MARGIN + _LEGEND_LINE * len(rows) + 10
-    figure = blank(width, height)
+    figure = blank_figure(width, height)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, width), ylim=(height, 0))
     axes.set_axis_off()
