@@ -30,7 +30,7 @@ COLUMNS = 240
 #: Most timelines side by side, if their names fit, and the least width of each.
 ACROSS, LEAST_ACROSS = 5, 128.0
 TIMELINE, GAP_DOWN, ROW, LEAST_BELOW = 130.0, 62.0, 30.0, 230.0
-"""Pixels: height of a timeline, gap between rows of panels, a row of bars, the part below timelines."""
+"""Pixels: height of a timeline, gap between rows of panels, a row of bars, the part below."""
 BETWEEN, UNDER_BARS = 16.0, 40.0
 """Pixels between columns of bars, and between them and a plot below them."""
 PLOT = "Memory against time"

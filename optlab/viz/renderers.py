@@ -15,7 +15,7 @@ from optlab.viz.memories import memory_png
 from optlab.viz.pictures import race_png
 from optlab.viz.recomputations import recompute
 from optlab.viz.recompute_pictures import recompute_png
-from optlab.viz.schedules import is_foreseen, schedule_png
+from optlab.viz.schedules import is_known_in_advance, schedule_png
 from optlab.viz.schedules import schedule as draw_schedule
 from optlab.viz.words import summary
 
@@ -92,7 +92,7 @@ class Renderer:
 
 comparison = Renderer(race, race_png, describe=summary)
 """Renderer of comparisons, under the name in `pyproject.toml`."""
-schedule = Renderer(draw_schedule, schedule_png, _SMALL, repr, is_foreseen)
+schedule = Renderer(draw_schedule, schedule_png, _SMALL, repr, is_known_in_advance)
 """Renderer of schedules; it draws those whose rates do not depend on measurements."""
 memory = Renderer(draw_memory, memory_png, can_draw=lambda trace: len(trace) > 1)
 """Renderer of memory traces; a trace is empty until its block has ended."""

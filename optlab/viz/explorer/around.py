@@ -1,4 +1,4 @@
-"""What the explorer can put around an optimizer: LookAhead, EMA and ModelAverage, on sliders."""
+"""Wrappers that the explorer offers, with sliders: LookAhead, EMA and ModelAverage."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from optlab.viz.words import format_number
 
 @dataclass(frozen=True)
 class Slider:
-    """A setting of a wrapper: where its slider begins and ends, its step, and its value at first.
+    """The slider of a setting of a wrapper: its bounds, step, and initial value.
 
-    The bounds are the slider's; a value of one's own may lie beyond them.
+    A value that is set in Python may exceed the bounds.
     """
 
     low: float
@@ -40,11 +40,11 @@ WRAPPERS: dict[str, dict[str, Slider]] = {
         "min_average_window": Slider(1, 100, 1, 10),
     },
 }
-"""The wrappers, by the explorer's names for them, with their sliders."""
+"""The wrappers by the explorer's names, with their sliders."""
 
 
 def defaults_of(kind: str) -> dict[str, Any]:
-    """Describe a wrapper as the explorer first puts it around an optimizer.
+    """Return the description of a wrapper with its initial settings.
 
     Examples
     --------
@@ -55,12 +55,12 @@ def defaults_of(kind: str) -> dict[str, Any]:
 
 
 def as_wrapping(wanted: Any) -> dict[str, Any]:
-    """Read what is to be around an optimizer: a kind by its name, a description, or nothing.
+    """Convert an argument to the description of a wrapper: from a name, a description, or nothing.
 
     Raises
     ------
     TypeError, ValueError
-        If it cannot be put around one.
+        If it cannot wrap an optimizer.
     """
     if not wanted:
         return {}
@@ -74,7 +74,7 @@ def as_wrapping(wanted: Any) -> dict[str, Any]:
 
 
 def describe_wrapping(around: dict[str, Any]) -> str:
-    """Write a description in a few words.
+    """Format the description of a wrapper.
 
     Examples
     --------
@@ -86,12 +86,12 @@ def describe_wrapping(around: dict[str, Any]) -> str:
 
 
 def check_wrapping(around: Any) -> None:
-    """Make sure that a description of a wrapper is of use.
+    """Validate the description of a wrapper.
 
     Raises
     ------
     ValueError
-        It names what is not.
+        If it is invalid; the message names the part.
     """
     if around == {}:
         return
@@ -112,7 +112,7 @@ def check_wrapping(around: Any) -> None:
 
 
 def wrap_template(template: Optimizer, around: dict[str, Any]) -> Optimizer:
-    """Put around a template what a description says."""
+    """Wrap a template as described; return it unchanged for an empty description."""
     if not around:
         return template
     settings = {name: value for name, value in around.items() if name != "kind"}
@@ -123,12 +123,12 @@ def wrap_template(template: Optimizer, around: dict[str, Any]) -> Optimizer:
 
 
 def wrapping_of(name: str, layers: Sequence[Wrapper]) -> dict[str, Any]:
-    """Describe what is around a template.
+    """Return the description of the wrapper of a template.
 
     Raises
     ------
     TypeError
-        If there is more than one wrapper, or one that the explorer does not know.
+        If there are several wrappers, or one that the explorer does not support.
     """
     if not layers:
         return {}

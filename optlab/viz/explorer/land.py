@@ -1,4 +1,4 @@
-"""The ground of the map: what is seen of a surface, its contour lines and colours, or its curve."""
+"""The surface under the paths: its visible part, contour lines and colors, or its curve."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from optlab.viz.geometry import Box, Floats, LabelPlacer, simplify, view_box, wi
 from optlab.viz.views import contour_note
 
 MAP_WIDTH, MAP_HEIGHT = 690, 518
-"""The map in pixels, at the width for which labels are placed; it is scaled as a whole."""
+"""Size of the map in pixels at which labels are placed; it is scaled as a whole."""
 _GRID = 175
 
 
 @dataclass(frozen=True)
 class SurfaceMap:
-    """What lies under the paths.
+    """A surface as it is drawn under the paths.
 
     Attributes
     ----------
     box : Box
-        What is seen; of a curve, also along the loss.
+        The visible part; for a curve, also along the loss.
     height : array (rows, columns) or None
         log10 of the loss above `base`, on the grid; None for a curve.
     levels : array
     base : float
-    lines : list of (level's place, array (n, 2))
+    lines : list of (index of the level, array (n, 2))
         Contour lines.
     labels : tuple of ContourLabel
     curve : array (n, 2) or None
-        A curve problem's own points.
+        The points of a problem of one variable.
     note : str
-        What the contours mean.
+        The meaning of the contours.
     """
 
     box: Box
@@ -55,7 +55,7 @@ class SurfaceMap:
 def choose_box(
     surface: Surface, start: Sequence[float], paths: Sequence[Floats], aspect: float
 ) -> Box:
-    """Choose what is seen: near the paths, with start and minima."""
+    """Choose the visible part: near the paths, with start and minima."""
     if surface.dimension == 1:
         return _curve_box(surface, start)
     (x_low, x_high), (y_low, y_high) = surface.domain
@@ -78,7 +78,7 @@ def _curve_box(surface: Surface, start: Sequence[float]) -> Box:
 
 
 def make_surface_map(surface: Surface, box: Box, paths: Sequence[Floats]) -> SurfaceMap:
-    """Compute what lies under the paths."""
+    """Compute the surface under the paths."""
     x = np.linspace(box.x_low, box.x_high, _GRID if surface.dimension == 2 else 500)
     if surface.dimension == 1:
         curve = np.stack([x, surface.values(x)], axis=1)
@@ -110,7 +110,7 @@ def make_surface_map(surface: Surface, box: Box, paths: Sequence[Floats]) -> Sur
 
 
 def pack_surface_map(view: SurfaceMap, surface: Surface) -> tuple[dict[str, Any], bytes]:
-    """Give header and bytes: contour points and heights as 16-bit fractions of box and range."""
+    """Pack into header and bytes: contour points and heights as 16-bit fractions of their range."""
     box = view.box
     header: dict[str, Any] = {
         "box": [box.x_low, box.x_high, box.y_low, box.y_high],
@@ -131,7 +131,7 @@ def pack_surface_map(view: SurfaceMap, surface: Surface) -> tuple[dict[str, Any]
     points = [np.clip((line - corner) / extent, 0, 1) for _, line in view.lines]
     bands = len(view.levels) + 1
     step = view.levels[1] - view.levels[0]
-    # Place of each grid point among the levels: band k lies between k and k + 1.
+    # Position of each grid point among the levels: band k is between k and k + 1.
     place = np.clip((view.height - view.levels[0]) / step + 1, 0, bands - 1e-3)
     grid = np.where(np.isnan(place), 65535, np.rint(np.nan_to_num(place) / bands * 65000))
     header |= {

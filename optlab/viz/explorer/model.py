@@ -1,4 +1,4 @@
-"""The explorer's model: from a state, everything that the picture needs. No widget, no browser."""
+"""Model of the explorer: everything drawn for a state, independent of widget and browser."""
 
 from __future__ import annotations
 
@@ -45,31 +45,31 @@ HOW_CHOSEN = {
     "equal": f"the same for all, of {_BOUNDS}",
     "custom": f"by hand where it says custom, else the best of {_BOUNDS}, {_CRITERION}",
 }
-"""How the rates were chosen, for each mode."""
+"""How each mode chooses the rates."""
 
 
 class Model:
-    """All runs of a state, and the ground that they walk on.
+    """All runs of a state, and the surface under their paths.
 
     Parameters
     ----------
     state : State
     problem : Surface or Comparison of a network
     own : dict of str to Optimizer
-        Templates that were given as objects.
+        Templates given as objects.
     box : Box, optional
-        What the map shows; by default chosen to fit the paths.
+        The visible part of the surface; by default it fits the paths.
 
     Attributes
     ----------
     runs : dict of str to Runs
     styles : dict of str to Style
     floor : float
-        The minimum, or the lowest loss seen where it is not known.
+        The minimum if it is known, else the lowest loss seen.
     best : dict of str to int
-        The place of each optimizer's best rate.
+        Index of each optimizer's best rate.
     equal : float or None
-        The rate that is best for all together.
+        The best common rate.
     box : Box or None
         None for networks.
     """
@@ -92,12 +92,12 @@ class Model:
         lowest = lowest_loss(list(self.runs.values()))
         self.floor_known = known is not None and lowest >= known - 1e-9 * max(1.0, abs(known))
         self.floor = float(known) if known is not None and self.floor_known else lowest
-        #: Losses are sent as what they are above this, so that float32 keeps their digits.
+        #: Losses are sent relative to this value, so that float32 keeps their digits.
         self.base = self.floor if self.floor_known else 0.0
         self.criteria = {name: runs.criterion(self.floor) for name, runs in self.runs.items()}
         self.best = {
             name: best_of(
-                # A rate of one's own is no candidate: the line under the figure says "best of".
+                # A rate outside the ladder is no candidate: the note states "best of" the ladder.
                 np.where(np.isin(runs.rates, LADDER), self.criteria[name], np.inf)
                 if not self.network
                 else self.criteria[name],
@@ -150,7 +150,7 @@ class Model:
         }
 
     def _equal_rate(self) -> float:
-        """Give the rate of the ladder whose criteria add up to the least; fewest diverge first."""
+        """Return the best common rate of the ladder: fewest divergences, then the least sum."""
         scores = []
         for rate in LADDER:
             each = [self.criteria[n][r.rates.index(rate)] for n, r in self.runs.items()]
@@ -159,7 +159,7 @@ class Model:
         return min(scores)[2]
 
     def rate_index(self, name: str) -> int:
-        """Give the place of the rate that an optimizer now shows."""
+        """Return the index of the current rate of an optimizer."""
         runs, state = self.runs[name], self.state
         [entry] = [entry for entry in state.optimizers if entry.name == name]
         if state.mode == "equal" and not self.network:
@@ -169,7 +169,7 @@ class Model:
         return self.best[name]
 
     def shown_paths(self) -> list[Floats]:
-        """Give the paths that are shown, as arrays (steps + 1, 2)."""
+        """Return the visible paths as arrays (steps + 1, 2)."""
         paths = [(runs.point, self.rate_index(name)) for name, runs in self.runs.items()]
         return [p[i] for p, i in paths if p is not None and p.shape[2] == 2]
 
@@ -193,7 +193,7 @@ class Model:
 
     @property
     def title(self) -> str:
-        """What the problem is called."""
+        """Title of the problem."""
         problem: Any = self.problem.problem if self.network else self.problem
         return str(problem.title)
 
@@ -205,7 +205,7 @@ class Model:
     # Numbers of a step --------------------------------------------------------------------------
 
     def numbers(self, name: str, rate: int, step: int, coordinate: int) -> dict[str, float]:
-        """Give every number of step `step` (from 1), by the names that templates use."""
+        """Return every number of step `step` (from 1), by its name in the templates."""
         runs = self.runs[name]
         assert runs.point is not None
         at = step - 1
@@ -218,7 +218,7 @@ class Model:
             "raw": one(runs.gradient),
             "g": one(runs.terms.get("used_gradient", runs.gradient)),
             "p": one(runs.point),
-            # What the rule made of it; a wrapper may have moved it after that.
+            # The result of the rule; a wrapper may change it afterwards.
             "p.new": one(runs.terms["fast"]) if "fast" in runs.terms else one(runs.point, step),
             "update": one(runs.update),
         }
@@ -241,11 +241,11 @@ class Model:
     def what_happened(
         self, name: str, step: int, coordinate: int = 0, rate: int | None = None
     ) -> list[tuple[str, str, dict[str, float]]]:
-        """Write step `step` (from 1) of an optimizer: rows of label, text and the numbers in it."""
+        """Return step `step` (from 1) of an optimizer as rows of label, text and its numbers."""
         rate = self.rate_index(name) if rate is None else rate
         values = self.numbers(name, rate, step, coordinate)
         rule, axis = self.rule(name), self.axes[coordinate]
-        # Written as the browser has them, in float32, so that both write the same digits.
+        # In float32 like in the browser, so that both show the same digits.
         sent = {
             key: float(np.float32(np.clip(value, -_LARGEST, _LARGEST)))
             for key, value in values.items()
@@ -261,7 +261,7 @@ class Model:
     # Sending ------------------------------------------------------------------------------------
 
     def pack(self) -> tuple[dict[str, Any], bytes]:
-        """Give a header of plain values, and all arrays as one run of float32."""
+        """Pack into a header of plain values, and all arrays as one buffer of float32."""
         pieces: list[bytes] = []
         offset = 0
         optimizers = []
@@ -330,24 +330,24 @@ class Model:
         }
         return header, b"".join(pieces)
 
-    # Words --------------------------------------------------------------------------------------
+    # Text ---------------------------------------------------------------------------------------
 
     def summary(self) -> str:
-        """Say in words what the picture shows."""
+        """Describe the figure in words."""
         state = self.state
-        told = []
+        ends = []
         for entry in state.optimizers:
             runs, i = self.runs[entry.name], self.rate_index(entry.name)
             rate = format_number(runs.rates[i], 6)
             finite = runs.loss[i][np.isfinite(runs.loss[i])]
             end = runs.why[i] or f"loss {format_number(float(finite[-1]))}"
-            told.append(f"{entry.name} at rate {rate}: {end}")
+            ends.append(f"{entry.name} at rate {rate}: {end}")
         where = f" from {format_point(self.start)}" if self.start else ""
         head = f"{self.title}{where}, after {state.steps} steps."
-        return f"{head} {'; '.join(told)}. {self.conditions()}"
+        return f"{head} {'; '.join(ends)}. {self.conditions()}"
 
     def conditions(self) -> str:
-        """Say how the race was run: the line under the figure."""
+        """Return the conditions of the race, for the note under the figure."""
         state = self.state
         if self.network:
             return (
@@ -373,12 +373,12 @@ def _finite_or_none(value: float) -> float | None:
 
 
 def find_problem(state: State, own: Any) -> Any:
-    """Give the problem of a state.
+    """Return the problem of a state.
 
     Raises
     ------
     ValueError
-        If the state is of a function that was not given.
+        If the state is of a user's function that was not given.
     """
     if state.problem == OWN:
         if own is None:

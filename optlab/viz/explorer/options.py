@@ -1,4 +1,4 @@
-"""What the browser knows before anything is computed: menus, their sentences and colours."""
+"""Constant options of the browser: menus, their texts, and colors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from optlab.viz.explorer.state import optimizer_classes
 
 
 def browser_options() -> dict[str, Any]:
-    """Give what the browser has to know once: menus, sentences and colours."""
+    """Return the constant options of the browser."""
     surfaces = []
     for name, known in NAMED.items():
         found = known if isinstance(known, Surface) else None

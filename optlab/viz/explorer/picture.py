@@ -1,4 +1,4 @@
-"""The explorer's PNG twin, drawn by matplotlib from the same model."""
+"""The static image of the explorer, drawn by matplotlib from the same model."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from optlab.viz.pictures import race_png
 from optlab.viz.series import loss_view
 from optlab.viz.views import MapView, Mark, map_view
 
-_BOLD, _DOT = 3.0, 6.0  # pixels, of the weights that follow
-_ACROSS, _DOT_APART = 600, 9  # so many pixels is a map wide, about; dots keep so many between them
+_BOLD, _DOT = 3.0, 6.0  # pixels, of averaged weights
+_ACROSS, _DOT_APART = 600, 9  # pixels: approximate width of a map, and least distance of dots
 
 
 def explorer_png(model: Model, width: int = 1300) -> bytes:
-    """Draw the paths and losses of a model's present state as a PNG image."""
+    """Draw the paths and losses of the current state of a model as a PNG image."""
     height = round(width * 0.5)
     if model.network:
         return race_png(model.problem, width=width, height=height)
@@ -55,9 +55,9 @@ def explorer_png(model: Model, width: int = 1300) -> bytes:
 
 
 def as_comparison(model: Model, *, jumps: bool = False) -> Any:
-    """Give what a model shows as a comparison, which the house's figures can draw.
+    """Return the display of a model as a `ComparisonLike`, which the figures can draw.
 
-    With `jumps`, where LookAhead pulled the weights back, a path first goes where they had been.
+    With `jumps`, a path contains the weights before LookAhead pulled them back, too.
     """
     traces, final = {}, {}
     for entry in model.state.optimizers:
@@ -98,13 +98,13 @@ def as_comparison(model: Model, *, jumps: bool = False) -> Any:
 
 
 def _synchronised(runs: Runs, i: int, taken: int) -> NDArray[np.bool_]:
-    """Say of each step whether LookAhead let fast and slow weights meet in it."""
+    """Return for each step whether LookAhead synchronized fast and slow weights."""
     found: NDArray[np.bool_] = runs.terms["synchronised"][i, :taken, 0] > 0
     return found
 
 
 def with_averaged_paths(view: MapView, model: Model) -> MapView:
-    """Add the weights that follow: slow ones, with a dot at each synchronisation, and averages."""
+    """Add the paths of slow weights, with a dot at each synchronization, and of averages."""
     paths, said = [], set()
     pixel = view.box.width / _ACROSS
     for path in view.paths:
@@ -146,7 +146,7 @@ def with_averaged_paths(view: MapView, model: Model) -> MapView:
 
 
 def _draw_curve(axes: Axes, model: Model) -> None:
-    """Draw a problem of one variable: its curve, with the points that were visited."""
+    """Draw a problem of one variable: its curve, with the points visited."""
     surface_map = model.surface_map
     box, curve = surface_map.box, surface_map.curve
     assert curve is not None

@@ -1,4 +1,4 @@
-"""How a graph is written: sizes, arguments, gradients, names."""
+"""Texts of a graph: shapes, arguments, values, gradients, names."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _WRITTEN_OUT = 24
 
 
 def shape(node: GraphNode) -> str:
-    """Write the shape of what a node gives; of a single number, that it is one."""
+    """Format the shape of the result of a node, or of its several results."""
     shapes = node.shapes or (node.shape,)
     return ", ".join(one_shape(one) for one in shapes)
 
 
 def one_shape(lengths: tuple[int, ...]) -> str:
-    """Write one shape.
+    """Format one shape.
 
     Examples
     --------
@@ -32,14 +32,14 @@ def one_shape(lengths: tuple[int, ...]) -> str:
 
 
 def title(node: GraphNode) -> str:
-    """Name a node."""
+    """Return the name of a node."""
     if node.kind == "operation":
         return f"{node.name} {node.static['index']}" if node.name == "output" else node.name
     return node.name or node.variable or ("data" if node.kind == "data" else "leaf")
 
 
 def argument(value: Any) -> str:
-    """Write an argument that is no input.
+    """Format an argument that is not an input.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def _is_index(part: Any) -> bool:
 
 
 def value(array: Any) -> str:
-    """Write a value: a number, a small array in full, a large one in figures.
+    """Format a value: a number, a small array in full, a large one by norm and range.
 
     Examples
     --------
@@ -98,14 +98,14 @@ def _in_full(array: Any) -> str:
 
 
 def gradient(g: Any) -> str:
-    """Write a gradient for the panel."""
+    """Format a gradient for the panel."""
     if isinstance(g, Parts):
         return "\n".join(f"g[{i}] = {value(g.arrived[i])}" for i in sorted(g.arrived))
     return value(g)
 
 
 def short_gradient(g: Any) -> str:
-    """Write a gradient so that it fits in a node.
+    """Format a gradient to fit in a node.
 
     Examples
     --------
