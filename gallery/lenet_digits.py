@@ -22,8 +22,7 @@ from sklearn.datasets import load_digits
 
 import optlab as ol
 from optlab.viz import theme
-from optlab.viz.matplotlib_parts import DOTS_PER_INCH
-from optlab.viz.pictures import as_png
+from optlab.viz.matplotlib_parts import DOTS_PER_INCH, as_png
 
 EPOCHS, RATE, HELD_OUT = 6, 2e-3, 360
 WIDTH, HEIGHT = 1120, 500

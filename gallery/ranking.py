@@ -311,8 +311,7 @@ def draw(rows: list[Row], chosen: Mapping[str, Any], folder: Path) -> Path:
     from matplotlib.figure import Figure
 
     from optlab.viz import theme
-    from optlab.viz.matplotlib_parts import DOTS_PER_INCH, add_heading, font
-    from optlab.viz.pictures import as_png
+    from optlab.viz.matplotlib_parts import DOTS_PER_INCH, add_heading, as_png, font
 
     styles = theme.assign_styles({name: name for name in contestants()})
     height = TOP + LINE * len(rows) + FOOT

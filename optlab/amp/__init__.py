@@ -1,7 +1,7 @@
-"""Mixed precision: 16 bits where they do, 32 where they must.
+"""Automatic mixed precision: 16 bits where they suffice, 32 bits where necessary.
 
-`auto_cast` decides by lists which operations compute with 16 bits, `GradScaler` carries small
-gradients through float16. What 16 bits mean for one operation stands in `optlab.autograd.halves`.
+`auto_cast` selects by lists the operations that compute with 16 bits; `GradScaler` keeps small
+gradients representable in float16. `optlab.autograd.halves` defines 16-bit operations.
 
 Examples
 --------

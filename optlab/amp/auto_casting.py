@@ -1,4 +1,4 @@
-"""auto_cast: which operations compute with 16 bits is decided by lists."""
+"""auto_cast: automatic casting to 16 bits, by lists of operations."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ _LEVELS = ("OD", "O1", "O2")
 
 
 class auto_cast:
-    """Inside, products of matrices compute with 16 bits, and what needs digits with 32.
+    """Compute matrix products with 16 bits inside, and operations that need precision with 32.
 
     The inputs of operations are cast: those on the white list (matmul, linear, convolution,
-    attention) get 16 bits, those on the black list (exponentials, logarithms, sums, norms, softmax,
-    losses, normalisations, decompositions) float32. Parameters stay float32, and so do their
-    gradients. float64 and whole numbers are never cast. Rules of derivatives are not cast either,
-    nor what a data set computes for a `DataLoader`. It holds for the thread that enters it.
+    attention) to 16 bits, those on the black list (exponentials, logarithms, sums, norms, softmax,
+    losses, normalizations, decompositions) to float32. Parameters and their gradients stay float32.
+    float64 and integers are never cast. Nor are derivative rules, and computations of a data set
+    for a `DataLoader`. It applies to the thread that enters it.
 
     Parameters
     ----------
     enable : bool
-        False: inside, nothing is cast, also within another auto_cast.
+        False: nothing is cast inside, not even within another auto_cast.
     custom_white_list, custom_black_list : list of str, optional
-        Operations that are to be on a list, whatever list they are on by themselves: NumPy's names
-        (``"add"``), functions of ``ol.nn.functional`` (``"softmax"``) and the documents' names
+        Operations to put on a list, whatever list they are on by default: NumPy's names
+        (``"add"``), functions of ``ol.nn.functional`` (``"softmax"``) and Paddle's names
         (``"elementwise_add"``).
     level : {'O1', 'O2', 'OD', 'O0'}
-        What becomes of operations on neither list. With O1 nothing: NumPy's rules hold, so float32
-        wins where the two meet. O2 is for a model whose parameters have 16 bits: as O1, but only
-        lookups of rows (``embedding``) and ``scatter`` stay on the black list. OD: they get
-        float32. O0 is ``enable=False``.
+        The handling of operations on neither list. O1: they are not cast, so NumPy's promotion
+        applies, with float32 for mixed inputs. O2, for a model with 16-bit parameters: as O1, but
+        only row lookups (``embedding``) and ``scatter`` stay on the black list. OD: they are cast
+        to float32. O0 is ``enable=False``.
     dtype : {'float16', 'bfloat16'}
     use_promote : bool
         With O2, False casts the inputs of operations on neither list to 16 bits.
@@ -49,14 +49,14 @@ class auto_cast:
     Raises
     ------
     ValueError
-        If a list names an operation that is not there, or one operation is on both custom lists; if
-        `level` or `dtype` is another.
+        If a list names an unknown operation, or an operation is on both custom lists; if `level` or
+        `dtype` is invalid.
     ModuleNotFoundError
-        If bfloat16 is asked for and the package ml_dtypes is missing.
+        If the dtype is bfloat16 and the package ml_dtypes is missing.
 
     Notes
     -----
-    Source: Micikevicius et al. 2018, "Mixed precision training". CPUs gain memory by it, not time.
+    Source: Micikevicius et al. 2018, "Mixed precision training". On CPUs it saves memory, not time.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class auto_cast:
         highs: frozenset[str] = frozenset()
         if level != "OD":
             highs = operations_named(ALWAYS_BLACK + BLACK * (level == "O1"), "black list")
-        #: What the inputs of an operation are cast to, by its name.
+        #: The dtype that the inputs of an operation are cast to, by its name.
         self._goals: dict[str, np.dtype] = {
             **dict.fromkeys(highs, _FLOAT32),
             **dict.fromkeys(lows, half),
@@ -112,17 +112,17 @@ class auto_cast:
             self._others = _FLOAT32
         elif level == "O2" and not use_promote:
             self._others = half
-        #: What was there before, for each thread that is inside.
+        #: The previous policies, for each thread inside.
         self._before: dict[int, list[Any]] = {}
 
     def goal(self, operation: str) -> np.dtype | None:
-        """Give the dtype that the inputs of an operation are to have; None leaves them."""
+        """Return the dtype for the inputs of an operation; None leaves them unchanged."""
         return self._goals.get(operation, self._others)
 
     def cast(self, operation: Operation, inputs: Sequence[Any]) -> Sequence[Any]:
-        """Give the inputs of an operation in that dtype."""
+        """Cast the inputs of an operation to that dtype."""
         goal = self.goal(operation.name)
-        return inputs if goal is None else [_as(x, goal) for x in inputs]
+        return inputs if goal is None else [_cast_array(x, goal) for x in inputs]
 
     def __enter__(self) -> auto_cast:
         self._before.setdefault(threading.get_ident(), []).append(halves.policy)
@@ -153,7 +153,7 @@ autocast = auto_cast
 
 
 def is_autocast_enabled() -> bool:
-    """Say whether an `auto_cast` is at work here.
+    """Return whether an `auto_cast` is active in this thread.
 
     Examples
     --------
@@ -165,8 +165,8 @@ def is_autocast_enabled() -> bool:
     return halves.policy is not None
 
 
-def _as(x: Any, dtype: np.dtype) -> Any:
-    """Cast an array of float32 or of 16 bits; everything else stays what it is."""
+def _cast_array(x: Any, dtype: np.dtype) -> Any:
+    """Cast an array of float32 or of 16 bits; return anything else unchanged."""
     given = getattr(x, "dtype", None)
     if given is None or given == dtype or not (given == _FLOAT32 or is_half(given)):
         return x

@@ -1,4 +1,4 @@
-"""Loss scaling: small gradients are carried through float16, steps that overflowed are skipped."""
+"""Loss scaling: keep small gradients representable in float16, and skip steps that overflowed."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.arrays import as_float
 from optlab.backend.dtypes import widened
 
-#: What happened to an optimizer's gradients since the last `update`.
+#: State of an optimizer's gradients since the last `update`.
 _UNSCALED, _STEPPED = "unscaled", "stepped"
 
 
 class GradScaler:
-    r"""Multiplies the loss, divides the gradients, and skips steps whose gradients are not finite.
+    r"""Dynamic loss scaling, which skips steps with gradients that are not finite.
 
-    float16 holds nothing below 6e-8, and gradients are often smaller. So backward starts from s
-    times the loss, and the gradients are divided by s before the optimizer sees them. If s was too
-    large, some gradient is infinite or NaN: then parameters, slots and step counts stay as they
-    are, and s becomes smaller,
+    float16 has no value below 6e-8, and gradients are often smaller. So the backward pass starts
+    from s times the loss, and the gradients are divided by s before the optimizer step. If s was
+    too large, some gradient is infinite or NaN: then parameters, slots and step counts stay
+    unchanged, and s decreases,
 
     .. math:: s \leftarrow s \cdot \text{decr\_ratio}
         \text{ after decr\_every\_n\_nan\_or\_inf such steps in a row}, \quad
         s \leftarrow s \cdot \text{incr\_ratio}
         \text{ after incr\_every\_n\_steps good steps in a row.}
 
-    bfloat16 reaches as far as float32 and needs no scaling.
+    bfloat16 has the range of float32 and needs no scaling.
 
     Parameters
     ----------
     enable : bool
-        False: losses and gradients pass as they are, and every step is taken.
+        False: losses and gradients are unchanged, and every step is taken.
     init_loss_scaling : float
-        s at the start. Where the loss itself is float16, more than 65504 overflows at the loss: the
-        first step is skipped and s halved.
+        Initial s. If the loss itself is float16, more than 65504 overflows at the loss: the first
+        step is skipped and s halved.
     incr_ratio, decr_ratio : float
-        What s is multiplied by: more than 1, less than 1.
+        Factors of s: more than 1, less than 1.
     incr_every_n_steps, decr_every_n_nan_or_inf : int
     use_dynamic_loss_scaling : bool
-        False: s stays; steps that overflowed are skipped all the same.
+        False: s is constant; steps that overflowed are still skipped.
 
     Raises
     ------
@@ -52,8 +52,8 @@ class GradScaler:
 
     Notes
     -----
-    Division is done in float32, and its result rounded to the parameter's dtype: for parameters of
-    float16 what is below 6e-8 even then becomes 0. Parameters of float32 under `auto_cast` lose
+    The division is computed in float32, and its result rounded to the parameter's dtype: for
+    float16 parameters, results below 6e-8 become 0. float32 parameters under `auto_cast` lose
     nothing.
 
     Source: Micikevicius et al. 2018, "Mixed precision training".
@@ -91,19 +91,19 @@ class GradScaler:
         self.set_decr_every_n_nan_or_inf(decr_every_n_nan_or_inf)
         self._good_steps = 0
         self._bad_steps = 0
-        #: Optimizers met since the last update, by identity: what was done, and whether all was
-        #: finite. They are held so that no other takes their identity.
+        #: Optimizers since the last update, by identity: their state, and whether all gradients
+        #: were finite. The references keep the identities unique.
         self._met: dict[int, tuple[Any, str, bool]] = {}
 
     # A step -------------------------------------------------------------------------------------
 
     def scale(self, var: Tensor) -> Tensor:
-        """Give the loss times s, in at least float32.
+        """Return the loss times s, in at least float32.
 
         Raises
         ------
         TypeError
-            If `var` is no Tensor.
+            If `var` is not a Tensor.
         """
         if not isinstance(var, Tensor):
             raise TypeError(f"scale takes the loss, a Tensor; got {type(var).__name__}.")
@@ -112,14 +112,14 @@ class GradScaler:
         return var.astype(widened(var.dtype), copy=False) * self._scale
 
     def unscale_(self, optimizer: Any) -> None:
-        """Divide the gradients of an optimizer's parameters by s, and look whether all are finite.
+        """Divide the gradients of an optimizer's parameters by s, and check that all are finite.
 
-        `step` does this by itself. Call it before, to see or to clip the true gradients.
+        `step` does this automatically. Call it before, to read or clip the true gradients.
 
         Raises
         ------
         RuntimeError
-            If it was done already since the last `update`.
+            If it was already called since the last `update`.
         """
         if not self._enable:
             return
@@ -137,7 +137,7 @@ class GradScaler:
             if g is None or g is tape.ZERO:
                 continue
             g = raw(g)
-            true, is_finite = _unscaled(g, self._scale)
+            true, is_finite = _unscale(g, self._scale)
             finite = finite and is_finite
             if true.dtype != p.dtype:
                 true = true.astype(p.dtype)
@@ -145,27 +145,27 @@ class GradScaler:
         self._met[id(optimizer)] = (optimizer, _UNSCALED, finite)
 
     def step(self, optimizer: Any) -> None:
-        """Take the optimizer's step, unless a gradient is infinite or NaN.
+        """Call the optimizer's step, unless a gradient is infinite or NaN.
 
         Raises
         ------
         RuntimeError
-            If this optimizer took a step already since the last `update`.
+            If this optimizer already took a step since the last `update`.
         """
-        if self._ready(optimizer):
+        if self._begin_step(optimizer):
             optimizer.step()
 
     def minimize(
         self, optimizer: Any, *args: Any, **kwargs: Any
     ) -> tuple[list[Any], list[tuple[Any, Any]]]:
-        """Do `step` by the optimizer's ``minimize(loss, ...)``, then `update`.
+        """Call the optimizer's ``minimize(loss, ...)`` like `step`, then `update`.
 
-        Backward is run from the loss (the scaled one) if that was not done yet.
+        Run backward from the loss (the scaled one) if that was not done yet.
 
         Returns
         -------
         tuple
-            What the optimizer gives: an empty list and the (parameter, gradient) pairs that were
+            The optimizer's result: an empty list and the (parameter, gradient) pairs that were
             used; no pairs if the step was skipped.
         """
         if not self._enable:
@@ -179,13 +179,13 @@ class GradScaler:
         if not getattr(loss.node, "walked", False):
             loss.backward()
         done: tuple[list[Any], list[tuple[Any, Any]]] = ([], [])
-        if self._ready(optimizer):
+        if self._begin_step(optimizer):
             done = optimizer.minimize(*args, **kwargs)
         self.update()
         return done
 
-    def _ready(self, optimizer: Any) -> bool:
-        """Say whether the optimizer is to take its step, and note that it was here."""
+    def _begin_step(self, optimizer: Any) -> bool:
+        """Record the step of an optimizer, and return whether it is to be taken."""
         if not self._enable:
             return True
         if self._met.get(id(optimizer), (None, "", True))[1] == _STEPPED:
@@ -200,12 +200,12 @@ class GradScaler:
         return finite
 
     def update(self) -> None:
-        """Change s as the steps since the last update went.
+        """Adapt s to the outcome of the steps since the last update.
 
         Raises
         ------
         RuntimeError
-            If there was none.
+            If there was no step.
         """
         if not self._enable:
             return
@@ -223,16 +223,16 @@ class GradScaler:
             self._good_steps += 1
             if self._good_steps >= self._incr_every_n_steps:
                 self._good_steps = 0
-                self._grow(self._incr_ratio)
+                self._multiply_scale(self._incr_ratio)
         else:
             self._good_steps = 0
             self._bad_steps += 1
             if self._bad_steps >= self._decr_every_n_nan_or_inf:
                 self._bad_steps = 0
-                self._grow(self._decr_ratio)
+                self._multiply_scale(self._decr_ratio)
 
-    def _grow(self, ratio: float) -> None:
-        """Multiply s, within what float32 holds without losing digits."""
+    def _multiply_scale(self, ratio: float) -> None:
+        """Multiply s, within the normal range of float32."""
         largest, smallest = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
         scale = self._scale * ratio
         if smallest <= scale <= largest:
@@ -241,71 +241,71 @@ class GradScaler:
     # Settings -----------------------------------------------------------------------------------
 
     def is_enable(self) -> bool:
-        """Say whether losses are scaled at all."""
+        """Return whether scaling is enabled."""
         return self._enable
 
     def is_use_dynamic_loss_scaling(self) -> bool:
-        """Say whether s changes as training goes."""
+        """Return whether s changes during training."""
         return self._dynamic
 
     def get_loss_scaling(self) -> float:
-        """Give s as it is now."""
+        """Return the current s."""
         return self._scale
 
     def get_init_loss_scaling(self) -> float:
-        """Give s as it was at the start."""
+        """Return the initial s."""
         return self._init_loss_scaling
 
     def set_init_loss_scaling(self, new_init_loss_scaling: float) -> None:
-        """Set s, at the start and now."""
+        """Set the initial and the current s."""
         scale = as_float(new_init_loss_scaling, "init_loss_scaling")
         if not 0 < scale < math.inf:
             raise ValueError(f"init_loss_scaling must be finite and greater than 0; got {scale!r}.")
         self._init_loss_scaling = self._scale = scale
 
     def get_incr_ratio(self) -> float:
-        """Give what s is multiplied by after enough good steps."""
+        """Return the factor of s after enough good steps."""
         return self._incr_ratio
 
     def set_incr_ratio(self, new_incr_ratio: float) -> None:
-        """Set what s is multiplied by after enough good steps: more than 1."""
+        """Set the factor of s after enough good steps: more than 1."""
         ratio = as_float(new_incr_ratio, "incr_ratio")
         if not 1 < ratio < math.inf:
             raise ValueError(f"incr_ratio must be greater than 1; got {ratio!r}.")
         self._incr_ratio = ratio
 
     def get_decr_ratio(self) -> float:
-        """Give what s is multiplied by after steps that overflowed."""
+        """Return the factor of s after steps that overflowed."""
         return self._decr_ratio
 
     def set_decr_ratio(self, new_decr_ratio: float) -> None:
-        """Set what s is multiplied by after steps that overflowed: between 0 and 1."""
+        """Set the factor of s after steps that overflowed: between 0 and 1."""
         ratio = as_float(new_decr_ratio, "decr_ratio")
         if not 0 < ratio < 1:
             raise ValueError(f"decr_ratio must lie between 0 and 1; got {ratio!r}.")
         self._decr_ratio = ratio
 
     def get_incr_every_n_steps(self) -> int:
-        """Give how many good steps in a row make s larger."""
+        """Return the number of good steps in a row that increase s."""
         return self._incr_every_n_steps
 
     def set_incr_every_n_steps(self, new_incr_every_n_steps: int) -> None:
-        """Set how many good steps in a row make s larger."""
-        self._incr_every_n_steps = _count(new_incr_every_n_steps, "incr_every_n_steps")
+        """Set the number of good steps in a row that increase s."""
+        self._incr_every_n_steps = _whole_number(new_incr_every_n_steps, "incr_every_n_steps")
 
     def get_decr_every_n_nan_or_inf(self) -> int:
-        """Give how many steps in a row that overflowed make s smaller."""
+        """Return the number of overflowed steps in a row that decrease s."""
         return self._decr_every_n_nan_or_inf
 
     def set_decr_every_n_nan_or_inf(self, new_decr_every_n_nan_or_inf: int) -> None:
-        """Set how many steps in a row that overflowed make s smaller."""
-        count = _count(new_decr_every_n_nan_or_inf, "decr_every_n_nan_or_inf")
+        """Set the number of overflowed steps in a row that decrease s."""
+        count = _whole_number(new_decr_every_n_nan_or_inf, "decr_every_n_nan_or_inf")
         self._decr_every_n_nan_or_inf = count
 
     # State --------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Give s, the settings and the counts, for `load_state_dict`; nothing if not enabled.
+        """Return s, the settings and the counts, for `load_state_dict`; empty if not enabled.
 
         Examples
         --------
@@ -327,12 +327,12 @@ class GradScaler:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave.
+        """Restore a state of `state_dict`.
 
         Raises
         ------
         ValueError
-            If something is missing, unknown or outside its range. Nothing has changed then.
+            If something is missing, unknown or outside its range. Nothing is changed then.
         """
         if not self._enable:
             return
@@ -357,8 +357,8 @@ class GradScaler:
             )
         }  # fmt: skip
         fresh = GradScaler(True, scale, **settings)
-        fresh._good_steps = _count(state_dict["incr_count"], "incr_count", least=0)
-        fresh._bad_steps = _count(state_dict["decr_count"], "decr_count", least=0)
+        fresh._good_steps = _whole_number(state_dict["incr_count"], "incr_count", least=0)
+        fresh._bad_steps = _whole_number(state_dict["decr_count"], "decr_count", least=0)
         fresh._init_loss_scaling = self._init_loss_scaling
         self.__dict__.update(fresh.__dict__)
 
@@ -369,14 +369,14 @@ class GradScaler:
         return f"GradScaler(scale={self._scale:g}, which {kind})"
 
 
-def _unscaled(g: Any, scale: float) -> tuple[Any, bool]:
-    """Give a gradient in at least float32, divided by `scale`, and whether all of it is finite."""
+def _unscale(g: Any, scale: float) -> tuple[Any, bool]:
+    """Divide a gradient by `scale` in at least float32; return it and whether it is finite."""
     finite = bool(np.isfinite(g.values if isinstance(g, RowSparse) else g).all())
     return g.astype(widened(g.dtype)) * (1.0 / scale), finite
 
 
-def _count(value: Any, name: str, least: int = 1) -> int:
-    """Read a whole number."""
+def _whole_number(value: Any, name: str, least: int = 1) -> int:
+    """Validate an integer that is at least `least`, and return it."""
     count = int(as_float(value, name))
     if count != value or count < least:
         raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")

@@ -1,7 +1,7 @@
-"""Which operations `auto_cast` computes with 16 bits, and which with 32.
+"""The operations that `auto_cast` computes with 16 bits, and those with 32.
 
 Lists name operations: those of the table of rules (NumPy's names: ``add``, ``matmul``), functions
-of ``ol.nn.functional``, and the documents' names (``elementwise_add``, ``conv2d``).
+of ``ol.nn.functional``, and Paddle's names (``elementwise_add``, ``conv2d``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _OF_CLASSES = "picked picked_rows"
 _SUMS = "sum nansum cumsum nancumsum"
 _NORMS = "euclidean_norm power_norm nuclear_norm hypot_reduce"
 
-#: Names that stand for other operations than the one of the same name.
+#: Names that stand for other operations.
 ALIASES: dict[str, str] = {
     "linear": "linear matmul",
     "linear_v2": "linear matmul",
@@ -81,12 +81,12 @@ ALIASES: dict[str, str] = {
     "max_pool3d": "max_pool",
 }
 
-#: Products, whose cost is what 16 bits are for, and which add up in float32 anyway.
+#: Products, for whose cost 16 bits are used; they accumulate in float32 anyway.
 WHITE = (
     "linear matmul dot vecdot matvec vecmat einsum conv2d scaled_dot_product_attention"
 ).split()
 
-#: What overflows soon, or loses digits where many numbers are added up.
+#: Operations that overflow easily, or lose digits in long sums.
 BLACK = (
     "tan acos asin sinh cosh acosh atanh exp exp2 expm1 log log10 log1p log2 reciprocal pow square "
     "logaddexp logaddexp2 logaddexp_reduce logaddexp2_reduce reduce_sum reduce_mean reduce_prod "
@@ -96,23 +96,23 @@ BLACK = (
     "inv det slogdet solve lstsq pinv cholesky qr svd eig eigh eigvalsh"
 ).split()
 
-#: What stays black even where everything else is computed with 16 bits.
+#: Operations that stay black even if all others are computed with 16 bits.
 ALWAYS_BLACK = ["embedding", "scatter", "interp"]
 
 
-#: What defines the operations that lists may name.
-_FILES = ["optlab.autograd.dispatch", "optlab.nn.functional"]
+#: Modules that define the operations that lists may name.
+_MODULES = ["optlab.autograd.dispatch", "optlab.nn.functional"]
 
 
 def operations_named(names: Iterable[str], argument: str) -> frozenset[str]:
-    """Give the operations that a list names.
+    """Return the operations that a list names.
 
     Raises
     ------
     TypeError
-        If a single text is given in place of a list.
+        If a string is given in place of a list.
     ValueError
-        If there is no operation of a name.
+        If a name is not an operation.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def operations_named(names: Iterable[str], argument: str) -> frozenset[str]:
     """
     if isinstance(names, str):
         raise TypeError(f"{argument} is a list of names; write [{names!r}].")
-    for file in _FILES:  # operations are there once their files are read, perhaps not yet
+    for file in _MODULES:  # operations are registered when their modules are imported
         import_module(file)
     known = {operation.name for operation in TABLE.values()}
     found: set[str] = set()

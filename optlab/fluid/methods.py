@@ -1,4 +1,4 @@
-"""What training loops of 1.8.5 call on an optimizer, by its names of arguments."""
+"""Methods of optimizers that training loops of 1.8.5 call, with its argument names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from optlab.optimizer.interface import Pairs
 
 
 class OldMethods:
-    """``backward``, ``minimize`` and ``current_step_lr``, as ``paddle.fluid`` 1.8.5 has them.
+    """``backward``, ``minimize`` and ``current_step_lr`` as in ``paddle.fluid`` 1.8.5.
 
     Examples
     --------
@@ -23,7 +23,7 @@ class OldMethods:
     """
 
     def current_step_lr(self) -> Any:
-        """Give the present learning rate: `get_lr`, as 1.8.5 calls it."""
+        """Return the current learning rate: `get_lr` under the name of 1.8.5."""
         return self.get_lr()  # type: ignore[attr-defined]
 
     def backward(
@@ -34,7 +34,7 @@ class OldMethods:
         no_grad_set: Iterable[Any] | None = None,
         callbacks: None = None,
     ) -> Pairs:
-        """Run backward from `loss`, and give the parameters that have a gradient with it."""
+        """Run backward from `loss`; return the parameters with gradients, as pairs."""
         pairs: Pairs = super().backward(  # type: ignore[misc]
             loss, startup_program, parameter_list, no_grad_set, callbacks
         )
@@ -48,21 +48,21 @@ class OldMethods:
         no_grad_set: Iterable[Any] | None = None,
         grad_clip: Any = None,
     ) -> tuple[list[Any], Pairs]:
-        """Run backward from `loss`, unless that was done already, and take a step.
+        """Run backward from `loss`, unless that was already done, and take a step.
 
         Parameters
         ----------
         loss : Tensor
         startup_program : None
         parameter_list, no_grad_set : iterable of Tensor or str, optional
-            Only these, or not these, are updated.
+            Only these are updated, or not these.
         grad_clip : ClipGradByValue, ClipGradByNorm or ClipGradByGlobalNorm, optional
-            Clips the gradients of this call, in place of the optimizer's own clip.
+            Clips the gradients of this call, in place of the optimizer's clip.
 
         Returns
         -------
         tuple
-            An empty list, and the (parameter, gradient) pairs before they were clipped.
+            An empty list, and the (parameter, gradient) pairs before clipping.
         """
         plain: Any = super()
         if grad_clip is None:

@@ -1,9 +1,9 @@
 """Optimizers under the names and arguments of ``paddle.fluid.optimizer`` 1.8.5.
 
-Each is a thin subclass of its modern twin in `optlab.optimizer`. Its arguments are called
-``parameter_list`` and ``regularization`` (``parameters`` and ``weight_decay`` work, too), and
-`minimize` takes a ``grad_clip``. Three compute by another formula, the one that their documents
-print: `AdamOptimizer`, `LambOptimizer` and `LarsMomentumOptimizer`.
+Each is a thin subclass of its modern counterpart in `optlab.optimizer`. Its arguments are called
+``parameter_list`` and ``regularization`` (``parameters`` and ``weight_decay`` work as well), and
+`minimize` takes a ``grad_clip``. Three use another formula, that of their documentation:
+`AdamOptimizer`, `LambOptimizer` and `LarsMomentumOptimizer`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from optlab.fluid.wrappers import (
 )
 from optlab.optimizer.settings import REQUIRED
 
-#: What 1.8.5 calls the common arguments.
+#: Names of the common arguments in 1.8.5.
 OLD_NAMES = {"parameters": "parameter_list", "weight_decay": "regularization"}
 
 
 class Fluid(OldMethods):
-    """What all optimizers of 1.8.5 have in common: the names of arguments."""
+    """Base class of the optimizers of 1.8.5, with its argument names."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -99,7 +99,7 @@ class AdadeltaOptimizer(Fluid, modern.Adadelta):
 
 
 class AdamOptimizer(Fluid, modern.Adam):
-    r"""Adam by the formula that the documents of 1.8.5 print: epsilon is not corrected.
+    r"""Adam by the formula in the documentation of 1.8.5: epsilon is not corrected.
 
     .. math::
         p \leftarrow p - \eta \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t}
@@ -124,7 +124,7 @@ class AdamOptimizer(Fluid, modern.Adam):
     """
 
     def scalars(self, t: int, h: Any) -> dict[str, float]:
-        """Give one correction for both moments, and none for the root."""
+        """Return one correction for both moments, and none for the root."""
         corrected = math.sqrt(1 - h.beta2**t) / (1 - h.beta1**t)
         return {"rate": h.learning_rate * corrected, "root": 1.0}
 
@@ -138,18 +138,18 @@ class RMSPropOptimizer(Fluid, modern.RMSProp):
 
 
 class FtrlOptimizer(Fluid, modern.Ftrl):
-    """`optlab.optimizer.Ftrl` with the arguments of 1.8.5, which passed l1 on as l2, too."""
+    """`optlab.optimizer.Ftrl` with the arguments of 1.8.5, which passed l1 on as l2 as well."""
 
 
 class LambOptimizer(Fluid, modern.Lamb):
-    r"""LAMB by the formula that the documents of 1.8.5 print: moments are not corrected.
+    r"""LAMB by the formula in the documentation of 1.8.5: moments are not corrected.
 
     .. math::
         r &= \frac{m}{\sqrt{v} + \epsilon} + \lambda p \\
         p &\leftarrow p - \eta \frac{\lVert p \rVert}{\lVert r \rVert} r
 
-    The ratio of norms is always used, also for parameters without decay: `always_adapt`, which
-    1.8.5 had not, changes nothing.
+    The ratio of norms is always used, even for parameters without decay: `always_adapt`, which
+    1.8.5 did not have, has no effect.
 
     Examples
     --------
@@ -163,15 +163,15 @@ class LambOptimizer(Fluid, modern.Lamb):
     """
 
     def scalars(self, t: int, h: Any) -> dict[str, Any]:
-        """Give no corrections, and say that norms are used."""
+        """Return no corrections, and a flag that norms are used."""
         return {"moment": 1.0, "root": 1.0, "adapts": True}
 
 
 class LarsMomentumOptimizer(Fluid, modern.LarsMomentum):
-    """`optlab.optimizer.LarsMomentum` as 1.8.5 has it: the share of the norm also without decay."""
+    """`optlab.optimizer.LarsMomentum` as in 1.8.5: with the norm ratio even without decay."""
 
     def scalars(self, t: int, h: Any) -> dict[str, Any]:
-        """Say that the share of the norm is used."""
+        """Return a flag that the norm ratio is used."""
         return {"adapts": True}
 
 

@@ -25,7 +25,7 @@ class LookaheadOptimizer(OldMethods, modern.LookAhead):
 
 
 class RecomputeOptimizer(OldMethods, modern.RecomputeOptimizer):
-    """`optlab.optimizer.RecomputeOptimizer` under its old place.
+    """`optlab.optimizer.RecomputeOptimizer` in its old module.
 
     Examples
     --------
@@ -49,10 +49,10 @@ class ModelAverage(modern.ModelAverage):
     average_window_rate : float
     min_average_window, max_average_window : int
     regularization : None
-        Averages add no decay; give it to the optimizer.
+        Averages apply no decay; give it to the optimizer.
     name : str, optional
     parameter_list, parameters : list of Tensor
-        What to average. (The static graphs of 1.8.5 found the parameters by themselves.)
+        The parameters to average. (The static graphs of 1.8.5 found them automatically.)
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class ExponentialMovingAverage(modern.ExponentialMovingAverage):
     thres_steps : number or callable, optional
     name : str, optional
     parameter_list, parameters : list of Tensor
-        What to average. (The static graphs of 1.8.5 found the parameters by themselves.)
+        The parameters to average. (The static graphs of 1.8.5 found them automatically.)
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class ExponentialMovingAverage(modern.ExponentialMovingAverage):
 
 
 def _one_of(parameter_list: Any, parameters: Any) -> Any:
-    """Give the parameters, under whichever of the two names they were given."""
+    """Return the parameters, given under either name."""
     if parameter_list is not None and parameters is not None:
         raise TypeError("parameter_list and parameters are the same; give one.")
     return parameters if parameter_list is None else parameter_list

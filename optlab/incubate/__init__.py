@@ -1,7 +1,7 @@
-"""Where Paddle's documents keep the wrappers of optimizers.
+"""The wrappers of optimizers under Paddle's module path.
 
-They write ``paddle.incubate.LookAhead`` or ``paddle.incubate.optimizer.LookAhead``. All names are
-those of `optlab.optimizer`, handed on.
+Paddle has ``paddle.incubate.LookAhead`` and ``paddle.incubate.optimizer.LookAhead``. All names are
+re-exported from `optlab.optimizer`.
 """
 
 from optlab.backend.faces import missing as _missing

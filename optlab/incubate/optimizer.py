@@ -1,4 +1,4 @@
-"""The optimizers of ``paddle.incubate.optimizer``: those of `optlab.optimizer`, handed on."""
+"""The optimizers of ``paddle.incubate.optimizer``, re-exported from `optlab.optimizer`."""
 
 from optlab.backend.faces import missing as _missing
 from optlab.optimizer import LBFGS, LookAhead, ModelAverage, RecomputeOptimizer

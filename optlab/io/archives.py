@@ -1,8 +1,8 @@
 """The file format of `optlab.save`: a zip of ``.npy`` files and one page of JSON.
 
 ``optlab.json`` has the structure, and for each array its file, dtype, shape and SHA-256; the
-comment of the zip has the SHA-256 of that page. NumPy reads the arrays without us:
-``np.load("model.ol")["0.weight"]``. A format version is raised when an old reader would misread.
+comment of the zip has the SHA-256 of that page. NumPy reads the arrays without optlab:
+``np.load("model.ol")["0.weight"]``. The format version increases when an old reader would misread.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ HEAD = "optlab.json"
 _BLOCK = 1 << 20
 _COMMENT = "optlab sha256 "
 _LARGEST_HEAD = 1 << 28
-_END_RECORD = 22  # bytes of what a zip file ends with, without its comment
+_END_RECORD = 22  # bytes of the end record of a zip file, without its comment
 
-#: What damage makes zipfile, json and NumPy raise.
+#: Exceptions of zipfile, json and NumPy for damaged files.
 _DAMAGE = (
     zipfile.BadZipFile, zipfile.LargeZipFile, ValueError, KeyError, TypeError, EOFError,
     NotImplementedError, RuntimeError, OverflowError, IndexError, AttributeError,
@@ -49,11 +49,11 @@ def write(obj: Any, file: BinaryIO) -> None:
         archive.writestr(HEAD, page)
         archive.comment = (_COMMENT + hashlib.sha256(page).hexdigest()).encode()
     with contextlib.suppress(OSError, AttributeError):
-        file.truncate()  # an open file may have held something longer
+        file.truncate()  # an open file may have had longer content
 
 
 def _write_array(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> dict[str, Any]:
-    """Write one array; give what the head says of it."""
+    """Write one array and return its entry in the head."""
     fortran = array.flags.f_contiguous and not array.flags.c_contiguous
     entry = {
         "file": name,
@@ -61,18 +61,18 @@ def _write_array(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> dict
         "shape": list(array.shape),
         "order": "F" if fortran else "C",
     }
-    if is_extension(array.dtype):  # bfloat16 and the like: as whole numbers of the same bytes
+    if is_extension(array.dtype):  # bfloat16 and the like: as integers of the same bytes
         entry["dtype"] = array.dtype.name
         array = array.view(f"u{array.dtype.itemsize}")
     with archive.open(name, "w", force_zip64=array.nbytes > 1 << 30) as target:
-        both = _Both(target)
+        both = _HashingWriter(target)
         np.lib.format.write_array(both, array, allow_pickle=False)
     entry["sha256"] = both.checked.hexdigest()
     return entry
 
 
-class _Both(io.RawIOBase):
-    """Writes to a file, and computes the checksum of what is written."""
+class _HashingWriter(io.RawIOBase):
+    """Writer to a file that computes the checksum of its data."""
 
     def __init__(self, target: Any) -> None:
         self.target = target
@@ -85,7 +85,7 @@ class _Both(io.RawIOBase):
 
 
 def read(file: BinaryIO, refuse: Callable[[str], NoReturn], return_numpy: bool) -> Any:
-    """Read what `write` wrote; `refuse` is told what is wrong, and raises."""
+    """Read a file of `write`; `refuse` raises with a description of what is wrong."""
     try:
         archive = zipfile.ZipFile(file)
     except _DAMAGE as error:
@@ -103,7 +103,7 @@ def read(file: BinaryIO, refuse: Callable[[str], NoReturn], return_numpy: bool) 
                 f"{VERSION}. Upgrade with: pip install --upgrade optlab"
             )
         if archive.comment != (_COMMENT + hashlib.sha256(page).hexdigest()).encode():
-            _altered(refuse, HEAD)
+            _refuse_altered(refuse, HEAD)
         try:
             arrays = [_read_array(archive, entry, refuse) for entry in head["arrays"]]
             return decoded(head["structure"], arrays, return_numpy)
@@ -114,7 +114,7 @@ def read(file: BinaryIO, refuse: Callable[[str], NoReturn], return_numpy: bool) 
 
 
 def _head(page: bytes, refuse: Callable[[str], NoReturn]) -> tuple[dict[str, Any], int]:
-    """Read the head; give it, and its format version."""
+    """Parse the head; return it and its format version."""
     try:
         head = json.loads(page)
         if head["format"] == "optlab" and type(head["version"]) is int:
@@ -128,7 +128,7 @@ def _head(page: bytes, refuse: Callable[[str], NoReturn]) -> tuple[dict[str, Any
 def _check_ends(
     file: BinaryIO, archive: zipfile.ZipFile, refuse: Callable[[str], NoReturn]
 ) -> None:
-    """Refuse bytes before the first and after the last of an archive, which zipfile passes over."""
+    """Refuse bytes before the start or after the end of an archive, which zipfile ignores."""
     file.seek(0, 2)
     last = file.tell() - _END_RECORD - len(archive.comment)
     file.seek(max(last, 0))
@@ -158,7 +158,7 @@ def _head_page(archive: zipfile.ZipFile, refuse: Callable[[str], NoReturn]) -> b
         return refuse(f"has a head that cannot be read ({error}); it was truncated or altered")
 
 
-def _altered(refuse: Callable[[str], NoReturn], name: str) -> NoReturn:
+def _refuse_altered(refuse: Callable[[str], NoReturn], name: str) -> NoReturn:
     refuse(
         f"was altered or truncated after it was saved: the checksum of {name} is not the one it "
         "was saved with. Copy or download it again, or go back to an earlier one"
@@ -168,20 +168,20 @@ def _altered(refuse: Callable[[str], NoReturn], name: str) -> NoReturn:
 def _read_array(
     archive: zipfile.ZipFile, entry: dict[str, Any], refuse: Callable[[str], NoReturn]
 ) -> np.ndarray:
-    """Read one array, after its bytes have proved to be those that were written."""
+    """Read one array and verify its checksum."""
     name = entry["file"]
     info = archive.getinfo(name)
     text = entry["dtype"]
     dtype = np.dtype(text) if text[0] in "<>|" else extension_dtype(text, name)
     shape = tuple(map(operator.index, entry["shape"]))
-    start = info.file_size - math.prod(shape) * dtype.itemsize  # the .npy file's own head
+    start = info.file_size - math.prod(shape) * dtype.itemsize  # length of the .npy head
     if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
-        _altered(refuse, name)
+        _refuse_altered(refuse, name)
     checked = hashlib.sha256()
     with archive.open(info) as source:
         own_head = source.read(10)
         if start != 10 + int.from_bytes(own_head[8:], "little"):
-            _altered(refuse, name)
+            _refuse_altered(refuse, name)
         own_head += source.read(start - 10)
         checked.update(own_head)
         array = np.empty(shape, dtype, order=entry["order"])
@@ -192,17 +192,17 @@ def _read_array(
             bytes_of[place : place + len(block)] = block
             place += len(block)
     if place != array.nbytes or checked.hexdigest() != entry["sha256"]:
-        _altered(refuse, name)
+        _refuse_altered(refuse, name)
     return array
 
 
 def extension_dtype(text: str, name: str) -> np.dtype:
-    """Give a dtype of the package ml_dtypes by its name.
+    """Return a dtype of the package ml_dtypes by its name.
 
     Raises
     ------
     ModuleNotFoundError
-        If the package is missing; the message says how to get it.
+        If the package is missing; the message explains how to install it.
     """
     try:
         import ml_dtypes

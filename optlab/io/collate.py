@@ -1,4 +1,4 @@
-"""Collating: many examples become one batch, arrays become Tensors."""
+"""Collating examples into batches, with Tensors in place of arrays."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from optlab.backend.dtypes import is_floating
 
 
 def default_collate(examples: Sequence[Any]) -> Any:
-    """Put examples together: what each has at one place becomes one array, with a new first axis.
+    """Collate examples into a batch: stack each component along a new first axis.
 
     Numbers, arrays and Tensors become arrays; text stays a list; dicts, lists and tuples are
-    collated within (and tuples become lists). Python's numbers become float32 if one of them is a
-    float, else int64, and bool if all are. Arrays take NumPy's common dtype.
+    collated recursively (and tuples become lists). Python's numbers become float32 if one of them
+    is a float, bool if all are bool, else int64. Arrays take NumPy's common dtype.
 
     Raises
     ------
     TypeError, ValueError
-        If the examples do not go together, as a number and an array, or if there are none; the
-        message says where.
+        If the examples do not match, such as a number and an array, or if there are none; the
+        message names the position.
 
     Examples
     --------
@@ -37,30 +37,30 @@ def default_collate(examples: Sequence[Any]) -> Any:
             "a batch without examples cannot be made. Does the batch_sampler give an empty list? "
             "Leave it out there, or give a collate_fn that takes []."
         )
-    return _collated(examples, "")
+    return _collate(examples, "")
 
 
-def _collated(parts: list[Any], where: str) -> Any:
+def _collate(parts: list[Any], where: str) -> Any:
     at = where and f" at {where}"
     kind = _kind(parts, at)
     if kind == "array":
-        return _stacked([x.data if isinstance(x, Tensor) else np.asarray(x) for x in parts], at)
+        return _stack([x.data if isinstance(x, Tensor) else np.asarray(x) for x in parts], at)
     if kind == "number":
-        return _numbers(parts, at)
+        return _stack_numbers(parts, at)
     if kind == "text":
         return parts
     first = parts[0]
     if kind == "dict":
         if any(set(part) != set(first) for part in parts):
             raise ValueError(f"examples have different keys{at}.")
-        return {key: _collated([part[key] for part in parts], f"{where}[{key!r}]") for key in first}
+        return {key: _collate([part[key] for part in parts], f"{where}[{key!r}]") for key in first}
     lengths = {len(part) for part in parts}
     if len(lengths) > 1:
-        raise ValueError(f"examples have different numbers of parts{at}: {_listed(lengths)}.")
-    return [_collated([part[i] for part in parts], f"{where}[{i}]") for i in range(len(first))]
+        raise ValueError(f"examples have different numbers of parts{at}: {_as_text(lengths)}.")
+    return [_collate([part[i] for part in parts], f"{where}[{i}]") for i in range(len(first))]
 
 
-#: What goes together; a NumPy scalar is an array, though some are Python's floats as well.
+#: Kinds that can be collated; a NumPy scalar is an array, though some are also Python floats.
 _KINDS: dict[str, tuple[type, ...]] = {
     "array": (np.ndarray, np.generic, Tensor),
     "number": (bool, int, float),
@@ -71,7 +71,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 
 def _kind(parts: list[Any], at: str) -> str:
-    """Say of which kind all parts are; refuse what is of none, or of several."""
+    """Return the common kind of all parts; raise if there is none, or several."""
     found: dict[str, str] = {}
     for one in dict.fromkeys(map(type, parts)):
         for kind, types in _KINDS.items():
@@ -85,18 +85,18 @@ def _kind(parts: list[Any], at: str) -> str:
             )
     if len(found) > 1:
         raise TypeError(
-            f"examples of different kinds make no batch: {_listed(found.values())}{at}. Give the "
+            f"examples of different kinds make no batch: {_as_text(found.values())}{at}. Give the "
             "same from every example, such as np.float32(x) in place of a number beside arrays, or "
             "give a collate_fn."
         )
     return next(iter(found))
 
 
-def _stacked(arrays: list[Any], at: str) -> Any:
+def _stack(arrays: list[Any], at: str) -> Any:
     shapes = {array.shape for array in arrays}
     if len(shapes) > 1:
         raise ValueError(
-            f"examples of different shape make no batch: {_listed(shapes)}{at}. Cut or fill them "
+            f"examples of different shape make no batch: {_as_text(shapes)}{at}. Cut or fill them "
             "to one shape, or give a collate_fn."
         )
     batch = np.stack(arrays)
@@ -108,8 +108,8 @@ def _stacked(arrays: list[Any], at: str) -> Any:
     return Tensor(batch) if lies_on_device(batch) else batch
 
 
-def _numbers(parts: list[Any], at: str) -> Any:
-    """Put Python's numbers together: the widest kind among all of them decides."""
+def _stack_numbers(parts: list[Any], at: str) -> Any:
+    """Stack Python's numbers in the widest kind among them."""
     types = set(map(type, parts))
     dtype: type = np.int64
     if any(issubclass(one, float) for one in types):
@@ -126,33 +126,33 @@ def _numbers(parts: list[Any], at: str) -> Any:
         ) from error
 
 
-def _listed(values: Any) -> str:
+def _as_text(values: Any) -> str:
     return ", ".join(sorted(map(str, values)))
 
 
 def with_arrays(x: Any) -> Any:
-    """Give `x` with arrays in place of Tensors, which is how it travels between processes."""
-    return replaced(x, Tensor, lambda t: t.data)
+    """Replace Tensors in `x` by arrays, the form in which it is sent between processes."""
+    return map_instances(x, Tensor, lambda t: t.data)
 
 
 def with_tensors(x: Any) -> Any:
-    """Give `x` with Tensors in place of arrays."""
-    return replaced(x, (np.ndarray, Tensor), _detached)
+    """Replace arrays in `x` by Tensors."""
+    return map_instances(x, (np.ndarray, Tensor), _detach)
 
 
-def _detached(x: Any) -> Any:
+def _detach(x: Any) -> Any:
     if isinstance(x, Tensor):
         return x.detach()
     return Tensor(brought_here(x)) if x.dtype.kind in "biufc" or is_floating(x.dtype) else x
 
 
-def replaced(x: Any, kind: Any, new: Callable[[Any], Any]) -> Any:
-    """Give `x` with everything of a kind replaced, in lists, tuples and dicts as well."""
+def map_instances(x: Any, kind: Any, new: Callable[[Any], Any]) -> Any:
+    """Apply `new` to every instance of `kind` in `x`, within lists, tuples and dicts as well."""
     if isinstance(x, kind):
         return new(x)
     if isinstance(x, dict):
-        return {key: replaced(part, kind, new) for key, part in x.items()}
+        return {key: map_instances(part, kind, new) for key, part in x.items()}
     if isinstance(x, (list, tuple)):
         make: Any = getattr(type(x), "_make", type(x))  # a named tuple
-        return make([replaced(part, kind, new) for part in x])
+        return make([map_instances(part, kind, new) for part in x])
     return x

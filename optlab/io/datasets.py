@@ -1,4 +1,4 @@
-"""Data sets: where single examples come from."""
+"""Data sets, the sources of single examples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from optlab.backend.random import next_key
 
 
 class Dataset:
-    """Examples that are asked for by number. Subclasses say how many there are, and give each.
+    """A data set with random access: subclasses define ``__getitem__`` and ``__len__``.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class Dataset:
 
 
 class IterableDataset(Dataset):
-    """Examples that come one after another. Subclasses say how, in ``__iter__``.
+    """A stream of examples: subclasses define ``__iter__``.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class TensorDataset(Dataset):
     Parameters
     ----------
     tensors : sequence of Tensor or array
-        With first axes of one length.
+        With first axes of equal length.
 
     Raises
     ------
@@ -124,26 +124,26 @@ class TensorDataset(Dataset):
         return int(self.tensors[0].shape[0])
 
     def rows(self, indices: Sequence[int]) -> list[Any]:
-        """Give the arrays of several rows at once: what collating them one by one would give."""
+        """Return the arrays of several rows at once, equal to collating them one by one."""
         chosen = [t.data[np.asarray(indices)] for t in self.tensors]
         return [Tensor(rows) if lies_on_device(rows) else rows for rows in chosen]
 
 
 def _as_tensor(x: Any) -> Tensor:
-    """Give `x` as a Tensor that shares the memory of an array."""
+    """Return `x` as a Tensor that shares the memory of an array."""
     if isinstance(x, np.ndarray):
         return Tensor(x)
     return x.detach() if isinstance(x, Tensor) else to_tensor(x)
 
 
 class Subset(Dataset):
-    """Some examples of another data set.
+    """A subset of another data set.
 
     Parameters
     ----------
     dataset : Dataset
     indices : sequence of int
-        Their numbers there, in order.
+        The indices of its examples, in order.
 
     Examples
     --------
@@ -165,7 +165,7 @@ class Subset(Dataset):
 
 
 class ConcatDataset(Dataset):
-    """Several data sets, one after the other.
+    """Several data sets, concatenated.
 
     Parameters
     ----------
@@ -201,16 +201,16 @@ class ConcatDataset(Dataset):
 
 
 def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) -> list[Subset]:
-    """Part a data set at random.
+    """Split a data set at random.
 
     Parameters
     ----------
     dataset : Dataset
     lengths : sequence of int, or of float
-        The number of examples in each part; or shares that add up to 1, where what rounding leaves
-        over goes to the first parts, one each.
+        The number of examples in each part; or fractions that add up to 1, where the remainder of
+        rounding is added to the first parts, one each.
     generator : numpy.random.Generator, optional
-        What draws; by default the next random key, so `optlab.seed` fixes the parts.
+        The random generator; by default of the next random key, so `optlab.seed` fixes the parts.
 
     Returns
     -------
@@ -247,7 +247,7 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
 
 
 def _generator(given: Any) -> np.random.Generator:
-    """Give what draws: the one that was given, or that of the next random key."""
+    """Return the given generator, or that of the next random key."""
     if given is None:
         return next_key().generator()
     if not isinstance(given, np.random.Generator):

@@ -1,4 +1,4 @@
-"""Fetching one batch from a data set: what the loader does itself, or has workers do."""
+"""Fetching one batch from a data set, in the loader's process or in a worker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from optlab.io.collate import default_collate, with_arrays
 from optlab.io.datasets import Subset, TensorDataset
 
 END = "the stream has ended"
-"""Marks that an `IterableDataset` has no further batch."""
+"""Marker for the end of an `IterableDataset`."""
 
 _MOST_STREAMS = 16
 
@@ -27,14 +27,14 @@ Progress = Callable[[int], Any]
 
 @dataclass(frozen=True)
 class Task:
-    """One batch that is to be fetched.
+    """The description of one batch to fetch.
 
     Attributes
     ----------
     key : Key
-        Of the epoch; what the data set draws at random for this batch depends on it and `number`.
+        Of the epoch; with `number` it fixes the random numbers of the data set for this batch.
     number : int
-        Of the batch in the epoch.
+        Index of the batch in the epoch.
     indices : list or None
         The examples; None takes the next ones of a stream.
     """
@@ -44,7 +44,7 @@ class Task:
     indices: Any
 
     def example(self, position: int) -> str:
-        """Say which example was being read.
+        """Return the name of the example at a position, for messages.
 
         Examples
         --------
@@ -59,7 +59,7 @@ class Task:
 
 
 def shortened(indices: Any) -> str:
-    """Give a list as text, with the middle left out where it is long.
+    """Format a list of indices, without the middle if it is long.
 
     Examples
     --------
@@ -72,18 +72,17 @@ def shortened(indices: Any) -> str:
 
 
 class Fetch:
-    """Makes batches of a data set.
+    """Assembly of batches from a data set.
 
     Parameters
     ----------
     dataset : Dataset
     collate : callable, optional
-        Makes one batch of a list of examples; by default `default_collate`.
+        Collates a list of examples; by default `default_collate`.
     batch_size : int or None
-        How many examples a batch of a stream has; None hands single examples on, from a data set
-        too.
+        Examples per batch of a stream; None passes single examples on, of any data set.
     drop_last : bool
-        Whether a stream's last, smaller batch is left out.
+        Whether to drop the last, smaller batch of a stream.
     """
 
     def __init__(self, dataset: Any, collate: Any, batch_size: int | None, drop_last: bool) -> None:
@@ -92,16 +91,16 @@ class Fetch:
         self.batch_size = batch_size
         self.drop_last = drop_last
         self.streams: dict[Key, Iterator[Any]] = {}
-        #: Several threads fetch at once: the global generators belong to all of them.
+        #: True if several threads fetch at once: they share the global generators.
         self.beside_others = False
 
     def fetch(self, task: Task, progress: Progress) -> Any:
-        """Give one batch, with arrays in place of Tensors; `progress` is told each position."""
+        """Return one batch, with arrays for Tensors; `progress` is called with each position."""
         place = (*task.key.path, "batch", task.number)
         with no_grad(), uncast(), scope(*place, seed=task.key.seed):
             rows = None if self.collate or self.batch_size is None else _rows(self.dataset)
             if rows is not None and task.indices:
-                with suppress(IndexError):  # the plain way says which example it was
+                with suppress(IndexError):  # the loop below names the example
                     return rows(task.indices)
             with nullcontext() if self.beside_others else global_generators(task):
                 if task.indices is None:
@@ -111,18 +110,18 @@ class Fetch:
                     progress(position)
                     examples.append(self.dataset[index])
                 progress(len(examples))
-                return self._collated(examples)
+                return self._collate(examples)
 
-    def _collated(self, examples: list[Any]) -> Any:
+    def _collate(self, examples: list[Any]) -> Any:
         if self.batch_size is None:
             return with_arrays(self.collate(examples[0]) if self.collate else examples[0])
         return with_arrays(self.collate(examples)) if self.collate else default_collate(examples)
 
     def _from_stream(self, task: Task, progress: Progress) -> Any:
-        """Give the next batch of a stream, or `END`."""
+        """Return the next batch of a stream, or `END`."""
         progress(0)
         if task.key not in self.streams:
-            while len(self.streams) >= _MOST_STREAMS:  # those of epochs that are over
+            while len(self.streams) >= _MOST_STREAMS:  # of finished epochs
                 del self.streams[next(iter(self.streams))]
             self.streams[task.key] = iter(self.dataset)
         stream = self.streams[task.key]
@@ -135,15 +134,15 @@ class Fetch:
                 break
         if not examples or (self.drop_last and len(examples) < wanted):
             return END
-        return self._collated(examples)
+        return self._collate(examples)
 
 
 @contextmanager
 def global_generators(task: Task) -> Iterator[None]:
-    """Seed Python's and NumPy's global generators for a batch, and leave them as they were."""
+    """Seed the global generators of Python and NumPy for a batch, and restore them afterwards."""
     before, before_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - see below
     draw = task.key.fold("batch", task.number, "global").generator()
-    np.random.seed(draw.integers(2**32, size=4))  # noqa: NPY002 - for data sets that draw from it
+    np.random.seed(draw.integers(2**32, size=4))  # noqa: NPY002 - for data sets that use it
     random.seed(int(draw.integers(2**62)))
     try:
         yield
@@ -153,7 +152,7 @@ def global_generators(task: Task) -> Iterator[None]:
 
 
 def _rows(dataset: Any) -> Callable[[Any], Any] | None:
-    """Give what takes many rows of a data set at once; None where it goes one by one."""
+    """Return the method that reads many rows of a data set at once; None if there is none."""
     if type(dataset) is TensorDataset:
         return dataset.rows
     if type(dataset) is Subset:
@@ -165,18 +164,18 @@ def _rows(dataset: Any) -> Callable[[Any], Any] | None:
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """What `get_worker_info` gives.
+    """The result of `get_worker_info`.
 
     Attributes
     ----------
     id : int
-        Which worker this is.
+        Index of this worker.
     num_workers : int
-        How many there are. An `IterableDataset` is read by one, so that nothing comes twice.
+        Number of workers. Only one reads an `IterableDataset`, so that no example is repeated.
     seed : int
-        A number of this worker, fixed by `optlab.seed`.
+        A seed for this worker, fixed by `optlab.seed`.
     dataset : Dataset
-        The worker's own copy.
+        The copy of this worker.
     """
 
     id: int
@@ -193,7 +192,7 @@ local = _Local()
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Say, inside a data set, which worker runs it; None outside of workers.
+    """Return the worker that runs a data set, to be called within it; None outside of workers.
 
     Examples
     --------

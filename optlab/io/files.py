@@ -1,4 +1,4 @@
-"""save and load: what you have computed, in files that run no code when they are read."""
+"""save and load: results in files that run no code when they are read."""
 
 from __future__ import annotations
 
@@ -21,34 +21,33 @@ _FOREIGN = {
     b"\x89HDF": "is an HDF5 file; read it with h5py",
     b"\x1f\x8b": "is compressed with gzip; unpack it first",
 }
-"""What files of others start with, and what to do about them."""
+"""First bytes of foreign formats, and what to do with such files."""
 
 
 def save(obj: Any, path: Any) -> None:
-    """Write Tensors, arrays, numbers and text, nested as you like, to a file.
+    """Save Tensors, arrays, numbers and text, nested in containers, to a file.
 
-    The file is complete or not there: it is written beside its place and then moved there, so a
-    crash leaves the old one. What is written are values alone, without gradients or graphs; one
-    Tensor that stands in several places is written once. There is no pickle inside.
+    Writing is atomic: a temporary file beside the target replaces it at the end, so a crash leaves
+    the old file. Only values are written, without gradients or graphs; a Tensor that occurs several
+    times is written once. The file contains no pickle.
 
     Parameters
     ----------
     obj
-        A Tensor, a Parameter, an array, a number, text, None, or a dict, list or tuple of all
-        these, as deep as 100 levels: a ``state_dict()``, mostly.
+        A Tensor, a Parameter, an array, a number, text, None, or a dict, list or tuple of these, up
+        to 100 levels deep: usually a ``state_dict()``.
     path : str, path or binary file
-        Any ending; ``.safetensors`` chooses that format, for a dict of names and Tensors. Folders
-        that are missing are made. To an open file, such as ``io.BytesIO()``, it is written from
-        where that stands.
+        Any ending; ``.safetensors`` selects that format, for a dict of names and Tensors. Missing
+        folders are created. An open file, such as ``io.BytesIO()``, is written from its position.
 
     Raises
     ------
     TypeError
-        If something in `obj` cannot be written; the message says where it stands.
+        If something in `obj` cannot be written; the message names its position.
     ValueError
         If `obj` contains itself.
     OSError
-        If the place cannot be written to.
+        If the file cannot be written.
 
     Notes
     -----
@@ -68,10 +67,10 @@ def save(obj: Any, path: Any) -> None:
     >>> back["epoch"], model.set_state_dict(back["model"])
     (3, Keys(missing_keys=[], unexpected_keys=[]))
     """
-    if _is_file(path, "write"):
+    if _is_open_file(path, "write"):
         archives.write(obj, path)
         return
-    target = Path(os.path.realpath(os.fspath(path)))  # where a link leads to
+    target = Path(os.path.realpath(os.fspath(path)))  # the target of a link
     if target.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the name of a file in it.")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +91,7 @@ def save(obj: Any, path: Any) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have the new name written down too, where the system can be asked to."""
+    """Flush the new file name to disk, if the system supports that."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -105,20 +104,20 @@ def _sync_folder(folder: Path) -> None:
 
 
 def load(path: Any, *, return_numpy: bool = False) -> Any:
-    """Read a file of `save`, or one of safetensors.
+    """Load a file of `save`, or one of safetensors.
 
-    Which of the two it is, is found from what it starts with; its ending does not matter.
+    The format is recognized by the first bytes, not by the ending.
 
     Parameters
     ----------
     path : str, path or binary file
     return_numpy : bool
-        Give arrays where there were Tensors.
+        Return arrays in place of Tensors.
 
     Returns
     -------
     object
-        What was saved: Tensors and Parameters come back as Tensors that need no gradient. Of a file
+        The saved object, with Tensors and Parameters as Tensors that need no gradient. For a file
         of safetensors, a dict of names and Tensors.
 
     Raises
@@ -126,15 +125,15 @@ def load(path: Any, *, return_numpy: bool = False) -> Any:
     FileNotFoundError
         If there is no such file.
     UnreadableFileError
-        A ValueError: if it is no file of `save`, or is truncated, altered, of a newer format, or a
-        pickle. The message says what was found, and what to do.
+        A ValueError: if it is not a file of `save`, or is truncated, altered, of a newer format, or
+        a pickle. The message has the reason, and what to do.
     ModuleNotFoundError
-        If it holds bfloat16, and the package ml_dtypes is not installed.
+        If it contains bfloat16, and the package ml_dtypes is not installed.
 
     Notes
     -----
-    The weights of a PyTorch model are loaded by name: `Layer.set_state_dict`. Its Linear keeps
-    [out, in], this one [in, out]; nothing is transposed behind your back.
+    The weights of a PyTorch model are loaded by name: `Layer.set_state_dict`. Its Linear has the
+    shape [out, in], optlab's [in, out]; nothing is transposed automatically.
 
     Examples
     --------
@@ -145,13 +144,13 @@ def load(path: Any, *, return_numpy: bool = False) -> Any:
     >>> ol.load(file)
     {'loss': [0.5, 0.25], 'w': Tensor([1., 1.], dtype=float32)}
     """
-    if _is_file(path, "read"):
+    if _is_open_file(path, "read"):
         path.seek(0)
         return _read(path, getattr(path, "name", None) or "this file", return_numpy)
     if os.path.isdir(path):
         raise IsADirectoryError(f"{path} is a folder; give the name of a file in it.")
     if not os.path.exists(path):
-        raise FileNotFoundError(_not_there(Path(path)))
+        raise FileNotFoundError(_missing_message(Path(path)))
     with open(path, "rb") as file:
         return _read(file, str(path), return_numpy)
 
@@ -164,7 +163,7 @@ def _read(file: BinaryIO, name: str, return_numpy: bool) -> Any:
     file.seek(0)
     if start.startswith(b"PK\x03\x04"):
         return archives.read(file, refuse, return_numpy)
-    if safetensors_files.looks_like_one(start):
+    if safetensors_files.is_safetensors(start):
         return safetensors_files.read(file, refuse, return_numpy)
     for magic, what in _FOREIGN.items():
         if start.startswith(magic):
@@ -177,8 +176,8 @@ def _read(file: BinaryIO, name: str, return_numpy: bool) -> Any:
     )
 
 
-def _is_file(path: Any, action: str) -> bool:
-    """Say whether `path` is an open binary file; refuse what is neither file nor path."""
+def _is_open_file(path: Any, action: str) -> bool:
+    """Return whether `path` is an open binary file; raise if it is neither file nor path."""
     if isinstance(path, (str, os.PathLike)):
         return False
     if not hasattr(path, action):
@@ -188,8 +187,8 @@ def _is_file(path: Any, action: str) -> bool:
     return True
 
 
-def _not_there(path: Path) -> str:
-    """Say that a file is not there, and what is."""
+def _missing_message(path: Path) -> str:
+    """Return the message for a missing file, with similar names that exist."""
     if not path.parent.is_dir():
         return f"there is no file {path}: there is no folder {path.parent}."
     near = get_close_matches(path.name, [other.name for other in path.parent.iterdir()], 3, 0.6)

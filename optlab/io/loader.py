@@ -1,4 +1,4 @@
-"""DataLoader: batches of a data set, in an order that the seed fixes."""
+"""DataLoader: batches of a data set in an order fixed by the seed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from optlab.io.collate import with_tensors
 from optlab.io.datasets import IterableDataset
 from optlab.io.fetch import END, Fetch, Task, get_worker_info
 from optlab.io.processes import Processes
-from optlab.io.samplers import BatchSampler, RandomSampler, SequenceSampler, whole
+from optlab.io.samplers import BatchSampler, RandomSampler, SequenceSampler, whole_number
 from optlab.io.workers import Pool, Settings, Threads
 
-#: Arguments of Paddle's DataLoader that change nothing here: what they may be, and what to know.
+#: Arguments of Paddle's DataLoader without effect here: their allowed values, and a note.
 _FIXED: dict[str, tuple[tuple[Any, ...], str]] = {
     "feed_list": ((None,), "it belongs to static graphs, which optlab does not have"),
     "places": ((None,), "batches are made on the CPU; move them to a device yourself"),
@@ -34,75 +34,75 @@ _FIXED: dict[str, tuple[tuple[Any, ...], str]] = {
 
 
 class DataLoader:
-    """Give a data set batch by batch.
+    """Iterate over the batches of a data set.
 
     The order is fixed by ``ol.seed``: it depends on the seed (or the surrounding
-    ``ol.random_scope``), on how many epochs this loader has given since, and on which of the
-    program's loaders it is; not on `num_workers`, nor on what else draws random numbers. What a
-    data set draws with optlab's random functions is as reproducible, and so is what it draws from
-    Python's ``random`` and ``numpy.random``: they are seeded for each batch, and are afterwards as
-    they were. (Not with workers that are threads, which share these generators.)
+    ``ol.random_scope``), on the number of epochs of this loader since then, and on which of the
+    program's loaders it is; not on `num_workers`, nor on other random numbers. The random numbers
+    of a data set are as reproducible, from optlab's functions as well as from Python's ``random``
+    and ``numpy.random``, which are seeded for each batch and restored afterwards. (Not with
+    threads as workers, which share these generators.)
 
     Parameters
     ----------
     dataset : Dataset
         Anything with ``__getitem__`` and ``__len__``, or an `IterableDataset`.
     batch_size : int or None
-        None hands on single examples, without a first axis for the batch.
+        None passes single examples on, without a batch axis.
     shuffle : bool
         A new random order every epoch.
     drop_last : bool
-        Leave out a last batch that is smaller than the others.
+        Drop a last batch that is smaller than the others.
     num_workers : int
-        How many workers fetch batches ahead; 0 fetches each when it is asked for.
+        Number of workers that prefetch batches; 0 fetches each batch on demand.
     collate_fn : callable, optional
-        Makes one batch of a list of examples. By default numbers and arrays are put together along
-        a new first axis, within lists, tuples and dicts as well.
+        Collates a list of examples. By default numbers and arrays are stacked along a new first
+        axis, within lists, tuples and dicts as well.
     batch_sampler : iterable of lists of int, optional
-        Which examples make which batch; in place of `batch_size`, `shuffle` and `drop_last`.
+        The indices of each batch; in place of `batch_size`, `shuffle` and `drop_last`.
     prefetch_factor : int
-        How many batches are fetched ahead, times `num_workers`.
+        Number of batches fetched ahead, per worker.
     timeout : float
-        Seconds that one batch may take a worker; 0 for as long as it takes.
+        Seconds that a worker may take for one batch; 0 for no limit.
     worker_init_fn : callable, optional
-        Is called in each worker with its number, before the first batch.
+        Called in each worker with its index, before the first batch.
     persistent_workers : bool
-        Keep the workers from one epoch to the next.
+        Keep the workers between epochs.
     worker_type : {'fork', 'spawn', 'thread'}, optional
-        What a worker is, see the notes. By default 'fork' on Linux and 'spawn' elsewhere.
+        The kind of workers, see the notes. By default 'fork' on Linux and 'spawn' elsewhere.
 
     Yields
     ------
     object
-        Batches in the form of an example; tuples come as lists, arrays as Tensors.
+        Batches in the structure of an example, with lists for tuples and Tensors for arrays.
 
     Raises
     ------
     WorkerError
-        If a worker raises or dies while it reads an example: the message has the number of the
+        If a worker raises or dies while it reads an example: the message has the index of the
         example, and the traceback; its ``__cause__`` is the exception.
     TimeoutError
         If a batch takes too long.
 
     Notes
     -----
-    **Which workers.** Workers pay where an example takes long to read or compute: decoding,
-    augmentation. Rows of arrays (`TensorDataset`) are quickest without.
+    **Kinds of workers.** Workers pay off if reading or computing an example is slow: decoding,
+    augmentation. Rows of arrays (`TensorDataset`) are fastest without.
 
     'fork'
-        A copy of this process. Data sets may be anything, also what a notebook defines. They do not
-        see what changes here later. A fork beside running threads, which a notebook has, is safe
-        for Python and NumPy, but not for every library: use another type if workers hang.
+        A copy of this process. Data sets may be anything, even defined in a notebook. Later changes
+        in this process are not visible to them. A fork beside running threads, as in a notebook, is
+        safe for Python and NumPy, but not for every library: use another type if workers hang.
     'spawn'
-        A fresh process that data set and functions are sent to. They must be importable: defined in
-        a module, not in a notebook. Starting takes a second or so.
+        A new process to which data set and functions are sent. They must be importable: defined in
+        a module, not in a notebook. Starting takes about a second.
     'thread'
-        A thread of this process. Nothing is copied and nothing must be sent; quick where the time
-        goes into NumPy on large arrays, or files, which run side by side; no gain where it goes
-        into Python itself. It cannot be ended from outside.
+        A thread of this process. Nothing is copied or sent; fast if the time is spent in NumPy on
+        large arrays, or in files, which run in parallel; no gain for pure Python. It cannot be
+        ended from outside.
 
-    An `IterableDataset` is read by one worker, whatever `num_workers`, so that nothing comes twice
-    and the order stays.
+    Only one worker reads an `IterableDataset`, whatever `num_workers`, so that no example is
+    repeated and the order is kept.
 
     Examples
     --------
@@ -137,7 +137,7 @@ class DataLoader:
         worker_type: str | None = None,
         **others: Any,
     ) -> None:
-        _check_others(others)
+        _check_unsupported(others)
         self.dataset = dataset
         self.is_stream = isinstance(dataset, IterableDataset)
         if not self.is_stream and not (
@@ -147,8 +147,8 @@ class DataLoader:
                 "DataLoader takes a data set with __getitem__ and __len__, or an IterableDataset; "
                 f"got {type(dataset).__name__}."
             )
-        self.num_workers = whole(num_workers, "num_workers", 0)
-        self.prefetch_factor = whole(prefetch_factor, "prefetch_factor", 1)
+        self.num_workers = whole_number(num_workers, "num_workers", 0)
+        self.prefetch_factor = whole_number(prefetch_factor, "prefetch_factor", 1)
         if not timeout >= 0:
             raise ValueError(f"timeout must be a number of seconds, 0 for none; got {timeout!r}.")
         for name, function in {"collate_fn": collate_fn, "worker_init_fn": worker_init_fn}.items():
@@ -160,13 +160,13 @@ class DataLoader:
         self.persistent_workers = bool(persistent_workers)
         self.worker_type = _worker_type(worker_type)
         self.drop_last = bool(drop_last)
-        self.batch_size = None if batch_size is None else whole(batch_size, "batch_size", 1)
+        self.batch_size = None if batch_size is None else whole_number(batch_size, "batch_size", 1)
         self.batch_sampler = self._sampler(shuffle, batch_sampler, batch_size)
         self._epochs: tuple[Any, int] | None = None
         self._pool: Pool | None = None
 
     def _sampler(self, shuffle: bool, batch_sampler: Any, batch_size: Any) -> Any:
-        """Give what says which examples make which batch; None for a stream."""
+        """Return the batch sampler; None for a stream."""
         if self.is_stream:
             if shuffle or batch_sampler is not None:
                 raise ValueError(
@@ -185,7 +185,7 @@ class DataLoader:
         if self.batch_size is None:
             if self.drop_last:
                 raise ValueError("with batch_size=None there is no last batch to drop.")
-            return _Singles(RandomSampler(self.dataset) if shuffle else _in_order(self.dataset))
+            return _SingleExamples((RandomSampler if shuffle else SequenceSampler)(self.dataset))
         return BatchSampler(
             self.dataset, shuffle=shuffle, batch_size=self.batch_size, drop_last=self.drop_last
         )
@@ -196,19 +196,19 @@ class DataLoader:
         return len(self.batch_sampler)
 
     def __call__(self) -> Iterator[Any]:
-        """Start an epoch, as ``iter`` does."""
+        """Start an epoch, like ``iter``."""
         return iter(self)
 
     def __iter__(self) -> Iterator[Any]:
         key = self._next_epoch()
         if self.num_workers and get_worker_info() is not None:
             raise RuntimeError("a DataLoader inside a worker needs num_workers=0.")
-        return self._ahead(key) if self.num_workers else self._plainly(key)
+        return self._with_workers(key) if self.num_workers else self._in_this_process(key)
 
     # Epochs -------------------------------------------------------------------------------------
 
     def _next_epoch(self) -> Key:
-        """Give the key of a new epoch; they are counted anew when the seed is set again."""
+        """Return the key of a new epoch; the count restarts when the seed is set again."""
         stream = keys.present_stream()
         if self._epochs is None or self._epochs[0] is not stream:
             self._epochs = (stream, stream.next_loader())
@@ -216,7 +216,7 @@ class DataLoader:
         return stream.key.fold("DataLoader", number, "epoch", stream.next_epoch(number))
 
     def _tasks(self, key: Key) -> Iterator[Task]:
-        """Go through the batches of an epoch; of a stream, without end."""
+        """Yield the batches of an epoch; endlessly for a stream."""
         if self.is_stream:
             for number in itertools.count():
                 yield Task(key, number, None)
@@ -233,8 +233,8 @@ class DataLoader:
     def _fetch(self) -> Fetch:
         return Fetch(self.dataset, self.collate_fn, self.batch_size, self.drop_last)
 
-    def _plainly(self, key: Key) -> Iterator[Any]:
-        """Fetch each batch when it is asked for."""
+    def _in_this_process(self, key: Key) -> Iterator[Any]:
+        """Fetch each batch on demand."""
         fetch = self._fetch()
         for task in self._tasks(key):
             position = 0
@@ -254,8 +254,8 @@ class DataLoader:
 
     # Workers ------------------------------------------------------------------------------------
 
-    def _ahead(self, key: Key) -> Iterator[Any]:
-        """Have workers fetch ahead."""
+    def _with_workers(self, key: Key) -> Iterator[Any]:
+        """Prefetch batches with workers."""
         pool = self._pool or self._workers(key)
         if self.persistent_workers:
             self._pool = pool
@@ -273,7 +273,7 @@ class DataLoader:
                 for task in itertools.islice(tasks, 1):
                     waiting.append(pool.submit(task))
                 yield with_tensors(batch)
-        except GeneratorExit:  # the loop over the batches was left
+        except GeneratorExit:  # the loop over the batches ended early
             raise
         except BaseException:
             self._pool = None
@@ -303,7 +303,7 @@ class DataLoader:
             self._end_workers()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Workers and the place in the stream of random numbers stay with the original.
+        # Workers and the position in the random stream remain with the original.
         return {**self.__dict__, "_pool": None, "_epochs": None}
 
     def __repr__(self) -> str:
@@ -314,8 +314,8 @@ class DataLoader:
         )
 
 
-class _Singles:
-    """Single examples, each as a batch of one that is not put together."""
+class _SingleExamples:
+    """Single examples, each as an uncollated batch of one."""
 
     def __init__(self, sampler: Any) -> None:
         self.sampler = sampler
@@ -327,12 +327,8 @@ class _Singles:
         return len(self.sampler)
 
 
-def _in_order(dataset: Any) -> SequenceSampler:
-    return SequenceSampler(dataset)
-
-
 def _worker_type(given: str | None) -> str:
-    """Read what a worker is to be."""
+    """Validate the type of the workers; return the default for None."""
     if given is None:
         return "fork" if sys.platform.startswith("linux") else "spawn"
     known = [*(m for m in ("fork", "spawn") if m in multiprocessing.get_all_start_methods())]
@@ -344,8 +340,8 @@ def _worker_type(given: str | None) -> str:
     return given
 
 
-def _check_others(others: dict[str, Any]) -> None:
-    """Refuse, by name, what Paddle's DataLoader takes and this one does not."""
+def _check_unsupported(others: dict[str, Any]) -> None:
+    """Raise for arguments of Paddle's DataLoader that are not supported, and for unknown ones."""
     for name, value in others.items():
         if name not in _FIXED:
             from difflib import get_close_matches

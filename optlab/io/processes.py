@@ -1,9 +1,8 @@
-"""Workers that are processes.
+"""Worker processes.
 
-Each has a pipe of its own, so what one does cannot disturb another. It holds the position of the
-example that it reads in shared memory: when it dies, the example can still be told. A thread inside
-it listens to the pipe, so that tasks never wait for results, and so that it ends at once when its
-parent is gone.
+Each has its own pipe, so workers cannot disturb each other. The position of the example that it
+reads is in shared memory: when it dies, the example is still known. A thread in it listens to the
+pipe, so that tasks never wait for results, and so that it ends at once when its parent is gone.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from optlab.io.fetch import Task
 from optlab.io.workers import Pool, Settings, failure, outcome
 
 _ours: set[Connection[Any, Any]] = set()
-"""Our ends of all pipes: a process that is forked must close its copies of them."""
+"""The parent's ends of all pipes: a forked process must close its copies of them."""
 
 
 class _Worker:
-    """One process, its pipe, and what it has been told to do."""
+    """One process, its pipe, and its pending tasks."""
 
     def __init__(self, number: int, process: Any, pipe: Connection[Any, Any]) -> None:
         self.number, self.process, self.pipe = number, process, pipe
@@ -38,7 +37,7 @@ class _Worker:
 
 
 class Processes(Pool):
-    """Processes, forked from this one or started afresh ("spawn")."""
+    """Worker processes, forked from this one or newly started ("spawn")."""
 
     def __init__(self, settings: Settings, method: str) -> None:
         super().__init__(settings.count)
@@ -59,7 +58,7 @@ class Processes(Pool):
                     daemon=True,
                 )
                 with warnings.catch_warnings():
-                    # Forking beside threads is what a notebook does; see DataLoader's notes.
+                    # A notebook forks beside running threads; see the notes of DataLoader.
                     warnings.simplefilter("ignore", DeprecationWarning)
                     process.start()
                 theirs.close()
@@ -69,16 +68,16 @@ class Processes(Pool):
             raise
 
     def submit(self, task: Task) -> int:
-        """Have a task done; give its ticket."""
+        """Submit a task and return its ticket."""
         ticket = next(self.tickets)
         worker = min(self.workers, key=lambda worker: len(worker.doing))
         worker.doing.append((ticket, task))
-        with contextlib.suppress(OSError):  # it died: noticed when its results are awaited
+        with contextlib.suppress(OSError):  # it died; noticed when its results are awaited
             worker.pipe.send((ticket, task))
         return ticket
 
     def advance(self, timeout: float | None) -> None:
-        """Wait until something is finished, at most `timeout` seconds."""
+        """Wait for a result, at most `timeout` seconds."""
         busy = [worker for worker in self.workers if worker.doing]
         found = wait(
             [*(worker.pipe for worker in busy), *(worker.process.sentinel for worker in busy)],
@@ -86,10 +85,10 @@ class Processes(Pool):
         )
         for worker in busy:
             if worker.pipe in found or worker.process.sentinel in found:
-                self._hear(worker)
+                self._receive_results(worker)
 
-    def _hear(self, worker: _Worker) -> None:
-        """Take what a worker has sent; where nothing more can come, say that it died."""
+    def _receive_results(self, worker: _Worker) -> None:
+        """Receive the results of a worker; mark it as dead if its pipe is closed."""
         try:
             if worker.pipe.poll():
                 ticket, result = _receive(worker.pipe)
@@ -99,18 +98,18 @@ class Processes(Pool):
         except (EOFError, OSError):
             worker.dead = True  # its end of the pipe is closed
         if not worker.process.is_alive() or worker.dead:
-            self._bury(worker)
+            self._settle_dead(worker)
 
-    def _bury(self, worker: _Worker) -> None:
-        """Settle what a dead worker owes."""
+    def _settle_dead(self, worker: _Worker) -> None:
+        """Settle the pending tasks of a dead worker as failed."""
         worker.process.join(1)
-        message = self._obituary(worker)
+        message = self._death_message(worker)
         for ticket, _ in worker.doing:
             self.settle(ticket, ("error", (message, None)))
         worker.doing.clear()
 
-    def _obituary(self, worker: _Worker) -> str:
-        """Say how a worker died, and over which example."""
+    def _death_message(self, worker: _Worker) -> str:
+        """Return the message on how a worker died, and at which example."""
         code = worker.process.exitcode
         if code is not None and code < 0:
             try:
@@ -140,7 +139,7 @@ class Processes(Pool):
         )
 
     def describe(self, ticket: int) -> str:
-        """Say what a ticket is for."""
+        """Return the name of the batch of a ticket, for messages."""
         for worker in self.workers:
             for mine, task in worker.doing:
                 if mine == ticket and worker.doing[0][0] == ticket:
@@ -172,7 +171,7 @@ class Processes(Pool):
 
 
 def _pickled(settings: Settings) -> bytes:
-    """Give what a fresh process is sent."""
+    """Pickle the settings for a new process."""
     try:
         return pickle.dumps(settings)
     except Exception as error:
@@ -190,7 +189,7 @@ def _in_process(
     for other in close:
         other.close()
     _ours.clear()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted, and ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted, and ends its workers
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(pipe, tasks), daemon=True).start()
@@ -199,7 +198,7 @@ def _in_process(
     try:
         settings: Any = pickle.loads(payload) if isinstance(payload, bytes) else payload
         settings.start(number)
-    except Exception as error:  # noqa: BLE001 - told with the first batch
+    except Exception as error:  # noqa: BLE001 - reported with the first batch
         hint = ""
         if isinstance(error, AttributeError) and "__main__" in str(error):
             hint = (
@@ -220,14 +219,14 @@ def _in_process(
         try:
             _send(pipe, (ticket, result))
         except OSError:
-            os._exit(1)  # nobody is there
-        except Exception as error:  # noqa: BLE001 - what cannot be pickled
+            os._exit(1)  # the parent is gone
+        except Exception as error:  # noqa: BLE001 - results that cannot be pickled
             told = failure(error, f"{who} could not send batch {task.number}")
             _send(pipe, (ticket, ("error", told)))
 
 
 def _listen(pipe: Connection[Any, Any], tasks: Any) -> None:
-    """Take in tasks; end the process when the parent is gone."""
+    """Receive tasks; end the process when the parent is gone."""
     try:
         while True:
             job = pipe.recv()
@@ -239,7 +238,7 @@ def _listen(pipe: Connection[Any, Any], tasks: Any) -> None:
 
 
 def _send(pipe: Connection[Any, Any], message: Any) -> None:
-    """Send a message, its arrays without copying them into it."""
+    """Send a message, with its arrays out of band to avoid a copy."""
     buffers: list[pickle.PickleBuffer] = []
     data = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
     parts = [buffer.raw() for buffer in buffers]
@@ -250,7 +249,7 @@ def _send(pipe: Connection[Any, Any], message: Any) -> None:
 
 
 def _receive(pipe: Connection[Any, Any]) -> Any:
-    """Receive what `_send` sent."""
+    """Receive a message of `_send`."""
     data, sizes = pipe.recv()
     buffers = [bytearray(size) for size in sizes]
     for buffer in buffers:

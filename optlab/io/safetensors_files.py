@@ -1,7 +1,7 @@
-"""Files of safetensors, read and written by ourselves: 8 bytes of length, JSON, and raw arrays.
+"""Reading and writing of safetensors files: 8 bytes of length, JSON, and raw arrays.
 
-The format is small enough that a package for it would be longer than this file, so it works where
-only NumPy is. PyTorch's state dicts travel in it: ``safetensors.torch.save_file``.
+The format is simple enough to need no package, so it works with NumPy alone. It carries PyTorch's
+state dicts: ``safetensors.torch.save_file``.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _DTYPES = {
     "I32": "<i4", "U64": "<u8", "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8",
     "C64": "<c8", "BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2",
 }  # fmt: skip
-#: Those that NumPy does not have, with the bytes of an element.
+#: Dtypes that NumPy does not have, with their item sizes.
 _EXTENSIONS = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
 _CODES = {
     text if text in _EXTENSIONS else np.dtype(text).str: code for code, text in _DTYPES.items()
 }
 
 
-def looks_like_one(start: bytes) -> bool:
-    """Say whether a file that starts with these bytes is one of safetensors.
+def is_safetensors(start: bytes) -> bool:
+    """Return whether a file that starts with these bytes is a safetensors file.
 
     Examples
     --------
-    >>> looks_like_one(bytes([2, 0, 0, 0, 0, 0, 0, 0]) + b"{}"), looks_like_one(b"PK")
+    >>> is_safetensors(bytes([2, 0, 0, 0, 0, 0, 0, 0]) + b"{}"), is_safetensors(b"PK")
     (True, False)
     """
     return (
@@ -46,7 +46,7 @@ def looks_like_one(start: bytes) -> bool:
 
 
 def read(file: BinaryIO, refuse: Callable[[str], NoReturn], return_numpy: bool) -> dict[str, Any]:
-    """Read all Tensors of a file by name; `refuse` is told what is wrong, and raises."""
+    """Read all Tensors of a file by name; `refuse` raises with a description of what is wrong."""
     length = int.from_bytes(file.read(8), "little")
     page = file.read(length)
     if len(page) < length:
@@ -55,7 +55,7 @@ def read(file: BinaryIO, refuse: Callable[[str], NoReturn], return_numpy: bool) 
             f"{len(page)} are there"
         )
     try:
-        head: dict[str, Any] = json.loads(page, object_pairs_hook=_each_once)
+        head: dict[str, Any] = json.loads(page, object_pairs_hook=unique_keys)
         head.pop("__metadata__", None)
         places = {name: _place(name, entry) for name, entry in head.items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -76,13 +76,13 @@ def read(file: BinaryIO, refuse: Callable[[str], NoReturn], return_numpy: bool) 
             array = np.frombuffer(memoryview(content)[start:stop], dtype).reshape(shape)
         except ValueError as error:
             refuse(f"has {name!r} of shape {list(shape)}, which no array can have ({error})")
-        # Memory of its own, so that one kept array does not keep the whole file.
+        # A copy, so that one array does not keep the whole file alive.
         found[name] = array.copy() if return_numpy else Tensor(array.copy())
     return found
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make a dict of what JSON has; a reader that takes the last of two would hide the other."""
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build a dict of JSON's pairs; raise for duplicate keys, of which one would be hidden."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -92,7 +92,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _place(name: str, entry: dict[str, Any]) -> tuple[str, tuple[int, ...], int, int]:
-    """Read what the head says of one array, and check that it fits together."""
+    """Parse and validate the entry of one array in the head."""
     if entry["dtype"] not in _DTYPES:
         raise ValueError(f"{name!r} is of dtype {entry['dtype']}, which NumPy does not have")
     text = _DTYPES[entry["dtype"]]

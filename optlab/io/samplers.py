@@ -1,4 +1,4 @@
-"""Samplers: in which order examples are taken, and which of them make a batch."""
+"""Samplers: the order of examples, and their grouping into batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from optlab.io.datasets import IterableDataset, _generator
 
 
 class Sampler:
-    """Gives the numbers of examples, in order. Subclasses say how, in ``__iter__``.
+    """An iterable of indices of examples: subclasses define ``__iter__``.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Sampler:
 
 
 class SequenceSampler(Sampler):
-    """From the first example to the last.
+    """Indices in order, from the first example to the last.
 
     Examples
     --------
@@ -54,17 +54,17 @@ class SequenceSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """In random order.
+    """Indices in random order.
 
     Parameters
     ----------
     data_source : Dataset
     replacement : bool
-        Draw each one independently, so that some come several times and others never.
+        Draw each one independently, so that some occur several times and others never.
     num_samples : int, optional
-        How many to draw; by default as many as there are examples.
+        Number of draws; by default the number of examples.
     generator : numpy.random.Generator, optional
-        What draws; by default the next random key, so `optlab.seed` fixes the order.
+        The random generator; by default of the next random key, so `optlab.seed` fixes the order.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class RandomSampler(Sampler):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        draw = _generator(self.generator)  # now: the key of a place is that of this moment
+        draw = _generator(self.generator)  # now, since the next random key depends on the time
         total = len(self.data_source)
         if self.replacement:
             return iter(draw.integers(0, total, len(self)).tolist())
@@ -105,18 +105,18 @@ class RandomSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """Gives the numbers of examples batch by batch, as lists.
+    """Lists of the indices of each batch.
 
     Parameters
     ----------
     dataset : Dataset, optional
         Either this or `sampler`.
     sampler : iterable of int, optional
-        The order of examples; by default theirs, or a random one where `shuffle`.
+        The order of examples; by default sequential, or random with `shuffle`.
     shuffle : bool
     batch_size : int
     drop_last : bool
-        Leave out a last batch that is smaller than the others.
+        Drop a last batch that is smaller than the others.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class BatchSampler(Sampler):
         if isinstance(dataset, IterableDataset):
             raise TypeError("the examples of an IterableDataset have no numbers to take.")
         super().__init__(dataset)
-        self.batch_size = whole(batch_size, "batch_size", 1)
+        self.batch_size = whole_number(batch_size, "batch_size", 1)
         self.drop_last = bool(drop_last)
         self.sampler: Any = sampler
         if sampler is None:
@@ -161,8 +161,8 @@ class BatchSampler(Sampler):
         return total // self.batch_size if self.drop_last else -(-total // self.batch_size)
 
 
-def whole(value: Any, name: str, least: int) -> int:
-    """Read a whole number that is at least `least`."""
+def whole_number(value: Any, name: str, least: int) -> int:
+    """Validate an integer that is at least `least`, and return it."""
     try:
         number = operator.index(value)
     except TypeError:

@@ -1,7 +1,7 @@
-"""Nested containers as JSON and a list of arrays, and back: no code is ever run to read them.
+"""Conversion of nested containers to JSON and a list of arrays, and back, without running code.
 
-JSON's own values stand for themselves (None, True, numbers, text, lists); everything else is an
-object with one key that says what it is: ``{"tensor": 0}`` is the Tensor with array number 0.
+JSON's own values are unchanged (None, True, numbers, text, lists); everything else is an object
+with one key that names its type: ``{"tensor": 0}`` is the Tensor with array number 0.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import on_host
 
 _DEEPEST = 100
-_SURE_IN_JSON = 2**53  # what every reader of JSON keeps exact
+_SURE_IN_JSON = 2**53  # exact in every reader of JSON
 
 
 class UnreadableFileError(ValueError):
-    """A file is none of ours, or is not what was once saved."""
+    """A file is not of optlab's format, or differs from what was saved."""
 
 
 class Written:
-    """What is to be written: the arrays, each once, and what they are called."""
+    """The arrays to write, each once, with their names."""
 
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
@@ -35,14 +35,14 @@ class Written:
         self._path: list[int] = []
 
     def encoded(self, x: Any, place: tuple[Any, ...] = ()) -> Any:
-        """Give `x` as JSON; its arrays are collected.
+        """Convert `x` to JSON and collect its arrays.
 
         Raises
         ------
         TypeError
-            If there is something in `x` that cannot be written; the message says where.
+            If something in `x` cannot be written; the message names its position.
         ValueError
-            If `x` contains itself, or goes deeper than 100 levels.
+            If `x` contains itself, or is more than 100 levels deep.
         """
         if x is None or (isinstance(x, (bool, str)) and type(x) in (bool, str)):
             return x
@@ -110,7 +110,7 @@ class Written:
         return self.encoded(key, (*place, key))
 
     def _number(self, owner: Any, data: Any, place: tuple[Any, ...]) -> int:
-        """Give the number of an array; one and the same Tensor or array has one number."""
+        """Return the number of an array; the same Tensor or array always has the same number."""
         if id(owner) in self._numbers:
             return self._numbers[id(owner)]
         array = on_host(data)
@@ -137,25 +137,25 @@ class Written:
         return number
 
     def _name(self, place: tuple[Any, ...], number: int) -> str:
-        """Give a file name that says the place and that no system takes for a path."""
+        """Return a file name for a position in the structure, safe on every system."""
         words = [re.sub(r"[^A-Za-z0-9_.-]", "_", str(key)) for key in place]
         name = "/".join(word for word in words if word.strip("."))
         name = name[:200] or "value"
         file = f"{name}.npy"
         while file in self._taken:
             file = f"{name}.{number}.npy"
-            name = f"{name}_"  # another place may be called just that
+            name = f"{name}_"  # the name is already taken
         self._taken.add(file)
         return file
 
 
 def is_extension(dtype: np.dtype) -> bool:
-    """Say whether a dtype is one of the package ml_dtypes, such as bfloat16."""
+    """Return whether a dtype is one of the package ml_dtypes, such as bfloat16."""
     return dtype.type.__module__.partition(".")[0] == "ml_dtypes"
 
 
 def where(place: tuple[Any, ...]) -> str:
-    """Say where in a structure something is.
+    """Return a description of a position in a structure, for messages.
 
     Examples
     --------
@@ -171,18 +171,18 @@ def _kind(x: Any) -> str:
 
 
 def decoded(known: Any, arrays: list[Any], return_numpy: bool) -> Any:
-    """Give back what `Written.encoded` was given; Tensors need no gradient.
+    """Invert `Written.encoded`; Tensors need no gradient.
 
     Raises
     ------
     ValueError
-        If `known` is not what that function gives.
+        If `known` is not a result of that function.
     """
     return _Reader(arrays, return_numpy).decoded(known)
 
 
 class _Reader:
-    """Builds a structure from JSON; what had one array number is one object again."""
+    """Builder of a structure from JSON; equal array numbers become the same object."""
 
     def __init__(self, arrays: list[Any], return_numpy: bool) -> None:
         self.arrays = arrays

@@ -1,4 +1,4 @@
-"""Workers fetch batches ahead: what all of them share, and those that are threads."""
+"""Workers that prefetch batches: the common base, and worker threads."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Outcome = tuple[str, Any]
 
 
 class WorkerError(RuntimeError):
-    """A worker of a DataLoader raised, or died; the message says which example it read."""
+    """A worker of a DataLoader raised or died; the message names the example."""
 
 
 class Settings:
-    """What all workers of a loader are told at their start."""
+    """Settings of all workers of a loader."""
 
     def __init__(
         self, fetch: Fetch, count: int, key: Key, init: Callable[[int], Any] | None
@@ -31,7 +31,7 @@ class Settings:
         self.fetch, self.count, self.key, self.init = fetch, count, key, init
 
     def start(self, number: int) -> None:
-        """Do, in a worker, what comes before its first batch."""
+        """Set up a worker, in that worker, before its first batch."""
         seed = int(self.key.fold("worker", number).generator().integers(2**31))
         local.info = WorkerInfo(number, self.count, seed, self.fetch.dataset)
         if self.init is not None:
@@ -39,33 +39,33 @@ class Settings:
 
 
 def outcome(fetch: Fetch, task: Task, progress: Any, who: str) -> Outcome:
-    """Fetch a batch; give it, or what went wrong with it, in words."""
+    """Fetch a batch; return it, or the message of its failure."""
     position = 0
 
-    def noted(now: int) -> None:
+    def report(now: int) -> None:
         nonlocal position
         position = now
         progress(now)
 
     try:
-        return "batch", fetch.fetch(task, noted)
-    except Exception as error:  # noqa: BLE001 - it is told where it can be seen
+        return "batch", fetch.fetch(task, report)
+    except Exception as error:  # noqa: BLE001 - reported in the main process
         return "error", failure(error, f"{who} could not read {task.example(position)}")
 
 
 def failure(error: BaseException, what: str) -> tuple[str, BaseException | None]:
-    """Give the message of a failure, and the exception where it can travel."""
+    """Return the message of a failure, and the exception if it can be pickled."""
     said = "".join(traceback.format_exception(error)).rstrip()
     message = f"{what}: {type(error).__name__}: {error}\n\nThere it happened:\n\n{said}"
     try:
         back = pickle.loads(pickle.dumps(error))
         return message, back if type(back) is type(error) else None
-    except Exception:  # noqa: BLE001 - whatever a user's exception does when it is pickled
+    except Exception:  # noqa: BLE001 - pickling a user's exception may raise anything
         return message, None
 
 
 class Pool:
-    """Workers that take tasks and give outcomes by their tickets. Subclasses say what they are."""
+    """Base class of workers that accept tasks and return outcomes by ticket."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -74,7 +74,7 @@ class Pool:
         self.abandoned: set[int] = set()
 
     def submit(self, task: Task) -> int:
-        """Have a task done; give its ticket."""
+        """Submit a task and return its ticket."""
         raise NotImplementedError
 
     def result(self, ticket: int, timeout: float) -> Any:
@@ -85,7 +85,7 @@ class Pool:
         WorkerError
             If its worker raised or died.
         TimeoutError
-            If it took more than `timeout` seconds (0 for as long as it takes).
+            If it took more than `timeout` seconds (0 for no limit).
         """
         end = time.monotonic() + timeout if timeout else None
         while ticket not in self.ready:
@@ -103,24 +103,24 @@ class Pool:
         return value
 
     def settle(self, ticket: int, result: Outcome) -> None:
-        """Keep an outcome, unless nobody wants it any more."""
+        """Store an outcome, unless its ticket was abandoned."""
         if ticket in self.abandoned:
             self.abandoned.discard(ticket)
         else:
             self.ready[ticket] = result
 
     def abandon(self, tickets: Any) -> None:
-        """Say that nobody will ask for these outcomes."""
+        """Discard the outcomes of these tickets."""
         for ticket in tickets:
             if self.ready.pop(ticket, None) is None:
                 self.abandoned.add(ticket)
 
     def advance(self, timeout: float | None) -> None:
-        """Wait until something is finished, at most `timeout` seconds."""
+        """Wait for a result, at most `timeout` seconds."""
         raise NotImplementedError
 
     def describe(self, ticket: int) -> str:
-        """Say what a ticket is for."""
+        """Return the name of the batch of a ticket, for messages."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ class Pool:
 
 
 class Threads(Pool):
-    """Threads of this process: nothing is copied, and a data set may be anything."""
+    """Worker threads of this process: nothing is copied, and a data set may be anything."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings.count)
@@ -141,25 +141,25 @@ class Threads(Pool):
                 target=_in_thread,
                 args=(settings, number, self.tasks, self.done),
                 name=f"optlab worker {number}",
-                daemon=True,  # never keeps the interpreter from ending
+                daemon=True,  # must not keep the interpreter from ending
             ).start()
 
     def submit(self, task: Task) -> int:
-        """Have a task done; give its ticket."""
+        """Submit a task and return its ticket."""
         ticket = next(self.tickets)
         self.doing[ticket] = task
         self.tasks.put((ticket, task))
         return ticket
 
     def advance(self, timeout: float | None) -> None:
-        """Wait until something is finished, at most `timeout` seconds."""
+        """Wait for a result, at most `timeout` seconds."""
         with contextlib.suppress(queue.Empty):
             ticket, result = self.done.get(timeout=timeout)
             self.doing.pop(ticket, None)
             self.settle(ticket, result)
 
     def describe(self, ticket: int) -> str:
-        """Say what a ticket is for."""
+        """Return the name of the batch of a ticket, for messages."""
         return f"batch {self.doing[ticket].number}"
 
     def close(self) -> None:
@@ -177,12 +177,12 @@ def _in_thread(settings: Settings, number: int, tasks: Any, done: Any) -> None:
     try:
         settings.start(number)
         broken = None
-    except BaseException as error:  # noqa: BLE001 - told with the first batch
+    except BaseException as error:  # noqa: BLE001 - reported with the first batch
         broken = failure(error, f"{who} could not start")
     while (job := tasks.get()) is not None:
         ticket, task = job
         try:
             result = ("error", broken) if broken else outcome(settings.fetch, task, int, who)
-        except BaseException as error:  # noqa: BLE001 - SystemExit: nobody would wake the loader
+        except BaseException as error:  # noqa: BLE001 - even SystemExit: otherwise the loader would wait forever
             result = ("error", failure(error, f"{who} was ended by batch {task.number}"))
         done.put((ticket, result))

@@ -1,6 +1,6 @@
-"""Pictures: figures of traces, made by pure functions (a result in, a figure out).
+"""Figures of results, made by pure functions: a result in, a figure out.
 
-Needs the extra ``lab``. Names are handed on at first use, so that importing this package loads
+Needs the extra ``lab``. Names are imported at first use, so that importing this package loads
 neither plotly nor matplotlib.
 """
 
@@ -9,27 +9,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_HOMES = {
-    "averages": "wrappers",
-    "averages_png": "wrappers",
-    "graph": "graphs",
-    "lookahead": "wrappers",
-    "lookahead_png": "wrappers",
-    "memory": "memories",
-    "memory_png": "memories",
-    "recompute": "recomputations",
-    "recompute_explorer": "recompute_widget",
-    "recompute_png": "recompute_pictures",
-    "recompute_schedule": "recompute_schedules",
-    "recompute_schedule_png": "recompute_schedules",
-    "race": "figures",
-    "surface_map": "figures",
-    "loss_curves": "figures",
-    "race_png": "pictures",
-    "schedule": "schedules",
-    "schedule_png": "schedules",
-    "summary": "words",
+_NAMES = {
+    "optlab.viz.figures": ("loss_curves", "race", "surface_map"),
+    "optlab.viz.pictures": ("race_png",),
+    "optlab.viz.words": ("summary",),
+    "optlab.viz.graphs": ("graph",),
+    "optlab.viz.memories": ("memory", "memory_png"),
+    "optlab.viz.recomputations": ("recompute",),
+    "optlab.viz.recompute_pictures": ("recompute_png",),
+    "optlab.viz.recompute_schedules": ("recompute_schedule", "recompute_schedule_png"),
+    "optlab.viz.recompute_widget": ("recompute_explorer",),
+    "optlab.viz.schedules": ("schedule", "schedule_png"),
+    "optlab.viz.wrappers": ("averages", "averages_png", "lookahead", "lookahead_png"),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
 __all__ = [
     "averages",
@@ -59,10 +52,10 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"optlab.viz has no {name!r}; it has {', '.join(__all__)}")
     try:
-        return getattr(import_module(f"optlab.viz.{home}"), name)
+        return getattr(import_module(home), name)
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] == "optlab":
-            raise  # a fault of ours, which no installation would mend
+            raise  # an error in optlab, which no installation would fix
         raise ModuleNotFoundError(
             f"pictures need the extra lab: pip install 'optlab[lab]' ({missing})",
             name=missing.name,

@@ -1,4 +1,4 @@
-"""Runs of a notebook's cells: what a cell shows goes when the same cell runs again."""
+"""Runs of notebook cells: a cell's widgets are closed when the cell runs again."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from weakref import WeakMethod
 _made: dict[str, tuple[Any, list[WeakMethod[Callable[[], None]]]]] = {}
 
 
-def close_earlier(let_go: Callable[[], None]) -> None:
-    """Close the widgets that an earlier run of the same cell made.
+def close_earlier(release: Callable[[], None]) -> None:
+    """Close the widgets that an earlier run of the same cell created.
 
-    Neither the kernel nor the page ever forgets an open widget: twenty runs of a cell would keep
-    twenty widgets.
+    Kernel and page keep every open widget: twenty runs of a cell would keep twenty widgets.
 
     Parameters
     ----------
-    let_go : bound method
-        Of the widget that was made now: it closes the widget when its cell runs again. The widget
-        is not kept alive for that.
+    release : bound method
+        Closes the widget just created; called when its cell runs again. Only a weak reference to
+        it is stored.
     """
     from ipykernel.kernelbase import Kernel
 
@@ -37,4 +36,4 @@ def close_earlier(let_go: Callable[[], None]) -> None:
             if close is not None:
                 close()
         earlier = []
-    _made[cell] = message, [*earlier, WeakMethod(let_go)]
+    _made[cell] = message, [*earlier, WeakMethod(release)]

@@ -1,4 +1,4 @@
-"""Contour levels of a surface, and where on its contour lines their losses are written."""
+"""Contour levels of a surface, and the placement of labels on its contour lines."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 from contourpy import contour_generator
 
-from optlab.viz import theme, words
+from optlab.viz import theme
 from optlab.viz.geometry import Box, Floats, LabelPlacer, text_extent
+from optlab.viz.words import format_number
 
 _LEAST_LEVELS = 12
-_PER_DECADE = (1, 2, 3, 4, 6, 8, 12, 24, 48)  # a decade is always a level: round numbers to label
+_PER_DECADE = (1, 2, 3, 4, 6, 8, 12, 24, 48)  # each decade is a level: round numbers for labels
 
 
 @dataclass(frozen=True)
 class ContourLabel:
-    """The loss of one contour line, written along it; the angle is in degrees, anticlockwise."""
+    """Label of a contour line: its loss; the angle is in degrees, counterclockwise."""
 
     x: float
     y: float
@@ -29,24 +30,24 @@ class ContourLabel:
 def log_levels(losses: Floats, minimum: float | None) -> tuple[Floats, Floats, float]:
     """Choose contour levels evenly spaced in the logarithm of the loss above the minimum.
 
-    Losses of test surfaces span many decades: evenly spaced levels would show cliffs and leave the
-    valley, where optimizers differ, empty.
+    Losses of test surfaces span many decades: levels evenly spaced in the loss would show cliffs
+    and leave the valley, where optimizers differ, empty.
 
     Parameters
     ----------
     losses : array
-        Losses on the grid; where they are not finite the map stays blank.
+        Losses on the grid; the map stays blank where they are not finite.
     minimum : float or None
-        The known minimum. None, or a value that a loss undercuts: the lowest loss seen.
+        The known minimum; if it is None or a loss is below it, the lowest loss is used.
 
     Returns
     -------
     height : array
-        log10 of the loss above the base, bounded a little below and above the levels.
+        log10 of the loss above the base, clipped one step below and above the levels.
     levels : array
         The levels, in units of `height`.
     base : float
-        What the losses are measured from.
+        The loss that heights are relative to.
 
     Examples
     --------
@@ -55,14 +56,14 @@ def log_levels(losses: Floats, minimum: float | None) -> tuple[Floats, Floats, f
     array([-2.66666667, -1.33333333, 0. , 1.33333333, 2.66666667])
     """
     finite = losses[np.isfinite(losses)]
-    if not len(finite):  # it cannot be evaluated any more; the paths on it still count
+    if not len(finite):  # nowhere finite; the paths are still drawn
         return np.full(losses.shape, np.nan), np.array([0.5, 1.0]), 0.0
     lowest = float(finite.min())
     base = lowest if minimum is None or lowest < minimum else float(minimum)
     above = finite[finite > base] - base
-    if not len(above):  # a plain: nothing to contour, but a path on it may still be drawn
+    if not len(above):  # constant: no contours, but paths may still be drawn
         return np.where(np.isfinite(losses), 0.0, np.nan), np.array([0.5, 1.0]), base
-    # Below the lowest percent the grid no longer resolves a narrow valley's floor.
+    # In its lowest percent the grid no longer resolves the floor of a narrow valley.
     low, high = np.log10(np.quantile(above, [0.01, 0.999]))
     for per_decade in _PER_DECADE:
         first, last = math.ceil(low * per_decade), math.floor(high * per_decade)
@@ -89,7 +90,7 @@ def label_contours(
     lines: Sequence[Floats],
     placer: LabelPlacer,
 ) -> tuple[ContourLabel, ...]:
-    """Write the loss above the base once on the contour line of each decade, where there is room.
+    """Label the contour line of each decade once with its loss above the base, if space allows.
 
     Parameters
     ----------
@@ -98,9 +99,9 @@ def label_contours(
     panel_width, panel_height : float
         Pixels.
     lines : sequence of arrays (n, 2)
-        Paths in pixels, which labels keep away from.
+        Paths in pixels; labels keep away from them.
     placer : LabelPlacer
-        What is already taken; the new labels are added.
+        The space already taken; the new labels are added.
     """
     scale = np.array([panel_width / (x[-1] - x[0]), panel_height / (y[-1] - y[0])])
     corner = np.array([x[0], y[0]])
@@ -112,13 +113,13 @@ def label_contours(
     obstacles = obstacles[np.isfinite(obstacles).all(axis=1)]
     labels = []
     for level in chosen:
-        text = words.number(10.0**level)
+        text = format_number(10.0**level)
         width, tall = text_extent(text, theme.FONT_SMALL)
         best: tuple[float, Floats, float] | None = None
         for polyline in generator.lines(float(level)):
             for middle, angle in _stretches((np.asarray(polyline) - corner) * scale, width):
                 reach = width / 2 + 6
-                spot = _around(middle, angle, width, tall)
+                spot = _bounding_box(middle, angle, width, tall)
                 if placer.cost(spot) >= 1e4 or not _within(
                     middle, reach, panel_width, panel_height
                 ):
@@ -133,14 +134,14 @@ def label_contours(
                     best = score, middle, angle
         if best is not None:
             _, middle, angle = best
-            placer.taken.append(_around(middle, angle, width + 10, tall + 10))
+            placer.taken.append(_bounding_box(middle, angle, width + 10, tall + 10))
             at = middle / scale + corner
             labels.append(ContourLabel(float(at[0]), float(at[1]), text, angle))
     return tuple(labels)
 
 
 def _stretches(line: Floats, width: float) -> list[tuple[Floats, float]]:
-    """Return straight places on a polyline in pixels, and the angle of a label there."""
+    """Return straight stretches of a polyline in pixels: the middle, and the angle of a label."""
     along = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(line, axis=0).T))])
     if along[-1] < 2 * width:
         return []
@@ -158,8 +159,8 @@ def _stretches(line: Floats, width: float) -> list[tuple[Floats, float]]:
     return found
 
 
-def _around(middle: Floats, angle: float, width: float, tall: float) -> Box:
-    """Return the upright box about a tilted label."""
+def _bounding_box(middle: Floats, angle: float, width: float, tall: float) -> Box:
+    """Return the axis-aligned bounding box of a rotated label."""
     turn = math.radians(angle)
     half_x = (abs(math.cos(turn)) * width + abs(math.sin(turn)) * tall) / 2
     half_y = (abs(math.sin(turn)) * width + abs(math.cos(turn)) * tall) / 2

@@ -1,7 +1,7 @@
-"""Interactive figures: one plotly figure per function, a result in, a figure out.
+"""Interactive figures of a race: map, loss curves, accuracies.
 
-A figure holds its data and keeps its size: it needs no kernel once drawn. Press a name in the
-legend to hide an optimizer's path and curve together; point at a path to read its steps.
+A figure contains its data and has a fixed size: it needs no kernel once drawn. A click on a name in
+the legend hides the path and the curve of an optimizer; hovering over a path shows its steps.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from optlab.viz import layout, words
+from optlab.viz import layout
 from optlab.viz.pages import curves_page, map_page, race_page
 from optlab.viz.plotly_panels import draw_accuracies, draw_curves, draw_map
 from optlab.viz.plotly_parts import CONFIG, add_legend, empty_figure
 from optlab.viz.results import ComparisonLike, ProblemLike
 from optlab.viz.series import accuracy_view, loss_view
 from optlab.viz.views import has_map, map_view
+from optlab.viz.words import race_headline
 
 __all__ = ["CONFIG", "loss_curves", "race", "surface_map"]
 
@@ -27,15 +28,15 @@ def race(
     """Draw a race.
 
     On a surface: the paths over the map, and the losses over the steps. For a network, which has
-    too many parameters for a map: the losses, and the held-out accuracies. For a function of one
+    too many parameters for a map: the losses and the held-out accuracies. For a function of one
     variable: the losses.
 
     Parameters
     ----------
     comparison : Comparison
-        What `optlab.compare` returned.
+        The result of `optlab.compare`.
     width, height : int
-        Size in pixels; many runs make the figure higher.
+        Size in pixels; many runs make the figure taller.
 
     Returns
     -------
@@ -53,7 +54,7 @@ def race(
     if not has_map(comparison.problem):
         return loss_curves(comparison, width=width, height=height)
     page = race_page(comparison, width, height)
-    figure = empty_figure(page, comparison.problem.title, words.headline(comparison))
+    figure = empty_figure(page, comparison.problem.title, race_headline(comparison))
     add_legend(figure, comparison)
     place, beside = page.panels
     draw_map(figure, map_view(comparison.problem, comparison, place.width, place.height), page, 0)
@@ -62,12 +63,12 @@ def race(
 
 
 def surface_map(result: Any, *, width: int = 720, height: int = layout.HEIGHT) -> go.Figure:
-    """Draw the map of a surface, with the paths of a race if a race is given.
+    """Draw the map of a surface, with the paths of a race if one is given.
 
     Parameters
     ----------
     result : Comparison or problem
-        What ran on a surface of two coordinates, or the surface alone.
+        A race on a surface of two coordinates, or the surface alone.
     width, height : int
         Size in pixels.
 
@@ -85,7 +86,7 @@ def surface_map(result: Any, *, width: int = 720, height: int = layout.HEIGHT) -
     comparison: ComparisonLike | None = result if hasattr(result, "traces") else None
     problem: ProblemLike = result.problem if comparison is not None else result
     page = map_page(comparison, width, height)
-    headline = "" if comparison is None else words.headline(comparison)
+    headline = "" if comparison is None else race_headline(comparison)
     figure = empty_figure(page, problem.title, headline)
     if comparison is not None:
         add_legend(figure, comparison)
@@ -102,7 +103,7 @@ def loss_curves(
     Parameters
     ----------
     comparison : Comparison
-        What `optlab.compare` returned.
+        The result of `optlab.compare`.
     width, height : int
         Size in pixels.
 
@@ -118,7 +119,7 @@ def loss_curves(
     'log'
     """
     page = curves_page(comparison, width, height)
-    figure = empty_figure(page, comparison.problem.title, words.headline(comparison))
+    figure = empty_figure(page, comparison.problem.title, race_headline(comparison))
     add_legend(figure, comparison)
     [panel] = page.panels
     draw_curves(figure, loss_view(comparison, panel.width, panel.height), page, 0)
@@ -130,7 +131,7 @@ def _network_race(comparison: ComparisonLike, width: int, height: int) -> go.Fig
     if accuracies is None:
         return loss_curves(comparison, width=width, height=height)
     page = race_page(comparison, width, height)
-    figure = empty_figure(page, comparison.problem.title, words.headline(comparison))
+    figure = empty_figure(page, comparison.problem.title, race_headline(comparison))
     add_legend(figure, comparison)
     curves = page.panels[0]
     draw_curves(figure, loss_view(comparison, curves.width, curves.height), page, 0)

@@ -1,8 +1,7 @@
-"""Geometry that both renderers share: boxes, honest clipping, thinning, and where labels fit.
+"""Geometry shared by both backends: boxes, clipping, thinning of curves, placement of labels.
 
-Clipping is done here and not left to the renderer, because a diverging path has coordinates such
-as 1e200 that renderers draw wrongly, and because the point where a path leaves must be known to be
-named.
+Clipping is not left to plotly and matplotlib: a diverging path has coordinates such as 1e200 that
+they draw wrongly, and the point where a path leaves the panel must be known for its label.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle along the axes.
+    """An axis-aligned rectangle.
 
     Examples
     --------
@@ -43,16 +42,16 @@ class Box:
         return self.y_high - self.y_low
 
     def contains(self, x: float, y: float) -> bool:
-        """Whether a point lies inside or on the border; NaN lies nowhere."""
+        """Return whether a point is inside or on the border; NaN is not."""
         return self.x_low <= x <= self.x_high and self.y_low <= y <= self.y_high
 
     def holds(self, x: Floats, y: Floats) -> NDArray[np.bool_]:
-        """`contains` for arrays."""
+        """Return `contains` for arrays of points."""
         across = (x >= self.x_low) & (x <= self.x_high)
         return np.asarray(across & (y >= self.y_low) & (y <= self.y_high))
 
     def overlaps(self, other: Box) -> bool:
-        """Whether the two share more than a border."""
+        """Return whether two boxes share more than a border."""
         return (
             self.x_low < other.x_high
             and other.x_low < self.x_high
@@ -62,23 +61,22 @@ class Box:
 
 
 def view_box(must: Sequence[tuple[float, float]], paths: Iterable[Floats], domain: Box) -> Box:
-    """Choose the part of a surface to look at: close to the paths, and not far beyond the domain.
+    """Choose the visible part of a surface: close to the paths, and not far beyond the domain.
 
     Parameters
     ----------
     must : sequence of points
-        Shown in any case: the start (which widens the domain where it lies outside) and the minima.
+        Points shown in any case: the start (which widens the domain if outside) and the minima.
     paths : iterable of arrays (n, 2)
-        Their points are shown as long as they stay within half the domain's extent of it; a path
-        that goes further is clipped.
+        Shown within half the extent of the domain around it; a path that leaves this is clipped.
     domain : Box
-        Where the surface is worth looking at.
+        The part of the surface that is of interest.
 
     Returns
     -------
     Box
         Padded, and at least a third of the domain in each direction, so that a path that hardly
-        moved is not blown up into a long journey.
+        moves is not magnified to look long.
     """
     shown = np.array(must, dtype=np.float64).reshape(-1, 2)
     beyond = np.array([domain.width, domain.height]) / 2
@@ -92,14 +90,14 @@ def view_box(must: Sequence[tuple[float, float]], paths: Iterable[Floats], domai
     near, far = together.min(axis=0), together.max(axis=0)
     extent = np.maximum(1.24 * (far - near), np.array([domain.width, domain.height]) / 3)
     middle = (near + far) / 2
-    # What stands on the limit, such as a start far outside, still gets room for its mark.
+    # A point on the limit, such as a start far outside, still needs space for its mark.
     low = np.minimum(np.maximum(middle - extent / 2, low), near - 0.06 * extent)
     high = np.maximum(np.minimum(middle + extent / 2, high), far + 0.06 * extent)
     return Box(float(low[0]), float(high[0]), float(low[1]), float(high[1]))
 
 
 def with_aspect(box: Box, aspect: float) -> Box:
-    """Widen `box` about its middle until width / height is `aspect`.
+    """Extend `box` symmetrically until width / height is `aspect`.
 
     Examples
     --------
@@ -112,26 +110,26 @@ def with_aspect(box: Box, aspect: float) -> Box:
 
 
 def clip_line(x: Floats, y: Floats, box: Box) -> tuple[Floats, Floats]:
-    """Cut a polyline at the border of `box` (Liang and Barsky's parameters, all segments at once).
+    """Clip a polyline at the border of `box` (Liang-Barsky, vectorized over the segments).
 
     Parameters
     ----------
     x, y : arrays (n,)
         Points; one that is not finite breaks the line.
     box : Box
-        What is kept.
+        The region that is kept.
 
     Returns
     -------
     tuple of arrays
-        The visible pieces, with a NaN between two of them.
+        The visible pieces, separated by NaN.
 
     Examples
     --------
     >>> clip_line(np.array([0.5, 2.5]), np.array([0.5, 0.5]), Box(0.0, 1.0, 0.0, 1.0))
     (array([0.5, 1. ]), array([0.5, 0.5]))
     """
-    # Far beyond any box only the direction matters; the bound keeps the products finite.
+    # Far outside the box only the direction matters; the bound keeps the products finite.
     x, y = (np.where(np.isfinite(v), np.clip(v, -1e100, 1e100), np.nan) for v in (x, y))
     dx, dy = np.diff(x), np.diff(y)
     enter, leave = np.zeros_like(dx), np.ones_like(dx)
@@ -155,13 +153,13 @@ def clip_line(x: Floats, y: Floats, box: Box) -> tuple[Floats, Floats]:
     def pieces(start: Floats, step: Floats, low: float, high: float) -> Floats:
         rows = np.stack([np.full_like(step, np.nan), start + enter * step, start + leave * step], 1)
         kept = rows[np.stack([fresh, fresh, keep], 1)][1:]  # no NaN before the first piece
-        return np.clip(kept, low, high)  # rounding must not put a border point outside
+        return np.clip(kept, low, high)  # rounding must not move a border point outside
 
     return pieces(x[:-1], dx, box.x_low, box.x_high), pieces(y[:-1], dy, box.y_low, box.y_high)
 
 
 def simplify(x: Floats, y: Floats, tolerance: float) -> tuple[Floats, Floats]:
-    """Drop points nearer than `tolerance` to the last one kept: what no eye could tell apart.
+    """Drop points nearer than `tolerance` to the last point kept.
 
     Examples
     --------
@@ -182,9 +180,9 @@ def simplify(x: Floats, y: Floats, tolerance: float) -> tuple[Floats, Floats]:
 
 
 def thin(y: Floats, most: int) -> NDArray[np.intp]:
-    """Which points of a long series to draw: the ends, and the extremes of each stretch.
+    """Return the indices of the points of a long series to draw: the ends and local extremes.
 
-    A spike of one step among a million stays visible, which plain striding would lose.
+    A spike of one step among a million stays visible; regular striding would lose it.
 
     Examples
     --------
@@ -196,7 +194,7 @@ def thin(y: Floats, most: int) -> NDArray[np.intp]:
     keep = {0, len(y) - 1}
     for stretch in np.array_split(np.arange(len(y)), max(1, (most - 2) // 2)):
         values = y[stretch]
-        if np.isnan(values).any():  # a gap is shown, not bridged
+        if np.isnan(values).any():  # a gap stays a gap
             keep.add(int(stretch[np.isnan(values)][0]))
         if np.isfinite(values).any():
             keep.add(int(stretch[np.nanargmin(values)]))
@@ -204,8 +202,8 @@ def thin(y: Floats, most: int) -> NDArray[np.intp]:
     return np.array(sorted(keep))
 
 
-# Where a label may stand about its point: the name that plotly uses, then the side of the point
-# on which the text lies (right, up). The order is the order of preference.
+# Positions of a label relative to its point, in order of preference: plotly's name, then the side
+# of the point that the text is on (right, up).
 _POSITIONS = (
     ("middle right", 1, 0),
     ("top right", 1, 1),
@@ -219,15 +217,15 @@ _POSITIONS = (
 
 
 def text_extent(text: str, size: float) -> tuple[float, float]:
-    """Width and height in pixels that `text` will take, near enough to keep labels apart."""
+    """Estimate width and height of `text` in pixels, to keep labels apart."""
     lines = text.split("\n")
     return 0.56 * size * max(map(len, lines)) + 4, 1.25 * size * len(lines)
 
 
 class LabelPlacer:
-    """Finds room for labels on one panel, away from borders, marks, lines and each other.
+    """Placement of labels on one panel, away from borders, marks, lines and each other.
 
-    Everything is in pixels from the lower left corner of the panel.
+    All coordinates are in pixels from the lower left corner of the panel.
 
     Parameters
     ----------
@@ -256,7 +254,7 @@ class LabelPlacer:
         self.taken.append(Box(x - radius, x + radius, y - radius, y + radius))
 
     def cost(self, box: Box) -> float:
-        """How bad a label would be there: off the panel, over others, over a line."""
+        """Return the cost of a label in `box`: outside the panel, over labels, over a line."""
         outside = not (
             self.panel.contains(box.x_low, box.y_low)
             and self.panel.contains(box.x_high, box.y_high)
@@ -268,13 +266,13 @@ class LabelPlacer:
     def place(
         self, point: tuple[float, float], text: str, size: float, radius: float
     ) -> str | None:
-        """Choose the side of `point` on which `text` stands best, and take the room.
+        """Choose the best side of `point` for `text` and reserve the space.
 
         Returns
         -------
         str or None
-            As in plotly's ``textposition``. None where it would cover another label or leave the
-            panel: no label is better than an unreadable one, and the legend has the name.
+            As in plotly's ``textposition``. None if the label would cover another one or leave the
+            panel: better no label than an unreadable one, since the legend has the name.
         """
         width, height = text_extent(text, size)
         x, y = point
@@ -298,14 +296,14 @@ class LabelPlacer:
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Move labels in a column apart until each has room, each as near to its place as can be.
+    """Move the labels of a column apart, each as close to its wanted position as possible.
 
     Parameters
     ----------
     wanted : sequence of float
-        Where each label wants to stand, in pixels.
+        Wanted position of each label in pixels.
     gap : float
-        Least distance between two.
+        Least distance between two labels.
     low, high : float
         The ends of the column.
 
@@ -314,7 +312,7 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
     >>> spread([10.0, 10.0, 50.0], 12.0, 0.0, 100.0)
     [4.0, 16.0, 50.0]
     """
-    # Labels that touch form one block, which stands at the mean of what its members want.
+    # Labels that touch form a block, centered at the mean of the wanted positions of its members.
     blocks: list[tuple[float, list[int]]] = []
 
     def placed(members: list[int]) -> float:

@@ -1,4 +1,4 @@
-"""Where things stand on a page: pixel sizes that both renderers share, so that twins look alike."""
+"""Page layout in pixels, shared by both backends so that figure and static image look alike."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ WIDTH, HEIGHT = 1000, 480
 
 LEFT, RIGHT = 50, 14
 TITLE_LINE, HEADLINE_LINE, LEGEND_LINE = 26, 47, 70
-"""Heights of the title's and the headline's base lines, and of the legend's middle."""
+"""Heights of the baselines of title and headline, and of the middle of the legend."""
 HEADING_ROOM, LEGEND_ROW, NOTE_LINE, AXIS_ROOM = 34, 20, 16, 30
 AXIS_GAP = 62
-"""Between two panels: the numbers of the right one's axis stand there."""
+"""Gap between two panels, for the axis numbers of the right one."""
 LINE_SAMPLE, SQUARE_SAMPLE = 54.0, 24.0
-"""In the legend, pixels from the left end of a sample, a line or a square, to its name."""
+"""Pixels in the legend from the left end of a sample (a line or a square) to its name."""
 ENTRY_GAP = 18
-"""Between a name and the next sample."""
+"""Gap between a name and the next sample."""
 _LEAST = (480, 320)
 
 
@@ -37,7 +37,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Page:
-    """A figure's size and what stands where on it.
+    """Size of a figure and the positions of its parts.
 
     Attributes
     ----------
@@ -48,11 +48,11 @@ class Page:
     legend : tuple of (float, float)
         Left end and middle height of each entry of the legend.
     entry_width : float
-        Pixels of an entry in columns; 0 where all follow one another in one row.
+        Pixels of an entry in columns; 0 if all entries follow one another in one row.
     note : tuple of str
-        The line under the figure, wrapped to the page.
+        The note under the figure, wrapped to the page.
     sample : float
-        Pixels of an entry that lie before its name.
+        Pixels of an entry before its name.
     """
 
     width: int
@@ -70,7 +70,7 @@ class Page:
 
     @property
     def bottom(self) -> float:
-        """Room under the panels."""
+        """Space under the panels."""
         return self.height - self.panels[0].top - self.panels[0].height
 
     def legend_place(self, index: int) -> tuple[float, float]:
@@ -83,7 +83,7 @@ class Page:
 
 
 def text_width(text: str, size: float) -> float:
-    """Pixels that a line of text takes, near enough for a layout."""
+    """Estimate the width in pixels of a line of text."""
     return 0.56 * size * len(text)
 
 
@@ -106,21 +106,21 @@ def page(
     width, height : int
         Pixels.
     names : sequence of str
-        What the legend lists.
+        Entries of the legend.
     note : str
-        What stands under the figure.
+        Text under the figure.
     shares : sequence of float
-        How much of the width each panel takes, relative to the others.
+        Relative widths of the panels.
     rooms : sequence of float
-        Pixels kept free right of each panel: for labels at the ends of its curves, and for the
-        axis of the next panel.
+        Pixels kept free right of each panel, for labels at the ends of its curves and for the axis
+        of the next panel.
     headed : bool
-        Keep room for the headline where there is no legend.
+        Reserve space for the headline if there is no legend.
     least : float
-        Pixels of height that the panels need at least: the figure grows where they lack. It also
-        grows by rows of the legend and lines of the note beyond two, which would flatten them.
+        Least height of the panels in pixels: the figure grows if necessary. It also grows by rows
+        of the legend and lines of the note beyond two, which would flatten the panels.
     sample : float
-        What the legend shows of each: `LINE_SAMPLE` or `SQUARE_SAMPLE`.
+        Kind of the samples in the legend: `LINE_SAMPLE` or `SQUARE_SAMPLE`.
 
     Raises
     ------

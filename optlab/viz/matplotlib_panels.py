@@ -1,4 +1,4 @@
-"""The panels of the static twins: a view in, marks on matplotlib's axes out."""
+"""Panels of the static images: draw a view on matplotlib's axes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from optlab.viz import theme, words
+from optlab.viz import theme
 from optlab.viz.matplotlib_parts import (
     PIXEL,
     add_heading,
@@ -22,10 +22,11 @@ from optlab.viz.matplotlib_parts import (
 from optlab.viz.series import AccuracyView, CurvesView
 from optlab.viz.theme import Style
 from optlab.viz.views import MapView, Mark
+from optlab.viz.words import format_number
 
 
 def draw_map(axes: Axes, view: MapView) -> None:
-    """Draw a map, back to front: land, paths, ends, minima, start."""
+    """Draw a map, back to front: surface, paths, ends, minima, start."""
     box = view.box
     axes.set(xlim=(box.x_low, box.x_high), ylim=(box.y_low, box.y_high), aspect="equal")
     axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
@@ -93,7 +94,7 @@ def draw_map(axes: Axes, view: MapView) -> None:
 def end_marker(
     style: Style, *, hollow: bool = False, size: float = theme.END_SIZE
 ) -> dict[str, Any]:
-    """Return the marker of an end; hollow where the run did not end but leave or stop."""
+    """Return the end marker of a run; hollow if it left the panel or stopped early."""
     return {
         "name": style.marker,
         "size": size,
@@ -104,7 +105,7 @@ def end_marker(
 
 
 def draw_curves(axes: Axes, view: CurvesView) -> None:
-    """Draw curves over the steps, with their ends and stops labelled."""
+    """Draw curves over the steps, with labels at their ends and stops."""
     box = view.box
     axes.set_yscale(view.scale)
     axes.set_xlim(box.x_low, box.x_high)
@@ -119,7 +120,7 @@ def draw_curves(axes: Axes, view: CurvesView) -> None:
         axes.yaxis.set_major_locator(locator)
         axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_major_formatter(
-            FuncFormatter(_power if wide else lambda value, _: words.number(value))
+            FuncFormatter(_power if wide else lambda value, _: format_number(value))
         )
     else:
         axes.set_ylim(box.y_low, box.y_high)
@@ -132,7 +133,7 @@ def draw_curves(axes: Axes, view: CurvesView) -> None:
         axes.spines[side].set_visible(False)
     add_heading(axes, view.title, view.note)
     for step in view.lines:
-        axes.axvline(step, color=theme.FAINT, linewidth=PIXEL, zorder=0.4)  # under the grid
+        axes.axvline(step, color=theme.FAINT, linewidth=PIXEL, zorder=0.4)  # below the grid
     for series in view.series:
         pen = line_pen(series.style, series.width)
         if series.faint:
@@ -149,13 +150,13 @@ def draw_curves(axes: Axes, view: CurvesView) -> None:
 
 
 def _power(value: float, _: Any) -> str:
-    """Write a power of ten as the interactive figure does."""
+    """Format a power of ten as the plotly figure does."""
     exponent = round(float(f"{value:e}".split("e")[1]))
     return {0: "1", 1: "10"}.get(exponent, f"$10^{{{exponent}}}$")
 
 
 def draw_accuracies(axes: Axes, view: AccuracyView) -> None:
-    """Draw held-out accuracies from zero, each with its value."""
+    """Draw bars of held-out accuracies from zero, each with its value."""
     names = [name for name, *_ in view.rows]
     axes.set(xlim=(0, 1.14), ylim=(len(names) - 0.4, -0.6))
     axes.xaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))

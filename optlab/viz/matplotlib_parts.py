@@ -1,11 +1,13 @@
-"""Parts of the static twins: page, axes, legend, and pens as matplotlib wants them."""
+"""Building blocks of the static images: page, axes, legend, line and marker styles, PNG files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from io import BytesIO
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -14,15 +16,19 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter
+from numpy.typing import NDArray
+from PIL import Image
 
-from optlab.viz import layout, theme, words
+from optlab.viz import layout, theme
 from optlab.viz.layout import Page, Panel
 from optlab.viz.results import ComparisonLike
 from optlab.viz.theme import Area, Style
 from optlab.viz.views import Mark, styles_of
+from optlab.viz.words import format_number, race_headline
 
 DOTS_PER_INCH = 100
 PIXEL = 72 / DOTS_PER_INCH  # in points, matplotlib's unit of lines and fonts
+_KEPT, _MERGED = 80, 48  # colors of a PNG file: the most frequent, and those merged from the rest
 _MARKERS = {
     "circle": "o",
     "square": "s",
@@ -36,12 +42,12 @@ _MARKERS = {
     "star": "*",
 }
 _HATCHES = {"/": "////", "x": "xxx", ".": "...", "": None}
-# matplotlib's diamond and star differ in size from plotly's of the same number.
+# matplotlib and plotly draw diamonds and stars of the same nominal size differently.
 _MARKER_SCALE = {"diamond": 0.85, "square": 0.9, "star": 1.35}
 
 
-def blank(width: float, height: float) -> Figure:
-    """Give an empty figure of so many pixels, on the paper of all pictures."""
+def blank_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of this size in pixels."""
     figure = Figure(figsize=(width / DOTS_PER_INCH, height / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
     figure.set_facecolor(theme.PAPER)
     FigureCanvasAgg(figure)
@@ -50,13 +56,13 @@ def blank(width: float, height: float) -> Figure:
 
 @cache
 def _family() -> str:
-    """The first of the house's fonts that this machine has; the last comes with matplotlib."""
+    """Return the first font of the theme that is installed; the last comes with matplotlib."""
     installed = {font.name for font in fontManager.ttflist}
     return next((f for f in theme.FONT_FAMILIES if f in installed), theme.FONT_FAMILIES[-1])
 
 
 def font(size: float, weight: str = "normal") -> FontProperties:
-    """Return a font of the house; sizes in pixels."""
+    """Return the font of the theme; sizes in pixels."""
     return FontProperties(family=_family(), size=size * PIXEL, weight=weight)
 
 
@@ -71,7 +77,7 @@ def write(
     color: str = theme.INK,
     weight: str = "normal",
 ) -> Any:
-    """Write on the page, in pixels from its upper left corner, on the middle of the line."""
+    """Write at the middle of a line, in pixels from the upper left corner of the page."""
     return figure.text(
         x / page.width,
         1 - y / page.height,
@@ -84,8 +90,8 @@ def write(
 
 
 def draw_page(figure: Figure, page: Page, comparison: ComparisonLike) -> None:
-    """Write title, headline and conditions of a comparison, and draw its legend."""
-    title, headline = comparison.problem.title, words.headline(comparison)
+    """Write title, headline and note of a comparison, and draw its legend."""
+    title, headline = comparison.problem.title, race_headline(comparison)
     write_page(figure, page, title, headline, styles_of(comparison))
 
 
@@ -114,12 +120,12 @@ def write_page(
 
 
 def write_legend(figure: Figure, page: Page, names: Iterable[str]) -> list[tuple[float, float]]:
-    """Write the names of the legend; give left end and middle height of each one's sample."""
+    """Write the names of the legend; return left end and middle height of each sample."""
     renderer = FigureCanvasAgg(figure).get_renderer()
     places, next_x = [], float(layout.LEFT)
     for at, name in enumerate(names):
         x, y = page.legend_place(at)
-        if not page.entry_width:  # in one row; the page takes names to be wider than they are
+        if not page.entry_width:  # in one row; the layout overestimates the width of names
             x = next_x
         places.append((x, y))
         text = write(figure, page, x + page.sample, y, name, theme.FONT_TEXT)
@@ -128,7 +134,7 @@ def write_legend(figure: Figure, page: Page, names: Iterable[str]) -> list[tuple
 
 
 def write_areas(figure: Figure, page: Page, roles: Sequence[tuple[str, str]]) -> None:
-    """Draw the legend of figures of memory: a square for every role, and its name."""
+    """Draw the legend of memory figures: a square and a name for every role."""
     names = [name for _, name in roles]
     for (x, y), (role, _) in zip(write_legend(figure, page, names), roles, strict=True):
         figure.add_artist(
@@ -143,7 +149,7 @@ def write_areas(figure: Figure, page: Page, roles: Sequence[tuple[str, str]]) ->
 
 
 def area_pen(area: Area | None) -> dict[str, Any]:
-    """Return colour and hatch of a role of memory as matplotlib fills areas; None: other roles."""
+    """Return matplotlib's color and hatch of a role of memory; None stands for other roles."""
     return {
         "facecolor": theme.FRAME if area is None else area.color,
         "edgecolor": (theme.INK, 0.35),
@@ -153,7 +159,7 @@ def area_pen(area: Area | None) -> dict[str, Any]:
 
 
 def panel_axes(figure: Figure, page: Page, at: int) -> Axes:
-    """Add the axes of a panel, plain."""
+    """Add the empty axes of a panel."""
     panel: Panel = page.panels[at]
     axes = figure.add_axes(
         (
@@ -171,7 +177,7 @@ def panel_axes(figure: Figure, page: Page, at: int) -> Axes:
 
 
 def add_heading(axes: Axes, title: str, note: str) -> None:
-    """Write what a panel shows above it."""
+    """Write title and note above a panel."""
     bold = axes.annotate(
         title,
         (0, 1),
@@ -198,7 +204,7 @@ def add_heading(axes: Axes, title: str, note: str) -> None:
 
 
 def style_ticks(axes: Axes, x_name: str, y_name: str = "") -> None:
-    """Set the font of the numbers, and name an axis at its first number."""
+    """Set the font of the axis numbers, and name each axis at its first number."""
     for axis, name in ((axes.xaxis, x_name), (axes.yaxis, y_name)):
         low, high = sorted(axis.get_view_interval())
         shown = [tick for tick in axis.get_majorticklocs() if low <= tick <= high]
@@ -207,9 +213,9 @@ def style_ticks(axes: Axes, x_name: str, y_name: str = "") -> None:
 
             def text(value: float, _: Any, first: float | None = first, name: str = name) -> str:
                 return (
-                    f"{name} {words.number(value)}".strip()
+                    f"{name} {format_number(value)}".strip()
                     if value == first
-                    else words.number(value)
+                    else format_number(value)
                 )
 
             axis.set_major_formatter(FuncFormatter(text))
@@ -218,7 +224,7 @@ def style_ticks(axes: Axes, x_name: str, y_name: str = "") -> None:
 
 
 def line_pen(style: Style, width: float = theme.LINE_WIDTH) -> dict[str, Any]:
-    """Return colour, width and dash, which matplotlib measures in line widths."""
+    """Return color, width and dash of a line; matplotlib measures dashes in line widths."""
     dash = (0, tuple(length / width for length in style.dash)) if style.dash else "solid"
     return {
         "color": style.color,
@@ -230,7 +236,7 @@ def line_pen(style: Style, width: float = theme.LINE_WIDTH) -> dict[str, Any]:
 
 
 def marker_pen(name: str, size: float, face: str, edge: str, edge_width: float) -> dict[str, Any]:
-    """Return a marker as matplotlib takes it; sizes in pixels."""
+    """Return matplotlib's options of a marker; sizes in pixels."""
     return {
         "marker": _MARKERS[name],
         "markersize": size * PIXEL * _MARKER_SCALE.get(name, 1.0),
@@ -241,7 +247,7 @@ def marker_pen(name: str, size: float, face: str, edge: str, edge_width: float) 
 
 
 def halo(width: float = 2.5) -> list[Any]:
-    """Return an effect that keeps text readable over lines."""
+    """Return a path effect that keeps text readable over lines."""
     return [withStroke(linewidth=width * PIXEL, foreground=theme.PAPER)]
 
 
@@ -250,7 +256,7 @@ _ALIGN = {-1: "right", 0: "center", 1: "left"}
 
 
 def label_mark(axes: Axes, mark: Mark, color: str, size: float, order: float) -> None:
-    """Write the text of a mark on its side; nothing where there is no room."""
+    """Write the text of a mark at its position, if it has one."""
     if mark.position is None:
         return
     vertical, horizontal = mark.position.split()
@@ -285,3 +291,39 @@ def put_mark(axes: Axes, mark: Mark, color: str, order: float, **marker: Any) ->
         ),
     )
     label_mark(axes, mark, color, marker["size"], order + 0.1)
+
+
+def as_png(figure: Figure, scale: float) -> bytes:
+    """Return a figure as a PNG file with a palette: a third of the bytes, no visible change."""
+    figure.set_dpi(DOTS_PER_INCH * scale)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    pixels = np.ascontiguousarray(np.asarray(canvas.buffer_rgba())[..., :3])
+    file = BytesIO()
+    _with_few_colors(pixels).save(file, format="PNG", optimize=True)
+    return file.getvalue()
+
+
+def _with_few_colors(pixels: NDArray[np.uint8]) -> Image.Image:
+    """Reduce an image to at most 128 colors; its most frequent ones stay exact.
+
+    Pillow's own quantization merges small patches with large neighbors: a green square of the
+    legend turns blue.
+    """
+    packed = pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], dtype=np.uint32)
+    codes, at, counts = np.unique(packed, return_inverse=True, return_counts=True)
+    colors = (codes[:, None] >> np.array([16, 8, 0], dtype=np.uint32) & 255).astype(np.uint8)
+    order = np.argsort(-counts, kind="stable")
+    rank = np.empty(len(codes), dtype=np.intp)
+    rank[order] = np.arange(len(codes))
+    palette = colors[order[:_KEPT]]
+    rest = colors[at[rank[at] >= _KEPT]]
+    if len(rest):
+        merged = Image.fromarray(rest[None]).quantize(_MERGED, dither=Image.Dither.NONE)
+        others = np.array(merged.getpalette(), dtype=np.uint8).reshape(-1, 3)[:_MERGED]
+        palette = np.concatenate([palette, others])
+    apart = [np.square(colors - one.astype(np.int32)).sum(axis=1) for one in palette]
+    nearest = np.argmin(apart, axis=0).astype(np.uint8)
+    image = Image.fromarray(nearest[at].reshape(packed.shape))
+    image.putpalette(palette.tobytes())
+    return image

@@ -1,4 +1,4 @@
-"""Memory: the bytes of a step over its events, as a figure and as its static twin."""
+"""Memory of a step over its events, as a figure and as its static image."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from optlab.viz import layout, theme
 from optlab.viz.matplotlib_parts import (
     PIXEL,
     area_pen,
-    blank,
+    as_png,
+    blank_figure,
     font,
     halo,
     panel_axes,
@@ -23,15 +24,14 @@ from optlab.viz.matplotlib_parts import (
 )
 from optlab.viz.matplotlib_parts import add_heading as add_static_heading
 from optlab.viz.memory_views import WIDTH, MemoryView, memory_view
-from optlab.viz.pictures import as_png
 from optlab.viz.plotly_parts import (
     add_areas,
     add_heading,
+    area_pattern,
+    axis_name_prefix,
     axis_names,
     empty_figure,
     label_font,
-    named_at_first,
-    pattern,
     put_axes,
 )
 
@@ -39,12 +39,12 @@ _APART = {"ticklabelstandoff": 5}  # the names of both axes meet at zero
 
 
 def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go.Figure:
-    """Draw the memory of a step: its bytes by role over the events, and what makes up the peak.
+    """Draw the memory of a step: bytes by role over the events, and the composition of the peak.
 
     Parameters
     ----------
     trace : MemoryTrace
-        What `optlab.memory.report` or `optlab.memory.ledger` gave.
+        The result of `optlab.memory.report` or `optlab.memory.ledger`.
     width, height : int
         Size in pixels.
 
@@ -74,9 +74,9 @@ def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go
             "nticks": 9,
             "showgrid": False,
             **_APART,
-            **named_at_first("event"),
+            **axis_name_prefix("event"),
         },
-        {"range": [0, view.top], "nticks": 7, **named_at_first("MiB")},
+        {"range": [0, view.top], "nticks": 7, **axis_name_prefix("MiB")},
     )
     add_heading(figure, page, 0, "Bytes alive", "by role, linear scale from zero")
     across = np.repeat(view.edges, 2)[1:-1]
@@ -93,7 +93,7 @@ def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go
                 stackgroup="bytes",
                 line={"width": 0.8, "color": theme.PAPER},
                 fillcolor=band.area.color,
-                fillpattern=pattern(band.area),
+                fillpattern=area_pattern(band.area),
                 hoverinfo="skip",
             )
         )
@@ -123,7 +123,7 @@ def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go
                 bgcolor=theme.with_opacity(theme.PAPER, 0.85), font={"color": theme.INK},
             )  # fmt: skip
     _mark_peak(figure, view)
-    _explain(figure, view)
+    _draw_peak_shares(figure, view)
     return figure
 
 
@@ -158,8 +158,8 @@ def _mark_peak(figure: go.Figure, view: MemoryView) -> None:
     )
 
 
-def _explain(figure: go.Figure, view: MemoryView) -> None:
-    """Draw which operations' arrays make up the peak."""
+def _draw_peak_shares(figure: go.Figure, view: MemoryView) -> None:
+    """Draw the operations whose arrays make up the peak."""
     page = view.page
     rows = view.share_rows
     hidden = {"visible": False, "fixedrange": True}
@@ -168,7 +168,7 @@ def _explain(figure: go.Figure, view: MemoryView) -> None:
     x_name, y_name = axis_names(1)
     most = max((share.part for share in view.shares), default=1.0)
     for i, share in enumerate(view.shares):
-        fill = pattern(share.area)
+        fill = area_pattern(share.area)
         figure.add_trace(
             go.Bar(
                 x=[view.bar_length * share.part / most],
@@ -204,16 +204,16 @@ def memory_png(
     Parameters
     ----------
     trace : MemoryTrace
-        What `optlab.memory.report` or `optlab.memory.ledger` gave.
+        The result of `optlab.memory.report` or `optlab.memory.ledger`.
     width, height : int
-        Size in pixels, as of the interactive figure.
+        Size in pixels, as for the interactive figure.
     scale : float
-        Pixels of the image for each of these: 2 for print and for fine screens.
+        Image pixels per pixel: 2 for print and high-resolution screens.
 
     Returns
     -------
     bytes
-        The file's content.
+        The content of the file.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def memory_png(
     """
     view = memory_view(trace, width, height, "memory_png")
     page = view.page
-    figure = blank(page.width, page.height)
+    figure = blank_figure(page.width, page.height)
     write_page(figure, page, view.title, view.headline, {})
     write_areas(figure, page, [(band.role, band.name) for band in view.bands])
     _draw_bands(panel_axes(figure, page, 0), view)

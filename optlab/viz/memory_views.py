@@ -1,4 +1,4 @@
-"""What a picture of memory shows: areas over events, phases, the peak and what makes it up."""
+"""View model of memory figures: areas over events, phases, the peak and its composition."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from optlab.viz import layout, theme
 from optlab.viz.geometry import Floats
 from optlab.viz.layout import Page, Panel
 from optlab.viz.theme import Area
-from optlab.viz.words import amount
+from optlab.viz.words import format_bytes
 
 MIB = 1 << 20
-#: More events than a screen has pixels are drawn together, each time the highest of them.
+#: If a trace has more events, several are drawn as one, at the highest of them.
 MOST_EVENTS = 1500
-#: So many rows say what makes up the peak, or as many as there is room for, and one the rest.
+#: Rows of the peak's composition, if there is space, before one row for the rest.
 ROWS = 8
-_BOLD = 1.08  # so much wider are bold letters
-_PROSE = 0.92  # words are narrower than a layout reckons
+_BOLD = 1.08  # relative width of bold letters
+_PROSE = 0.92  # relative width of prose, which `layout.text_width` overestimates
 ROW = 30
-"""Pixels of a row of what makes up the peak: what it is, and under it a bar and its bytes."""
+"""Pixels of a row of the peak's composition: its text, and under it a bar and the bytes."""
 WIDTH = 850
-"""The default width of a figure: it fits into a notebook beside the file browser."""
-_SAID = 92  # pixels of the bytes beside a bar
-_ABOVE = 44.0  # pixels above the peak: its own label, and over it the names of the phases
+"""Default width of a figure: it fits into a notebook beside the file browser."""
+_BYTES_WIDTH = 92  # pixels of the bytes beside a bar
+_ABOVE = 44.0  # pixels above the peak, for its label and the names of the phases
 
 NAMES = {
     "parameter": "parameters",
@@ -55,7 +55,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Share:
-    """One row of what makes up the peak."""
+    """One row of the peak's composition."""
 
     text: str
     said: str
@@ -65,7 +65,7 @@ class Share:
 
 @dataclass(frozen=True)
 class MemoryView:
-    """All that is drawn; bytes in MiB."""
+    """The content of a memory figure; bytes in MiB."""
 
     page: Page
     title: str
@@ -82,35 +82,35 @@ class MemoryView:
 
     @property
     def phase_labels(self) -> tuple[tuple[float, str, str], ...]:
-        """Where the names of phases stand, and on which side they are anchored."""
+        """Positions and anchor sides of the names of the phases."""
         found = []
         pixel = self.edges[-1] / self.page.panels[0].width
         for at, (first, last, phase) in enumerate(self.phases):
             need = (layout.text_width(phase, theme.FONT_TEXT) + 4) * pixel
             if last - first >= need:
                 found.append(((first + last) / 2, "center", phase))
-            elif at == len(self.phases) - 1:  # right of its line there is room beyond the panel
+            elif at == len(self.phases) - 1:  # the last name may extend beyond the panel
                 found.append((first + 3 * pixel, "left", phase))
         return tuple(found)
 
     @property
     def share_rows(self) -> float:
-        """So many rows the panel of shares is high."""
+        """Height of the panel of shares in rows."""
         return max(float(len(self.shares)), self.page.panels[1].height / ROW)
 
     @property
     def bar_length(self) -> float:
-        """The part of the panel of shares that the longest bar takes; its bytes follow."""
-        return 1 - _SAID / self.page.panels[1].width
+        """Length of the longest bar, relative to the panel of shares; its bytes follow."""
+        return 1 - _BYTES_WIDTH / self.page.panels[1].width
 
     @property
     def total(self) -> Floats:
-        """The height of all bands together."""
+        """Sum of the heights of all bands."""
         return self.bands[-1].high
 
 
 def memory_view(trace: Any, width: int, height: int, of: str = "memory") -> MemoryView:
-    """Decide what is drawn of a memory trace; `of` is the function that was called."""
+    """Build the view of a memory trace; `of` is the name of the function that was called."""
     if not hasattr(trace, "by_operation") or not hasattr(trace, "during"):
         of_step = f"Write ol.viz.{of}(ol.memory.report(step))."
         of_study = "(A study of several ways is drawn by viz.recompute.)"
@@ -123,7 +123,7 @@ def memory_view(trace: Any, width: int, height: int, of: str = "memory") -> Memo
             "there is nothing to draw: a memory trace is complete when its block is left."
         )
     during = trace.during / MIB
-    chosen = _chosen(during.sum(axis=1))
+    chosen = _chosen_events(during.sum(axis=1))
     heights = during[chosen]
     peak_at = int(heights.sum(axis=1).argmax())
     roles = [role for role in theme.MEMORY if heights[:, trace.roles.index(role)].max() > 0]
@@ -142,14 +142,14 @@ def memory_view(trace: Any, width: int, height: int, of: str = "memory") -> Memo
     bands, low = [], np.zeros(len(chosen))
     for role in roles:
         high = low + heights[:, trace.roles.index(role)]
-        label = _room_for(NAMES[role], low, high, panel.width, panel.height / top)
+        label = _label_position(NAMES[role], low, high, panel.width, panel.height / top)
         bands.append(Band(role, NAMES[role], theme.MEMORY[role], low, high, label))
         low = high
     share = (peak_at + 0.5) / len(chosen)
     peak_text, peak_side = _peak_label(trace, share * panel.width, panel.width)
     return MemoryView(
         page=page,
-        title=f"Memory of a step: at most {amount(trace.peak)}",
+        title=f"Memory of a step: at most {format_bytes(trace.peak)}",
         headline=_headline(trace, width - layout.LEFT - layout.RIGHT),
         edges=edges,
         bands=tuple(bands),
@@ -163,16 +163,16 @@ def memory_view(trace: Any, width: int, height: int, of: str = "memory") -> Memo
     )
 
 
-def _chosen(totals: Floats) -> list[int]:
-    """Give the events that are drawn; the first, the start, has nothing to show."""
+def _chosen_events(totals: Floats) -> list[int]:
+    """Return the events to draw, without event 0, the start."""
     events = np.arange(1, len(totals))
     if len(events) <= MOST_EVENTS:
         return [int(i) for i in events]
     return [int(part[totals[part].argmax()]) for part in np.array_split(events, MOST_EVENTS)]
 
 
-def _where(trace: Any, i: int) -> str:
-    """Say what ran: "in backward of gelu"."""
+def _event_name(trace: Any, i: int) -> str:
+    """Return the phase and operation of an event: "in backward of gelu"."""
     name, phase = trace.operation[i], trace.phase[i]
     if phase in ("forward", "backward"):
         return f"in {phase} of {name}"
@@ -180,17 +180,17 @@ def _where(trace: Any, i: int) -> str:
 
 
 def _peak_label(trace: Any, x: float, width: float) -> tuple[str, str]:
-    """Say how high the peak is, and where if there is room, and on which side that is written."""
-    said = f"peak {amount(trace.peak)}"
+    """Return the label of the peak, with its event if space allows, and the side of the label."""
+    said = f"peak {format_bytes(trace.peak)}"
     side = "right" if x < width / 2 else "left"
     room = (width - x if side == "right" else x) - 14
-    whole = f"{said}, {_where(trace, trace.peak_event)}"
-    fits = _BOLD * _PROSE * layout.text_width(whole, theme.FONT_TEXT) <= room
-    return (whole if fits else said), side
+    full = f"{said}, {_event_name(trace, trace.peak_event)}"
+    fits = _BOLD * _PROSE * layout.text_width(full, theme.FONT_TEXT) <= room
+    return (full if fits else said), side
 
 
 def first_to_fit(texts: Iterable[str], width: float, size: float = theme.FONT_TEXT) -> str:
-    """Give the first of some texts that fits, the last if none does; cut if that does not either.
+    """Return the first text that fits into `width`; if none does, the last one, truncated.
 
     Examples
     --------
@@ -206,19 +206,19 @@ def first_to_fit(texts: Iterable[str], width: float, size: float = theme.FONT_TE
 
 
 def _headline(trace: Any, width: float) -> str:
-    """Say which arrays make up the peak, as many of them as there is room for."""
+    """Return a sentence on the arrays that make up the peak, as many as fit."""
     i, start = trace.peak_event, int(trace.total[0])
     layer = f" ({trace.layer[i]})" if trace.layer[i] else ""
     new = [one for one in trace.by_operation() if one.phase]
-    said = [f"{made_as(one)} {amount(one.nbytes)}" for one in new[:3]]
-    of = f"Of {amount(trace.peak - start)} above the start: " if trace.peak > start else ""
-    where = f"Highest {_where(trace, i)}"
+    said = [f"{made_as(one)} {format_bytes(one.nbytes)}" for one in new[:3]]
+    of = f"Of {format_bytes(trace.peak - start)} above the start: " if trace.peak > start else ""
+    where = f"Highest {_event_name(trace, i)}"
     tries = [f"{where}{layer}. {of}{', '.join(said[:n])}." for n in range(len(said), 0, -1)]
     return first_to_fit([*tries, f"{where}{layer}.", f"{where}."], width)
 
 
 def made_as(held: Any) -> str:
-    """Say what made arrays, and as what they are alive: "gelu (saved)"."""
+    """Return the operation that created arrays, and their role: "gelu (saved)"."""
     if not held.arrays:
         return f"inside {held.name}"
     return (
@@ -229,7 +229,7 @@ def made_as(held: Any) -> str:
 
 
 def in_layers(holders: Sequence[Any]) -> list[str]:
-    """Say of each what made it, and in which layer; in which phase, where two would read alike."""
+    """Return operation, role and layer of each; also the phase where two would be equal."""
     found = []
     for held in holders:
         several = f", {len(held.layers)} layers" if len(held.layers) > 1 else ""
@@ -241,28 +241,28 @@ def in_layers(holders: Sequence[Any]) -> list[str]:
 
 
 def _shares(trace: Any, panel: Panel) -> tuple[Share, ...]:
-    """Give the rows of what makes up the peak."""
+    """Return the rows of the peak's composition."""
     held = trace.by_operation()
     most = max(1, min(ROWS, int(panel.height // ROW) - 1))
     if len(held) == most + 1:
         most += 1
     total = max(1, sum(one.nbytes for one in held))
     rows = []
-    for one, whole in zip(held[:most], in_layers(held[:most]), strict=True):
+    for one, full in zip(held[:most], in_layers(held[:most]), strict=True):
         part = one.nbytes / total
-        said = f"{amount(one.nbytes)}, {part:.0%}"
-        text = first_to_fit([whole, made_as(one)], panel.width)
+        said = f"{format_bytes(one.nbytes)}, {part:.0%}"
+        text = first_to_fit([full, made_as(one)], panel.width)
         rows.append(Share(text, said, part, theme.MEMORY[one.role]))
     rest = held[most:]
     if rest:
         size = sum(one.nbytes for one in rest)
-        said = f"{amount(size)}, {size / total:.0%}"
+        said = f"{format_bytes(size)}, {size / total:.0%}"
         rows.append(Share(f"{len(rest)} other{'s' * (len(rest) > 1)}", said, size / total, None))
     return tuple(rows)
 
 
 def _note(trace: Any, drawn: int) -> str:
-    """Say how to read the figure."""
+    """Return the note on how to read the figure."""
     count = len(trace) - 1
     said = [
         f"{count} events, equally wide; heights are the most that was alive on the way to each.",
@@ -272,26 +272,26 @@ def _note(trace: Any, drawn: int) -> str:
         said.append(f"Drawn together to {drawn}, each time the highest.")
     again = trace.recomputed_operations
     if again:
-        said.append(f"{again} operations ran again ({amount(trace.recomputed_bytes)}).")
+        said.append(f"{again} operations ran again ({format_bytes(trace.recomputed_bytes)}).")
     said += filter(None, [outside(trace)])
     return " ".join(said)
 
 
 def _tip(trace: Any, i: int) -> str:
-    """Say what is known of one event."""
+    """Return the hover text of an event."""
     layer = f", {trace.layer[i]}" if trace.layer[i] else ""
     phase = f" ({trace.phase[i]})" if trace.phase[i] else ""
     parts = [
-        f"{NAMES[role]} {amount(int(size))}"
+        f"{NAMES[role]} {format_bytes(int(size))}"
         for role, size in zip(trace.roles, trace.during[i], strict=True)
         if size
     ]
-    total = amount(int(trace.during[i].sum()))
+    total = format_bytes(int(trace.during[i].sum()))
     return "<br>".join([f"<b>{i}: {trace.operation[i]}{phase}</b>{layer}", total, *parts])
 
 
 def _phases(names: list[str]) -> tuple[tuple[float, float, str], ...]:
-    """Give the stretches of forward, backward and step; recomputing belongs to backward."""
+    """Return the intervals of forward, backward and step; recomputation belongs to backward."""
     found: list[tuple[float, float, str]] = []
     for i, name in enumerate(names):
         phase = PHASES.get(name) or (found[-1][2] if found else None)
@@ -304,20 +304,20 @@ def _phases(names: list[str]) -> tuple[tuple[float, float, str], ...]:
     return tuple(found)
 
 
-def _room_for(
+def _label_position(
     text: str, low: Floats, high: Floats, width: float, pixels: float
 ) -> tuple[float, float] | None:
-    """Find where a label fits into a band; None where it does not.
+    """Return the position of a label in a band; None if it does not fit.
 
     Parameters
     ----------
     text : str
     low, high : array
-        The band, one value an event.
+        The band, one value per event.
     width : float
         Pixels of all events together.
     pixels : float
-        Pixels of one unit of height.
+        Pixels per unit of height.
     """
     need = int(np.ceil((layout.text_width(text, theme.FONT_TEXT) + 8) / (width / len(low))))
     if need > len(low):

@@ -1,11 +1,12 @@
-"""The pages of the figures: which panels stand side by side, and the room of their labels."""
+"""Page layouts of the race figures: panels side by side, with space for their labels."""
 
 from __future__ import annotations
 
-from optlab.viz import layout, theme, words
+from optlab.viz import layout, theme
 from optlab.viz.layout import Page
 from optlab.viz.results import ComparisonLike
 from optlab.viz.series import axis_note
+from optlab.viz.words import race_conditions
 
 _ROW = 18  # pixels between two accuracies
 
@@ -38,18 +39,18 @@ def curves_page(comparison: ComparisonLike, width: int, height: int) -> Page:
 
 
 def _note(comparison: ComparisonLike) -> str:
-    """Say under which conditions was raced, and what the axis leaves out."""
-    return " ".join(filter(None, [words.conditions(comparison), axis_note(comparison)]))
+    """Return the conditions of a race, and the note on what the axis cuts off."""
+    return " ".join(filter(None, [race_conditions(comparison), axis_note(comparison)]))
 
 
 def _end_room(comparison: ComparisonLike) -> float:
-    """Pixels for the longest name with a value behind it."""
+    """Return the pixels of the longest name followed by a value."""
     longest = max((len(name) for name in comparison.traces), default=0)
     return layout.text_width("m" * longest + " 1.23e-45", theme.FONT_TEXT) + 4
 
 
 def _name_room(comparison: ComparisonLike) -> float:
-    """Pixels for the names beside the accuracies."""
+    """Return the pixels of the names beside the accuracies."""
     longest = max((len(name) for name in comparison.traces), default=0)
     return layout.text_width("m" * longest, theme.FONT_TEXT) + 12
 
@@ -60,7 +61,7 @@ def map_page(comparison: ComparisonLike | None, width: int, height: int) -> Page
         width,
         height,
         names=[] if comparison is None else list(comparison.traces),
-        note="" if comparison is None else words.conditions(comparison),
+        note="" if comparison is None else race_conditions(comparison),
         shares=[1],
         rooms=[0],
     )

@@ -1,4 +1,4 @@
-"""The panels of the interactive figures: a view in, traces on a plotly figure out."""
+"""Panels of the plotly figures: draw a view as traces."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from optlab.viz import theme, words
+from optlab.viz import theme
 from optlab.viz.layout import Page
 from optlab.viz.plotly_parts import (
     add_heading,
+    as_float32,
+    axis_name_prefix,
     axis_names,
     dash_text,
     end_marker,
     label_font,
     mark_text,
-    named_at_first,
     put_axes,
-    small,
     thousandths,
 )
 from optlab.viz.series import AccuracyView, CurvesView
 from optlab.viz.views import MapView, Mark, PathView
+from optlab.viz.words import format_point
 
 
 def draw_map(figure: go.Figure, view: MapView, page: Page, at: int) -> None:
-    """Draw a map, back to front: land, paths, ends, minima, start."""
+    """Draw a map, back to front: surface, paths, ends, minima, start."""
     x_name, y_name = axis_names(at)
     box = view.box
     frame = {"showgrid": False, "linecolor": theme.FRAME, "mirror": True, "showline": True}
@@ -40,7 +41,7 @@ def draw_map(figure: go.Figure, view: MapView, page: Page, at: int) -> None:
             "range": [box.x_low, box.x_high],
             "constrain": "domain",
             "nticks": 9,
-            **named_at_first("x"),
+            **axis_name_prefix("x"),
         },
         {
             **frame,
@@ -49,7 +50,7 @@ def draw_map(figure: go.Figure, view: MapView, page: Page, at: int) -> None:
             "scaleanchor": x_name,
             "scaleratio": 1,
             "nticks": 7,
-            **named_at_first("y"),
+            **axis_name_prefix("y"),
         },
     )
     add_heading(figure, page, at, "Paths" if view.paths else "Surface", view.note)
@@ -57,8 +58,8 @@ def draw_map(figure: go.Figure, view: MapView, page: Page, at: int) -> None:
     colors = theme.surface_colors(len(view.levels) + 1)
     figure.add_trace(
         go.Contour(
-            x=small(view.x),
-            y=small(view.y),
+            x=as_float32(view.x),
+            y=as_float32(view.y),
             z=thousandths(view.height),
             autocontour=False,
             contours={
@@ -85,11 +86,11 @@ def draw_map(figure: go.Figure, view: MapView, page: Page, at: int) -> None:
             showarrow=False,
             font={**label_font(theme.QUIET), "size": theme.FONT_SMALL - 1},
         )
-    for path in view.paths:  # under all lines: where paths coincide, gaps of one show the other
+    for path in view.paths:  # below all lines: where paths coincide, gaps of one show the other
         _draw_halo(figure, path, axes)
     for path in view.paths:
         _draw_path(figure, path, axes)
-    for path in view.paths:  # over all lines: no end is hidden under another's path
+    for path in view.paths:  # above all lines: no end is hidden by the path of another run
         _draw_end(figure, path, axes)
     for mark in view.minima:
         marker = {
@@ -98,7 +99,7 @@ def draw_map(figure: go.Figure, view: MapView, page: Page, at: int) -> None:
             "color": theme.INK,
             "line": {"color": theme.PAPER, "width": 1},
         }
-        _add_mark(figure, mark, marker, f"minimum<br>{words.point((mark.x, mark.y))}", axes)
+        _add_mark(figure, mark, marker, f"minimum<br>{format_point((mark.x, mark.y))}", axes)
     marker = {
         "symbol": "circle",
         "size": theme.START_SIZE,
@@ -106,7 +107,7 @@ def draw_map(figure: go.Figure, view: MapView, page: Page, at: int) -> None:
         "line": {"color": theme.INK, "width": 2},
     }
     start = view.start
-    _add_mark(figure, start, marker, f"start<br>{words.point((start.x, start.y))}", axes)
+    _add_mark(figure, start, marker, f"start<br>{format_point((start.x, start.y))}", axes)
 
 
 def _add_mark(
@@ -131,10 +132,10 @@ def _draw_line(
 ) -> None:
     figure.add_trace(
         go.Scatter(
-            x=small(path.x),
-            y=small(path.y),
+            x=as_float32(path.x),
+            y=as_float32(path.y),
             mode="lines",
-            # Our own simplification is finer than a pixel; plotly's is not.
+            # The path is already simplified to less than a pixel; plotly's own is coarser.
             line={**pen, "simplify": False},
             hoverinfo="skip",
             **group,
@@ -154,11 +155,11 @@ def _draw_path(figure: go.Figure, path: PathView, axes: dict[str, str]) -> None:
     _draw_line(figure, path, pen, group)
     figure.add_trace(
         go.Scatter(
-            x=small(path.step_x),
-            y=small(path.step_y),
-            customdata=np.stack([small(path.step), small(path.step_loss)], axis=1),
+            x=as_float32(path.step_x),
+            y=as_float32(path.step_y),
+            customdata=np.stack([as_float32(path.step), as_float32(path.step_loss)], axis=1),
             mode="markers",
-            # Steps without a dot answer the pointer all the same.
+            # Steps without a dot have hover text as well.
             marker={
                 "color": style.color,
                 "size": path.dot,
@@ -194,15 +195,15 @@ def _draw_end(figure: go.Figure, path: PathView, axes: dict[str, str]) -> None:
 
 
 def draw_curves(figure: go.Figure, view: CurvesView, page: Page, at: int) -> None:
-    """Draw curves over the steps, with their ends and stops labelled."""
+    """Draw curves over the steps, with labels at their ends and stops."""
     x_name, y_name = axis_names(at)
     box = view.box
     frame = {"showline": True, "linecolor": theme.FRAME}
     y_axis: dict[str, Any] = {"range": [box.y_low, box.y_high], "type": view.scale, "nticks": 7}
     if view.scale == "log" and box.height >= 1.5:
-        # Whole decades only: 2 and 5 between them would be read as decades of their own.
+        # Whole decades only: 2 and 5 between them would be taken for decades.
         y_axis |= {"dtick": max(1, round(box.height / 6)), "exponentformat": "power"}
-        # plotly writes powers a quarter larger than other numbers.
+        # plotly draws powers a quarter larger than other numbers.
         y_axis |= {"tickfont": {"size": theme.FONT_SMALL / 1.25, "color": theme.QUIET}}
     elif view.scale == "linear":
         y_axis |= {"zeroline": True, "zerolinecolor": theme.FRAME}
@@ -214,7 +215,7 @@ def draw_curves(figure: go.Figure, view: CurvesView, page: Page, at: int) -> Non
             **frame,
             "range": [box.x_low, box.x_high],
             "nticks": 6,
-            **named_at_first("step"),
+            **axis_name_prefix("step"),
             "showgrid": False,
         },
         y_axis,
@@ -243,8 +244,8 @@ def draw_curves(figure: go.Figure, view: CurvesView, page: Page, at: int) -> Non
         }
         figure.add_trace(
             go.Scatter(
-                x=small(series.x),
-                y=small(series.y),
+                x=as_float32(series.x),
+                y=as_float32(series.y),
                 mode="lines",
                 line=pen | {"simplify": False},
                 opacity=theme.FAINT_OPACITY if series.faint else 1,
@@ -299,7 +300,7 @@ def draw_curves(figure: go.Figure, view: CurvesView, page: Page, at: int) -> Non
 
 
 def draw_accuracies(figure: go.Figure, view: AccuracyView, page: Page, at: int) -> None:
-    """Draw held-out accuracies from zero, each with its value."""
+    """Draw bars of held-out accuracies from zero, each with its value."""
     x_name, y_name = axis_names(at)
     names: Sequence[str] = [name for name, *_ in view.rows]
     put_axes(

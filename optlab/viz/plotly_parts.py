@@ -1,4 +1,4 @@
-"""Parts of the interactive figures: page, axes, legend, and pens as plotly wants them."""
+"""Building blocks of the plotly figures: page, axes, legend, line and marker styles."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from optlab.viz.theme import Area, Style
 from optlab.viz.views import Mark, styles_of
 
 CLOUD_BUTTON = "sendChartToCloud"
-"""plotly's mode bar would upload the chart; nothing of ours leaves the machine."""
+"""plotly's button that uploads the chart; removed, so that no data leaves the machine."""
 CONFIG: dict[str, Any] = {
     "displaylogo": False,
     "showSendToCloud": False,
     "modeBarButtonsToRemove": [CLOUD_BUTTON, "select2d", "lasso2d", "autoScale2d"],
 }
-"""plotly's configuration for our figures."""
+"""plotly's configuration of all figures."""
 
 _FONT = ", ".join((*theme.FONT_FAMILIES, "sans-serif"))
 _HALO = ", ".join(
@@ -31,10 +31,10 @@ _HALO = ", ".join(
 
 
 def empty_figure(page: Page, title: str, headline: str) -> go.Figure:
-    """Return a figure with title, headline and conditions, and no data yet."""
+    """Return a figure with title, headline and note, without data."""
     figure = go.Figure(
         layout={
-            # Without plotly's default template: ours is the whole look, and the figure is smaller.
+            # Without plotly's default template: the theme is complete, and the figure is smaller.
             "template": "none",
             "width": page.width,
             "height": page.height,
@@ -87,23 +87,23 @@ def empty_figure(page: Page, title: str, headline: str) -> go.Figure:
         figure.add_annotation(
             text=text,
             font={"size": size, "color": theme.QUIET},
-            **on_page(page, layout.LEFT, middle),
+            **page_anchor(page, layout.LEFT, middle),
         )
     return figure
 
 
 def _item_width(page: Page) -> float:
-    """Pixels of a sample in the legend, 10 before its name; plotly draws none below 30."""
+    """Return the width of a legend sample, 10 pixels before its name; plotly needs at least 30."""
     return max(30.0, page.sample - 10)
 
 
 def _before_sample(page: Page) -> float:
-    """Pixels that plotly leaves free before a sample that is in the middle of a wider one."""
+    """Return the pixels that plotly leaves free before a sample centered in a wider one."""
     return 13.0 if page.sample == layout.SQUARE_SAMPLE else 0.0
 
 
-def on_page(page: Page, x: float, y: float) -> dict[str, Any]:
-    """Where an annotation stands on the page, in pixels from its upper left corner."""
+def page_anchor(page: Page, x: float, y: float) -> dict[str, Any]:
+    """Return the position of an annotation, in pixels from the upper left corner of the page."""
     return {
         "xref": "paper",
         "yref": "paper",
@@ -120,13 +120,13 @@ def on_page(page: Page, x: float, y: float) -> dict[str, Any]:
 
 
 def add_heading(figure: go.Figure, page: Page, at: int, title: str, note: str) -> None:
-    """Write what a panel shows above it."""
+    """Write title and note above a panel."""
     panel = page.panels[at]
     figure.add_annotation(
         text=f'<b>{title}</b>  <span style="color:{theme.QUIET};font-size:{theme.FONT_SMALL}px">'
         f"{note}</span>",
         font={"size": theme.FONT_HEADING},
-        **on_page(page, panel.left, panel.top - 16),
+        **page_anchor(page, panel.left, panel.top - 16),
     )
 
 
@@ -164,23 +164,23 @@ def put_axes(figure: go.Figure, page: Page, at: int, x: dict[str, Any], y: dict[
     )
 
 
-def named_at_first(name: str) -> dict[str, Any]:
-    """Name an axis at its first number, where the eye starts to read."""
+def axis_name_prefix(name: str) -> dict[str, Any]:
+    """Return the options that name an axis at its first number, where the eye starts to read."""
     return {"tickprefix": f"{name} ", "showtickprefix": "first"}
 
 
 def dash_text(style: Style) -> str:
-    """Return a dash as plotly takes it."""
+    """Format a dash for plotly."""
     return ",".join(f"{length:g}px" for length in style.dash) or "solid"
 
 
 def add_legend(figure: go.Figure, comparison: ComparisonLike) -> None:
-    """Add one entry an optimizer, which shows line and marker and switches all that is theirs."""
+    """Add a legend entry per optimizer, with line and marker, that toggles all its traces."""
     add_entries(figure, styles_of(comparison))
 
 
 def add_entries(figure: go.Figure, styles: Mapping[str, Style]) -> None:
-    """Add one entry to the legend for every name."""
+    """Add a legend entry for every name."""
     for name, style in styles.items():
         figure.add_trace(
             go.Scatter(
@@ -201,7 +201,7 @@ def add_entries(figure: go.Figure, styles: Mapping[str, Style]) -> None:
 
 
 def add_areas(figure: go.Figure, roles: Iterable[tuple[str, str]]) -> None:
-    """Add a square to the legend for every role of memory, which switches what is theirs."""
+    """Add a legend square for every role of memory that toggles its traces."""
     for role, name in roles:
         figure.add_trace(
             go.Scatter(
@@ -216,8 +216,8 @@ def add_areas(figure: go.Figure, roles: Iterable[tuple[str, str]]) -> None:
         )
 
 
-def pattern(area: Area | None, size: int = 7) -> dict[str, Any]:
-    """Return the pattern of a role of memory as plotly fills areas and bars; None: other roles."""
+def area_pattern(area: Area | None, size: int = 7) -> dict[str, Any]:
+    """Return plotly's fill pattern of a role of memory; None stands for other roles."""
     return {
         "shape": "" if area is None else area.pattern,
         "fgcolor": theme.with_opacity(theme.INK, 0.35),
@@ -230,7 +230,7 @@ def pattern(area: Area | None, size: int = 7) -> dict[str, Any]:
 def end_marker(
     style: Style, *, hollow: bool = False, size: float = theme.END_SIZE
 ) -> dict[str, Any]:
-    """Return the marker of an end; hollow where the run did not end but leave or stop."""
+    """Return the end marker of a run; hollow if it left the panel or stopped early."""
     return {
         "symbol": style.marker,
         "size": size,
@@ -243,25 +243,25 @@ def end_marker(
     }
 
 
-def small(values: Floats) -> Any:
-    """Halve what a figure weighs: float32 is finer than any screen."""
+def as_float32(values: Floats) -> Any:
+    """Convert to float32, finer than any screen: it halves the size of a figure."""
     return np.asarray(values, dtype=np.float32)
 
 
 def thousandths(height: Floats) -> Any:
-    """Heights in thousandths of a decade: as 16-bit whole numbers they weigh half."""
+    """Convert heights to thousandths of a decade, in 16-bit integers if possible: half the size."""
     scaled = np.rint(1000 * height)
     whole = bool(np.isfinite(scaled).all()) and np.abs(scaled).max() < 2**15
-    return scaled.astype(np.int16) if whole else small(scaled)
+    return scaled.astype(np.int16) if whole else as_float32(scaled)
 
 
 def label_font(color: str) -> dict[str, Any]:
-    """Return the font of a label that is readable over lines."""
+    """Return the font of a label, with a halo to be readable over lines."""
     return {"size": theme.FONT_TEXT, "color": color, "shadow": _HALO}
 
 
 def mark_text(mark: Mark) -> dict[str, Any]:
-    """Return the text of a mark as a scatter trace takes it; none where there is no room."""
+    """Return the options of a scatter trace for the text of a mark; no text without a position."""
     if mark.position is None:
         return {"mode": "markers"}
     return {

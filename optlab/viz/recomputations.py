@@ -1,4 +1,4 @@
-"""A memory study as a figure: timelines side by side, what each run costs, memory against time."""
+"""A memory study as a figure: timelines, the costs of each run, memory against time."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from optlab.viz.memory_views import NAMES, WIDTH
 from optlab.viz.plotly_parts import (
     add_areas,
     add_heading,
+    area_pattern,
+    axis_name_prefix,
     axis_names,
     empty_figure,
     end_marker,
     label_font,
-    named_at_first,
-    on_page,
-    pattern,
+    page_anchor,
     put_axes,
 )
 from optlab.viz.recompute_plot import clipped
@@ -37,21 +37,20 @@ _HIDDEN = {"visible": False, "fixedrange": True}
 
 
 def recompute(study: Any, *, width: int = WIDTH, height: int | None = None) -> go.Figure:
-    """Draw a memory study: what recomputation saves, and what it costs.
+    """Draw a memory study: the memory that recomputation saves, and the time that it costs.
 
-    Above, the memory of every run over its events, by role, all on the same axes: a run that is
-    lower needs less memory, one that is longer runs more operations. Below, peak, time and
-    recomputed operations of each; and all runs in one plot of memory against time, with those that
-    no other beats joined, and what theory says of segments and of Revolve. Revolve is the optimum
-    only where layers are equal; of others it counts the number alone. Of times that were taken
-    several times the range is drawn.
+    Above, the memory of every run over its events, by role, all on the same axes: a lower run needs
+    less memory, a longer one runs more operations. Below, peak, time and recomputed operations of
+    each; and all runs in one plot of memory against time, with the Pareto front joined, and the
+    theoretical curves of segments and of Revolve. Revolve is the optimum only if all layers are
+    equal; it counts layers, whatever their size. Times measured repeatedly have their range drawn.
 
     Parameters
     ----------
     study : MemoryStudy
-        What `optlab.lab.memory_study` returned.
+        The result of `optlab.lab.memory_study`.
     width, height : int
-        Size in pixels; as high as it needs to be, by default.
+        Size in pixels; the default height fits the content.
 
     Returns
     -------
@@ -60,7 +59,7 @@ def recompute(study: Any, *, width: int = WIDTH, height: int | None = None) -> g
     Raises
     ------
     TypeError
-        If it is no study.
+        If it is not a study.
 
     Examples
     --------
@@ -89,7 +88,7 @@ def recompute(study: Any, *, width: int = WIDTH, height: int | None = None) -> g
 
 
 def place(page: Page, at: int) -> list[float]:
-    """Give the share of the drawing area's height that a panel takes, as plotly counts it."""
+    """Return the vertical domain of a panel, as plotly's fractions of the drawing area."""
     whole, panel = page.panels[WHOLE], page.panels[at]
     low = 1 - (panel.top + panel.height - whole.top) / whole.height
     return [max(0.0, low), min(1.0, 1 - (panel.top - whole.top) / whole.height)]
@@ -103,7 +102,7 @@ def _draw_timeline(figure: go.Figure, view: RecomputeView, line: Timeline, at: i
         {"range": [0, view.events], "tickvals": view.ticks, "showgrid": False, "tickangle": 0,
          "ticklabelstandoff": 5, **({"ticktext": view.tick_texts} if first else {})},
         {"range": [0, view.top], "nticks": 5, "domain": place(page, at), "showticklabels": first,
-         **(named_at_first("MiB") if first else {})},
+         **(axis_name_prefix("MiB") if first else {})},
     )  # fmt: skip
     add_heading(figure, page, at, line.name, "")
     x_name, y_name = axis_names(at)
@@ -121,7 +120,7 @@ def _draw_timeline(figure: go.Figure, view: RecomputeView, line: Timeline, at: i
                 line={"width": 0, "color": theme.PAPER},
                 hoverinfo="skip",
                 fillcolor=theme.MEMORY[role].color,
-                fillpattern=pattern(theme.MEMORY[role], 6),
+                fillpattern=area_pattern(theme.MEMORY[role], 6),
                 **axes,
             )
         )
@@ -177,7 +176,7 @@ def _write_names(figure: go.Figure, view: RecomputeView) -> None:
         figure.add_annotation(
             text=name,
             font={"size": theme.FONT_TEXT},
-            **on_page(page, layout.LEFT + 18, panel.top + (i + 0.5) * each),
+            **page_anchor(page, layout.LEFT + 18, panel.top + (i + 0.5) * each),
         )
     whole = page.panels[WHOLE]
     figure.add_trace(
@@ -249,7 +248,7 @@ def _draw_plot(figure: go.Figure, view: RecomputeView) -> None:
         {"range": [box.x_low, box.x_high], "nticks": 6, "ticksuffix": "%",
          "showticksuffix": "all", "zeroline": True, "zerolinecolor": theme.FRAME, "tickangle": 0},
         {"range": [box.y_low, box.y_high], "nticks": 7, "domain": place(page, at),
-         **named_at_first("MiB")},
+         **axis_name_prefix("MiB")},
     )  # fmt: skip
     add_heading(figure, page, at, PLOT, view.plot_note)
     x_name, y_name = axis_names(at)

@@ -1,4 +1,4 @@
-"""The static twin of a memory study's figure, drawn by matplotlib from the same view."""
+"""The static image of a memory study, drawn by matplotlib from the same view as the figure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from optlab.viz.matplotlib_parts import (
     PIXEL,
     add_heading,
     area_pen,
-    blank,
+    as_png,
+    blank_figure,
     font,
     halo,
     marker_pen,
@@ -27,7 +28,6 @@ from optlab.viz.matplotlib_parts import (
     write_page,
 )
 from optlab.viz.memory_views import NAMES, WIDTH
-from optlab.viz.pictures import as_png
 from optlab.viz.recompute_plot import clipped
 from optlab.viz.recompute_views import BESIDE, PLOT, RecomputeView, Timeline, recompute_view
 from optlab.viz.views import Mark
@@ -41,16 +41,16 @@ def recompute_png(
     Parameters
     ----------
     study : MemoryStudy
-        What `optlab.lab.memory_study` returned.
+        The result of `optlab.lab.memory_study`.
     width, height : int
-        Size in pixels, as of the interactive figure.
+        Size in pixels, as for the interactive figure.
     scale : float
-        Pixels of the image for each of these: 2 for print and for fine screens.
+        Image pixels per pixel: 2 for print and high-resolution screens.
 
     Returns
     -------
     bytes
-        The file's content.
+        The content of the file.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def recompute_png(
     """
     view = recompute_view(study, width, height, "recompute_png")
     page = view.page
-    figure = blank(page.width, page.height)
+    figure = blank_figure(page.width, page.height)
     write_page(figure, page, view.title, view.headline, {})
     write_areas(figure, page, [(role, NAMES[role]) for role in view.roles])
     for at, line in enumerate(view.timelines, 1):

@@ -1,4 +1,4 @@
-"""The plot of memory against time: where the runs of a study lie, and what theory says."""
+"""View of memory against time: the runs of a study, and the theoretical curves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optlab.viz.geometry import Box, Floats, LabelPlacer, clip_line
 from optlab.viz.layout import Panel
 from optlab.viz.memory_views import MIB
 from optlab.viz.theme import Style
-from optlab.viz.words import amount
+from optlab.viz.words import format_bytes
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Point:
 
 @dataclass(frozen=True)
 class CurveLabel:
-    """The name of a curve; its middle is so many pixels above the point."""
+    """The name of a curve; its middle is `above` pixels above the point."""
 
     x: float
     y: float
@@ -41,7 +41,7 @@ class CurveLabel:
 
 @dataclass(frozen=True)
 class Curve:
-    """What theory says; its points are runs with so many segments or snapshots."""
+    """A theoretical curve; its points are runs with different numbers of segments or snapshots."""
 
     name: str
     dash: tuple[float, ...]
@@ -52,41 +52,41 @@ class Curve:
 
 
 def time_of(study: Any, row: Any) -> str:
-    """Write a time beside the plain one; of one that was taken once, itself."""
+    """Format a time relative to the plain run; absolute if it was measured only once."""
     if row.seconds is None:
         return ""
     return f"{study.times_plain(row)} x plain" if row.span else time_in_words(row.seconds)
 
 
 def beyond(study: Any, seconds: float) -> float:
-    """Give a time as percent beyond the plain run."""
+    """Return a time in percent beyond the plain run."""
     return 100 * (seconds / study.plain.seconds - 1)
 
 
 def measured(study: Any) -> list[Any]:
-    """Give the runs that were measured."""
+    """Return the runs that were measured."""
     return [row for row in study.rows if row.peak is not None and row.seconds is not None]
 
 
 def box_of(study: Any) -> Box:
-    """Choose what is seen of both scales: zero is on each."""
+    """Choose the limits of both axes; both contain zero."""
     rows = measured(study)
     times = [beyond(study, row.seconds) for row in rows]
     theory = [beyond(study, one.seconds) for one in study.bounds() if one.schedule == "segments"]
     high = max(25.0, 1.3 * max(times), 1.5 * max(theory, default=0.0))
-    low = min(-0.08 * high, 1.3 * min(times))  # names stand left of the plain run, too
+    low = min(-0.08 * high, 1.3 * min(times))  # space for names left of the plain run
     return Box(low, high, 0.0, 1.14 * max(row.peak for row in rows) / MIB)
 
 
 def curves_of(study: Any, box: Box, panel: Panel) -> tuple[Curve, ...]:
-    """Give the curves that theory draws."""
+    """Return the theoretical curves."""
     found = []
     by_name: dict[str, list[Any]] = {}
     for bound in study.bounds():
         by_name.setdefault(bound.schedule, []).append(bound)
     for name, bounds in by_name.items():
-        if name == "revolve":  # only what is best for its memory
-            bounds = _falling(bounds)
+        if name == "revolve":  # only its Pareto front
+            bounds = _pareto_front(bounds)
         else:
             bounds = bounds[: 1 + min(range(len(bounds)), key=lambda i: bounds[i].nbytes)]
         x = np.array([beyond(study, bound.seconds) for bound in bounds])
@@ -94,7 +94,7 @@ def curves_of(study: Any, box: Box, panel: Panel) -> tuple[Curve, ...]:
         unit = "snapshots" if name == "revolve" else "segments"
         tips = tuple(
             f"{name}, {bound.parameter} {unit if bound.parameter > 1 else unit[:-1]}: "
-            f"{amount(bound.nbytes)}, {bound.recomputed_layers} layers run again"
+            f"{format_bytes(bound.nbytes)}, {bound.recomputed_layers} layers run again"
             for bound in bounds
         )
         dash = () if name == "revolve" else (5.0, 3.0)
@@ -104,10 +104,10 @@ def curves_of(study: Any, box: Box, panel: Panel) -> tuple[Curve, ...]:
     return tuple(found)
 
 
-def _falling(bounds: list[Any]) -> list[Any]:
-    """Give those of the bounds that no other beats in both, from the longest time to the shortest.
+def _pareto_front(bounds: list[Any]) -> list[Any]:
+    """Return the Pareto-optimal bounds, from the longest time to the shortest.
 
-    Of unequal layers, a snapshot more may take more memory, at less time or at more.
+    With unequal layers, one more snapshot may take more memory, in less time or more.
     """
     best: list[Any] = []
     for bound in sorted(bounds, key=lambda one: (one.recomputed_layers, one.nbytes)):
@@ -117,7 +117,7 @@ def _falling(bounds: list[Any]) -> list[Any]:
 
 
 def _label(x: Floats, y: Floats, box: Box, text: str, panel: Panel) -> CurveLabel | None:
-    """Say where the name of a curve stands: Revolve's under its right end, others on top."""
+    """Place the name of a curve: below the right end for Revolve, at the top for others."""
     seen_x, seen_y = clip_line(x, y, box)
     seen = np.flatnonzero(np.isfinite(seen_x) & np.isfinite(seen_y))
     if not len(seen):
@@ -125,7 +125,7 @@ def _label(x: Floats, y: Floats, box: Box, text: str, panel: Panel) -> CurveLabe
     flat = text.startswith("Revolve")
     at = seen[seen_x[seen].argmax() if flat else seen_y[seen].argmax()]
     before = (seen_x[at] - box.x_low) * panel.width / box.width
-    if flat:  # its right end may be far left, where another run takes very long
+    if flat:  # its right end may be far left if another run takes very long
         left = before < layout.text_width(text, theme.FONT_SMALL) + 4
     else:
         left = before < 0.6 * panel.width
@@ -140,12 +140,12 @@ def _label(x: Floats, y: Floats, box: Box, text: str, panel: Panel) -> CurveLabe
 
 
 def clipped(curve: Curve, box: Box) -> tuple[Floats, Floats]:
-    """Give the part of a curve that is seen."""
+    """Return the visible part of a curve."""
     return clip_line(curve.x, curve.y, box)
 
 
 def front_of(study: Any) -> tuple[Floats, Floats]:
-    """Give the points of the runs that no other beats, smallest peak first."""
+    """Return the points of the Pareto-optimal runs, smallest peak first."""
     rows = study.front()
     x = np.array([beyond(study, row.seconds) for row in rows])
     return x, np.array([row.peak / MIB for row in rows])
@@ -154,7 +154,7 @@ def front_of(study: Any) -> tuple[Floats, Floats]:
 def points_of(
     study: Any, styles: dict[str, Style], box: Box, panel: Panel, curves: tuple[Curve, ...]
 ) -> tuple[Point, ...]:
-    """Place every run that was measured, and its name where there is room."""
+    """Place every run that was measured, and its name if space allows."""
     across, up = panel.width / box.width, panel.height / box.height
 
     def pixels(x: Any, y: Any) -> Any:
@@ -168,7 +168,7 @@ def points_of(
             places = np.arange(len(x))
             lines.append(np.stack(pixels(np.interp(t, places, x), np.interp(t, places, y)), 1))
     x, y = front_of(study)
-    if len(x) > 1:  # its steps go up first, then to the left
+    if len(x) > 1:  # as steps: first up, then left
         x, y = np.repeat(x, 2)[:-1], np.repeat(y, 2)[1:]
         t, places = np.linspace(0, len(x) - 1, 30 * len(x)), np.arange(len(x))
         lines.append(np.stack(pixels(np.interp(t, places, x), np.interp(t, places, y)), 1))
@@ -188,7 +188,7 @@ def points_of(
     for row in rows:
         place = at[row.name]
         tip = (
-            f"<b>{row.name}</b><br>peak {amount(row.peak)}, {time_of(study, row)}"
+            f"<b>{row.name}</b><br>peak {format_bytes(row.peak)}, {time_of(study, row)}"
             f"<br>{row.recomputed_operations:,} operations run again"
         )
         position = placer.place(pixels(*place), row.name, theme.FONT_TEXT, theme.END_SIZE / 2 + 2)

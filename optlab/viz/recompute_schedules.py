@@ -1,4 +1,4 @@
-"""A schedule of recomputation as a figure: which layer runs when, and what is stored meanwhile."""
+"""A recomputation schedule as a figure: which layer runs when, and which inputs are stored."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from optlab.viz.geometry import Floats
 from optlab.viz.layout import Page
 from optlab.viz.matplotlib_parts import (
     PIXEL,
-    blank,
+    as_png,
+    blank_figure,
     panel_axes,
     style_ticks,
     write_legend,
     write_page,
 )
 from optlab.viz.matplotlib_parts import add_heading as add_static_heading
-from optlab.viz.pictures import as_png
-from optlab.viz.plotly_parts import add_heading, empty_figure, named_at_first, put_axes
+from optlab.viz.plotly_parts import add_heading, axis_name_prefix, empty_figure, put_axes
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How one thing that happens to a layer is drawn; `share` of the height of its row."""
+    """Style of one kind of event of a layer; `share` is relative to the height of its row."""
 
     what: str
     name: str
@@ -38,7 +38,7 @@ class Kind:
     share: float
 
 
-#: What is drawn later lies on top.
+#: In drawing order, the last on top.
 KINDS = (
     Kind("recorded", "is recorded", "#a9d5f2", 0.8),
     Kind("stored", "its input is stored", "#e69f00", 0.16),
@@ -55,7 +55,7 @@ _MOST_PIXELS = 18.0
 
 @dataclass(frozen=True)
 class ScheduleView:
-    """All that is drawn: for each kind the ends of its bars, with gaps between."""
+    """The content of the figure: for each kind the ends of its bars, with gaps between."""
 
     page: Page
     title: str
@@ -98,7 +98,7 @@ def _view(schedule: Any, width: int, height: int) -> ScheduleView:
 def recompute_schedule(
     schedule: Any, *, width: int = 720, height: int = layout.HEIGHT
 ) -> go.Figure:
-    """Draw a schedule of recomputation: time across, layers from the first at the top.
+    """Draw a recomputation schedule: time to the right, layers downward from the first.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def recompute_schedule(
     Raises
     ------
     TypeError
-        If it is no schedule.
+        If it is not a schedule.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def recompute_schedule(
     figure = empty_figure(view.page, view.title, view.headline)
     put_axes(
         figure, view.page, 0,
-        {"range": [0, view.time], "showgrid": False, "nticks": 9, **named_at_first("time")},
+        {"range": [0, view.time], "showgrid": False, "nticks": 9, **axis_name_prefix("time")},
         {"range": [view.layers - 0.4, -0.6], "showgrid": False, "nticks": min(10, view.layers + 1),
          "tickprefix": "layer ", "showtickprefix": "last"},
     )  # fmt: skip
@@ -149,7 +149,7 @@ def recompute_schedule(
 def recompute_schedule_png(
     schedule: Any, *, width: int = 720, height: int = layout.HEIGHT, scale: float = 1.0
 ) -> bytes:
-    r"""Draw a schedule of recomputation as a PNG image; arguments as of `recompute_schedule`.
+    r"""Draw a recomputation schedule as a PNG image; arguments as for `recompute_schedule`.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def recompute_schedule_png(
     """
     view = _view(schedule, width, height)
     page = view.page
-    figure = blank(page.width, page.height)
+    figure = blank_figure(page.width, page.height)
     write_page(figure, page, view.title, view.headline, {})
     kinds = [kind for kind, _, _ in view.lines]
     places = write_legend(figure, page, [kind.name for kind in kinds])

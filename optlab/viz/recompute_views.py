@@ -1,4 +1,4 @@
-"""What a picture of a memory study shows: timelines, bars, and memory against time."""
+"""View model of memory studies: timelines, bars, and memory against time."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from optlab.viz.recompute_plot import (
     time_of,
 )
 from optlab.viz.theme import Style
-from optlab.viz.words import amount
+from optlab.viz.words import format_bytes
 
-#: Columns of a timeline: events are drawn together, each time the highest of them.
+#: Columns of a timeline: several events are drawn as one, at the highest of them.
 COLUMNS = 240
-#: So many timelines stand side by side, where their names leave room; each so wide at least.
+#: Most timelines side by side, if their names fit, and the least width of each.
 ACROSS, LEAST_ACROSS = 5, 128.0
 TIMELINE, GAP_DOWN, ROW, LEAST_BELOW = 130.0, 62.0, 30.0, 230.0
-"""Pixels: height of a timeline, room between rows of panels, a row of the bars, their least."""
+"""Pixels: height of a timeline, gap between rows of panels, a row of bars, the part below."""
 BETWEEN, UNDER_BARS = 16.0, 40.0
-"""Pixels between columns of bars, and between them and a plot under them."""
+"""Pixels between columns of bars, and between them and a plot below them."""
 PLOT = "Memory against time"
 PLOT_NOTES = ("above start; time beyond plain, both linear", "time beyond plain", "")
-"""The heading of the plot, and what stands beside it: the first for which there is room."""
+"""The heading of the plot, and its notes: the first that fits is used."""
 BESIDE = {"right": ((7, 9), "left"), "left": ((-7, 9), "right"), "above": ((0, 15), "center")}
-"""Where the label of a peak stands: pixels from it, and which of its ends."""
+"""Position of the label of a peak: its offset in pixels, and its anchor."""
 WHOLE = 0
-"""The first panel of the page is the whole drawing area: it sets the margins and holds nothing."""
+"""The first panel of the page is the whole drawing area, for the margins; it is empty."""
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """The memory of one run above its start, MiB over events.
+    """The memory of one run above its start, in MiB over events.
 
-    `bands` are (role, low, high); `said` is written beside the peak, on `side`, or above it.
+    `bands` are (role, low, high); `said` is the label of the peak, on `side` of it or above.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Bars:
-    """One column of bars: a value for each run, its range if it has one, and what stands beside."""
+    """One column of bars: a value and a text for each run, and its range if it has one."""
 
     title: str
     note: str
@@ -76,7 +76,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class RecomputeView:
-    """All that is drawn; bytes in MiB, time in percent beyond the plain run."""
+    """The content of the figure; bytes in MiB, time in percent beyond the plain run."""
 
     page: Page
     title: str
@@ -98,24 +98,24 @@ class RecomputeView:
 
     @property
     def tick_texts(self) -> tuple[str, ...]:
-        """The numbers of events under the first timeline of a row, which name the axis."""
+        """Numbers of events under the first timeline of a row; the first one names the axis."""
         return (f"event {self.ticks[0]}", *map(str, self.ticks[1:]))
 
     @property
     def first_of_bars(self) -> int:
-        """The number of the first panel of bars."""
+        """Index of the first panel of bars."""
         return 1 + len(self.timelines)
 
     @property
     def plot(self) -> int:
-        """The number of the panel of memory against time."""
+        """Index of the panel of memory against time."""
         return self.first_of_bars + len(self.bars)
 
 
 def recompute_view(
     study: Any, width: int, height: int | None, of: str = "recompute"
 ) -> RecomputeView:
-    """Decide what is drawn of a memory study; `of` is the function that was called."""
+    """Build the view of a memory study; `of` is the name of the function that was called."""
     if not hasattr(study, "front") or not hasattr(study, "rows"):
         raise TypeError(
             f"viz.{of} takes what ol.lab.memory_study(step) returned; got {type(study).__name__}. "
@@ -132,7 +132,7 @@ def recompute_view(
         _timeline(row, roles, per_column, (events, page.panels[at].width))
         for at, row in enumerate(traced, 1)
     )
-    # Above the highest peak there is room for its label.
+    # Above the highest peak there is space for its label.
     tall = page.panels[1].height
     top = max((line.peak[1] for line in timelines), default=1.0) * tall / (tall - 24)
     plot = page.panels[-1]
@@ -151,7 +151,7 @@ def recompute_view(
         runs=tuple(styles.items()),
         remarks=tuple(_remark(row, _room_of(page, len(bars))) for row in study.rows),
         bars=bars,
-        plot_note=next(note for note in PLOT_NOTES if _headed(PLOT, note) <= plot.width),
+        plot_note=next(note for note in PLOT_NOTES if _heading_width(PLOT, note) <= plot.width),
         points=points_of(study, styles, box, plot, curves),
         front=front_of(study),
         curves=curves,
@@ -160,25 +160,25 @@ def recompute_view(
 
 
 def styles_of_runs(study: Any) -> dict[str, Style]:
-    """Give every run its colour and marker."""
+    """Return the style of every run."""
     return theme.assign_styles({row.name: "" for row in study.rows})
 
 
 def title_of(study: Any) -> str:
-    """Say what was studied."""
+    """Return the title of the figure."""
     layers = sum(len(chain.saved) for chain in study.chains)
     of = f" of {layers} layers" if layers else ""
     return f"Memory against time: a step{of}, run in {len(study.rows)} ways"
 
 
 def above_start(trace: Any) -> Floats:
-    """Give the bytes of each role over the events, in MiB above what was there at the start."""
+    """Return the bytes of each role over the events, in MiB above those at the start."""
     found: Floats = np.maximum(trace.during[1:] - trace.bytes[0], 0) / MIB
     return found
 
 
 def _roles(traced: list[Any]) -> tuple[str, ...]:
-    """Give the roles that can be seen."""
+    """Return the roles that are large enough to be visible."""
     heights = [dict(zip(row.timeline.roles, above_start(row.timeline).max(axis=0), strict=True))
                for row in traced]  # fmt: skip
     most = {role: max((one[role] for one in heights), default=0.0) for role in theme.MEMORY}
@@ -193,18 +193,18 @@ def _page(
     width: int,
     height: int | None,
 ) -> Page:
-    """Lay out the rows of timelines, and below them bars and the plot."""
+    """Lay out the rows of timelines, and below them the bars and the plot."""
     names = [NAMES[role] for role in roles]
     frame = layout.page(
         width, 480, names=names, headed=True, note=note_of(study), shares=[1], rooms=[0],
         sample=layout.SQUARE_SAMPLE,
     )  # fmt: skip
     usable, gap = width - layout.LEFT - layout.RIGHT, 16.0
-    need = max(LEAST_ACROSS, *(_headed(name, "") for name in timelines), 0.0)
+    need = max(LEAST_ACROSS, *(_heading_width(name, "") for name in timelines), 0.0)
     fitting = max(1, min(ACROSS, int((usable + gap) // (need + gap))))
     lines = math.ceil(len(timelines) / fitting)
     across = math.ceil(len(timelines) / lines) if lines else 0
-    beside = _beside(study, bars, usable)
+    beside = _fits_beside(study, bars, usable)
     tall_bars = ROW * len(study.rows) + 8
     below = max(LEAST_BELOW, tall_bars) if beside else tall_bars + UNDER_BARS + LEAST_BELOW
     least = lines * (TIMELINE + GAP_DOWN) + below
@@ -219,48 +219,49 @@ def _page(
         left, top = layout.LEFT + column * (each + gap), frame.top + row * (tall + GAP_DOWN)
         panels.append(Panel(left, top, each, tall))
     start = frame.top + lines * (tall + GAP_DOWN)
-    panels += _below(study, bars, usable, start, total - bottom - start)
+    panels += _place_bars_and_plot(study, bars, usable, start, total - bottom - start)
     return replace(frame, height=total, panels=tuple(panels))
 
 
-def _headed(title: str, note: str) -> float:
-    """Give the pixels of a heading: bold, and its note in small letters."""
+def _heading_width(title: str, note: str) -> float:
+    """Return the width of a heading in pixels: a bold title and a small note."""
     title_width = 1.04 * layout.text_width(title, theme.FONT_HEADING)
     return title_width + (8 + 0.92 * layout.text_width(note, theme.FONT_SMALL) if note else 0.0)
 
 
-def _named(study: Any) -> float:
-    """Give the pixels of the names of the runs, each with its marker."""
+def _names_width(study: Any) -> float:
+    """Return the width in pixels of the names of the runs, with their markers."""
     return max(layout.text_width(row.name, theme.FONT_TEXT) for row in study.rows) + 30
 
 
-def _columns(bars: tuple[Bars, ...]) -> list[float]:
-    """Give the pixels that each column of bars needs."""
+def _column_widths(bars: tuple[Bars, ...]) -> list[float]:
+    """Return the width in pixels that each column of bars needs."""
     return [
         max(
-            _headed(one.title, one.note),
+            _heading_width(one.title, one.note),
             *(layout.text_width(t, theme.FONT_TEXT) for t in one.texts),
         )
         for one in bars
     ]
 
 
-def _beside(study: Any, bars: tuple[Bars, ...], usable: float) -> bool:
-    """Decide whether the plot stands beside the bars, rather than under them."""
-    need = _named(study) + sum(_columns(bars)) + BETWEEN * (len(bars) - 1)
-    return need + layout.AXIS_GAP + _headed(PLOT, PLOT_NOTES[1]) <= usable
+def _fits_beside(study: Any, bars: tuple[Bars, ...], usable: float) -> bool:
+    """Return whether the plot fits beside the bars instead of below them."""
+    need = _names_width(study) + sum(_column_widths(bars)) + BETWEEN * (len(bars) - 1)
+    return need + layout.AXIS_GAP + _heading_width(PLOT, PLOT_NOTES[1]) <= usable
 
 
-def _below(
+def _place_bars_and_plot(
     study: Any, bars: tuple[Bars, ...], usable: float, top: float, height: float
 ) -> list[Panel]:
-    """Place columns of bars, beside names, and the plot: right of them, or under them."""
-    beside, named, needs = _beside(study, bars, usable), _named(study), _columns(bars)
+    """Place the columns of bars right of the names, and the plot beside or below them."""
+    beside = _fits_beside(study, bars, usable)
+    named, needs = _names_width(study), _column_widths(bars)
     gaps = BETWEEN * (len(bars) - 1)
     plot = usable
     if beside:
         least = named + sum(needs) + gaps + layout.AXIS_GAP
-        plot = min(max(0.38 * usable, _headed(PLOT, PLOT_NOTES[1])), usable - least)
+        plot = min(max(0.38 * usable, _heading_width(PLOT, PLOT_NOTES[1])), usable - least)
     room = usable - named - gaps - (plot + layout.AXIS_GAP if beside else 0.0)
     spare = (room - sum(needs)) / len(bars)
     tall, left, panels = ROW * len(study.rows), layout.LEFT + named, []
@@ -272,9 +273,9 @@ def _below(
 
 
 def _ticks(events: int) -> tuple[int, ...]:
-    """Give round numbers of events, so few that they stand apart under a narrow timeline.
+    """Return round numbers of events, few enough for a narrow timeline.
 
-    None stands at its right end, where it would run into the next timeline's zero.
+    None is at the right end, where it would touch the zero of the next timeline.
 
     Examples
     --------
@@ -291,7 +292,7 @@ def _ticks(events: int) -> tuple[int, ...]:
 
 
 def note_of(study: Any) -> str:
-    """Say what was measured and how, and what the bounds are."""
+    """Return the note: what was measured and how, and the meaning of the bounds."""
     said = [study.proof()]
     said.append(
         "Peak: traced bytes above the start of the step, where gradients are there already. "
@@ -306,7 +307,7 @@ def note_of(study: Any) -> str:
     if study.bounds():
         said.append(
             "Theory: what a schedule has to keep of this chain, from the bytes that each layer "
-            f"saves, and the {amount(study.besides)} that the plain run needs besides; "
+            f"saves, and the {format_bytes(study.besides)} that the plain run needs besides; "
             f"the plain time, and {1e3 * study.layer_seconds:.3g} ms, a layer's time forward, for "
             "each layer that runs again (in practice less memory is warmer memory, and quicker)."
         )
@@ -321,7 +322,7 @@ def note_of(study: Any) -> str:
 def _timeline(
     row: Any, roles: tuple[str, ...], per_column: int, across: tuple[int, float]
 ) -> Timeline:
-    """Draw the events of a run together; a panel is so many events across, and pixels."""
+    """Build the timeline of a run; `across` is the width of a panel in events and in pixels."""
     trace = row.timeline
     during = above_start(trace)
     totals = during.sum(axis=1)
@@ -338,13 +339,13 @@ def _timeline(
     tips = tuple(
         f"<b>{row.name}</b>, event {i + 1}: {trace.operation[i + 1]}"
         f"{f' ({trace.phase[i + 1]})' if trace.phase[i + 1] else ''}<br>"
-        f"{amount(int(totals[i] * MIB))}"
+        f"{format_bytes(int(totals[i] * MIB))}"
         for i in chosen
     )
-    # With Python's own objects the peak of the bars is a little more: one number is enough.
+    # The peak in the bars includes Python's own objects; if nearly equal, one number is enough.
     arrays = float(low[at]) * MIB
     same = row.peak is not None and abs(row.peak - arrays) <= 0.02 * row.peak
-    said = amount(row.peak) if same else f"arrays {amount(arrays)}"
+    said = format_bytes(row.peak) if same else f"arrays {format_bytes(arrays)}"
     x, (events, width) = chosen[at] + 0.5, across
     before, need = x / events * width, layout.text_width(said, theme.FONT_TEXT) + 9
     fits = {"right": width - before >= need, "left": before >= need}
@@ -354,7 +355,7 @@ def _timeline(
 
 
 def _room_of(page: Page, count: int) -> float:
-    """Give the pixels of all columns of bars together, in which a remark may stand."""
+    """Return the width in pixels of all columns of bars, the space of a remark."""
     first, last = page.panels[-1 - count], page.panels[-2]
     return last.left + last.width - first.left
 
@@ -375,7 +376,7 @@ def _bars(study: Any) -> tuple[Bars, ...]:
     again = [row.recomputed_operations for row in rows]
     return (
         Bars("Peak", "above start", tuple(p / MIB for p in peaks),
-             tuple(amount(p) if p else "" for p in peaks)),
+             tuple(format_bytes(p) if p else "" for p in peaks)),
         Bars("Time", "" if study.plain.span else "once", tuple(times),
              tuple(time_of(study, row) for row in rows), tuple(row.span for row in rows)),
         Bars("Run again", "operations", tuple(float(n) for n in again),

@@ -1,4 +1,4 @@
-"""A memory study as a widget: a slider over its runs, which needs no kernel once it is shown."""
+"""A memory study as a widget: a slider over its runs that needs no kernel once shown."""
 
 from __future__ import annotations
 
@@ -9,41 +9,32 @@ import anywidget
 import traitlets
 
 from optlab.backend.sizes import in_words
+from optlab.lab.memory_results import HEADS
 from optlab.viz import browser, layout, theme
 from optlab.viz.cell_runs import close_earlier
 from optlab.viz.memory_views import MIB, NAMES, in_layers
 from optlab.viz.recompute_pictures import recompute_png
 from optlab.viz.recompute_plot import clipped
 from optlab.viz.recompute_views import RecomputeView, Timeline, recompute_view
-from optlab.viz.words import amount
+from optlab.viz.words import format_bytes
 
 _PLACE = "optlab-recompute"
 _STATIC = Path(__file__).parent / "recompute_static"
 _SHARES = 7
 
 
-def javascript() -> str:
-    """Give the browser's code."""
-    return browser.javascript(_STATIC)
-
-
-def style_sheet() -> str:
-    """Give the style sheet."""
-    return browser.style_sheet(_PLACE, _STATIC)
-
-
 class RecomputeExplorer(anywidget.AnyWidget):
-    """A memory study, one run at a time; `optlab.viz.recompute_explorer` makes one.
+    """A memory study, one run at a time; created by `optlab.viz.recompute_explorer`.
 
     Attributes
     ----------
     selected : int
-        The number of the run that is shown, as in ``study.rows``; set it to see another.
+        Index of the run shown, as in ``study.rows``; set it to show another.
     study : MemoryStudy
     """
 
-    _esm = browser.as_module(javascript())
-    _css = style_sheet()
+    _esm = browser.as_module(_STATIC)
+    _css = browser.style_sheet(_PLACE, _STATIC)
 
     view = traitlets.Dict().tag(sync=True)
     selected = traitlets.Int(0).tag(sync=True)
@@ -53,7 +44,7 @@ class RecomputeExplorer(anywidget.AnyWidget):
         self._last = len(study.rows) - 1
         self.study = study
         super().__init__(view=view_of(study, view), selected=selected)
-        close_earlier(self._let_go)
+        close_earlier(self._release)
 
     @traitlets.validate("selected")
     def _checked(self, proposal: Any) -> int:
@@ -64,11 +55,11 @@ class RecomputeExplorer(anywidget.AnyWidget):
 
     @property
     def row(self) -> Any:
-        """The run that is shown."""
+        """The run shown."""
         return self.study.rows[self.selected]
 
     def select(self, name: str) -> RecomputeExplorer:
-        """Show a run by its name; give the widget itself.
+        """Show a run by its name and return the widget.
 
         Examples
         --------
@@ -84,34 +75,35 @@ class RecomputeExplorer(anywidget.AnyWidget):
         return self
 
     def summary(self) -> str:
-        """Say in words what is shown."""
+        """Describe the run shown in words."""
         return summary_of(self.study, self.row)
 
     def to_html(self, path: str | Path | None = None) -> str | Path:
-        """Give one self-contained page in which the slider stays alive.
+        """Return one self-contained HTML page with a live slider.
 
         Parameters
         ----------
         path : path, optional
-            Where to write it.
+            The file to write.
 
         Returns
         -------
         str or Path
-            The page; its path, if it was written to a file.
+            The page, or its path if it was written to a file.
         """
-        page = page_of(dict(self.view), int(self.selected), str(self.study))
-        return browser.written(page, path)
+        stored = {"view": dict(self.view), "selected": int(self.selected)}
+        page = browser.html_page(_PLACE, self.view["title"], stored, str(self.study), _STATIC)
+        return browser.save_page(page, path)
 
     def to_png(self, path: str | Path | None = None, width: int = layout.WIDTH) -> bytes:
-        """Give a picture of all runs, drawn by matplotlib: that of `optlab.viz.recompute_png`."""
+        """Return the static image of all runs, as `optlab.viz.recompute_png`."""
         content = recompute_png(self.study, width=width)
         if path is not None:
             Path(path).write_bytes(content)
         return content
 
-    def _let_go(self) -> None:
-        """Close, and free what takes memory: the cell that made this widget runs again."""
+    def _release(self) -> None:
+        """Close the widget and free its memory, when its cell runs again."""
         self.view = {}
         self.layout.close()
         self.close()
@@ -120,34 +112,34 @@ class RecomputeExplorer(anywidget.AnyWidget):
         return f"<RecomputeExplorer: {self.summary()}>"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """Give the widget, its picture for where no widget lives, and the table in words."""
+        """Return the widget, its static image for saved notebooks, and the table as text."""
         bundle = super()._repr_mimebundle_(**kwargs)
-        return browser.with_twin(bundle, str(self.study), self.to_png(width=900))
+        return browser.with_static_image(bundle, str(self.study), self.to_png(width=900))
 
 
 def recompute_explorer(study: Any, selected: int = 0) -> RecomputeExplorer:
     """Explore a memory study: a slider over its runs, segments, snapshots and budgets.
 
-    Shown is the memory of one run over its events, by role, with the operations whose arrays make
-    up its peak; and where the run lies between memory and time. Everything was computed before: the
-    slider needs no kernel, and lives on in the page that `to_html` writes.
+    It shows the memory of one run over its events, by role, with the operations whose arrays make
+    up its peak, and the place of the run between memory and time. Everything is precomputed: the
+    slider needs no kernel and works in the page that `to_html` writes.
 
     Parameters
     ----------
     study : MemoryStudy
-        What `optlab.lab.memory_study` returned, with timelines.
+        The result of `optlab.lab.memory_study`, with timelines.
     selected : int
-        The run that it opens on, as in ``study.rows``.
+        Index of the run shown first, as in ``study.rows``.
 
     Returns
     -------
     RecomputeExplorer
-        Arrow keys, Home and End step through the runs, as the slider does, and as ``selected``.
+        The slider, the arrow keys, Home and End, and ``selected`` step through the runs.
 
     Raises
     ------
     TypeError, ValueError
-        If it is no study, or has no timelines.
+        If it is not a study, or has no timelines.
 
     Examples
     --------
@@ -171,10 +163,10 @@ def recompute_explorer(study: Any, selected: int = 0) -> RecomputeExplorer:
 
 
 def summary_of(study: Any, row: Any) -> str:
-    """Say in a sentence what a run costs."""
+    """Return a sentence on the costs of a run."""
     if not row.ran:
-        return f"{row.name}: {_instead(row)}."
-    said = f"{row.name}: peak {amount(row.peak)} above the start"
+        return f"{row.name}: {_why_missing(row)}."
+    said = f"{row.name}: peak {format_bytes(row.peak)} above the start"
     if row is study.plain:
         return f"{said}; nothing runs again. The others are compared with this one."
     if row.span is not None:
@@ -188,15 +180,15 @@ def summary_of(study: Any, row: Any) -> str:
     return said + ("gradients equal to the bit." if row.equal else f"it DIFFERS: {row.difference}.")
 
 
-def _instead(row: Any) -> str:
-    """Say why a run has nothing to show."""
+def _why_missing(row: Any) -> str:
+    """Return why a run has no measurements."""
     if row.smallest is not None:
         return f"cannot be met; the smallest budget that can is {in_words(row.smallest)}"
     return f"raised {row.raised.rstrip('.')}"
 
 
 def view_of(study: Any, view: RecomputeView) -> dict[str, Any]:
-    """Give all that the browser draws, as plain numbers and words."""
+    """Return everything that the browser draws, as plain numbers and text."""
     lines = {line.name: line for line in view.timelines}
     points = {point.name: point for point in view.points}
     runs = []
@@ -209,7 +201,7 @@ def view_of(study: Any, view: RecomputeView) -> dict[str, Any]:
                 "color": {"light": style.color, "dark": theme.dark(style.color)},
                 "marker": style.marker,
                 "said": summary_of(study, row),
-                "instead": _instead(row).split(":")[0] if not row.ran else "",
+                "instead": _why_missing(row).split(":")[0] if not row.ran else "",
                 "texts": list(texts),
                 "point": None if point is None else [point.x, point.y],
                 "line": None if line is None else _line(row, line),
@@ -218,7 +210,7 @@ def view_of(study: Any, view: RecomputeView) -> dict[str, Any]:
     bounds = []
     for curve in view.curves:
         x, y = clipped(curve, view.box)
-        path = [[_short(a), _short(b)] for a, b in zip(x, y, strict=True)]
+        path = [[_rounded(a), _rounded(b)] for a, b in zip(x, y, strict=True)]
         label = curve.label
         bounds.append(
             {
@@ -228,12 +220,12 @@ def view_of(study: Any, view: RecomputeView) -> dict[str, Any]:
                 "label": None if label is None else [label.x, label.y, label.anchor, label.above],
             }
         )
-    front = [[_short(a), _short(b)] for a, b in zip(*view.front, strict=True)]
+    front = [[_rounded(a), _rounded(b)] for a, b in zip(*view.front, strict=True)]
     return {
         "title": view.title,
         "headline": view.headline,
         "note": " ".join(view.page.note),
-        "heads": [head or "run" for head in _heads()],
+        "heads": [head or "run" for head in HEADS],
         "roles": [
             [role, NAMES[role], theme.MEMORY[role].color, theme.MEMORY[role].pattern]
             for role in view.roles
@@ -249,14 +241,8 @@ def view_of(study: Any, view: RecomputeView) -> dict[str, Any]:
     }
 
 
-def _heads() -> tuple[str, ...]:
-    from optlab.lab.memory_results import HEADS
-
-    return HEADS
-
-
-def _short(value: float) -> float | None:
-    """Give a number as few letters; none where a curve is broken."""
+def _rounded(value: float) -> float | None:
+    """Round to five significant digits, to save bytes; return None for NaN, a gap in a curve."""
     return None if value != value else float(f"{value:.5g}")
 
 
@@ -266,27 +252,21 @@ def _line(row: Any, line: Timeline) -> dict[str, Any]:
     new = [held for held in trace.by_operation() if held.phase]
     total = max(1, sum(held.nbytes for held in new))
     shares = [
-        [text, amount(held.nbytes), held.nbytes / total, held.role]
+        [text, format_bytes(held.nbytes), held.nbytes / total, held.role]
         for text, held in zip(in_layers(new[:_SHARES]), new, strict=False)
     ]
     rest = sum(held.nbytes for held in new[_SHARES:])
     if rest:
         others = len(new) - _SHARES
-        shares.append([f"{others} other{'s' * (others > 1)}", amount(rest), rest / total, ""])
+        shares.append([f"{others} other{'s' * (others > 1)}", format_bytes(rest), rest / total, ""])
     phase, layer = trace.phase[at], trace.layer[at]
     where = trace.operation[at] + (f" ({phase})" if phase else "")
     return {
         "edges": [int(edge) for edge in line.edges],
-        "bands": {role: [_short(v) for v in high - low] for role, low, high in line.bands},
+        "bands": {role: [_rounded(v) for v in high - low] for role, low, high in line.bands},
         "tips": [tip.replace("<b>", "").replace("</b>", "").split("<br>") for tip in line.tips],
-        "peak": [line.peak[0], _short(line.peak[1])],
-        "peakText": f"arrays: {amount(line.peak[1] * MIB)}, in {where}",
+        "peak": [line.peak[0], _rounded(line.peak[1])],
+        "peakText": f"arrays: {format_bytes(line.peak[1] * MIB)}, in {where}",
         "where": f"{where}{f' of {layer}' if layer else ''}",
         "shares": shares,
     }
-
-
-def page_of(view: dict[str, Any], selected: int, words: str) -> str:
-    """Give one HTML page with everything in it; it asks no server for anything."""
-    stored = {"view": view, "selected": selected}
-    return browser.page_around(_PLACE, view["title"], stored, words, style_sheet(), javascript())

@@ -1,4 +1,4 @@
-"""What `optlab.viz` declares to the display registry: who draws which kind of result."""
+"""Renderers that `optlab.viz` declares to the display registry, one per kind of result."""
 
 from __future__ import annotations
 
@@ -9,63 +9,63 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from optlab.viz import (
-    figures,
-    memories,
-    pictures,
-    recomputations,
-    recompute_pictures,
-    schedules,
-    words,
-)
+from optlab.viz.figures import CONFIG, race
+from optlab.viz.memories import memory as draw_memory
+from optlab.viz.memories import memory_png
+from optlab.viz.pictures import race_png
+from optlab.viz.recomputations import recompute
+from optlab.viz.recompute_pictures import recompute_png
+from optlab.viz.schedules import is_known_in_advance, schedule_png
+from optlab.viz.schedules import schedule as draw_schedule
+from optlab.viz.words import summary
 
 _SIZE = {"width": 850, "height": 440}
-"""Of picture and figure alike, in pixels. JupyterLab shows the stored picture until the mouse
+"""Size of figure and static image in pixels. JupyterLab shows the stored image until the mouse
 enters it, and never scales it: it has to fit beside the file browser of a small screen."""
 _SMALL = {"width": 640, "height": 340}
-"""The same for a schedule, of which a notebook may show several."""
+"""Size of a schedule; a notebook may show several."""
 
 
 @dataclass(frozen=True)
 class Renderer:
-    """Draws results of one kind.
+    """Renderer of results of one kind.
 
     Attributes
     ----------
-    draw, picture : callable
-        Give the interactive figure of a result, and its static twin as a PNG image.
+    draw, draw_png : callable
+        Return the interactive figure of a result, and its static image as a PNG file.
     size : dict
         Their options in a notebook.
-    say : callable
-        Gives a result in words, for a terminal and for those who see no pictures.
-    has_picture : callable
-        Whether there is something to draw: else a notebook stores words alone.
+    describe : callable
+        Return a text alternative, for terminals and screen readers.
+    can_draw : callable
+        Return whether there is something to draw; otherwise a notebook stores text only.
     """
 
     draw: Callable[..., Any]
-    picture: Callable[..., bytes]
+    draw_png: Callable[..., bytes]
     size: dict[str, int] = field(default_factory=lambda: _SIZE)
-    say: Callable[[Any], str] = str
-    has_picture: Callable[[Any], bool] = lambda result: True
+    describe: Callable[[Any], str] = str
+    can_draw: Callable[[Any], bool] = lambda result: True
 
     def figure(self, result: Any, /, **options: Any) -> Any:
         """Return the interactive figure of a result; the options are those of `draw`."""
         return self.draw(result, **options)
 
     def save(self, result: Any, path: Path, /) -> None:
-        """Write a result to a file: ``.png``, or ``.html`` with the live figure."""
+        """Write a result to a file: ``.png``, or ``.html`` with the interactive figure."""
         if path.suffix == ".png":
-            path.write_bytes(self.picture(result, scale=2))
+            path.write_bytes(self.draw_png(result, scale=2))
         elif path.suffix == ".html":
-            self.draw(result).write_html(path, config=figures.CONFIG)
+            self.draw(result).write_html(path, config=CONFIG)
         else:
             raise ValueError(f"the name must end in .png or .html; got {path.name!r}.")
 
     def mimebundle(self, result: Any, /) -> dict[str, Any]:
         """Return a result as a notebook stores it.
 
-        The interactive figure for a living notebook, the picture for one that is only read, and
-        the result in words; as a table, too, if it has one.
+        The interactive figure for a live notebook, the static image for a saved one, a text
+        alternative, and the table of the result if it has one.
 
         Examples
         --------
@@ -79,28 +79,22 @@ class Renderer:
         >>> sorted(memory.mimebundle(ol.memory.report(lambda: (w * w).sum().backward())))
         ['application/vnd.plotly.v1+json', 'image/png', 'text/html', 'text/plain']
         """
-        found: dict[str, Any] = {"text/plain": self.say(result)}
+        found: dict[str, Any] = {"text/plain": self.describe(result)}
         if hasattr(result, "_repr_html_"):
             found["text/html"] = result._repr_html_()
-        if self.has_picture(result):
+        if self.can_draw(result):
             drawn = json.loads(self.draw(result, **self.size).to_json())
-            picture = self.picture(result, **self.size)
-            found["application/vnd.plotly.v1+json"] = {**drawn, "config": figures.CONFIG}
-            found["image/png"] = base64.b64encode(picture).decode("ascii")
+            image = self.draw_png(result, **self.size)
+            found["application/vnd.plotly.v1+json"] = {**drawn, "config": CONFIG}
+            found["image/png"] = base64.b64encode(image).decode("ascii")
         return found
 
 
-comparison = Renderer(figures.race, pictures.race_png, say=words.summary)
-"""The renderer of comparisons, as `pyproject.toml` names it."""
-schedule = Renderer(
-    schedules.schedule, schedules.schedule_png, _SMALL, repr, schedules.is_foreseen
-)  # fmt: skip
-"""The renderer of schedules: those whose rates do not depend on what will be measured."""
-memory = Renderer(
-    memories.memory, memories.memory_png, has_picture=lambda trace: len(trace) > 1
-)  # fmt: skip
-"""The renderer of memory traces; before its block is left there is nothing to draw yet."""
-memory_study = Renderer(
-    recomputations.recompute, recompute_pictures.recompute_png, {"width": _SIZE["width"]}
-)
-"""The renderer of memory studies; a study is as high as it has runs."""
+comparison = Renderer(race, race_png, describe=summary)
+"""Renderer of comparisons, under the name in `pyproject.toml`."""
+schedule = Renderer(draw_schedule, schedule_png, _SMALL, repr, is_known_in_advance)
+"""Renderer of schedules; it draws those whose rates do not depend on measurements."""
+memory = Renderer(draw_memory, memory_png, can_draw=lambda trace: len(trace) > 1)
+"""Renderer of memory traces; a trace is empty until its block has ended."""
+memory_study = Renderer(recompute, recompute_png, {"width": _SIZE["width"]})
+"""Renderer of memory studies; the height depends on the number of runs."""

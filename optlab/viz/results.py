@@ -1,4 +1,4 @@
-"""What the pictures read of a result: the whole of what the floors below owe to them."""
+"""Protocols of the results that figures read: everything that they need from the floors below."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class TraceLike(Protocol):
 
     @property
     def name(self) -> str:
-        """What the run is called in its figure."""
+        """Name of the run in its figure."""
 
     @property
     def step(self) -> NDArray[Any]:
@@ -25,11 +25,11 @@ class TraceLike(Protocol):
 
     @property
     def learning_rate(self) -> NDArray[Any]:
-        """The rate of each step."""
+        """The learning rate of each step."""
 
     @property
     def parameters(self) -> Mapping[str, NDArray[Any]]:
-        """Values of each parameter, the start first; empty where only norms were recorded."""
+        """Values of each parameter, the start first; empty if only norms were recorded."""
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -41,7 +41,7 @@ class TraceLike(Protocol):
 
 
 class ProblemLike(Protocol):
-    """What every problem has; surfaces have `SurfaceLike`'s attributes as well."""
+    """Attributes of every problem; surfaces have those of `SurfaceLike` as well."""
 
     @property
     def kind(self) -> str:
@@ -49,15 +49,15 @@ class ProblemLike(Protocol):
 
     @property
     def title(self) -> str:
-        """What the problem is called in its figure."""
+        """Name of the problem in its figure."""
 
 
 class SurfaceLike(ProblemLike, Protocol):
-    """A loss of two coordinates, which can be drawn as a map."""
+    """A loss of two coordinates that can be drawn as a map."""
 
     @property
     def dimension(self) -> int:
-        """How many coordinates a point has."""
+        """Number of coordinates of a point."""
 
     @property
     def domain(self) -> Sequence[Sequence[float]]:
@@ -69,14 +69,14 @@ class SurfaceLike(ProblemLike, Protocol):
 
     @property
     def minimum_value(self) -> float | None:
-        """The loss there; None if it is not known."""
+        """The loss at the minima; None if it is not known."""
 
     @property
     def start(self) -> Sequence[float]:
-        """Where runs start."""
+        """The point at which runs start."""
 
     def values(self, x: NDArray[Any], y: NDArray[Any], /) -> NDArray[Any]:
-        """Losses at arrays of coordinates."""
+        """Compute the losses at arrays of coordinates."""
 
 
 class ComparisonLike(Protocol):
@@ -92,11 +92,11 @@ class ComparisonLike(Protocol):
 
     @property
     def steps(self) -> int:
-        """How many steps each was allowed."""
+        """Number of steps that each run was given."""
 
     @property
     def seed(self) -> int:
-        """The seed that all share."""
+        """The seed of all runs."""
 
     @property
     def final_loss(self) -> Mapping[str, float]:
@@ -104,4 +104,4 @@ class ComparisonLike(Protocol):
 
     @property
     def accuracy(self) -> Mapping[str, float]:
-        """Held-out accuracy, 0 to 1; empty where the problem has none."""
+        """Held-out accuracy, 0 to 1; empty if the problem has none."""

@@ -1,4 +1,4 @@
-"""Schedules: learning rates over the steps to come, as a figure and as its static twin."""
+"""Learning-rate schedules: rates over the next steps, as a figure and as its static image."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from optlab.optimizer.lr import (
     LRScheduler,
     ReduceOnPlateau,
 )
-from optlab.viz import layout, theme, words
+from optlab.viz import layout, theme
 from optlab.viz.geometry import Box, Floats, LabelPlacer, clip_line, spread, thin
 from optlab.viz.layout import Page
 from optlab.viz.matplotlib_panels import draw_curves as draw_static_curves
-from optlab.viz.matplotlib_parts import blank, panel_axes, write_page
-from optlab.viz.pictures import as_png
+from optlab.viz.matplotlib_parts import as_png, blank_figure, panel_axes, write_page
 from optlab.viz.plotly_panels import draw_curves
 from optlab.viz.plotly_parts import add_entries, empty_figure
 from optlab.viz.series import CurveEnd, CurvesView, SeriesView
 from optlab.viz.theme import Style
 from optlab.viz.views import Mark
+from optlab.viz.words import format_number, join_names
 
 Scale = Literal["linear", "log"]
 
-_MOST_STEPS = 20_000  # of a figure whose length nobody asked for
-_MOST_SETTINGS = 4  # schedules whose settings stand in full under the figure
+_MOST_STEPS = 20_000  # of a figure without the argument `steps`
+_MOST_SETTINGS = 4  # schedules whose full settings are written under the figure
 _MOST_LETTERS = 100  # of a headline
 _POINTS = 2800  # of all curves together
 _END_GAP = 15  # pixels between two labels at the ends of curves
 
 
 @dataclass(frozen=True)
-class _Course:
-    """What is drawn: the curves, the entries of the legend, and the words around them."""
+class _Content:
+    """The content of the figure: the curves, the legend, and the texts."""
 
     entries: dict[str, Style]
     page: Page
@@ -54,20 +54,20 @@ def schedule(
     width: int = 720,
     height: int = 400,
 ) -> go.Figure:
-    """Draw learning rates over the next steps of one or several schedules; none of them moves.
+    """Draw learning rates over the next steps of one or several schedules, without stepping them.
 
     Parameters
     ----------
     schedules : LRScheduler or dict
-        A schedule, or a dict of names and schedules. A list of rates will do for a schedule: such
-        as ``plateau.preview(metrics)``, for one whose rates depend on what is measured.
+        A schedule, or a dict of names and schedules. A list of rates can replace a schedule, such
+        as ``plateau.preview(metrics)`` for one whose rates depend on measurements.
     steps : int, optional
-        How many rates; by default as many as show what the schedules do. One that ends earlier
-        (OneCycleLR) is drawn to its end.
+        Number of rates; by default enough to show what the schedules do. A schedule that ends
+        earlier (OneCycleLR) is drawn to its end.
     axis : {"linear", "log"}
-        How the axis of the rates is divided.
+        Scale of the axis of the rates.
     width, height : int
-        Size in pixels; a long legend or note makes the figure higher.
+        Size in pixels; a long legend or note makes the figure taller.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def schedule(
     Raises
     ------
     TypeError, ValueError
-        If something else was given, or a rate is no number.
+        If something else was given, or a rate is not a number.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def schedule(
     >>> figure.layout.title.text
     '<b>Learning rates of 2 schedules</b>'
     """
-    course = _course(schedules, steps, axis, width, height)
+    course = _content_of(schedules, steps, axis, width, height)
     figure = empty_figure(course.page, course.title, course.headline)
     add_entries(figure, course.entries)
     draw_curves(figure, course.view, course.page, 0)
@@ -111,16 +111,16 @@ def schedule_png(
     schedules, steps
         As for `schedule`.
     axis : {"linear", "log"}
-        How the axis of the rates is divided.
+        Scale of the axis of the rates.
     width, height : int
-        Size in pixels, as of the interactive figure.
+        Size in pixels, as for the interactive figure.
     scale : float
-        Pixels of the image for each of these: 2 for print and for fine screens.
+        Image pixels per pixel: 2 for print and high-resolution screens.
 
     Returns
     -------
     bytes
-        The file's content.
+        The content of the file.
 
     Examples
     --------
@@ -128,29 +128,29 @@ def schedule_png(
     >>> schedule_png(ol.optimizer.lr.StepDecay(0.5, 30))[:4]
     b'\x89PNG'
     """
-    course = _course(schedules, steps, axis, width, height)
-    figure = blank(course.page.width, course.page.height)
+    course = _content_of(schedules, steps, axis, width, height)
+    figure = blank_figure(course.page.width, course.page.height)
     write_page(figure, course.page, course.title, course.headline, course.entries)
     draw_static_curves(panel_axes(figure, course.page, 0), course.view)
     return as_png(figure, scale)
 
 
-def is_foreseen(schedule: Any) -> bool:
-    """Say whether the rates of a schedule are known before the training."""
+def is_known_in_advance(schedule: Any) -> bool:
+    """Return whether the rates of a schedule are known before training."""
     return not isinstance(schedule, ReduceOnPlateau)
 
 
-def _course(schedules: Any, steps: Any, axis: Any, width: int, height: int) -> _Course:
+def _content_of(schedules: Any, steps: Any, axis: Any, width: int, height: int) -> _Content:
     if axis not in ("linear", "log"):
         raise ValueError(f"axis must be 'linear' or 'log'; got {axis!r}.")
-    given = _named(schedules)
+    given = _by_name(schedules)
     rates = _rates(given, steps)
-    # A user's names come first: a schedule is no optimizer whose style everybody knows.
+    # A schedule has no familiar style, unlike an optimizer: styles follow the user's order.
     styles = theme.assign_styles(dict.fromkeys(rates, ""))
     alone = len(rates) == 1
     if alone:
         styles = {name: replace(style, dash=()) for name, style in styles.items()}
-    entries = {} if alone else styles  # the title names it already
+    entries = {} if alone else styles  # the title already names a single one
     longest = max(map(len, rates))
     page = layout.page(
         width,
@@ -166,11 +166,11 @@ def _course(schedules: Any, steps: Any, axis: Any, width: int, height: int) -> _
     title = f"Learning rates of {len(rates)} schedules"
     if alone:
         title = f"Learning rate of {next(iter(rates))}"
-    return _Course(entries, page, title, _headline(rates), view)
+    return _Content(entries, page, title, _headline(rates), view)
 
 
-def _named(schedules: Any) -> dict[str, Any]:
-    """Give what was asked for as a dict of names."""
+def _by_name(schedules: Any) -> dict[str, Any]:
+    """Return the schedules as a dict of names."""
     if isinstance(schedules, LRScheduler):
         return {type(schedules).__name__: schedules}
     if isinstance(schedules, Mapping) and schedules:
@@ -186,7 +186,7 @@ def _named(schedules: Any) -> dict[str, Any]:
 
 
 def _rates(given: dict[str, Any], steps: Any) -> dict[str, Floats]:
-    """Give the rates of every schedule, each as far as it goes."""
+    """Return the rates of every schedule, up to its end."""
     if steps is None:
         lengths = [
             min(one.horizon, _MOST_STEPS) if isinstance(one, LRScheduler) else len(one)
@@ -219,7 +219,7 @@ def _rates_of(name: str, one: Any, steps: int) -> Floats:
 
 
 def _headline(rates: dict[str, Floats]) -> str:
-    """Say in one sentence what is seen: the highest rate and the lowest."""
+    """Return one sentence on the highest and the lowest rate."""
     if len(rates) == 1:
         [values] = rates.values()
         return _headline_of_one(values)
@@ -227,12 +227,12 @@ def _headline(rates: dict[str, Floats]) -> str:
     low = min(float(values.min()) for values in rates.values())
     top = [n for n, values in rates.items() if math.isclose(values.max(), high, rel_tol=1e-9)]
     bottom = [n for n, values in rates.items() if values.min() == low]
-    said = f"The highest rate is {words.number(high)}, of "
+    said = f"The highest rate is {format_number(high)}, of "
     if len(top) == 1:
         said += f"{top[0]} {_when(int(np.argmax(rates[top[0]])))}"
     else:
-        said += words.joined(top, _MOST_LETTERS - len(said))
-    more = f"; the lowest {words.number(low)}, of {words.joined(bottom)}"
+        said += join_names(top, _MOST_LETTERS - len(said))
+    more = f"; the lowest {format_number(low)}, of {join_names(bottom)}"
     return f"{said}{more if len(said + more) < _MOST_LETTERS else ''}."
 
 
@@ -241,10 +241,10 @@ def _when(step: int) -> str:
 
 
 def _headline_of_one(values: Floats) -> str:
-    """Say where rates begin and end, and which is the highest and the lowest."""
+    """Return a sentence on the first, last, highest and lowest rate."""
     last = len(values) - 1
     if values.min() == values.max():
-        return f"{words.number(float(values[0]))} in all {last} steps."
+        return f"{format_number(float(values[0]))} in all {last} steps."
     ends, between = {0: "", last: ""}, ""
     for name, at in (("highest", int(np.argmax(values))), ("lowest", int(np.argmin(values)))):
         if math.isclose(values[at], values[last], rel_tol=1e-9) and at != 0:
@@ -252,13 +252,13 @@ def _headline_of_one(values: Floats) -> str:
         if at in ends:
             ends[at] = f" ({name})"
         else:
-            between += f"; {name}, {words.number(float(values[at]))}, after {at}"
-    first, final = (words.number(float(values[at])) for at in (0, last))
+            between += f"; {name}, {format_number(float(values[at]))}, after {at}"
+    first, final = (format_number(float(values[at])) for at in (0, last))
     return f"From {first}{ends[0]} to {final}{ends[last]} in {last} steps{between}."
 
 
 def _settings(given: dict[str, Any]) -> str:
-    """Write the settings of the schedules, without the present step where they are many."""
+    """Format the settings of the schedules, without the current step if they are many."""
     shown = []
     for name, one in given.items():
         if isinstance(one, LRScheduler):
@@ -272,7 +272,7 @@ def _settings(given: dict[str, Any]) -> str:
 def _view(
     rates: dict[str, Floats], styles: dict[str, Style], scale: Scale, width: float, height: float
 ) -> CurvesView:
-    """Decide how rates are drawn over the steps."""
+    """Build the view of rates over the steps."""
     longest = max(len(values) for values in rates.values())
     low, high = _limits(np.concatenate(list(rates.values())), scale)
     box = Box(0.0, float(max(1, longest - 1)), low, high)
@@ -303,7 +303,7 @@ def _view(
             style=styles[name],
             x=box.x_high if longest > 1 else 0.0,
             y=_value(max(tips[name], low), scale),
-            text=f"{name} {words.number(float(rates[name][-1]))}",
+            text=f"{name} {format_number(float(rates[name][-1]))}",
             text_y=_value(low + place * pixel, scale),
         )
         for name, place in zip(tips, places, strict=True)
@@ -326,7 +326,7 @@ def _view(
 
 
 def _heights(values: Floats, scale: Scale) -> Floats:
-    """Give where values stand on the axis; zero lies far below a log axis."""
+    """Return the positions of values on the axis; zero is far below a log axis."""
     if scale == "linear":
         return values
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -334,9 +334,9 @@ def _heights(values: Floats, scale: Scale) -> Floats:
 
 
 def _with_corners(heights: Floats) -> tuple[Floats, Floats]:
-    """Give steps and heights with a corner where the rate jumps: it holds until the step.
+    """Return steps and heights, with a corner where the rate jumps: it is constant until the step.
 
-    A jump is a change much larger than those beside it.
+    A jump is a change much larger than the changes next to it.
 
     Examples
     --------
@@ -357,13 +357,13 @@ def _value(height: float, scale: Scale) -> float:
 
 
 def _limits(values: Floats, scale: Scale) -> tuple[float, float]:
-    """Choose the part of the axis that is seen."""
+    """Choose the limits of the axis."""
     if scale == "log":
         positive = values[values > 0]
         if not len(positive):
             return -1.0, 1.0
         high, low = math.log10(positive.max()), math.log10(positive.min())
-        low = max(low, high - 12)  # what is smaller moves no float32 parameter
+        low = max(low, high - 12)  # a smaller rate moves no float32 parameter
         room = max(0.05 * (high - low), 0.1)
         return low - room, high + room
     top, bottom = max(float(values.max()), 0.0), min(float(values.min()), 0.0)

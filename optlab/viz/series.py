@@ -1,4 +1,4 @@
-"""Views of what changes over the steps: loss curves, and the accuracy that they lead to."""
+"""View models of curves over the steps: losses, and the final held-out accuracies."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Literal
 
 import numpy as np
 
-from optlab.viz import theme, words
+from optlab.viz import theme
 from optlab.viz.geometry import Box, Floats, LabelPlacer, clip_line, spread, thin
 from optlab.viz.results import ComparisonLike
 from optlab.viz.theme import Style
 from optlab.viz.views import Mark, styles_of, visited
+from optlab.viz.words import format_number, format_percent, why_stopped
 
 Scale = Literal["log", "linear"]
 
-_POINTS = 2800  # of all curves together: with four, about two a pixel each
+_POINTS = 2800  # of all curves together: with four curves about two per pixel
 _END_GAP = 15  # pixels between two labels at the ends of curves
-_MOST_ENDS = 12  # labels there: more would be a second legend
-_SLACK = 0.01  # what lies less than two decades deeper than the next line says is still shown
-_DECADES = 12  # that a log axis reaches below the start: one dip to rounding must not flatten all
+_MOST_ENDS = 12  # labels at the ends: more would be a second legend
+_SLACK = 0.01  # values up to two decades below the limit of the next line are still shown
+_DECADES = 12  # of a log axis below the start: one dip to rounding must not flatten all curves
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,15 @@ class SeriesView:
     style : Style
         The optimizer's style.
     x, y : arrays
-        Steps taken, and values, clipped at the panel's border; NaN where there is a gap.
+        Steps taken, and values, clipped at the border of the panel; NaN in gaps.
     scale : {"log", "linear"}
-        How the values' axis is divided.
+        Scale of the axis of the values.
     label, units : str
-        What the values are, and in which units (empty: none).
+        The quantity and its units ("" for none).
     faint : bool
-        Drawn thin and pale, behind the curve that matters.
+        Whether to draw it thin and pale, behind the main curve.
     width : float
-        Pixels of the line, if it is not faint.
+        Line width in pixels, if it is not faint.
     """
 
     name: str
@@ -59,7 +60,7 @@ class SeriesView:
 
 @dataclass(frozen=True)
 class CurveEnd:
-    """The last value of a curve, with its label's own height in the column beside the panel."""
+    """The last value of a curve, and the height of its label in the column beside the panel."""
 
     name: str
     style: Style
@@ -77,19 +78,19 @@ class CurvesView:
     Attributes
     ----------
     title, note : str
-        What is drawn, and on which scale.
+        The quantity, and its scale.
     box : Box
-        What is seen; along y in powers of ten where the scale is ``"log"``.
+        The visible range; along y in powers of ten if the scale is ``"log"``.
     scale : {"log", "linear"}
-        How the values' axis is divided.
+        Scale of the axis of the values.
     series : tuple of SeriesView
         The curves, faint ones first.
     ends : tuple of CurveEnd
         Runs that reached the last step.
     stops : tuple of (name, style, Mark)
-        Runs that ended early or left the panel, where and why.
+        Runs that ended early or left the panel: where, and why.
     lines : tuple of float
-        Steps that a thin upright line marks.
+        Steps to mark with a thin vertical line.
     """
 
     title: str
@@ -104,13 +105,13 @@ class CurvesView:
 
 @dataclass(frozen=True)
 class AccuracyView:
-    """Held-out accuracy of every run; None where a run has none, with the reason as text."""
+    """Held-out accuracy of every run; None if a run has none, with the reason as text."""
 
     rows: tuple[tuple[str, Style, float | None, str], ...]
 
 
 def moving_mean(values: Floats, window: int) -> Floats:
-    """Mean over `window` neighbouring values, fewer at the ends, so that nothing lags behind.
+    """Compute the centered mean over `window` values, fewer at the ends, so that it has no lag.
 
     Examples
     --------
@@ -123,10 +124,10 @@ def moving_mean(values: Floats, window: int) -> Floats:
 
 
 def loss_scale(losses: Sequence[Floats], minimum: float | None) -> tuple[Scale, float, str, str]:
-    """Choose how losses are drawn: the scale, what is subtracted, the title, and the note.
+    """Choose how losses are drawn: the scale, the value to subtract, the title, and the note.
 
-    A log axis tells good from very good, but takes positive values only. So the known minimum is
-    subtracted; without one the losses stand as they are, on a log axis if all are positive.
+    A log axis separates good from very good but needs positive values. So the known minimum is
+    subtracted; without one the losses are unchanged, on a log axis if all are positive.
 
     Examples
     --------
@@ -138,9 +139,9 @@ def loss_scale(losses: Sequence[Floats], minimum: float | None) -> tuple[Scale, 
     together = np.concatenate([np.empty(0), *losses])
     finite = together[np.isfinite(together)]
     lowest = float(finite.min(initial=math.inf))
-    # A "minimum" that a run undercuts by more than rounding is not one.
+    # A "minimum" that a run undercuts by more than rounding is not the minimum.
     if minimum is not None and lowest >= minimum - 1e-9 * max(1.0, abs(minimum)):
-        title = "Loss" if minimum == 0 else f"Loss above the minimum {words.number(minimum)}"
+        title = "Loss" if minimum == 0 else f"Loss above the minimum {format_number(minimum)}"
         return "log", float(minimum), title, "log scale"
     if len(finite) and lowest > 0:
         return "log", 0.0, "Loss", "log scale"
@@ -153,13 +154,13 @@ def _limits(
     scale: Scale,
     base: float,
 ) -> tuple[float, float, bool]:
-    """Choose the part of the loss axis that is seen, in powers of ten on a log scale.
+    """Choose the limits of the loss axis, in powers of ten on a log scale.
 
-    Runs that were not stopped are shown whole, but for what lies far too deep: the third value says
-    whether that was cut. One that diverged would press all others flat: it is shown up to ten times
-    above the rest and then leaves the panel.
+    Runs that were not stopped are shown in full, except for values far too deep: the third result
+    is whether these were cut. A run that diverged would flatten all others: it is shown up to ten
+    times above the rest and then leaves the panel.
     """
-    # Above a minimum that is not zero, what lies deeper than float64's digits is rounding.
+    # Relative to a minimum other than zero, values below float64's precision are rounding.
     rounding = 4e-16 * abs(base)
     steady: list[Floats] = []
     wild: list[Floats] = []
@@ -185,9 +186,9 @@ def _limits(
 
 
 def _evaluated(comparison: ComparisonLike, name: str, taken: Floats) -> Floats:
-    """Turn numbers of updates into those of the gradients that were evaluated for them.
+    """Convert numbers of updates to numbers of gradient evaluations.
 
-    They are the same but for optimizers that evaluate several for one, which pay for them here.
+    They differ for optimizers that evaluate several gradients per update.
     """
     counts = getattr(comparison, "evaluations", {}).get(name, ())
     if not len(counts) or not len(taken) or taken.max() > len(counts):
@@ -198,7 +199,7 @@ def _evaluated(comparison: ComparisonLike, name: str, taken: Floats) -> Floats:
 def _losses(
     comparison: ComparisonLike,
 ) -> tuple[dict[str, tuple[Floats, Floats]], Scale, float, str, str]:
-    """Give steps and losses of every run as they are drawn, and what `loss_scale` chose."""
+    """Return steps and losses of every run as they are drawn, and the choices of `loss_scale`."""
     network = comparison.problem.kind == "network"
     minimum = None if network else comparison.problem.minimum_value
     raw = {}
@@ -212,7 +213,7 @@ def _losses(
 
 
 def axis_note(comparison: ComparisonLike) -> str:
-    """Say what the loss axis leaves out; nothing where it shows all."""
+    """Return the note on what the loss axis cuts off; "" if it shows everything."""
     above, scale, base, *_ = _losses(comparison)
     if not _limits(comparison, above, scale, base)[2]:
         return ""
@@ -220,17 +221,17 @@ def axis_note(comparison: ComparisonLike) -> str:
 
 
 def loss_view(comparison: ComparisonLike, width: float, height: float) -> CurvesView:
-    """Decide how the losses of a comparison are drawn over its steps.
+    """Build the view of the losses of a comparison over its steps.
 
     For surfaces the curve ends with the loss after the last step. For networks the loss of a step
-    is that of its mini-batch: it is drawn faintly, under a mean over neighbouring steps.
+    is that of its mini-batch: it is drawn faintly, under a mean over neighboring steps.
 
     Parameters
     ----------
     comparison : Comparison
-        Several traces.
+        The runs.
     width, height : float
-        The panel in pixels.
+        Size of the panel in pixels.
     """
     network = comparison.problem.kind == "network"
     above, scale, base, title, note = _losses(comparison)
@@ -265,7 +266,7 @@ def loss_view(comparison: ComparisonLike, width: float, height: float) -> Curves
 
 
 def _window(count: int) -> int:
-    """Return an odd number of steps: one in forty, enough to see through mini-batch noise."""
+    """Return an odd window of one step in forty, enough to smooth mini-batch noise."""
     return max(3, 2 * (count // 80) + 1)
 
 
@@ -291,7 +292,7 @@ def _curve(
     if scale == "log":
         with np.errstate(divide="ignore", invalid="ignore"):
             height = np.log10(values)
-        # The minimum reached exactly has no logarithm; the curve then leaves through the floor.
+        # The exact minimum has no logarithm; the curve then leaves the panel at the bottom.
         height = np.where(values <= 0, -400.0, height)
     keep = thin(height, most)
     x, y = clip_line(taken[keep], height[keep], box)
@@ -315,9 +316,9 @@ def _ends(
     height: float,
     network: bool,
 ) -> tuple[CurveEnd, ...]:
-    """Label the curves that reach the last step, in a column beside the panel.
+    """Label the curves that reach the last step in a column beside the panel.
 
-    Where there are more than the column holds, the lowest; the legend has the others.
+    If they are too many for the column, only the lowest are labeled; the legend has the others.
     """
     pixel = box.height / height
     names = [
@@ -343,7 +344,7 @@ def _ends(
                 style=styles[name],
                 x=x,
                 y=y,
-                text=f"{name} {words.number(last)}" if name in where else "",
+                text=f"{name} {format_number(last)}" if name in where else "",
                 text_y=10.0**text_height if scale == "log" else text_height,
             )
         )
@@ -360,7 +361,7 @@ def _stops(
     width: float,
     height: float,
 ) -> tuple[tuple[str, Style, Mark], ...]:
-    """Label the runs that do not reach the last step, where their curve ends."""
+    """Label the runs that do not reach the last step at the ends of their curves."""
 
     def pixels(x: Floats, y: Floats) -> Floats:
         up = np.log10(y) if scale == "log" else y
@@ -370,9 +371,9 @@ def _stops(
     placer = LabelPlacer(Box(2, width - 2, 2, height - 2), [pixels(c.x, c.y) for c in curves])
     marks = []
     for name, (x, y) in tips.items():
-        reason = words.why_stopped(comparison.traces[name])
-        if reason is None:  # it ran on where a log axis has no room: the minimum, to rounding
-            floor = words.number(10.0**box.y_low if scale == "log" else box.y_low, 1)
+        reason = why_stopped(comparison.traces[name])
+        if reason is None:  # it continues below the log axis: the minimum, up to rounding
+            floor = format_number(10.0**box.y_low if scale == "log" else box.y_low, 1)
             reason = f"below {floor} from step {math.ceil(x)}"
         across, up = pixels(np.array([x]), np.array([y]))[0]
         text = f"{name} {reason}"
@@ -383,16 +384,16 @@ def _stops(
 
 
 def accuracy_view(comparison: ComparisonLike) -> AccuracyView | None:
-    """Return held-out accuracies, in the order of the legend; None if the problem has none."""
+    """Build the view of the held-out accuracies; None if the problem has none."""
     if not comparison.accuracy:
         return None
     styles = styles_of(comparison)
     rows: list[tuple[str, Style, float | None, str]] = []
     for name, trace in comparison.traces.items():
         value = float(comparison.accuracy.get(name, math.nan))
-        stopped = words.why_stopped(trace)
+        stopped = why_stopped(trace)
         if math.isfinite(value) and stopped is None:
-            rows.append((name, styles[name], value, words.percent(value)))
+            rows.append((name, styles[name], value, format_percent(value)))
         else:
             rows.append((name, styles[name], None, stopped or "not measured"))
     return AccuracyView(tuple(rows))

@@ -1,9 +1,9 @@
-"""How pictures look: every colour, dash, marker, font and size of the house, in this one place.
+"""The theme of all figures: every color, dash, marker, font and size in one place.
 
-An optimizer has one colour *and* one dash *and* one marker, the same in every figure, so that it is
-known again in print, by the colour-blind and on a weak projector. Hues follow Okabe and Ito (2008),
-darkened until they stand out on the faded surface; the surface is viridis, faded; nothing here is
-red against green.
+An optimizer has one color *and* one dash *and* one marker, the same in every figure, so that it is
+recognized in print, with color blindness and on a weak projector. Hues follow Okabe and Ito (2008),
+darkened until they stand out on the faded surface; the surface is viridis, faded; no pair is red
+against green.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 INK: Final = "#1f2328"
 """Titles, labels and the marks of start and minimum."""
 QUIET: Final = "#57606a"
-"""Axis numbers and notes: readable (contrast above 4.5 on paper), yet behind the data."""
+"""Axis numbers and notes: readable (contrast above 4.5 on paper), but quieter than the data."""
 RULE: Final = "#dfe3e8"
 """Grid lines."""
 FAINT: Final = "#edf0f3"
-"""Upright lines that mark steps: quieter than the grid."""
+"""Vertical lines that mark steps: quieter than the grid."""
 FRAME: Final = "#b6bec8"
 """The border of the map, and the zero line."""
 CONTOUR: Final = "#8f97a8"
@@ -37,7 +37,7 @@ DARK: Final = {
     "contour": "#5d6878",
     "paper": "#161a20",
 }
-"""The same for a dark page."""
+"""The colors of a dark page."""
 LIGHT: Final = {
     "ink": INK,
     "quiet": QUIET,
@@ -46,7 +46,7 @@ LIGHT: Final = {
     "contour": CONTOUR,
     "paper": PAPER,
 }
-"""The same by name."""
+"""The colors of a light page, by name."""
 
 FONT_FAMILIES: Final = ("Inter", "Helvetica Neue", "Arial", "Liberation Sans", "DejaVu Sans")
 FONT_TITLE, FONT_HEADING, FONT_TEXT, FONT_SMALL = 17, 13, 12, 11
@@ -56,23 +56,23 @@ LINE_WIDTH, FAINT_WIDTH, HALO_WIDTH, CONTOUR_WIDTH = 2.0, 1.0, 4.0, 0.6
 END_SIZE, STEP_SIZE, START_SIZE, MINIMUM_SIZE = 11.0, 3.2, 11.0, 15.0
 """Sizes of markers in pixels: ends of paths, single steps, the start, the minimum."""
 UNDER_SIZE, OVER_SIZE = 17.0, 9.0
-"""The same for two ends that may coincide: the lower one shows around the upper one."""
+"""Marker sizes of two ends that may coincide: the lower one remains visible around the upper."""
 FAINT_OPACITY: Final = 0.28
 """Opacity of raw mini-batch losses, behind their smoothed curve."""
 
 
 @dataclass(frozen=True)
 class Style:
-    """How one optimizer is drawn, everywhere.
+    """Style of one optimizer in all figures.
 
     Attributes
     ----------
     color : str
         As ``"#rrggbb"``.
     dash : tuple of float
-        Lengths in pixels of stroke and gap, in turn; empty for a solid line.
+        Lengths in pixels of stroke and gap, alternating; empty for a solid line.
     marker : str
-        A name that plotly and `pictures` both know, such as ``"circle"``.
+        A name that both backends know, such as ``"circle"``.
     """
 
     color: str
@@ -80,7 +80,7 @@ class Style:
     marker: str
 
 
-# Okabe and Ito's hues in the order in which optimizers take them, each darkened.
+# Okabe and Ito's hues, darkened, in the order in which optimizers take them.
 _COLORS = (
     "#005f9e",  # blue
     "#b84a00",  # vermilion
@@ -126,16 +126,14 @@ _MARKERS = (
 
 @dataclass(frozen=True)
 class Area:
-    """How bytes of one role are drawn.
+    """Style of the bytes of one role.
 
     Attributes
     ----------
     color : str
-        One of Okabe and Ito's hues. Neighbours differ in lightness too, so that they are told apart
-        in print.
+        One of Okabe and Ito's hues. Neighbors also differ in lightness, to be distinct in print.
     pattern : str
-        What is drawn over it, for those who see no hues: a name that plotly and matplotlib share,
-        or nothing.
+        Hatching for readers who see no hues: a name that plotly and matplotlib share, or "".
     """
 
     color: str
@@ -151,10 +149,10 @@ MEMORY: Final = {
     "recomputed": Area("#f0e442", "x"),
     "temporary": Area("#cc79a7", "."),
 }
-"""Roles of memory, from what stays (at the bottom of a stack) to what comes and goes."""
+"""Roles of memory, from persistent (at the bottom of a stack) to temporary."""
 
 
-# A place in this row is an optimizer's style for good: add at the end, never in between.
+# The index in this tuple determines an optimizer's style: append at the end, never in between.
 _CLASSES = (
     "SGD",
     "Momentum",
@@ -182,7 +180,7 @@ _CLASSES = (
 
 
 def dark(color: str) -> str:
-    """Give the colour of an optimizer on a dark page.
+    """Return the color of an optimizer on a dark page.
 
     Examples
     --------
@@ -193,7 +191,7 @@ def dark(color: str) -> str:
 
 
 def _style(place: int) -> Style:
-    """Style number `place`; colour, dash and marker advance differently, so none comes twice."""
+    """Return style number `place`; color, dash and marker cycle differently, so none repeats."""
     turn = place // len(_COLORS)
     return Style(
         color=_COLORS[place % len(_COLORS)],
@@ -203,7 +201,7 @@ def _style(place: int) -> Style:
 
 
 def _free_styles(taken: set[Style]) -> Iterator[Style]:
-    """Styles that nobody in the figure has, those that are no famous optimizer's hue first."""
+    """Yield styles that are not taken, hues of the four best-known optimizers after the others."""
     known = (*range(4, len(_COLORS)), *range(4), *range(len(_COLORS), 400))
     for place in known:
         style = _style(place)
@@ -213,10 +211,10 @@ def _free_styles(taken: set[Style]) -> Iterator[Style]:
 
 
 def assign_styles(classes: Mapping[str, str]) -> dict[str, Style]:
-    """Give every trace of one figure its style.
+    """Assign a style to every trace of a figure.
 
-    The class decides first, so that Adam looks the same in every figure. A second trace of the same
-    class, and a class that the house does not know, take the next style that is free.
+    The class decides first, so that Adam looks the same in every figure. Further traces of the same
+    class, and unknown classes, take the next free style.
 
     Parameters
     ----------
@@ -258,18 +256,18 @@ _VIRIDIS = (
     (170, 220, 50),
     (253, 231, 37),
 )
-_FADE = 0.82  # the share of paper: paths come first, the land is their background
+_FADE = 0.82  # the fraction of paper: the surface is only the background of the paths
 
 
 def surface_colors(count: int, paper: str = PAPER) -> list[str]:
-    """Colours for the bands between contour lines, lowest first: viridis, faded.
+    """Return the colors of the bands between contour lines, lowest first: viridis, faded.
 
     Parameters
     ----------
     count : int
-        How many bands there are.
+        Number of bands.
     paper : str
-        What they fade into.
+        The color that they fade into.
 
     Examples
     --------
@@ -292,7 +290,7 @@ def _luminance(color: str) -> float:
 
 
 def contrast(first: str, second: str) -> float:
-    """Contrast of two colours as the web's accessibility guidelines (WCAG 2) define it, 1 to 21.
+    """Compute the contrast of two colors, 1 to 21, as in the WCAG 2 accessibility guidelines.
 
     Examples
     --------
@@ -304,7 +302,7 @@ def contrast(first: str, second: str) -> float:
 
 
 def with_opacity(color: str, opacity: float) -> str:
-    """Return `color` in CSS's notation with an opacity.
+    """Return `color` with an opacity in CSS notation.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What figures of LookAhead and of averages show: two runs made of one trace, and the words."""
+"""View model of LookAhead and averages: two runs from one trace, and the texts."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optlab.viz import layout, theme, words
+from optlab.viz import layout, theme
 from optlab.viz.geometry import Floats
 from optlab.viz.layout import Page
 from optlab.viz.series import CurvesView, axis_note, loss_view
 from optlab.viz.theme import Style
 from optlab.viz.views import MapView, has_map, map_view
+from optlab.viz.words import format_number, format_rate, wrapper_settings
 
 _THIN, _BOLD, _DOT = 1.2, 3.0, 7.0  # pixels
-_LEAST_GAP = 5  # pixels between two upright lines: closer ones would be a wall
+_LEAST_GAP = 5  # pixels between two vertical lines: closer ones would merge
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Which weights follow, and what they are called."""
+    """One kind of averaged weights: its slot, its distance term, and the names in the legend."""
 
     slot: str
     apart: str
@@ -36,7 +37,7 @@ AVERAGE = Kind("average", "lag", "path", "average")
 
 @dataclass(frozen=True)
 class _Run:
-    """Weights over the steps, in the form in which pictures read a trace."""
+    """Weights over the steps, as a `TraceLike`."""
 
     name: str
     step: NDArray[Any]
@@ -50,7 +51,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Pair:
-    """The two runs of one figure, in the form in which pictures read a comparison."""
+    """The two runs of one figure, as a `ComparisonLike`."""
 
     problem: Any
     traces: dict[str, _Run]
@@ -62,19 +63,19 @@ class _Pair:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """All that a figure shows, for both renderers."""
+class AverageView:
+    """The content of a figure, for both backends."""
 
     page: Page
     title: str
     headline: str
     pair: _Pair
-    land: MapView | None
+    surface: MapView | None
     curves: tuple[CurvesView, ...]
 
 
-def picture_of(trace: Any, kind: Kind, note: str, width: int, height: int) -> Picture:
-    """Decide what a figure of a trace shows; raises if it is no trace, or not of that kind."""
+def average_view(trace: Any, kind: Kind, note: str, width: int, height: int) -> AverageView:
+    """Build the view of a trace; raise if it is not a trace of that kind."""
     _check(trace, kind)
     if not isinstance(note, str):
         raise TypeError(f"note is text; got {type(note).__name__}.")
@@ -92,7 +93,7 @@ def picture_of(trace: Any, kind: Kind, note: str, width: int, height: int) -> Pi
             rooms=[layout.AXIS_GAP if on_map else longest + layout.AXIS_GAP - 20, longest],
         )
 
-    # What the note says of the upright lines depends on the panels' width, which it leaves alone.
+    # The note on vertical lines depends on the width of the panels, but has no effect on it.
     lines = _lines(trace, kind, laid_out("").panels[1].width)
     said = [_settings(trace, kind, lines), note]
     if on_map:
@@ -100,12 +101,12 @@ def picture_of(trace: Any, kind: Kind, note: str, width: int, height: int) -> Pi
     page = laid_out(" ".join(filter(None, said)))
     left, right = page.panels
     if not on_map:
-        pair, curves, headline = _far_away(trace, kind, page, lines)
-        return Picture(page, _title(trace, kind), headline, pair, None, curves)
+        pair, curves, headline = _without_map(trace, kind, page, lines)
+        return AverageView(page, _title(trace, kind), headline, pair, None, curves)
     pair = _pair(trace, kind, stairs=False)
-    land = map_view(problem, pair, left.width, left.height)
-    land = replace(
-        land,
+    surface = map_view(problem, pair, left.width, left.height)
+    surface = replace(
+        surface,
         paths=tuple(
             replace(
                 path,
@@ -113,12 +114,12 @@ def picture_of(trace: Any, kind: Kind, note: str, width: int, height: int) -> Pi
                 dot=_DOT if path.name == kind.following and kind is LOOKAHEAD else theme.STEP_SIZE,
                 end_size=theme.OVER_SIZE if path.name == kind.following else theme.UNDER_SIZE,
             )
-            for path in land.paths
+            for path in surface.paths
         ),
     )
     losses = loss_view(_pair(trace, kind, stairs=True), right.width, right.height)
     losses = replace(_weighted(losses, kind), lines=lines)
-    return Picture(page, _title(trace, kind), _headline(pair, kind), pair, land, (losses,))
+    return AverageView(page, _title(trace, kind), _headline(pair, kind), pair, surface, (losses,))
 
 
 def _check(trace: Any, kind: Kind) -> None:
@@ -143,9 +144,9 @@ def _norms(trace: Any) -> Any:
 
 
 def _pair(trace: Any, kind: Kind, *, stairs: bool) -> _Pair:
-    """Give the two paths over a surface, with the losses there.
+    """Return the two paths over a surface, with their losses.
 
-    With `stairs` the slow weights stay where they are until the next synchronisation.
+    With `stairs` the slow weights stay constant until the next synchronization.
     """
     surface, step = trace.problem, np.asarray(trace.step)
     points = np.asarray(trace.parameters["point"], dtype=np.float64)
@@ -154,7 +155,7 @@ def _pair(trace: Any, kind: Kind, *, stairs: bool) -> _Pair:
     if kind is LOOKAHEAD:
         met = np.isin(step, trace.synchronisations)
         fast = np.asarray(trace.terms["fast"]["point"], dtype=np.float64)
-        # Where the two met, the fast weights are seen twice: before, and back at the slow ones.
+        # At a synchronization the fast weights appear twice: before, and back at the slow ones.
         order = np.repeat(np.arange(len(step)), 1 + met)
         back = np.append(np.diff(order) == 0, False)
         back = np.insert(back[:-1], 0, False)
@@ -191,7 +192,7 @@ def _pair(trace: Any, kind: Kind, *, stairs: bool) -> _Pair:
 
 
 def _styles(kind: Kind, inner: str) -> dict[str, Style]:
-    """Give the moving weights the inner optimizer's look, dashed; what follows them is solid."""
+    """Return the styles: moving weights as the inner optimizer, dashed; averaged weights solid."""
     found = theme.assign_styles({kind.moving: inner, kind.following: ""})
     moving, following = found[kind.moving], found[kind.following]
     return {
@@ -201,7 +202,7 @@ def _styles(kind: Kind, inner: str) -> dict[str, Style]:
 
 
 @dataclass(frozen=True)
-class _Somewhere:
+class _ProblemWithoutMap:
     """A problem without a map."""
 
     title: str
@@ -210,31 +211,31 @@ class _Somewhere:
     minimum_value: float | None = None
 
 
-def _far_away(
+def _without_map(
     trace: Any, kind: Kind, page: Page, lines: tuple[float, ...]
 ) -> tuple[_Pair, tuple[CurvesView, ...], str]:
-    """Decide what is drawn of a model that has no map: the loss, and how far apart weights are."""
+    """Build the view without a map: the loss, and the distance of the two weights."""
     left, right = page.panels
     step, name = np.asarray(trace.step), kind.moving
     title = str(getattr(trace.problem, "title", trace.name))
     look = {"class": str(trace.settings.get("inner_optimizer", ""))}
     last = int(step[-1])
     run = _Run(name, step, np.asarray(trace.loss), {}, look, trace.stopped)
-    pair = _Pair(_Somewhere(title), {name: run}, {}, last)
+    pair = _Pair(_ProblemWithoutMap(title), {name: run}, {}, last)
     losses = loss_view(pair, left.width, left.height)
 
     norms = trace.norms[kind.apart].values()
     apart = np.sqrt(sum(np.square(np.asarray(norm, dtype=np.float64)) for norm in norms))
-    # They begin together; where the two met, both distances are seen: before, and none.
+    # They start at the same point; a synchronization shows two distances: before it, and 0.
     met = np.isin(step, trace.synchronisations)
     order = np.repeat(np.arange(len(step)), 1 + met)
     together = np.insert(np.diff(order) == 0, 0, False)
     taken = np.insert(step[order], 0, 0).astype(np.float64)
     values = np.insert(np.where(together, 0.0, apart[order]), 0, 0.0)
     run = replace(run, loss=values[:-1], taken=taken)
-    far = _Pair(_Somewhere(title, "distance"), {name: run}, {name: float(values[-1])}, last)
+    far = _Pair(_ProblemWithoutMap(title, "distance"), {name: run}, {name: float(values[-1])}, last)
     view = loss_view(far, right.width, right.height)
-    distance = words.number(float(apart[-1]))
+    distance = format_number(float(apart[-1]))
     if kind is LOOKAHEAD:
         heading, note = "Lead of the fast weights", "distance from the slow ones"
         headline = (
@@ -260,7 +261,7 @@ def _synchronisations(trace: Any) -> str:
 
 
 def _weighted(view: CurvesView, kind: Kind) -> CurvesView:
-    """Draw what moves thin, and what follows bold."""
+    """Draw moving weights thin and averaged weights bold."""
     series = tuple(
         replace(one, width=_BOLD if one.name == kind.following else _THIN) for one in view.series
     )
@@ -272,7 +273,7 @@ def _weighted(view: CurvesView, kind: Kind) -> CurvesView:
 
 
 def _lines(trace: Any, kind: Kind, width: float) -> tuple[float, ...]:
-    """Give the synchronisations that upright lines mark: none if they stand too close."""
+    """Return the synchronizations to mark with vertical lines; none if these are too close."""
     lines = tuple(float(step) for step in trace.synchronisations)
     return lines if kind is LOOKAHEAD and len(lines) * _LEAST_GAP <= width else ()
 
@@ -291,7 +292,7 @@ def _headline(pair: _Pair, kind: Kind) -> str:
     after = f"After {pair.steps} steps"
     if not (math.isfinite(one) and math.isfinite(other)):
         return f"{after} the loss is no longer finite."
-    first, second = words.number(one), words.number(other)
+    first, second = format_number(one), format_number(other)
     if kind is AVERAGE:
         return f"{after} the weights are at loss {first}, their average at {second}."
     if one == other:
@@ -300,12 +301,12 @@ def _headline(pair: _Pair, kind: Kind) -> str:
 
 
 def _settings(trace: Any, kind: Kind, lines: tuple[float, ...]) -> str:
-    """Say with which settings it ran; how they were chosen only the user knows."""
-    shown = [f"learning rate {words.rate(trace)}"]
+    """Return the settings of the run; only the user knows how they were chosen."""
+    shown = [f"learning rate {format_rate(trace)}"]
     wanted = ("alpha", "k") if kind is LOOKAHEAD else (
         "decay", "thres_steps", "average_window_rate", "min_average_window", "max_average_window",
     )  # fmt: skip
-    shown += filter(None, [words.wrapper_settings(trace, wanted)])
+    shown += filter(None, [wrapper_settings(trace, wanted)])
     text = f"{', '.join(shown)}, as given."
     if kind is LOOKAHEAD:
         count = _synchronisations(trace)

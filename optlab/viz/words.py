@@ -1,4 +1,4 @@
-"""What a figure says in words: its title, the line under it, and the summary that replaces it."""
+"""Text of the figures: numbers, headlines, the note under a figure, and the text alternative."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from optlab.viz.results import ComparisonLike, TraceLike
 _MOST_LETTERS = 70  # of names in a headline
 
 
-def number(value: float, digits: int = 3) -> str:
-    """Write a number so that it is read at a glance.
+def format_number(value: float, digits: int = 3) -> str:
+    """Format a number with a few significant digits.
 
     Examples
     --------
-    >>> number(0.00000123), number(1234.5), number(-0.35), number(float("inf"))
-    ('1.23e-6', '1230', '−0.35', 'infinite')
+    >>> [format_number(value) for value in (0.00000123, 1234.5, -0.35, float("inf"))]
+    ['1.23e-6', '1230', '−0.35', 'infinite']
     """
     if math.isnan(value):
         return "not a number"
@@ -38,64 +38,64 @@ def number(value: float, digits: int = 3) -> str:
     return "−" + text[1:] if text.startswith("-") else text
 
 
-def percent(value: float) -> str:
-    """Write a share in percent.
+def format_percent(value: float) -> str:
+    """Format a fraction in percent.
 
     Examples
     --------
-    >>> percent(0.9722)
+    >>> format_percent(0.9722)
     '97.2 %'
     """
     return f"{100 * value:.1f} %"
 
 
-def times(ratio: float) -> str:
-    """Write how many times one thing is another.
+def format_ratio(ratio: float) -> str:
+    """Format the ratio of two values.
 
     Examples
     --------
-    >>> times(2834.0), times(1.31), times(3e12)
+    >>> format_ratio(2834.0), format_ratio(1.31), format_ratio(3e12)
     ('2,830 times', '1.31 times', '3e12 times')
     """
     if not 1e5 > ratio >= 1000:
-        return f"{number(ratio)} times"
+        return f"{format_number(ratio)} times"
     return f"{int(float(f'{ratio:.2e}')):,} times"
 
 
-def amount(count: float) -> str:
-    """Write a number of bytes, as tables do.
+def format_bytes(count: float) -> str:
+    """Format a number of bytes as the tables do.
 
     Examples
     --------
-    >>> amount(98.4 * 2**20), amount(12 * 2**10), amount(104.44 * 2**20)
+    >>> format_bytes(98.4 * 2**20), format_bytes(12 * 2**10), format_bytes(104.44 * 2**20)
     ('98.4 MiB', '12.0 KiB', '104.4 MiB')
     """
     return bytes_in_words(round(count))
 
 
 def optimizer_class(trace: TraceLike) -> str:
-    """Return the class of the optimizer behind a trace; its name where no class was recorded."""
+    """Return the optimizer class of a trace, or its name if no class was recorded."""
     return str(trace.settings.get("class", trace.name))
 
 
 def why_stopped(trace: TraceLike) -> str | None:
-    """Return the short form of why a run ended: "diverged at step 12"."""
+    """Return why a run ended early in short form, such as "diverged at step 12"."""
     return None if trace.stopped is None else str(trace.stopped).split(":")[0].strip()
 
 
-def point(coordinates: Any) -> str:
-    """Write a point.
+def format_point(coordinates: Any) -> str:
+    """Format the coordinates of a point.
 
     Examples
     --------
-    >>> point((-0.35, 1.75))
+    >>> format_point((-0.35, 1.75))
     '(−0.35, 1.75)'
     """
-    return "(" + ", ".join(number(float(c)) for c in np.ravel(coordinates)) + ")"
+    return "(" + ", ".join(format_number(float(c)) for c in np.ravel(coordinates)) + ")"
 
 
 def start_of(comparison: ComparisonLike) -> Any | None:
-    """Return where a race on a surface started: the first point, which all traces share."""
+    """Return the start of a race on a surface: the first point, which all traces share."""
     for trace in comparison.traces.values():
         path = trace.parameters.get("point")
         if path is not None and len(path):
@@ -103,14 +103,14 @@ def start_of(comparison: ComparisonLike) -> Any | None:
     return None
 
 
-def rate(trace: TraceLike) -> str:
-    """Write the learning rate of a run, and how it changed if it did."""
+def format_rate(trace: TraceLike) -> str:
+    """Format the learning rate of a run, as first → last if it changed."""
     used = np.asarray(trace.learning_rate, dtype=np.float64)
     if len(used) and used.min() != used.max():
-        return f"{number(used[0])} → {number(used[-1])}"
+        return f"{format_number(used[0])} → {format_number(used[-1])}"
     given = trace.settings.get("learning_rate", used[0] if len(used) else None)
     if isinstance(given, (int, float, np.number)):
-        return number(float(given), digits=6)
+        return format_number(float(given), digits=6)
     return "not recorded" if given is None else str(given)
 
 
@@ -121,18 +121,18 @@ _OF_WRAPPERS = (
 
 
 def wrapper_settings(trace: TraceLike, names: Sequence[str] = _OF_WRAPPERS) -> str:
-    """Write the settings that a wrapper adds to the optimizer in it: "alpha 0.5, k 5"."""
+    """Format the settings that a wrapper adds to its optimizer, such as "alpha 0.5, k 5"."""
     shown = []
     for name in names:
         if name in trace.settings:
             value = trace.settings[name]
-            plain = isinstance(value, (int, float))
-            shown.append(f"{name} {number(float(value), 6) if plain else repr(value)}")
+            numeric = isinstance(value, (int, float))
+            shown.append(f"{name} {format_number(float(value), 6) if numeric else repr(value)}")
     return ", ".join(shown)
 
 
 def _kind(trace: TraceLike) -> str:
-    """Say which optimizer ran, and around which: "LookAhead around Adam, alpha 0.5, k 5"."""
+    """Return the optimizer and its wrapper: "LookAhead around Adam, alpha 0.5, k 5"."""
     inner = trace.settings.get("inner_optimizer")
     if inner is None:
         return optimizer_class(trace)
@@ -140,30 +140,30 @@ def _kind(trace: TraceLike) -> str:
     return ", ".join(filter(None, [f"{outer} around {inner}", wrapper_settings(trace)]))
 
 
-def conditions(comparison: ComparisonLike) -> str:
-    """Say under which conditions the race was run: the line that stands under the figure.
+def race_conditions(comparison: ComparisonLike) -> str:
+    """Return the conditions of a race, for the note under its figure.
 
-    It also says what the pictures cannot show: that nothing but the optimizer differed.
+    The note also states what a picture cannot show: that only the optimizers differed.
     """
     rates = []
     for name, trace in comparison.traces.items():
         kind = _kind(trace)
-        rates.append(f"{name}{f' ({kind})' if kind != name else ''} {rate(trace)}")
+        rates.append(f"{name}{f' ({kind})' if kind != name else ''} {format_rate(trace)}")
     start = start_of(comparison) if comparison.problem.kind == "surface" else None
     if len(rates) == 1:
+        origin = "" if start is None else f" from {format_point(start)}"
         return (
-            f"{comparison.steps} steps{f' from {point(start)}' if start is not None else ''}, "
-            f"seed {comparison.seed}. Learning rate: {rates[0]}."
+            f"{comparison.steps} steps{origin}, seed {comparison.seed}. Learning rate: {rates[0]}."
         )
     return (
-        f"Same start{f' {point(start)}' if start is not None else ''}, "
+        f"Same start{f' {format_point(start)}' if start is not None else ''}, "
         f"same {comparison.steps} steps, same seed ({comparison.seed}). "
         f"Learning rates: {', '.join(rates)}."
     )
 
 
 def _finished(comparison: ComparisonLike, measured: Mapping[str, float]) -> dict[str, float]:
-    """Return the finite measurements of the runs that were not stopped."""
+    """Return the finite measurements of the runs that did not stop early."""
     return {
         name: float(measured[name])
         for name, trace in comparison.traces.items()
@@ -171,12 +171,12 @@ def _finished(comparison: ComparisonLike, measured: Mapping[str, float]) -> dict
     }
 
 
-def joined(names: Sequence[str], most: int = 10_000) -> str:
-    """Write names as a sentence has them: all, or as many as `most` letters hold.
+def join_names(names: Sequence[str], most: int = 10_000) -> str:
+    """Join names for a sentence: all of them, or as many as fit into `most` letters.
 
     Examples
     --------
-    >>> joined(["Adam", "SGD", "Lion"]), joined(["Adam", "SGD", "Lion", "SAM"], most=12)
+    >>> join_names(["Adam", "SGD", "Lion"]), join_names(["Adam", "SGD", "Lion", "SAM"], most=12)
     ('Adam, SGD and Lion', 'Adam, SGD and 2 more')
     """
     said = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
@@ -191,7 +191,7 @@ def joined(names: Sequence[str], most: int = 10_000) -> str:
 
 
 def minimum_of(comparison: ComparisonLike) -> float | None:
-    """Return the loss at the minimum, where it is known and no run undercuts it."""
+    """Return the known loss at the minimum; None if it is unknown or a run undercuts it."""
     if comparison.problem.kind != "surface" or comparison.problem.minimum_value is None:
         return None
     known = float(comparison.problem.minimum_value)
@@ -200,20 +200,20 @@ def minimum_of(comparison: ComparisonLike) -> float | None:
 
 
 def loss_text(comparison: ComparisonLike, value: float) -> str:
-    """Write a loss so that small differences show: above the minimum, unless that is zero."""
+    """Format a loss, relative to a minimum that is not zero so that small differences show."""
     minimum = minimum_of(comparison)
     if not minimum:
-        return f"loss {number(value)}"
+        return f"loss {format_number(value)}"
     if value <= minimum:
-        return f"loss {number(minimum)}, the known minimum"
-    return f"loss {number(value - minimum)} above the minimum {number(minimum)}"
+        return f"loss {format_number(minimum)}, the known minimum"
+    return f"loss {format_number(value - minimum)} above the minimum {format_number(minimum)}"
 
 
-def headline(comparison: ComparisonLike) -> str:
-    """Say in one sentence who won.
+def race_headline(comparison: ComparisonLike) -> str:
+    """Return one sentence that names the winner.
 
-    By held-out accuracy where the problem has one, else by the loss after the last step; runs that
-    were stopped cannot win.
+    Runs are ranked by held-out accuracy if the problem has one, else by the loss after the last
+    step; runs that stopped early cannot win.
     """
     accuracy = _finished(comparison, comparison.accuracy)
     measured = accuracy or _finished(comparison, comparison.final_loss)
@@ -223,22 +223,20 @@ def headline(comparison: ComparisonLike) -> str:
     if len(measured) == 1 and len(comparison.traces) == 1:
         [(name, value)] = measured.items()
         if accuracy:
-            return f"{after} {name} has held-out accuracy {percent(value)}."
+            return f"{after} {name} has held-out accuracy {format_percent(value)}."
         return f"{after} {name} is at {loss_text(comparison, value)}."
     best = max(measured.values()) if accuracy else min(measured.values())
     first = [name for name, value in measured.items() if value == best]
-    verb = "has" if len(first) == 1 else "have"
+    names = join_names(first, _MOST_LETTERS)
     if accuracy:
-        named = joined(first, _MOST_LETTERS)
-        return f"{after} {named} {verb} the best held-out accuracy, {percent(best)}."
+        verb = "has" if len(first) == 1 else "have"
+        return f"{after} {names} {verb} the best held-out accuracy, {format_percent(best)}."
     verb = "is" if len(first) == 1 else "are"
-    return (
-        f"{after} {joined(first, _MOST_LETTERS)} {verb} lowest, at {loss_text(comparison, best)}."
-    )
+    return f"{after} {names} {verb} lowest, at {loss_text(comparison, best)}."
 
 
 def _runner_up(comparison: ComparisonLike) -> str | None:
-    """Say who came second, and by how much."""
+    """Return a sentence that names the runner-up and its distance; None if there is none."""
     accuracy = _finished(comparison, comparison.accuracy)
     measured = accuracy or _finished(comparison, comparison.final_loss)
     order = sorted(measured, key=lambda name: measured[name], reverse=bool(accuracy))
@@ -247,25 +245,26 @@ def _runner_up(comparison: ComparisonLike) -> str | None:
         return None
     best, second = measured[order[0]], measured[others[0]]
     if accuracy:
-        points = f"{round(100 * best, 1) - round(100 * second, 1):.1f}"  # of what is written
-        return f"{others[0]} is next, at {percent(second)} ({points} percentage points lower)."
+        points = f"{round(100 * best, 1) - round(100 * second, 1):.1f}"  # of the rounded values
+        value = format_percent(second)
+        return f"{others[0]} is next, at {value} ({points} percentage points lower)."
     minimum = minimum_of(comparison) or 0.0
     if best > minimum:
-        gap = f"{times((second - minimum) / (best - minimum))} the winner's"
+        gap = f"{format_ratio((second - minimum) / (best - minimum))} the winner's"
     else:
-        gap = f"{number(second - best)} more than the winner's"
+        gap = f"{format_number(second - best)} more than the winner's"
     return f"{others[0]} is next, at {loss_text(comparison, second)}, {gap}."
 
 
 def summary(comparison: ComparisonLike) -> str:
-    """Say in words what the figure shows: who won, by how much, and who did not finish.
+    """Describe a race in words: the winner, the margin, the runs that did not finish.
 
-    For those who cannot see the figure, and for places that cannot show one.
+    The text alternative of the figure, for screen readers and for terminals.
     """
-    said = [f"{comparison.problem.title}.", headline(comparison)]
+    said = [f"{comparison.problem.title}.", race_headline(comparison)]
     said += filter(None, [_runner_up(comparison)])
     for name, trace in comparison.traces.items():
         if trace.stopped is not None:
             said.append(f"{name} {str(trace.stopped).rstrip('.')}.")
-    said.append(conditions(comparison))
+    said.append(race_conditions(comparison))
     return " ".join(said)

@@ -1,4 +1,4 @@
-"""LookAhead and averages: the weights that move, and those that follow, as figure and twin."""
+"""LookAhead and averages: moving weights and averaged weights, as figures and static images."""
 
 from __future__ import annotations
 
@@ -9,29 +9,28 @@ import plotly.graph_objects as go
 from optlab.viz import layout
 from optlab.viz.matplotlib_panels import draw_curves as draw_static_curves
 from optlab.viz.matplotlib_panels import draw_map as draw_static_map
-from optlab.viz.matplotlib_parts import blank, panel_axes, write_page
-from optlab.viz.pictures import as_png
+from optlab.viz.matplotlib_parts import as_png, blank_figure, panel_axes, write_page
 from optlab.viz.plotly_panels import draw_curves, draw_map
 from optlab.viz.plotly_parts import add_entries, empty_figure
 from optlab.viz.views import styles_of
-from optlab.viz.weights import AVERAGE, LOOKAHEAD, Picture, picture_of
+from optlab.viz.weights import AVERAGE, LOOKAHEAD, AverageView, average_view
 
 
 def lookahead(
     trace: Any, *, note: str = "", width: int = layout.WIDTH, height: int = layout.HEIGHT
 ) -> go.Figure:
-    """Draw a run of LookAhead: fast weights, slow weights, and where they synchronised.
+    """Draw a run of LookAhead: fast weights, slow weights, and their synchronizations.
 
     On a surface of two coordinates: both paths over the map, the fast one thin, with its jumps
-    back, the slow one bold, with a dot at each synchronisation; beside it the losses of both.
-    Elsewhere: the loss over the steps, and how far the fast weights are ahead of the slow ones.
+    back, the slow one bold, with a dot at each synchronization; beside it the losses of both.
+    Otherwise: the loss over the steps, and the distance of the fast weights from the slow ones.
 
     Parameters
     ----------
     trace : Trace
-        A recorded run of a `LookAhead`: ``race["name"]`` of a comparison brings its map along.
+        A recorded run of a `LookAhead`; ``race["name"]`` of a comparison includes its map.
     note : str
-        More to say under the figure: how rate, alpha and k were chosen.
+        Further text under the figure, such as how rate, alpha and k were chosen.
     width, height : int
         Size in pixels.
 
@@ -42,7 +41,7 @@ def lookahead(
     Raises
     ------
     TypeError, ValueError
-        If it is no trace, or nothing of a LookAhead was recorded in it.
+        If it is not a trace, or no LookAhead was recorded in it.
 
     Examples
     --------
@@ -52,7 +51,7 @@ def lookahead(
     >>> lookahead(race["LookAhead"]).layout.title.text
     '<b>LookAhead around SGD on Rosenbrock valley</b>'
     """
-    return _figure(picture_of(trace, LOOKAHEAD, note, width, height))
+    return _figure(average_view(trace, LOOKAHEAD, note, width, height))
 
 
 def lookahead_png(
@@ -70,14 +69,14 @@ def lookahead_png(
     trace, note
         As for `lookahead`.
     width, height : int
-        Size in pixels, as of the interactive figure.
+        Size in pixels, as for the interactive figure.
     scale : float
-        Pixels of the image for each of these: 2 for print and for fine screens.
+        Image pixels per pixel: 2 for print and high-resolution screens.
 
     Returns
     -------
     bytes
-        The file's content.
+        The content of the file.
 
     Examples
     --------
@@ -86,23 +85,23 @@ def lookahead_png(
     >>> lookahead_png(ol.compare("rosenbrock", {"slow": slow}, steps=20)["slow"])[:4]
     b'\x89PNG'
     """
-    return _png(picture_of(trace, LOOKAHEAD, note, width, height), scale)
+    return _png(average_view(trace, LOOKAHEAD, note, width, height), scale)
 
 
 def averages(
     trace: Any, *, note: str = "", width: int = layout.WIDTH, height: int = layout.HEIGHT
 ) -> go.Figure:
-    """Draw a run whose weights are averaged: the weights, and the average that `apply` would give.
+    """Draw a run with averaged weights: the weights, and the average that `apply` would set.
 
     On a surface of two coordinates: both paths over the map, the average bold; beside it the losses
-    of both. Elsewhere: the loss over the steps, and how far the weights are from their average.
+    of both. Otherwise: the loss over the steps, and the distance of the weights from their average.
 
     Parameters
     ----------
     trace : Trace
         A recorded run of ``ExponentialMovingAverage.around(...)`` or ``ModelAverage.around(...)``.
     note : str
-        More to say under the figure: how rate and decay were chosen.
+        Further text under the figure, such as how rate and decay were chosen.
     width, height : int
         Size in pixels.
 
@@ -113,7 +112,7 @@ def averages(
     Raises
     ------
     TypeError, ValueError
-        If it is no trace, or no average was recorded in it.
+        If it is not a trace, or no average was recorded in it.
 
     Examples
     --------
@@ -124,7 +123,7 @@ def averages(
     >>> figure.layout.title.text
     '<b>ExponentialMovingAverage around SGD on Rosenbrock valley</b>'
     """
-    return _figure(picture_of(trace, AVERAGE, note, width, height))
+    return _figure(average_view(trace, AVERAGE, note, width, height))
 
 
 def averages_png(
@@ -135,27 +134,27 @@ def averages_png(
     height: int = layout.HEIGHT,
     scale: float = 1.0,
 ) -> bytes:
-    """Draw a run whose weights are averaged as a PNG image; arguments as of `lookahead_png`."""
-    return _png(picture_of(trace, AVERAGE, note, width, height), scale)
+    """Draw a run with averaged weights as a PNG image; arguments as for `lookahead_png`."""
+    return _png(average_view(trace, AVERAGE, note, width, height), scale)
 
 
-def _figure(picture: Picture) -> go.Figure:
-    page = picture.page
-    figure = empty_figure(page, picture.title, picture.headline)
-    add_entries(figure, styles_of(picture.pair))
-    if picture.land is not None:
-        draw_map(figure, picture.land, page, 0)
-    for at, view in enumerate(picture.curves, picture.land is not None):
-        draw_curves(figure, view, page, at)
+def _figure(view: AverageView) -> go.Figure:
+    page = view.page
+    figure = empty_figure(page, view.title, view.headline)
+    add_entries(figure, styles_of(view.pair))
+    if view.surface is not None:
+        draw_map(figure, view.surface, page, 0)
+    for at, curves in enumerate(view.curves, view.surface is not None):
+        draw_curves(figure, curves, page, at)
     return figure
 
 
-def _png(picture: Picture, scale: float) -> bytes:
-    page = picture.page
-    figure = blank(page.width, page.height)
-    write_page(figure, page, picture.title, picture.headline, styles_of(picture.pair))
-    if picture.land is not None:
-        draw_static_map(panel_axes(figure, page, 0), picture.land)
-    for at, view in enumerate(picture.curves, picture.land is not None):
-        draw_static_curves(panel_axes(figure, page, at), view)
+def _png(view: AverageView, scale: float) -> bytes:
+    page = view.page
+    figure = blank_figure(page.width, page.height)
+    write_page(figure, page, view.title, view.headline, styles_of(view.pair))
+    if view.surface is not None:
+        draw_static_map(panel_axes(figure, page, 0), view.surface)
+    for at, curves in enumerate(view.curves, view.surface is not None):
+        draw_static_curves(panel_axes(figure, page, at), curves)
     return as_png(figure, scale)

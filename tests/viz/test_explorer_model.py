@@ -10,7 +10,7 @@ import pytest
 import optlab as ol
 from optlab.optimizer import Optimizer
 from optlab.viz.explorer import steps as formulas
-from optlab.viz.explorer.land import pack_land
+from optlab.viz.explorer.land import pack_surface_map
 from optlab.viz.explorer.presets import PRESETS
 from optlab.viz.explorer.runs import LADDER, best_of
 from optlab.viz.explorer.state import State, optimizer_classes, usual_template
@@ -272,7 +272,7 @@ def test_divergence_is_said_with_its_step():
 
 def test_heights_and_lines_travel_as_fractions():
     model = ol.explore(steps=5).model
-    header, packed = pack_land(model.land, model.surface)
+    header, packed = pack_surface_map(model.surface_map, model.surface)
     rows, columns = header["grid"]
     numbers = np.frombuffer(packed, "<u2")
     assert len(numbers) == rows * columns + 2 * sum(header["counts"])

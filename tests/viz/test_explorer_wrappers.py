@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.viz.explorer.around import AROUND, as_around, defaults_of
+from optlab.viz.explorer.around import WRAPPERS, as_wrapping, defaults_of
 from optlab.viz.explorer.options import browser_options
-from optlab.viz.explorer.picture import as_comparison, with_followers
+from optlab.viz.explorer.picture import as_comparison, with_averaged_paths
 from optlab.viz.explorer.state import State, optimizer_classes
 from optlab.viz.views import map_view
 
@@ -55,7 +55,7 @@ def test_the_step_panel_goes_on_after_the_rule():
     assert labels[-1] == "average"
 
 
-@pytest.mark.parametrize("kind", AROUND)
+@pytest.mark.parametrize("kind", WRAPPERS)
 @pytest.mark.parametrize("name", ["SGD", "Adam"])
 def test_anything_can_be_put_around_any_optimizer(kind, name):
     explorer = ol.explore("rosenbrock", ["SGD", "Adam"], steps=20).change(around={name: kind})
@@ -118,7 +118,7 @@ def test_wrappers_are_no_optimizers_of_the_menu():
 )
 def test_what_cannot_be_put_around_is_said(around, said):
     with pytest.raises(ValueError, match=said):
-        as_around(around)
+        as_wrapping(around)
 
 
 def test_templates_that_it_cannot_show_are_refused():
@@ -145,7 +145,7 @@ def test_the_picture_has_the_weights_that_follow():
     model = explorer.model
     race = as_comparison(model, jumps=True)
     plain = map_view(model.problem, race, 600, 450)
-    view = with_followers(plain, model)
+    view = with_averaged_paths(plain, model)
     assert view.note == f"{plain.note}; bold: averages, slow weights"
     added = [path for path in view.paths if path not in plain.paths]
     assert [(path.name, path.style.dash) for path in added] == [("Adam", ()), ("Momentum", ())]

@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from optlab import viz
-from optlab.viz import words
 from optlab.viz.renderers import comparison as renderer
+from optlab.viz.words import format_rate, race_headline, summary
 
 RACES = (
     "rosenbrock_race",
@@ -189,7 +189,7 @@ def test_the_summary_says_who_won_by_how_much_and_who_diverged(diverging_race):
 
 
 def test_the_summary_of_a_network_goes_by_held_out_accuracy(digits_race):
-    said = words.summary(digits_race)
+    said = summary(digits_race)
     assert "Adam has the best held-out accuracy, 97.8 %." in said
     assert "RMSProp is next, at 97.5 % (0.3 percentage points lower)." in said
 
@@ -197,19 +197,19 @@ def test_the_summary_of_a_network_goes_by_held_out_accuracy(digits_race):
 def test_a_tie_is_called_a_tie(digits_race):
     accuracy = dict.fromkeys(digits_race.traces, 0.9)
     race = SimpleNamespace(**{**vars(digits_race), "accuracy": accuracy})
-    assert "SGD, Momentum, RMSProp and Adam have the best" in words.headline(race)
+    assert "SGD, Momentum, RMSProp and Adam have the best" in race_headline(race)
 
 
 def test_nobody_wins_where_nobody_finished(diverging_race):
     traces = {"SGD": diverging_race.traces["SGD"]}
     race = SimpleNamespace(**{**vars(diverging_race), "traces": traces})
-    assert words.headline(race) == "No run finished."
+    assert race_headline(race) == "No run finished."
 
 
 def test_a_falling_rate_is_told_from_both_ends(rosenbrock_race):
     trace = SimpleNamespace(**vars(rosenbrock_race.traces["SGD"]))
     trace.learning_rate = np.geomspace(0.1, 0.001, 500)
-    assert words.rate(trace) == "0.1 → 0.001"
+    assert format_rate(trace) == "0.1 → 0.001"
 
 
 # The package.

@@ -10,9 +10,9 @@ from PIL import Image
 
 import optlab as ol
 from optlab import viz
-from optlab.viz import words
 from optlab.viz.pictures import race_png
 from optlab.viz.series import axis_note, loss_view
+from optlab.viz.words import race_conditions
 
 O = ol.optimizer  # noqa: E741
 
@@ -56,7 +56,7 @@ def test_the_conditions_tell_what_is_around_an_optimizer():
         "smooth": EMA.around(O.SGD(1e-4), decay=0.9),
         "Adam": O.Adam(0.2),
     }
-    said = words.conditions(ol.compare("rosenbrock", runs, steps=3))
+    said = race_conditions(ol.compare("rosenbrock", runs, steps=3))
     assert "slow (LookAhead around Adam, alpha 0.25, k 3) 0.2," in said
     assert "smooth (ExponentialMovingAverage around SGD, decay 0.9) 0.0001, Adam 0.2." in said
 

@@ -17,7 +17,8 @@ from PIL import Image, ImageColor
 import optlab as ol
 from optlab import viz
 from optlab.backend import display
-from optlab.viz import layout, memory_views, renderers, theme, words
+from optlab.viz import layout, memory_views, renderers, theme
+from optlab.viz.words import format_bytes
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +71,7 @@ def test_the_axis_starts_at_zero_and_holds_the_peak(trace):
 
 def test_title_headline_and_mark_say_where_the_peak_is(trace):
     figure = viz.memory(trace, width=1000)  # narrower, the mark says the bytes alone
-    said = memory_views.amount(trace.peak)
+    said = format_bytes(trace.peak)
     assert figure.layout.title.text == f"<b>Memory of a step: at most {said}</b>"
     i = trace.peak_event
     assert f"peak {said}, in {trace.phase[i]} of {trace.operation[i]}" in written(figure)
@@ -86,7 +87,7 @@ def test_what_makes_up_the_peak_is_listed_largest_first(trace):
     assert 0.5 < lengths[0] < 1  # its bytes stand beside it
     assert lengths[: memory_views.ROWS] == sorted(lengths[: memory_views.ROWS], reverse=True)
     first = trace.by_operation()[0]
-    assert f"{memory_views.amount(first.nbytes)}, {first.share:.0%}" in written(figure)
+    assert f"{format_bytes(first.nbytes)}, {first.share:.0%}" in written(figure)
 
 
 def test_phases_are_told_apart(trace):
@@ -239,5 +240,5 @@ def test_what_is_no_trace_is_told_what_to_give():
 
 
 def test_large_numbers_are_written_as_tables_write_them():
-    assert words.amount(104.44 * 2**20) == "104.4 MiB"
-    assert words.amount(1000.04 * 2**10) == "1000.0 KiB"
+    assert format_bytes(104.44 * 2**20) == "104.4 MiB"
+    assert format_bytes(1000.04 * 2**10) == "1000.0 KiB"

@@ -1,9 +1,9 @@
-"""What our widgets share in the browser: one sheet, one module, and the page around a widget.
+"""Browser side of the widgets: shared style sheet and module, and the HTML page of a widget.
 
-The browser's code lies in folders named ``static`` as numbered parts. They are joined in the order
-of their numbers into one plain module, the shared parts first: no bundler, no import, nothing that
-is fetched. The widget appends ``export default`` (`as_module`); a saved page appends a stand-in for
-the kernel's model (`page_around`).
+The code is stored in folders named ``static`` as numbered parts, which are concatenated in order
+into one module, the shared parts first: no bundler, no imports, no requests. The widget appends
+``export default`` (`as_module`); a saved page appends a substitute for the kernel's model
+(`html_page`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ _STATIC = Path(__file__).parent / "static"
 
 
 @cache
-def javascript(own: Path) -> str:
-    """Give a widget's code: the shared parts, then those of its own folder."""
+def _javascript(own: Path) -> str:
     return "\n".join(
         part.read_text(encoding="utf-8")
         for folder in (_STATIC, own)
@@ -28,17 +27,17 @@ def javascript(own: Path) -> str:
     )
 
 
-def as_module(code: str) -> str:
-    """Give the code as anywidget takes it: a module that hands out ``render``."""
-    return code + "\nexport default { render };\n"
+def as_module(own: Path) -> str:
+    """Return the code of a widget, shared parts first, as a module that exports ``render``."""
+    return _javascript(own) + "\nexport default { render };\n"
 
 
 @cache
 def style_sheet(place: str, own: Path) -> str:
-    """Give a widget's style sheet: the shared rules, said of its own class, then its own.
+    """Return the style sheet of a widget: the shared rules for its own class, then its own rules.
 
-    Said of its own class, since each widget brings the shared rules along: those that came last
-    would undo what an earlier widget says of itself.
+    Each widget carries the shared rules. Without its own class in the selectors, the rules of a
+    later widget would override those of an earlier one.
     """
     shared = (_STATIC / "widget.css").read_text(encoding="utf-8")
     sheets = [path.read_text(encoding="utf-8") for path in sorted(own.glob("*.css"))]
@@ -57,29 +56,27 @@ render({ model, el: document.getElementById("PLACE") });
 """  # noqa: E501
 
 
-def page_around(
-    place: str, title: str, stored: dict[str, Any], words: str, style: str, code: str
-) -> str:
-    """Give one HTML page with everything of a widget in it; it asks no server for anything.
+def html_page(place: str, title: str, stored: dict[str, Any], text: str, own: Path) -> str:
+    """Return a self-contained HTML page of a widget; it sends no requests.
 
     Parameters
     ----------
     place : str
-        The id of the element that the widget is drawn in.
-    title, words : str
-        What the page is called, and what it says where no script runs.
+        The id of the element in which the widget is drawn.
+    title, text : str
+        The title of the page, and its text without JavaScript.
     stored : dict
-        The widget's state, by the names of its traits.
-    style, code : str
-        Its style sheet, and its module, which has ``render``.
+        The state of the widget, by the names of its traits.
+    own : Path
+        The folder of its style sheet and its code, which defines ``render``.
     """
     encoded = {
         name: base64.b64encode(value).decode("ascii")
         for name, value in stored.items()
         if isinstance(value, bytes)
     }
-    plain = {name: value for name, value in stored.items() if name not in encoded}
-    data = json.dumps(plain | {"bytes": encoded}, ensure_ascii=False).replace("<", "\\u003c")
+    others = {name: value for name, value in stored.items() if name not in encoded}
+    data = json.dumps(others | {"bytes": encoded}, ensure_ascii=False).replace("<", "\\u003c")
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -91,29 +88,29 @@ def page_around(
 body {{ margin: 0; padding: 12px; background: #eceef1; }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #0d1014; }} }}
 #{place} > * {{ margin: auto; }}
-{style}</style>
+{style_sheet(place, own)}</style>
 </head>
 <body>
 <div id="{place}"></div>
-<noscript><pre>{html.escape(words)}</pre></noscript>
+<noscript><pre>{html.escape(text)}</pre></noscript>
 <script type="application/json" id="optlab-data">{data}</script>
 <script type="module">
-{code}
+{_javascript(own)}
 {_SHIM.replace("PLACE", place)}</script>
 </body>
 </html>
 """
 
 
-def with_twin(bundle: Any, words: str, picture: bytes) -> Any:
-    """Add to what a notebook stores of a widget its words, and its picture for where none lives."""
+def with_static_image(bundle: Any, text: str, image: bytes) -> Any:
+    """Add text and a PNG image to the MIME bundle of a widget, for notebooks without a kernel."""
     data, metadata = bundle if isinstance(bundle, tuple) else (bundle or {}, {})
-    image = base64.b64encode(picture).decode("ascii")
-    return {**data, "text/plain": words, "image/png": image}, metadata
+    encoded = base64.b64encode(image).decode("ascii")
+    return {**data, "text/plain": text, "image/png": encoded}, metadata
 
 
-def written(page: str, path: str | Path | None) -> str | Path:
-    """Write a page to a file and give its path; without one, give the page."""
+def save_page(page: str, path: str | Path | None) -> str | Path:
+    """Write a page to a file and return the path; return the page if there is no path."""
     if path is None:
         return page
     Path(path).write_text(page, encoding="utf-8")

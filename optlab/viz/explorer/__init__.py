@@ -1,4 +1,4 @@
-"""The explorer: see every term of every step, live."""
+"""The explorer: every term of every step, live."""
 
 from __future__ import annotations
 
@@ -36,33 +36,32 @@ def explore(
     steps: int | None = None,
     seed: int = 0,
 ) -> Explorer:
-    """Explore optimizers on a problem: a map, series and every number of every step, live.
+    """Explore optimizers on a problem: a map, series, and every number of every step, live.
 
     Parameters
     ----------
     problem : Surface, str, callable or Comparison, optional
-        What `optlab.compare` accepts on a surface, or what it returned. By default the Rosenbrock
-        valley.
+        A surface that `optlab.compare` accepts, or its result. By default the Rosenbrock valley.
     optimizers : dict of str to Optimizer, or list of str, optional
-        Templates, which are shown at their own rates at first, or names of classes, which are shown
-        at their best. By default SGD, Momentum, RMSProp and Adam.
+        Templates, which start at their own rates, or names of classes, which start at their best
+        rates. By default SGD, Momentum, RMSProp and Adam.
     start : one or two numbers, optional
-        By default the problem's own.
+        By default the start of the problem.
     steps : int, optional
-        Updates a run; by default 300, or the comparison's.
+        Updates per run; by default 300, or as in the comparison.
     seed : int
-        Fixes the noise of a noisy problem.
+        Seed of the noise of a noisy problem.
 
     Returns
     -------
     Explorer
-        A widget; on the last line of a cell it shows itself. `Explorer.change` does in Python what
-        the mouse does, `Explorer.to_html` and `Explorer.to_png` write files.
+        A widget, which displays itself on the last line of a cell. `Explorer.change` does in Python
+        what the mouse does; `Explorer.to_html` and `Explorer.to_png` write files.
 
     Raises
     ------
     TypeError, ValueError
-        If the problem cannot be evaluated at its start, or an argument does not fit.
+        If the problem cannot be evaluated at its start, or an argument is invalid.
 
     Examples
     --------
@@ -108,7 +107,7 @@ def explore(
 
 
 def _entries(optimizers: Any) -> tuple[list[Entry], dict[str, Optimizer]]:
-    """Read the argument `optimizers`."""
+    """Convert the argument `optimizers` to entries and templates."""
     if optimizers is None:
         optimizers = list(FOUR)
     classes = optimizer_classes()
@@ -133,7 +132,7 @@ def _entries(optimizers: Any) -> tuple[list[Entry], dict[str, Optimizer]]:
 
 
 def _check_names(optimizers: Any, known: list[str]) -> None:
-    """Raise if what is not a dict is no list of names that are known, either."""
+    """Raise if `optimizers`, which is not a dict, is not a list of known names."""
     what = f"optimizers is a list of names such as {', '.join(FOUR)}, or a dict of names and "
     what += "templates such as {'Adam': ol.optimizer.Adam(0.1)}"
     if isinstance(optimizers, str):

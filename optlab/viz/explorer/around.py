@@ -1,4 +1,4 @@
-"""What the explorer can put around an optimizer: LookAhead, EMA and ModelAverage, on sliders."""
+"""Wrappers that the explorer offers, with sliders: LookAhead, EMA and ModelAverage."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from optlab.optimizer import (
     Optimizer,
 )
 from optlab.optimizer.wrappers import Wrapper
-from optlab.viz import words
+from optlab.viz.words import format_number
 
 
 @dataclass(frozen=True)
 class Slider:
-    """A setting of a wrapper: where its slider begins and ends, its step, and its value at first.
+    """The slider of a setting of a wrapper: its bounds, step, and initial value.
 
-    The bounds are the slider's; a value of one's own may lie beyond them.
+    A value that is set in Python may exceed the bounds.
     """
 
     low: float
@@ -32,7 +32,7 @@ class Slider:
     first: float
 
 
-AROUND: dict[str, dict[str, Slider]] = {
+WRAPPERS: dict[str, dict[str, Slider]] = {
     "LookAhead": {"alpha": Slider(0, 1, 0.05, 0.5), "k": Slider(1, 50, 1, 5)},
     "EMA": {"decay": Slider(0, 0.99, 0.01, 0.9)},
     "ModelAverage": {
@@ -40,66 +40,66 @@ AROUND: dict[str, dict[str, Slider]] = {
         "min_average_window": Slider(1, 100, 1, 10),
     },
 }
-"""The wrappers, by the explorer's names for them, with their sliders."""
+"""The wrappers by the explorer's names, with their sliders."""
 
 
 def defaults_of(kind: str) -> dict[str, Any]:
-    """Describe a wrapper as the explorer first puts it around an optimizer.
+    """Return the description of a wrapper with its initial settings.
 
     Examples
     --------
     >>> defaults_of("LookAhead")
     {'kind': 'LookAhead', 'alpha': 0.5, 'k': 5}
     """
-    return {"kind": kind, **{name: slider.first for name, slider in AROUND[kind].items()}}
+    return {"kind": kind, **{name: slider.first for name, slider in WRAPPERS[kind].items()}}
 
 
-def as_around(wanted: Any) -> dict[str, Any]:
-    """Read what is to be around an optimizer: a kind by its name, a description, or nothing.
+def as_wrapping(wanted: Any) -> dict[str, Any]:
+    """Convert an argument to the description of a wrapper: from a name, a description, or nothing.
 
     Raises
     ------
     TypeError, ValueError
-        If it cannot be put around one.
+        If it cannot wrap an optimizer.
     """
     if not wanted:
         return {}
-    if isinstance(wanted, str) and wanted in AROUND:
+    if isinstance(wanted, str) and wanted in WRAPPERS:
         wanted = defaults_of(wanted)
-    elif isinstance(wanted, dict) and wanted.get("kind") in AROUND:
+    elif isinstance(wanted, dict) and wanted.get("kind") in WRAPPERS:
         wanted = defaults_of(wanted["kind"]) | wanted
-    checked_around(wanted)
-    wrapped(SGD(0.1), wanted)
+    check_wrapping(wanted)
+    wrap_template(SGD(0.1), wanted)
     return dict(wanted)
 
 
-def said(around: dict[str, Any]) -> str:
-    """Write a description in a few words.
+def describe_wrapping(around: dict[str, Any]) -> str:
+    """Format the description of a wrapper.
 
     Examples
     --------
-    >>> said(defaults_of("LookAhead"))
+    >>> describe_wrapping(defaults_of("LookAhead"))
     'LookAhead (alpha 0.5, k 5)'
     """
-    settings = [f"{k} {words.number(float(v))}" for k, v in around.items() if k != "kind"]
+    settings = [f"{k} {format_number(float(v))}" for k, v in around.items() if k != "kind"]
     return f"{around['kind']} ({', '.join(settings)})"
 
 
-def checked_around(around: Any) -> None:
-    """Make sure that a description of a wrapper is of use.
+def check_wrapping(around: Any) -> None:
+    """Validate the description of a wrapper.
 
     Raises
     ------
     ValueError
-        It names what is not.
+        If it is invalid; the message names the part.
     """
     if around == {}:
         return
-    if not isinstance(around, dict) or around.get("kind") not in AROUND:
+    if not isinstance(around, dict) or around.get("kind") not in WRAPPERS:
         raise ValueError(
-            f"around is {{}} or a dict with the kind {', '.join(AROUND)}; got {around!r}."
+            f"around is {{}} or a dict with the kind {', '.join(WRAPPERS)}; got {around!r}."
         )
-    wanted = {"kind", *AROUND[around["kind"]]}
+    wanted = {"kind", *WRAPPERS[around["kind"]]}
     if set(around) - wanted - {"max_average_window"}:
         raise ValueError(f"{around['kind']} has the settings {', '.join(wanted)}; got {around!r}.")
     for name, value in around.items():
@@ -111,8 +111,8 @@ def checked_around(around: Any) -> None:
             raise ValueError(f"{name} must be finite; got {value!r}.")
 
 
-def wrapped(template: Optimizer, around: dict[str, Any]) -> Optimizer:
-    """Put around a template what a description says."""
+def wrap_template(template: Optimizer, around: dict[str, Any]) -> Optimizer:
+    """Wrap a template as described; return it unchanged for an empty description."""
     if not around:
         return template
     settings = {name: value for name, value in around.items() if name != "kind"}
@@ -122,13 +122,13 @@ def wrapped(template: Optimizer, around: dict[str, Any]) -> Optimizer:
     return average.around(template, **settings)
 
 
-def around_of(name: str, layers: Sequence[Wrapper]) -> dict[str, Any]:
-    """Describe what is around a template.
+def wrapping_of(name: str, layers: Sequence[Wrapper]) -> dict[str, Any]:
+    """Return the description of the wrapper of a template.
 
     Raises
     ------
     TypeError
-        If there is more than one wrapper, or one that the explorer does not know.
+        If there are several wrappers, or one that the explorer does not support.
     """
     if not layers:
         return {}

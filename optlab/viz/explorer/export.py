@@ -1,4 +1,4 @@
-"""What leaves the notebook: one self-contained page in which rate, play and scrub stay alive."""
+"""Export of the explorer as one self-contained HTML page with live rates, playback and cursor."""
 
 from __future__ import annotations
 
@@ -6,30 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from optlab.viz import browser
-from optlab.viz.explorer.land import pack_land
+from optlab.viz.explorer.land import pack_surface_map
 from optlab.viz.explorer.model import Model
 
-_PLACE = "optlab-explorer"
-_STATIC = Path(__file__).parent / "static"
-
-
-def javascript() -> str:
-    """Give the browser's code."""
-    return browser.javascript(_STATIC)
-
-
-def style_sheet() -> str:
-    """Give the style sheet."""
-    return browser.style_sheet(_PLACE, _STATIC)
+PLACE = "optlab-explorer"
+STATIC = Path(__file__).parent / "static"
 
 
 def page(model: Model, options: dict[str, Any]) -> str:
-    """Give one HTML page with everything in it; it asks no server for anything."""
+    """Return a self-contained HTML page; it sends no requests."""
     header, buffers = model.pack()
     land: dict[str, Any] = {"serial": 1}
     land_buffers = b""
     if model.surface is not None:
-        packed, land_buffers = pack_land(model.land, model.surface)
+        packed, land_buffers = pack_surface_map(model.surface_map, model.surface)
         land |= packed
     stored = {
         "state": model.state.to_dict(),
@@ -39,5 +29,4 @@ def page(model: Model, options: dict[str, Any]) -> str:
         "buffers": buffers,
         "land_buffers": land_buffers,
     }
-    words = model.summary()
-    return browser.page_around(_PLACE, model.title, stored, words, style_sheet(), javascript())
+    return browser.html_page(PLACE, model.title, stored, model.summary(), STATIC)

@@ -1,4 +1,4 @@
-"""The ground of the map: what is seen of a surface, its contour lines and colours, or its curve."""
+"""The surface under the paths: its visible part, contour lines and colors, or its curve."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from optlab.viz.contours import ContourLabel, label_contours, log_levels
 from optlab.viz.geometry import Box, Floats, LabelPlacer, simplify, view_box, with_aspect
 from optlab.viz.views import contour_note
 
-WIDTH, HEIGHT = 690, 518
-"""The map in pixels, at the width for which labels are placed; it is scaled as a whole."""
+MAP_WIDTH, MAP_HEIGHT = 690, 518
+"""Size of the map in pixels at which labels are placed; it is scaled as a whole."""
 _GRID = 175
 
 
 @dataclass(frozen=True)
-class Land:
-    """What lies under the paths.
+class SurfaceMap:
+    """A surface as it is drawn under the paths.
 
     Attributes
     ----------
     box : Box
-        What is seen; of a curve, also along the loss.
+        The visible part; for a curve, also along the loss.
     height : array (rows, columns) or None
         log10 of the loss above `base`, on the grid; None for a curve.
     levels : array
     base : float
-    lines : list of (level's place, array (n, 2))
+    lines : list of (index of the level, array (n, 2))
         Contour lines.
     labels : tuple of ContourLabel
     curve : array (n, 2) or None
-        A curve problem's own points.
+        The points of a problem of one variable.
     note : str
-        What the contours mean.
+        The meaning of the contours.
     """
 
     box: Box
@@ -55,7 +55,7 @@ class Land:
 def choose_box(
     surface: Surface, start: Sequence[float], paths: Sequence[Floats], aspect: float
 ) -> Box:
-    """Choose what is seen: near the paths, with start and minima."""
+    """Choose the visible part: near the paths, with start and minima."""
     if surface.dimension == 1:
         return _curve_box(surface, start)
     (x_low, x_high), (y_low, y_high) = surface.domain
@@ -77,68 +77,68 @@ def _curve_box(surface: Surface, start: Sequence[float]) -> Box:
     return Box(low, high, bottom - room, top + room)
 
 
-def make_land(surface: Surface, box: Box, paths: Sequence[Floats]) -> Land:
-    """Compute what lies under the paths."""
+def make_surface_map(surface: Surface, box: Box, paths: Sequence[Floats]) -> SurfaceMap:
+    """Compute the surface under the paths."""
     x = np.linspace(box.x_low, box.x_high, _GRID if surface.dimension == 2 else 500)
     if surface.dimension == 1:
         curve = np.stack([x, surface.values(x)], axis=1)
         note = "linear scales; the loss is the height"
-        return Land(box, None, np.empty(0), 0.0, [], (), curve, note)
-    y = np.linspace(box.y_low, box.y_high, round(_GRID * HEIGHT / WIDTH))
+        return SurfaceMap(box, None, np.empty(0), 0.0, [], (), curve, note)
+    y = np.linspace(box.y_low, box.y_high, round(_GRID * MAP_HEIGHT / MAP_WIDTH))
     with np.errstate(all="ignore"):
         losses = np.asarray(surface.values(*np.meshgrid(x, y)), dtype=np.float64)
     known = surface.minimum_value
     height, levels, base = log_levels(losses, known)
     generator = contour_generator(x, y, height)
-    pixel = box.width / WIDTH
+    pixel = box.width / MAP_WIDTH
     lines = [
         (place, np.stack(simplify(line[:, 0], line[:, 1], 1.2 * pixel), axis=1))
         for place, level in enumerate(levels)
         for line in map(np.asarray, generator.lines(float(level)))
     ]
-    scale = np.array([WIDTH / box.width, HEIGHT / box.height])
+    scale = np.array([MAP_WIDTH / box.width, MAP_HEIGHT / box.height])
     corner = np.array([box.x_low, box.y_low])
     with np.errstate(all="ignore"):
         covered = [(path[np.isfinite(path).all(axis=1)] - corner) * scale for path in paths]
-    placer = LabelPlacer(Box(30, WIDTH - 2, 22, HEIGHT - 2), covered)
+    placer = LabelPlacer(Box(30, MAP_WIDTH - 2, 22, MAP_HEIGHT - 2), covered)
     marks = [np.array(m) for m in surface.minima]
     for mark in marks:
         across, up = (mark - corner) * scale
         placer.taken.append(Box(across - 12, across + 120, up - 24, up + 12))
-    labels = label_contours(x, y, height, levels, WIDTH, HEIGHT, covered, placer)
-    return Land(box, height, levels, base, lines, labels, None, contour_note(base, known))
+    labels = label_contours(x, y, height, levels, MAP_WIDTH, MAP_HEIGHT, covered, placer)
+    return SurfaceMap(box, height, levels, base, lines, labels, None, contour_note(base, known))
 
 
-def pack_land(land: Land, surface: Surface) -> tuple[dict[str, Any], bytes]:
-    """Give header and bytes: contour points and heights as 16-bit fractions of box and range."""
-    box = land.box
+def pack_surface_map(view: SurfaceMap, surface: Surface) -> tuple[dict[str, Any], bytes]:
+    """Pack into header and bytes: contour points and heights as 16-bit fractions of their range."""
+    box = view.box
     header: dict[str, Any] = {
         "box": [box.x_low, box.x_high, box.y_low, box.y_high],
-        "note": land.note,
+        "note": view.note,
         "minima": [list(minimum) for minimum in surface.minima],
-        "labels": [[label.x, label.y, label.text, label.angle] for label in land.labels],
+        "labels": [[label.x, label.y, label.text, label.angle] for label in view.labels],
         "title": surface.title,
         "shows": surface.shows,
-        "curve": land.curve is not None,
+        "curve": view.curve is not None,
     }
-    if land.curve is not None:
+    if view.curve is not None:
         header["values"] = [
-            [float(x), float(y) if math.isfinite(y) else None] for x, y in land.curve
+            [float(x), float(y) if math.isfinite(y) else None] for x, y in view.curve
         ]
         return header, b""
-    assert land.height is not None
+    assert view.height is not None
     corner, extent = np.array([box.x_low, box.y_low]), np.array([box.width, box.height])
-    points = [np.clip((line - corner) / extent, 0, 1) for _, line in land.lines]
-    bands = len(land.levels) + 1
-    step = land.levels[1] - land.levels[0]
-    # Place of each grid point among the levels: band k lies between k and k + 1.
-    place = np.clip((land.height - land.levels[0]) / step + 1, 0, bands - 1e-3)
+    points = [np.clip((line - corner) / extent, 0, 1) for _, line in view.lines]
+    bands = len(view.levels) + 1
+    step = view.levels[1] - view.levels[0]
+    # Position of each grid point among the levels: band k is between k and k + 1.
+    place = np.clip((view.height - view.levels[0]) / step + 1, 0, bands - 1e-3)
     grid = np.where(np.isnan(place), 65535, np.rint(np.nan_to_num(place) / bands * 65000))
     header |= {
         "grid": list(grid.shape),
         "bands": bands,
         "counts": [len(line) for line in points],
-        "bold": [bool(abs(land.levels[k] - round(land.levels[k])) < 1e-9) for k, _ in land.lines],
+        "bold": [bool(abs(view.levels[k] - round(view.levels[k])) < 1e-9) for k, _ in view.lines],
         "colors": {
             "light": theme.surface_colors(bands),
             "dark": theme.surface_colors(bands, theme.DARK["paper"]),

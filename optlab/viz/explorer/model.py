@@ -1,4 +1,4 @@
-"""The explorer's model: from a state, everything that the picture needs. No widget, no browser."""
+"""Model of the explorer: everything drawn for a state, independent of widget and browser."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ from optlab.lab.problems.find import find
 from optlab.lab.problems.surface import Surface
 from optlab.optimizer import Optimizer
 from optlab.optimizer.wrappers import layers_of
-from optlab.viz import theme, words
-from optlab.viz.explorer import land as lands
-from optlab.viz.explorer import steps as formulas
-from optlab.viz.explorer.around import said
+from optlab.viz import theme
+from optlab.viz.explorer.around import describe_wrapping
+from optlab.viz.explorer.land import (
+    MAP_HEIGHT,
+    MAP_WIDTH,
+    SurfaceMap,
+    choose_box,
+    make_surface_map,
+)
 from optlab.viz.explorer.runs import (
     LADDER,
     Runs,
@@ -26,43 +31,45 @@ from optlab.viz.explorer.runs import (
     runs_of_trace,
 )
 from optlab.viz.explorer.state import OWN, State, template_of
+from optlab.viz.explorer.steps import Rule, fill_rows, rule_as_lists, rule_of
 from optlab.viz.geometry import Box, Floats
 from optlab.viz.theme import Style
+from optlab.viz.words import format_number, format_point
 
 _LARGEST = float(np.finfo(np.float32).max)
 AXES = ("x", "y")
-_BOUNDS = f"1-2-5 steps from {words.number(LADDER[0])} to {words.number(LADDER[-1])}"
+_BOUNDS = f"1-2-5 steps from {format_number(LADDER[0])} to {format_number(LADDER[-1])}"
 _CRITERION = "by the mean over the run of log10(loss − minimum)"
 HOW_CHOSEN = {
     "best": f"each the best of {_BOUNDS}, {_CRITERION}",
     "equal": f"the same for all, of {_BOUNDS}",
     "custom": f"by hand where it says custom, else the best of {_BOUNDS}, {_CRITERION}",
 }
-"""How the rates were chosen, for each mode."""
+"""How each mode chooses the rates."""
 
 
 class Model:
-    """All runs of a state, and the ground that they walk on.
+    """All runs of a state, and the surface under their paths.
 
     Parameters
     ----------
     state : State
     problem : Surface or Comparison of a network
     own : dict of str to Optimizer
-        Templates that were given as objects.
+        Templates given as objects.
     box : Box, optional
-        What the map shows; by default chosen to fit the paths.
+        The visible part of the surface; by default it fits the paths.
 
     Attributes
     ----------
     runs : dict of str to Runs
     styles : dict of str to Style
     floor : float
-        The minimum, or the lowest loss seen where it is not known.
+        The minimum if it is known, else the lowest loss seen.
     best : dict of str to int
-        The place of each optimizer's best rate.
+        Index of each optimizer's best rate.
     equal : float or None
-        The rate that is best for all together.
+        The best common rate.
     box : Box or None
         None for networks.
     """
@@ -85,12 +92,12 @@ class Model:
         lowest = lowest_loss(list(self.runs.values()))
         self.floor_known = known is not None and lowest >= known - 1e-9 * max(1.0, abs(known))
         self.floor = float(known) if known is not None and self.floor_known else lowest
-        #: Losses are sent as what they are above this, so that float32 keeps their digits.
+        #: Losses are sent relative to this value, so that float32 keeps their digits.
         self.base = self.floor if self.floor_known else 0.0
         self.criteria = {name: runs.criterion(self.floor) for name, runs in self.runs.items()}
         self.best = {
             name: best_of(
-                # A rate of one's own is no candidate: the line under the figure says "best of".
+                # A rate outside the ladder is no candidate: the note states "best of" the ladder.
                 np.where(np.isin(runs.rates, LADDER), self.criteria[name], np.inf)
                 if not self.network
                 else self.criteria[name],
@@ -104,10 +111,9 @@ class Model:
         state.step = max(0, min(state.step, state.steps))
         self.box = box
         if self.surface is not None and (box is None or not self._holds_start(box)):
-            self.box = lands.choose_box(
-                self.surface, self.start, self.shown_paths(), lands.WIDTH / lands.HEIGHT
-            )
-        self._land: lands.Land | None = None
+            aspect = MAP_WIDTH / MAP_HEIGHT
+            self.box = choose_box(self.surface, self.start, self.shown_paths(), aspect)
+        self._surface_map: SurfaceMap | None = None
 
     # Runs ---------------------------------------------------------------------------------------
 
@@ -119,7 +125,7 @@ class Model:
             value, _ = surface.value_and_gradient(start)
         if not math.isfinite(value):
             raise ValueError(
-                f"the loss at the start {words.point(start)} is {value}; choose another start."
+                f"the loss at the start {format_point(start)} is {value}; choose another start."
             )
         self.start: tuple[float, ...] = start
         state.start = list(start)
@@ -144,7 +150,7 @@ class Model:
         }
 
     def _equal_rate(self) -> float:
-        """Give the rate of the ladder whose criteria add up to the least; fewest diverge first."""
+        """Return the best common rate of the ladder: fewest divergences, then the least sum."""
         scores = []
         for rate in LADDER:
             each = [self.criteria[n][r.rates.index(rate)] for n, r in self.runs.items()]
@@ -153,7 +159,7 @@ class Model:
         return min(scores)[2]
 
     def rate_index(self, name: str) -> int:
-        """Give the place of the rate that an optimizer now shows."""
+        """Return the index of the current rate of an optimizer."""
         runs, state = self.runs[name], self.state
         [entry] = [entry for entry in state.optimizers if entry.name == name]
         if state.mode == "equal" and not self.network:
@@ -163,7 +169,7 @@ class Model:
         return self.best[name]
 
     def shown_paths(self) -> list[Floats]:
-        """Give the paths that are shown, as arrays (steps + 1, 2)."""
+        """Return the visible paths as arrays (steps + 1, 2)."""
         paths = [(runs.point, self.rate_index(name)) for name, runs in self.runs.items()]
         return [p[i] for p, i in paths if p is not None and p.shape[2] == 2]
 
@@ -173,21 +179,21 @@ class Model:
         return box.contains(*self.start)
 
     @property
-    def land(self) -> lands.Land:
-        """What lies under the paths; computed when it is first asked for."""
-        if self._land is None:
+    def surface_map(self) -> SurfaceMap:
+        """The surface under the paths, computed at the first access."""
+        if self._surface_map is None:
             assert self.surface is not None
             assert self.box is not None
-            self._land = lands.make_land(self.surface, self.box, self.shown_paths())
-        return self._land
+            self._surface_map = make_surface_map(self.surface, self.box, self.shown_paths())
+        return self._surface_map
 
-    def keep_land(self, other: Model) -> None:
-        """Take over what another model of the same surface and box has drawn already."""
-        self._land = other._land
+    def reuse_surface_map(self, other: Model) -> None:
+        """Reuse the map that another model of the same surface and box has computed."""
+        self._surface_map = other._surface_map
 
     @property
     def title(self) -> str:
-        """What the problem is called."""
+        """Title of the problem."""
         problem: Any = self.problem.problem if self.network else self.problem
         return str(problem.title)
 
@@ -199,7 +205,7 @@ class Model:
     # Numbers of a step --------------------------------------------------------------------------
 
     def numbers(self, name: str, rate: int, step: int, coordinate: int) -> dict[str, float]:
-        """Give every number of step `step` (from 1), by the names that templates use."""
+        """Return every number of step `step` (from 1), by its name in the templates."""
         runs = self.runs[name]
         assert runs.point is not None
         at = step - 1
@@ -212,7 +218,7 @@ class Model:
             "raw": one(runs.gradient),
             "g": one(runs.terms.get("used_gradient", runs.gradient)),
             "p": one(runs.point),
-            # What the rule made of it; a wrapper may have moved it after that.
+            # The result of the rule; a wrapper may change it afterwards.
             "p.new": one(runs.terms["fast"]) if "fast" in runs.terms else one(runs.point, step),
             "update": one(runs.update),
         }
@@ -227,35 +233,35 @@ class Model:
             values[f"term.{term}"] = one(array)
         return values
 
-    def rule(self, name: str) -> formulas.Rule:
-        """Give the rows of the step panel of an optimizer."""
+    def rule(self, name: str) -> Rule:
+        """Return the rows of the step panel of an optimizer."""
         runs = self.runs[name]
-        return formulas.rule_of(runs.template, list(runs.slots), list(runs.terms))
+        return rule_of(runs.template, list(runs.slots), list(runs.terms))
 
     def what_happened(
         self, name: str, step: int, coordinate: int = 0, rate: int | None = None
     ) -> list[tuple[str, str, dict[str, float]]]:
-        """Write step `step` (from 1) of an optimizer: rows of label, text and the numbers in it."""
+        """Return step `step` (from 1) of an optimizer as rows of label, text and its numbers."""
         rate = self.rate_index(name) if rate is None else rate
         values = self.numbers(name, rate, step, coordinate)
         rule, axis = self.rule(name), self.axes[coordinate]
-        # Written as the browser has them, in float32, so that both write the same digits.
+        # In float32 like in the browser, so that both show the same digits.
         sent = {
             key: float(np.float32(np.clip(value, -_LARGEST, _LARGEST)))
             for key, value in values.items()
         }
-        exact = formulas.written(rule, values, axis)
+        exact = fill_rows(rule, values, axis)
         return [
             (label, text, numbers)
             for (label, text, _), (_, _, numbers) in zip(
-                formulas.written(rule, sent, axis), exact, strict=True
+                fill_rows(rule, sent, axis), exact, strict=True
             )
         ]
 
     # Sending ------------------------------------------------------------------------------------
 
     def pack(self) -> tuple[dict[str, Any], bytes]:
-        """Give a header of plain values, and all arrays as one run of float32."""
+        """Pack into a header of plain values, and all arrays as one buffer of float32."""
         pieces: list[bytes] = []
         offset = 0
         optimizers = []
@@ -298,15 +304,15 @@ class Model:
                     },
                     "around": dict(entry.around),
                     "rates": list(runs.rates),
-                    "rateTexts": [words.number(rate, 6) for rate in runs.rates],
+                    "rateTexts": [format_number(rate, 6) for rate in runs.rates],
                     "best": self.best[entry.name],
-                    "criterion": [_plain(c) for c in self.criteria[entry.name]],
+                    "criterion": [_finite_or_none(c) for c in self.criteria[entry.name]],
                     "stopped": runs.stopped.tolist(),
                     "why": runs.why,
                     "initial": runs.initial,
                     "slots": list(runs.slots),
                     "terms": list(runs.terms),
-                    "rule": formulas.as_lists(self.rule(entry.name)),
+                    "rule": rule_as_lists(self.rule(entry.name)),
                     "arrays": arrays,
                 }
             )
@@ -316,7 +322,7 @@ class Model:
             "axes": self.axes,
             "steps": self.state.steps,
             "start": list(self.start),
-            "floor": _plain(self.floor),
+            "floor": _finite_or_none(self.floor),
             "floorKnown": self.floor_known,
             "base": self.base,
             "equal": self.equal,
@@ -324,24 +330,24 @@ class Model:
         }
         return header, b"".join(pieces)
 
-    # Words --------------------------------------------------------------------------------------
+    # Text ---------------------------------------------------------------------------------------
 
     def summary(self) -> str:
-        """Say in words what the picture shows."""
+        """Describe the figure in words."""
         state = self.state
-        told = []
+        ends = []
         for entry in state.optimizers:
             runs, i = self.runs[entry.name], self.rate_index(entry.name)
-            rate = words.number(runs.rates[i], 6)
+            rate = format_number(runs.rates[i], 6)
             finite = runs.loss[i][np.isfinite(runs.loss[i])]
-            end = runs.why[i] or f"loss {words.number(float(finite[-1]))}"
-            told.append(f"{entry.name} at rate {rate}: {end}")
-        where = f" from {words.point(self.start)}" if self.start else ""
+            end = runs.why[i] or f"loss {format_number(float(finite[-1]))}"
+            ends.append(f"{entry.name} at rate {rate}: {end}")
+        where = f" from {format_point(self.start)}" if self.start else ""
         head = f"{self.title}{where}, after {state.steps} steps."
-        return f"{head} {'; '.join(told)}. {self.conditions()}"
+        return f"{head} {'; '.join(ends)}. {self.conditions()}"
 
     def conditions(self) -> str:
-        """Say how the race was run: the line under the figure."""
+        """Return the conditions of the race, for the note under the figure."""
         state = self.state
         if self.network:
             return (
@@ -352,27 +358,27 @@ class Model:
         if not self.floor_known:
             how = how.replace("loss − minimum", "loss − lowest loss seen")
         around = "".join(
-            f" Around {entry.name}: {said(entry.around)}."
+            f" Around {entry.name}: {describe_wrapping(entry.around)}."
             for entry in state.optimizers
             if entry.around
         )
         return (
-            f"Same start {words.point(self.start)}, same {state.steps} steps, seed {state.seed}. "
+            f"Same start {format_point(self.start)}, same {state.steps} steps, seed {state.seed}. "
             f"Rates: {how}.{around}"
         )
 
 
-def _plain(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
 def find_problem(state: State, own: Any) -> Any:
-    """Give the problem of a state.
+    """Return the problem of a state.
 
     Raises
     ------
     ValueError
-        If the state is of a function that was not given.
+        If the state is of a user's function that was not given.
     """
     if state.problem == OWN:
         if own is None:

@@ -1,4 +1,4 @@
-"""What the browser knows before anything is computed: menus, their sentences and colours."""
+"""Constant options of the browser: menus, their texts, and colors."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 from optlab.lab.problems.find import NAMED, find
 from optlab.lab.problems.surface import Surface
 from optlab.viz import theme
-from optlab.viz.explorer.around import AROUND
+from optlab.viz.explorer.around import WRAPPERS
 from optlab.viz.explorer.model import HOW_CHOSEN
 from optlab.viz.explorer.presets import PRESETS
 from optlab.viz.explorer.state import optimizer_classes
 
 
 def browser_options() -> dict[str, Any]:
-    """Give what the browser has to know once: menus, sentences and colours."""
+    """Return the constant options of the browser."""
     surfaces = []
     for name, known in NAMED.items():
         found = known if isinstance(known, Surface) else None
@@ -26,7 +26,7 @@ def browser_options() -> dict[str, Any]:
         "classes": [name for name in optimizer_classes() if name != "AdamWithoutCorrection"],
         "around": {
             kind: {name: [s.low, s.high, s.step] for name, s in sliders.items()}
-            for kind, sliders in AROUND.items()
+            for kind, sliders in WRAPPERS.items()
         },
         "palette": {"light": theme.LIGHT, "dark": theme.DARK},
         "conditions": HOW_CHOSEN,

@@ -1,4 +1,4 @@
-"""The explorer's PNG twin, drawn by matplotlib from the same model."""
+"""The static image of the explorer, drawn by matplotlib from the same model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from optlab.viz.matplotlib_panels import draw_curves, draw_map, end_marker
 from optlab.viz.matplotlib_parts import (
     PIXEL,
     add_heading,
-    blank,
+    as_png,
+    blank_figure,
     draw_page,
     line_pen,
     panel_axes,
@@ -26,37 +27,37 @@ from optlab.viz.matplotlib_parts import (
     style_ticks,
 )
 from optlab.viz.pages import race_page
-from optlab.viz.pictures import as_png, race_png
+from optlab.viz.pictures import race_png
 from optlab.viz.series import loss_view
 from optlab.viz.views import MapView, Mark, map_view
 
-_BOLD, _DOT = 3.0, 6.0  # pixels, of the weights that follow
-_ACROSS, _DOT_APART = 600, 9  # so many pixels is a map wide, about; dots keep so many between them
+_BOLD, _DOT = 3.0, 6.0  # pixels, of averaged weights
+_ACROSS, _DOT_APART = 600, 9  # pixels: approximate width of a map, and least distance of dots
 
 
-def picture(model: Model, width: int = 1300) -> bytes:
-    """Draw the paths and losses of a model's present state as a PNG image."""
+def explorer_png(model: Model, width: int = 1300) -> bytes:
+    """Draw the paths and losses of the current state of a model as a PNG image."""
     height = round(width * 0.5)
     if model.network:
         return race_png(model.problem, width=width, height=height)
     race = as_comparison(model)
     page = race_page(race, width, height)
-    figure = blank(width, height)
+    figure = blank_figure(width, height)
     draw_page(figure, page, race)
     first, second = page.panels
     if len(model.start) == 1:
         _draw_curve(panel_axes(figure, page, 0), model)
     else:
         view = map_view(race.problem, as_comparison(model, jumps=True), first.width, first.height)
-        draw_map(panel_axes(figure, page, 0), with_followers(view, model))
+        draw_map(panel_axes(figure, page, 0), with_averaged_paths(view, model))
     draw_curves(panel_axes(figure, page, 1), loss_view(race, second.width, second.height))
     return as_png(figure, 1.0)
 
 
 def as_comparison(model: Model, *, jumps: bool = False) -> Any:
-    """Give what a model shows as a comparison, which the house's figures can draw.
+    """Return the display of a model as a `ComparisonLike`, which the figures can draw.
 
-    With `jumps`, where LookAhead pulled the weights back, a path first goes where they had been.
+    With `jumps`, a path contains the weights before LookAhead pulled them back, too.
     """
     traces, final = {}, {}
     for entry in model.state.optimizers:
@@ -66,7 +67,7 @@ def as_comparison(model: Model, *, jumps: bool = False) -> Any:
         taken = model.state.steps if stopped < 0 else stopped
         path, order = runs.point[i, : taken + 1], np.arange(taken + 1)
         if jumps and "synchronised" in runs.terms:
-            order = np.repeat(order, np.append(1, 1 + _met(runs, i, taken)))
+            order = np.repeat(order, np.append(1, 1 + _synchronised(runs, i, taken)))
             path = path[order]
             before = np.flatnonzero(np.diff(order) == 0)
             path[before] = runs.terms["fast"][i, order[before] - 1]
@@ -96,14 +97,14 @@ def as_comparison(model: Model, *, jumps: bool = False) -> Any:
     )
 
 
-def _met(runs: Runs, i: int, taken: int) -> NDArray[np.bool_]:
-    """Say of each step whether LookAhead let fast and slow weights meet in it."""
+def _synchronised(runs: Runs, i: int, taken: int) -> NDArray[np.bool_]:
+    """Return for each step whether LookAhead synchronized fast and slow weights."""
     found: NDArray[np.bool_] = runs.terms["synchronised"][i, :taken, 0] > 0
     return found
 
 
-def with_followers(view: MapView, model: Model) -> MapView:
-    """Add the weights that follow: slow ones, with a dot at each synchronisation, and averages."""
+def with_averaged_paths(view: MapView, model: Model) -> MapView:
+    """Add the paths of slow weights, with a dot at each synchronization, and of averages."""
     paths, said = [], set()
     pixel = view.box.width / _ACROSS
     for path in view.paths:
@@ -117,7 +118,7 @@ def with_followers(view: MapView, model: Model) -> MapView:
         taken = model.state.steps if stopped < 0 else stopped
         follow = runs.terms["slow" if slow else "average"][i, :taken]
         if slow:
-            follow = follow[_met(runs, i, taken)]
+            follow = follow[_synchronised(runs, i, taken)]
         follow = np.concatenate([runs.point[i, :1], follow])
         x, y = simplify(*clip_line(follow[:, 0], follow[:, 1], view.box), 0.4 * pixel)
         seen = view.box.holds(follow[:, 0], follow[:, 1])
@@ -145,18 +146,19 @@ def with_followers(view: MapView, model: Model) -> MapView:
 
 
 def _draw_curve(axes: Axes, model: Model) -> None:
-    """Draw a problem of one variable: its curve, with the points that were visited."""
-    land = model.land
-    assert land.curve is not None
-    axes.set(xlim=(land.box.x_low, land.box.x_high), ylim=(land.box.y_low, land.box.y_high))
+    """Draw a problem of one variable: its curve, with the points visited."""
+    surface_map = model.surface_map
+    box, curve = surface_map.box, surface_map.curve
+    assert curve is not None
+    axes.set(xlim=(box.x_low, box.x_high), ylim=(box.y_low, box.y_high))
     style_ticks(axes, "x", "loss")
-    add_heading(axes, "Curve", land.note)
-    axes.plot(*land.curve.T, color=theme.QUIET, linewidth=2 * PIXEL)
+    add_heading(axes, "Curve", surface_map.note)
+    axes.plot(*curve.T, color=theme.QUIET, linewidth=2 * PIXEL)
     for at, (name, runs) in enumerate(model.runs.items()):
         i, style = model.rate_index(name), model.styles[name]
         assert runs.point is not None
         x, y = runs.point[i, :, 0], runs.loss[i]
-        seen = land.box.holds(x, y)
+        seen = box.holds(x, y)
         axes.plot(np.where(seen, x, np.nan), np.where(seen, y, np.nan), **line_pen(style, 1.4))
         visited = np.flatnonzero(seen)
         if len(visited):

@@ -1,4 +1,4 @@
-"""Presets: four races, each of which shows one point."""
+"""Presets: four races, each with one lesson."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from optlab.optimizer import Adam
 
 
 class AdamWithoutCorrection(Adam):
-    """Adam without its bias correction: the moments start at zero, and nothing makes up for it."""
+    """Adam without bias correction of the moments, which start at zero."""
 
     def scalars(self, t: int, h: Any) -> dict[str, float]:
-        """Give the plain rate; Adam's own corrections would stand here."""
+        """Return the learning rate itself, without Adam's corrections."""
         return {"rate": h.learning_rate, "root": 1.0}
 
 
 @dataclass(frozen=True)
 class Preset:
-    """One race and what to look at.
+    """One race, and what to observe.
 
     Attributes
     ----------
     says : str
-        One or two sentences that say what to look at.
+        One or two sentences on what to observe.
     problem, start, steps, optimizers, mode, equal_rate, selected, step, slot, coordinate
         As in `State`; optimizers as name to (class, settings).
     """

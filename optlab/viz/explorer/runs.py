@@ -1,4 +1,4 @@
-"""Runs of one optimizer over the whole ladder of rates, as one ensemble where that is possible."""
+"""Runs of one optimizer at all rates of the ladder, as one ensemble if possible."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from optlab.lab.problems.surface import Surface
 from optlab.lab.sweep import LADDER
 from optlab.optimizer import Optimizer
 from optlab.optimizer.wrappers import Wrapper, layers_of
-from optlab.viz import words
 from optlab.viz.geometry import Floats
 from optlab.viz.results import ComparisonLike, TraceLike
+from optlab.viz.words import why_stopped
 
 TINY = 1e-12
-"""Added before the logarithm, so that a run that arrives exactly has a finite criterion."""
+"""Added before the logarithm, so that a run that reaches the minimum has a finite criterion."""
 
 
 @dataclass
 class Runs:
-    """One optimizer at all rates of its ladder; one row a rate.
+    """One optimizer at all rates of its ladder, one row per rate.
 
     Attributes
     ----------
@@ -37,17 +37,17 @@ class Runs:
     point : array (rates, steps + 1, dimension) or None
         None for networks.
     loss : array (rates, steps + 1)
-        Before every step and after the last; of networks, of each step's mini-batch.
+        Before every step and after the last; for networks, of the mini-batch of each step.
     gradient, update : arrays (rates, steps, dimension)
-        Of networks: norms, as one column.
+        For networks, their norms as one column.
     slots, terms : dict of str to array
-        As `gradient`.
+        In the shape of `gradient`.
     initial : dict of str to float
-        The slots before the first step.
+        Values of the slots before the first step.
     stopped : array of int
         The step at which a run ended, or -1.
     why : list of str
-        How it ended, in a few words; empty if it did not.
+        How it ended, in short; "" if it did not.
     """
 
     template: Optimizer
@@ -63,14 +63,14 @@ class Runs:
     why: list[str]
 
     def criterion(self, floor: float) -> Floats:
-        """Mean over the run of log10(loss - floor + 1e-12), of each rate; lower is better."""
+        """Compute the mean of log10(loss - floor + 1e-12) for each rate; lower is better."""
         with np.errstate(all="ignore"):
             mean = np.log10(np.maximum(self.loss - floor, 0) + TINY).mean(axis=1)
         return np.where((self.stopped >= 0) | ~np.isfinite(mean), np.inf, mean)
 
 
 def best_of(criterion: Floats, stopped: np.ndarray) -> int:
-    """Give the place of the best rate; if every run diverged, of the one that lasted longest.
+    """Return the index of the best rate; if every run diverged, that of the longest run.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def best_of(criterion: Floats, stopped: np.ndarray) -> int:
 
 
 def with_rate(template: Optimizer, rate: float) -> Optimizer:
-    """Give a copy of a template with another rate."""
+    """Return a copy of a template with another rate."""
     fresh = copy.copy(template)
     if isinstance(template, Wrapper) and isinstance(fresh, Wrapper):
         fresh.inner_optimizer = with_rate(template.inner_optimizer, rate)
@@ -95,7 +95,7 @@ def with_rate(template: Optimizer, rate: float) -> Optimizer:
 
 
 def ladder_with(rate: float | None) -> tuple[float, ...]:
-    """Give the ladder, with a rate of one's own in its place."""
+    """Return the ladder, with an extra rate inserted in order."""
     return LADDER if rate is None or rate in LADDER else tuple(sorted({*LADDER, rate}))
 
 
@@ -107,15 +107,15 @@ def run_ladder(
     steps: int,
     seed: int,
 ) -> Runs:
-    """Run an optimizer at all rates of a ladder, in one pass if problem and rule allow it."""
+    """Run an optimizer at all rates of a ladder, as one ensemble if problem and rule allow it."""
     members = [with_rate(template, rate) for rate in rates]
     starts = np.tile(np.asarray(start, dtype=np.float64), (len(members), 1))
     try:
         run = run_ensemble(surface, members, starts, steps, seed)
     except NotOnePassError:
-        return _one_by_one(surface, template, members, start, steps, seed)
+        return _run_sequentially(surface, template, members, start, steps, seed)
     update, initial = run.terms.get("update"), initial_slots(template)
-    slots, others = _sorted_out(run.slots, initial)
+    slots, others = _split_slots(run.slots, initial)
     return Runs(
         template=template,
         rates=tuple(rates),
@@ -132,15 +132,15 @@ def run_ladder(
 
 
 def initial_slots(template: Optimizer) -> dict[str, float]:
-    """Give what the rule's slots hold before the first step; those of wrappers are no such."""
+    """Return the initial values of the slots of the rule, without those of wrappers."""
     template, _ = layers_of(template)
     return dict(template.slots_for(SimpleNamespace(**template.settings)))
 
 
-def _sorted_out(
+def _split_slots(
     slots: Mapping[str, Floats], initial: Mapping[str, float]
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """Give the rule's own slots, and what wrappers remember: shown as terms."""
+    """Split slots into those of the rule and those of wrappers, which are shown as terms."""
     own = {name: rows for name, rows in slots.items() if name in initial}
     return own, {name: rows for name, rows in slots.items() if name not in initial}
 
@@ -150,7 +150,7 @@ def _differences(point: Floats) -> Floats:
         return np.diff(point, axis=1)
 
 
-def _one_by_one(
+def _run_sequentially(
     surface: Surface,
     template: Optimizer,
     members: list[Optimizer],
@@ -159,7 +159,7 @@ def _one_by_one(
     seed: int,
 ) -> Runs:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RaceWarning)  # the rows say which run ended, and why
+        warnings.simplefilter("ignore", RaceWarning)  # the rows show which run ended, and why
         race = compare(
             surface,
             {f"{place}": member for place, member in enumerate(members)},
@@ -172,30 +172,26 @@ def _one_by_one(
     return Runs(
         template=template,
         rates=tuple(rates),
-        point=_joined([runs.point for runs in pieces]),
-        loss=_joined([runs.loss for runs in pieces]),
-        gradient=_joined([runs.gradient for runs in pieces]),
-        update=_joined([runs.update for runs in pieces]),
-        slots=_joined_dicts([runs.slots for runs in pieces]),
-        terms=_joined_dicts([runs.terms for runs in pieces]),
+        point=np.concatenate([runs.point for runs in pieces]),
+        loss=np.concatenate([runs.loss for runs in pieces]),
+        gradient=np.concatenate([runs.gradient for runs in pieces]),
+        update=np.concatenate([runs.update for runs in pieces]),
+        slots=_concatenate_dicts([runs.slots for runs in pieces]),
+        terms=_concatenate_dicts([runs.terms for runs in pieces]),
         initial=initial_slots(template),
         stopped=np.concatenate([runs.stopped for runs in pieces]),
         why=[runs.why[0] for runs in pieces],
     )
 
 
-def _joined(arrays: Sequence[Any]) -> Any:
-    return np.concatenate(arrays)
-
-
-def _joined_dicts(each: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
+def _concatenate_dicts(each: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
     names = dict.fromkeys(name for one in each for name in one)
     blank = np.full_like(next(iter(each[0].values())), np.nan) if each[0] else None
-    return {name: _joined([one.get(name, blank) for one in each]) for name in names}
+    return {name: np.concatenate([one.get(name, blank) for one in each]) for name in names}
 
 
 def runs_of_trace(race: ComparisonLike, name: str, template: Optimizer, steps: int) -> Runs:
-    """Give one recorded run as a ladder of one rate; what an early end left out is NaN."""
+    """Return one recorded run as a ladder of one rate; steps after an early end are NaN."""
     trace: Any = race.traces[name]
     rate = float(trace.settings["learning_rate"])
     network = race.problem.kind == "network"
@@ -222,8 +218,8 @@ def runs_of_trace(race: ComparisonLike, name: str, template: Optimizer, steps: i
         terms = {k: a for k, a in kinds.items() if k not in slots}
         gradient, point = rows(trace.norms["gradient"]), None
     else:
-        kept = {k: rows(a) for k, a in trace.slots.items()}
-        slots, others = _sorted_out(kept, initial_slots(template))
+        recorded = {k: rows(a) for k, a in trace.slots.items()}
+        slots, others = _split_slots(recorded, initial_slots(template))
         terms = {**{k: rows(a) for k, a in trace.terms.items()}, **others}
         gradient, point = rows(trace.gradients), rows(trace.parameters, steps + 1)
     update = terms.pop("update", None)
@@ -239,17 +235,17 @@ def runs_of_trace(race: ComparisonLike, name: str, template: Optimizer, steps: i
         slots=slots,
         terms=terms,
         initial=initial_slots(template),
-        stopped=np.array([_stop(trace, steps)]),
-        why=[words.why_stopped(trace) or ""],
+        stopped=np.array([_stop_step(trace, steps)]),
+        why=[why_stopped(trace) or ""],
     )
 
 
-def _stop(trace: TraceLike, steps: int) -> int:
+def _stop_step(trace: TraceLike, steps: int) -> int:
     return -1 if trace.stopped is None else min(len(trace.loss), steps)
 
 
 def lowest_loss(all_runs: Sequence[Runs]) -> float:
-    """Give the lowest finite loss that any run saw."""
+    """Return the lowest finite loss of all runs."""
     together = np.concatenate([runs.loss.ravel() for runs in all_runs])
     finite = together[np.isfinite(together)]
     return float(finite.min()) if len(finite) else math.nan

@@ -1,4 +1,4 @@
-"""The explorer's state: all that a picture of it depends on, as a short JSON."""
+"""State of the explorer: everything that its display depends on, as a short JSON."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import optlab.optimizer as library
 from optlab.lab import LADDER
 from optlab.optimizer import REQUIRED, Optimizer
 from optlab.optimizer.wrappers import Wrapper, layers_of
-from optlab.viz.explorer.around import around_of, checked_around, wrapped
+from optlab.viz.explorer.around import check_wrapping, wrap_template, wrapping_of
 from optlab.viz.explorer.presets import PRESETS, AdamWithoutCorrection
 
 MODES = ("best", "equal", "custom")
 OWN = "own"
-"""Stands for a function of the user's: it cannot be written down, and has to be given again."""
+"""Name of a user's function, which JSON cannot contain: it has to be given again."""
 
 
 @dataclass
@@ -27,15 +27,15 @@ class Entry:
     Attributes
     ----------
     name : str
-        What the rows call it.
+        Its name in the rows.
     kind : str
         Its class.
     settings : dict
         Its hyper-parameters, without the rate.
     rate : float or None
-        The rate that was chosen by hand; None: the mode decides.
+        The rate chosen by hand; None: the mode decides.
     around : dict
-        What is wrapped around it: ``{"kind": "LookAhead", "alpha": 0.5, "k": 5}``; empty: nothing.
+        Its wrapper, such as ``{"kind": "LookAhead", "alpha": 0.5, "k": 5}``; empty: none.
     """
 
     name: str
@@ -47,36 +47,36 @@ class Entry:
 
 @dataclass
 class State:
-    """What is shown.
+    """State of the display.
 
     Attributes
     ----------
     problem : str
         A name that `optlab.problems` knows, or "own".
     start : list of float or None
-        None: the problem's own.
+        None: the start of the problem.
     steps, seed : int
-        The same for all.
+        The same for all optimizers.
     optimizers : list of Entry
     mode : str
         "best": each at the best rate of the ladder; "equal": all at `equal_rate`; "custom": as
-        "best", but some were chosen by hand.
+        "best", with some rates chosen by hand.
     equal_rate : float or None
-        None: the rate that is best for all together.
+        None: the best common rate.
     selected : str
         The name of the optimizer whose slider, arrows and numbers are shown.
     step : int
-        The cursor: how many steps were taken.
+        The cursor: number of steps taken.
     slot : str
-        Which quantity the second series shows; empty: the first slot of the selected optimizer.
+        The quantity in the second series; empty: the first slot of the selected optimizer.
     coordinate : int
-        Of which coordinate.
+        The coordinate shown.
     preset : str
-        The preset that was chosen last, while nothing was changed since.
+        The preset chosen last, if nothing was changed since.
     theme : str
         "auto", "light" or "dark".
     text_size : float
-        1 is normal; a projector wants more.
+        1 is normal; larger for a projector.
 
     Examples
     --------
@@ -101,21 +101,21 @@ class State:
     text_size: float = 1.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain lists, dicts, numbers and text."""
+        """Convert to plain lists, dicts, numbers and text."""
         return asdict(self)
 
     def to_json(self) -> str:
-        """Write the state; `from_json` reads it."""
+        """Convert to JSON, for `from_json`."""
         return json.dumps(self.to_dict(), ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> State:
-        """Read what `to_dict` gave; names that are not known are left out.
+        """Build a state from the result of `to_dict`; unknown names are ignored.
 
         Raises
         ------
         ValueError
-            If a value is of no use.
+            If a value is invalid.
         """
         known = {f.name for f in fields(cls)}
         values = {name: value for name, value in given.items() if name in known}
@@ -132,12 +132,12 @@ class State:
         return state
 
     def check(self) -> None:
-        """Make sure that every value is of use.
+        """Validate every value.
 
         Raises
         ------
         ValueError
-            It names the first that is not.
+            If a value is invalid; the message names the first.
         """
         for name, low, high in (
             ("step", 0, math.inf), ("steps", 1, math.inf), ("seed", -math.inf, math.inf),
@@ -160,16 +160,16 @@ class State:
         for entry in self.optimizers:
             if entry.rate is not None and not 0 < entry.rate < math.inf:
                 raise ValueError(f"the rate of {entry.name} must be above 0; got {entry.rate!r}.")
-            checked_around(entry.around)
+            check_wrapping(entry.around)
 
     @classmethod
     def from_json(cls, text: str) -> State:
-        """Read what `to_json` wrote."""
+        """Build a state from the result of `to_json`."""
         return cls.from_dict(json.loads(text))
 
 
 def optimizer_classes() -> dict[str, type[Optimizer]]:
-    """Give all optimizers of the library, by name."""
+    """Return all optimizer classes of the library, by name."""
     found = {
         name: cls
         for name, cls in vars(library).items()
@@ -182,7 +182,7 @@ def optimizer_classes() -> dict[str, type[Optimizer]]:
 
 
 def usual_template(cls: type[Optimizer], settings: Mapping[str, Any] | None = None) -> Optimizer:
-    """Make a template with a rate, and usual values of what else the class has no default for."""
+    """Build a template with a rate, and usual values of other settings without a default."""
     usual = {
         name: {"learning_rate": 0.01, "momentum": 0.9}[name]
         for name, default in cls.hyperparameters.items()
@@ -192,14 +192,14 @@ def usual_template(cls: type[Optimizer], settings: Mapping[str, Any] | None = No
 
 
 def template_of(entry: Entry, own: dict[str, Optimizer]) -> Optimizer:
-    """Give the optimizer that an entry describes.
+    """Build the optimizer that an entry describes.
 
     Parameters
     ----------
     entry : Entry
     own : dict of str to Optimizer
-        Templates that were given as objects, by name: for classes that the library does not have,
-        and for what a description leaves out (decay and clip).
+        Templates given as objects, by name: for classes outside the library, and for settings that
+        an entry does not contain (decay and clip).
 
     Raises
     ------
@@ -208,11 +208,11 @@ def template_of(entry: Entry, own: dict[str, Optimizer]) -> Optimizer:
     TypeError
         If the class has no such setting.
     """
-    return wrapped(_inner_template(entry, own), entry.around)
+    return wrap_template(_inner_template(entry, own), entry.around)
 
 
 def _inner_template(entry: Entry, own: dict[str, Optimizer]) -> Optimizer:
-    """Give the optimizer of an entry, without what is around it."""
+    """Build the optimizer of an entry without its wrapper."""
     given = own.get(entry.name)
     if given is not None:
         given, _ = layers_of(given)
@@ -232,24 +232,24 @@ def _inner_template(entry: Entry, own: dict[str, Optimizer]) -> Optimizer:
 
 
 def entry_of(name: str, template: Optimizer, rate: float | None = None) -> Entry:
-    """Describe a template.
+    """Return the entry that describes a template.
 
     Raises
     ------
     TypeError
-        If it is wrapped in a way that the explorer does not show.
+        If it is wrapped in a way that the explorer does not support.
     """
     inner, layers = layers_of(template)
     settings = {
-        k: v  # functions cannot be written down: they stay with templates that were given
+        k: v  # JSON cannot contain functions: they remain in the given templates
         for k, v in inner.settings.items()
         if k != "learning_rate" and not callable(v)
     }
-    return Entry(name, type(inner).__name__, settings, rate, around_of(name, layers))
+    return Entry(name, type(inner).__name__, settings, rate, wrapping_of(name, layers))
 
 
 def preset_state(name: str, before: State) -> State:
-    """Give the state that a preset opens; theme and text size stay.
+    """Return the state of a preset; theme and text size are kept.
 
     Raises
     ------

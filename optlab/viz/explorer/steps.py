@@ -1,10 +1,9 @@
-"""What happened in a step: every rule written out, row by row, with that step's numbers.
+"""The formulas of a step: every rule row by row, filled with the numbers of the step.
 
-This table is the only place where the rows stand. The browser gets it as plain lists and fills it
-from its buffers; Python fills it from the same arrays, so that a test can hold the two and the
-trace together.
+This table is the only source of the rows. The browser receives it as plain lists and fills it from
+its buffers; Python fills it from the same arrays, so that a test can compare both with the trace.
 
-A template holds names in braces: ``g`` (the gradient that the rule used), ``raw`` (before clipping
+A template has names in braces: ``g`` (the gradient that the rule used), ``raw`` (before clipping
 and decay), ``p``, ``p.new``, ``update``, ``t``, ``h.*`` (hyper-parameters), ``old.*`` and ``new.*``
 (slots before and after the step), ``term.*`` (named terms) and ``d.*`` (derived, below). A name in
 round brackets, ``{(g)}``, gets brackets where it is negative. ``**`` prints bold, ``^[...]``
@@ -30,8 +29,8 @@ from optlab.optimizer import (
     RMSProp,
 )
 from optlab.optimizer.wrappers import layers_of
-from optlab.viz import words
 from optlab.viz.explorer.presets import AdamWithoutCorrection
+from optlab.viz.words import format_number
 
 DIGITS = 4
 
@@ -41,9 +40,9 @@ Expression = Any
 
 @dataclass(frozen=True)
 class Row:
-    """One line: what it is, how it is computed; `when` and `unless` name a setting that is on.
+    """One line: a label and a formula; `when` and `unless` name a setting that must be on or off.
 
-    `where` names a number that is not 0 in the steps that have the line; with a ! before it, 0.
+    `where` names a number that must not be 0 in a step for the line to appear; with !, must be 0.
     """
 
     label: str
@@ -55,7 +54,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Rule:
-    """The rows of one class, and the numbers that they need beyond what is recorded."""
+    """The rows of one class, and the derived numbers that they need besides the recorded ones."""
 
     rows: tuple[Row, ...]
     derived: Mapping[str, Expression] = field(default_factory=dict)
@@ -175,7 +174,7 @@ _UNCORRECTED = Rule(
     _ADAM_SHARES,
 )
 
-#: What wrappers add to a recording; they have rows of their own.
+#: Terms that wrappers add to a recording; they have separate rows.
 WRAPPER_TERMS = ("slow", "fast", "lead", "synchronised", "average", "lag")
 
 _LOOK_AHEAD = Rule(
@@ -227,10 +226,10 @@ RULES: dict[type[Optimizer], Rule] = {
 
 
 def rule_of(template: Optimizer, slots: Sequence[str], terms: Sequence[str]) -> Rule:
-    """Give the rows of a template's class.
+    """Return the rows of the class of a template.
 
-    A class that is not in the table, such as a user's own, gets a row for every slot and term; so
-    does a subclass that changes the rule.
+    A class outside the table, such as a user's class or a subclass that changes the rule, has a row
+    for every slot and term.
     """
     template, layers = layers_of(template)
     own = [name for name in terms if name not in WRAPPER_TERMS]
@@ -244,7 +243,7 @@ def rule_of(template: Optimizer, slots: Sequence[str], terms: Sequence[str]) -> 
 
 
 def _rule_of(template: Optimizer, slots: Sequence[str], terms: Sequence[str]) -> Rule:
-    """Give the rows of an optimizer, without what is around it."""
+    """Return the rows of an optimizer without its wrappers."""
     cls = type(template)
     for known, rule in RULES.items():
         same = cls.update is known.update and cls.scalars is known.scalars
@@ -292,7 +291,7 @@ _OPERATORS: dict[str, Callable[..., float]] = {
 
 
 def evaluate(expression: Expression, look_up: Callable[[str], float]) -> float:
-    """Give the value of an expression.
+    """Evaluate an expression.
 
     Examples
     --------
@@ -307,23 +306,23 @@ def evaluate(expression: Expression, look_up: Callable[[str], float]) -> float:
     return _OPERATORS[operator](*(evaluate(argument, look_up) for argument in arguments))
 
 
-def written(
+def fill_rows(
     rule: Rule, values: Mapping[str, float], axis: str
 ) -> list[tuple[str, str, dict[str, float]]]:
-    """Fill the rows of a rule.
+    """Fill the rows of a rule with numbers.
 
     Parameters
     ----------
     rule : Rule
     values : mapping
-        The number behind every recorded name.
+        The number of every recorded name.
     axis : str
-        The coordinate's name.
+        The name of the coordinate.
 
     Returns
     -------
     list of (label, text, numbers)
-        The numbers are those that the text shows, by their names.
+        The numbers in the text, by their names.
     """
 
     def look_up(name: str) -> float:
@@ -343,17 +342,17 @@ def written(
                 return axis
             bare = name.strip("()")
             value = numbers[bare] = look_up(bare)
-            text = words.number(value, DIGITS)
+            text = format_number(value, DIGITS)
             return f"({text})" if name != bare and value < 0 else text
 
         text = re.sub(r"\{([^}]+)\}", fill, row.template)
-        plain = text.replace("**", "").replace("^[", "^").replace("]", "")
-        found.append((row.label.replace("{axis}", axis), plain, numbers))
+        unmarked = text.replace("**", "").replace("^[", "^").replace("]", "")
+        found.append((row.label.replace("{axis}", axis), unmarked, numbers))
     return found
 
 
-def as_lists(rule: Rule) -> dict[str, Any]:
-    """Give a rule as the browser reads it."""
+def rule_as_lists(rule: Rule) -> dict[str, Any]:
+    """Return a rule as plain lists, for the browser."""
     return {
         "rows": [[row.label, row.template, row.where] for row in rule.rows],
         "derived": dict(rule.derived),

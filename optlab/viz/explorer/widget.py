@@ -1,4 +1,4 @@
-"""The explorer as a widget: what the kernel does when the browser asks, and what Python can ask."""
+"""The explorer as a widget: requests of the browser, and the interface in Python."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from optlab.optimizer import Optimizer
 from optlab.viz import browser
 from optlab.viz.cell_runs import close_earlier
 from optlab.viz.explorer import export
-from optlab.viz.explorer.around import as_around
-from optlab.viz.explorer.land import pack_land
+from optlab.viz.explorer.around import as_wrapping
+from optlab.viz.explorer.land import pack_surface_map
 from optlab.viz.explorer.model import Model, find_problem
 from optlab.viz.explorer.options import browser_options
 from optlab.viz.explorer.state import (
@@ -34,21 +34,21 @@ MOST_STEPS = 2000
 
 
 class Explorer(anywidget.AnyWidget):
-    """The explorer; `optlab.explore` makes one.
+    """The explorer; created by `optlab.explore`.
 
-    Everything that the mouse can do, `change` can do as well.
+    `change` can do everything that the mouse can.
 
     Parameters
     ----------
     state : State
     problem : Surface, Comparison of a network, or None
-        None: the state's name says which.
+        None: the one that the state names.
     own : mapping of str to Optimizer
-        Templates that were given as objects.
+        Templates given as objects.
     """
 
-    _esm = browser.as_module(export.javascript())
-    _css = export.style_sheet()
+    _esm = browser.as_module(export.STATIC)
+    _css = browser.style_sheet(export.PLACE, export.STATIC)
 
     state = traitlets.Dict().tag(sync=True)
     data = traitlets.Dict().tag(sync=True)
@@ -74,32 +74,32 @@ class Explorer(anywidget.AnyWidget):
         problem = find_problem(state, problem) if problem is None else problem
         self._model: Model | None = Model(state, problem, self._own_templates)
         self._serial = 0
-        self._land_box: tuple[Any, Any] | None = None
-        traits = self._to_send()
+        self._sent_map: tuple[Any, Any] | None = None
+        traits = self._new_traits()
         super().__init__(options=browser_options(), **traits)
         self.on_msg(self._on_message)
-        close_earlier(self._let_go)
+        close_earlier(self._release)
 
     @property
     def model(self) -> Model:
-        """The model behind the picture; of a closed explorer, computed anew."""
+        """The model of the display; computed again if the explorer is closed."""
         if self._model is None:
             problem = find_problem(self.now, self._own_problem)
             self._model = Model(self.now, problem, self._own_templates)
         return self._model
 
-    def _let_go(self) -> None:
-        """Close, and free what takes memory: the cell that made this explorer runs again."""
-        with self.hold_sync():  # the page, too, may keep what it once knew
+    def _release(self) -> None:
+        """Close the widget and free its memory, when its cell runs again."""
+        with self.hold_sync():  # clears the copies of the page as well
             self.buffers = self.land_buffers = b""
         self.layout.close()
         self.close()
         self._model = None
 
-    # What is sent -------------------------------------------------------------------------------
+    # Sending ------------------------------------------------------------------------------------
 
-    def _to_send(self, generation: int = 0) -> dict[str, Any]:
-        """Give the traits that say where the model stands now."""
+    def _new_traits(self, generation: int = 0) -> dict[str, Any]:
+        """Return the traits for the current state of the model."""
         self._serial += 1
         header, buffers = self.model.pack()
         found: dict[str, Any] = {
@@ -112,21 +112,21 @@ class Explorer(anywidget.AnyWidget):
         if surface is None:
             return found | {"land": {"serial": self._serial}}
         seen = (surface, self.model.box)
-        if seen != self._land_box:  # the ground is never sent twice
-            self._land_box = seen
-            land, land_buffers = pack_land(self.model.land, surface)
-            found |= {"land": {**land, "serial": self._serial}, "land_buffers": land_buffers}
+        if seen != self._sent_map:  # the same map is never sent twice
+            self._sent_map = seen
+            packed, land_buffers = pack_surface_map(self.model.surface_map, surface)
+            found |= {"land": {**packed, "serial": self._serial}, "land_buffers": land_buffers}
         return found
 
     def _publish(self, generation: int = 0) -> None:
         with self.hold_sync():
-            for name, value in self._to_send(generation).items():
+            for name, value in self._new_traits(generation).items():
                 setattr(self, name, value)
 
-    # What Python can ask ------------------------------------------------------------------------
+    # Interface ----------------------------------------------------------------------------------
 
     def change(self, **wanted: Any) -> Explorer:
-        """Change anything that is shown.
+        """Change anything in the display.
 
         Parameters
         ----------
@@ -138,14 +138,14 @@ class Explorer(anywidget.AnyWidget):
         Returns
         -------
         Explorer
-            Itself.
+            The same object.
 
         Raises
         ------
         TypeError
             If there is no such field.
         ValueError
-            If a value does not fit. Nothing has changed then.
+            If a value is invalid. Nothing is changed then.
 
         Examples
         --------
@@ -156,48 +156,48 @@ class Explorer(anywidget.AnyWidget):
         """
         named = wanted.get("problem")
         own = None if named is None or isinstance(named, str) else find(named)
-        self._apply(self._changed(self.now, wanted), own=own)
+        self._apply(self._updated(self.now, wanted), own=own)
         self._publish()
         return self
 
     @property
     def now(self) -> State:
-        """The present state."""
+        """The current state."""
         return State.from_dict(json.loads(json.dumps(self.state)))
 
     def to_json(self) -> str:
-        """Give the state as a short JSON; ``ol.explore().change(state=...)`` regenerates it."""
+        """Return the state as a short JSON; ``ol.explore().change(state=...)`` restores it."""
         return self.now.to_json()
 
     def to_html(self, path: str | Path | None = None) -> str | Path:
-        """Give one self-contained page in which rate, play and scrub stay alive.
+        """Return one self-contained HTML page with live rates, playback and cursor.
 
         Parameters
         ----------
         path : path, optional
-            Where to write it.
+            The file to write.
 
         Returns
         -------
         str or Path
-            The page; its path, if it was written to a file.
+            The page, or its path if it was written to a file.
         """
-        page = export.page(self._present(), dict(self.options))
-        return browser.written(page, path)
+        page = export.page(self._current_model(), dict(self.options))
+        return browser.save_page(page, path)
 
     def to_png(self, path: str | Path | None = None, width: int = 1300) -> bytes:
-        """Give a picture of the present state, drawn by matplotlib.
+        """Return a PNG image of the current state, drawn by matplotlib.
 
         Parameters
         ----------
         path : path, optional
-            Where to write it.
+            The file to write.
         width : int
             Pixels.
         """
-        from optlab.viz.explorer.picture import picture
+        from optlab.viz.explorer.picture import explorer_png
 
-        content = picture(self._present(), width)
+        content = explorer_png(self._current_model(), width)
         if path is not None:
             Path(path).write_bytes(content)
         return content
@@ -205,8 +205,8 @@ class Explorer(anywidget.AnyWidget):
     def what_happened(
         self, name: str | None = None, step: int | None = None, coordinate: int | None = None
     ) -> list[tuple[str, str]]:
-        """Write out a step as the panel does; by default the one that is shown."""
-        model = self._present()
+        """Return a step as rows of the panel; by default the step shown."""
+        model = self._current_model()
         state = model.state
         name = state.selected if name is None else name
         if model.network:
@@ -225,18 +225,18 @@ class Explorer(anywidget.AnyWidget):
         return [(label, text) for label, text, _ in rows]
 
     def summary(self) -> str:
-        """Say in words what is shown."""
-        return self._present().summary()
+        """Describe the display in words."""
+        return self._current_model().summary()
 
-    def _present(self) -> Model:
-        """Give the model with what the browser changed since: rates, cursor, selection."""
+    def _current_model(self) -> Model:
+        """Return the model with the changes made in the browser: rates, cursor, selection."""
         self.model.state = self.now
         return self.model
 
     # Changing -----------------------------------------------------------------------------------
 
-    def _changed(self, before: State, wanted: Mapping[str, Any]) -> State:
-        """Give the state with changes."""
+    def _updated(self, before: State, wanted: Mapping[str, Any]) -> State:
+        """Return a state with changes."""
         wanted = dict(wanted)
         state = before
         if "state" in wanted:
@@ -273,14 +273,14 @@ class Explorer(anywidget.AnyWidget):
         for name, wrapper in around.items():
             if name not in names:
                 raise ValueError(f"there is no optimizer named {name!r}; there are {names}.")
-            state.optimizers[names.index(name)].around = as_around(wrapper)
+            state.optimizers[names.index(name)].around = as_wrapping(wrapper)
         state.check()
         if "selected" in wanted and state.selected not in names:
             raise ValueError(f"there is no optimizer named {state.selected!r}; there are {names}.")
         return state
 
     def _apply(self, state: State, fit: bool = False, own: Any = None) -> None:
-        """Compute what a state needs beyond the present model; nothing changes if that fails."""
+        """Compute the model of a state; nothing changes if that fails."""
         if self.model.network:
             self.model.state = state
             return
@@ -295,10 +295,10 @@ class Explorer(anywidget.AnyWidget):
         old = self.model
         fresh = Model(state, problem, self._own_templates, box)
         if box is not None and fresh.box == box and old.surface is problem:
-            fresh.keep_land(old)
+            fresh.reuse_surface_map(old)
         self._model, self._own_problem = fresh, own
 
-    # What the browser asks ----------------------------------------------------------------------
+    # Requests of the browser --------------------------------------------------------------------
 
     def _on_message(self, _: Any, content: dict[str, Any], buffers: Any) -> None:
         generation = content.get("generation", 0)
@@ -309,42 +309,42 @@ class Explorer(anywidget.AnyWidget):
                 self.state = state.to_dict()
                 self._send_file(action, generation)
                 return
-            self._apply(self._asked(state, action, value), fit=action == "fit")
+            self._apply(self._requested(state, action, value), fit=action == "fit")
             self._publish(generation)
-        except Exception as error:  # noqa: BLE001 - shown in the widget; the last picture stays
+        except Exception as error:  # noqa: BLE001 - shown in the widget; the display stays
             self._serial += 1
-            ours = isinstance(error, (TypeError, ValueError))  # their sentences say enough
+            ours = isinstance(error, (TypeError, ValueError))  # their messages are complete
             said = str(error) if ours else f"{type(error).__name__}: {error}"
             self.answer = {"serial": self._serial, "generation": generation, "error": said}
 
-    def _asked(self, state: State, action: str, value: Any) -> State:
-        """Give the state that the browser asks for."""
-        if action == "problem":  # where the cursor stood means nothing on another surface
-            return self._changed(state, {"problem": value, "step": State.step})
+    def _requested(self, state: State, action: str, value: Any) -> State:
+        """Return the state that the browser requests."""
+        if action == "problem":  # the cursor has no meaning on another surface
+            return self._updated(state, {"problem": value, "step": State.step})
         if action in ("start", "steps", "seed", "preset"):
-            return self._changed(state, {action: value})
+            return self._updated(state, {action: value})
         if action == "setting":
             name, key, setting = value
-            state = self._changed(state, {"optimizers": state.optimizers})
+            state = self._updated(state, {"optimizers": state.optimizers})
             [entry] = [entry for entry in state.optimizers if entry.name == name]
             entry.settings[key] = setting
         elif action == "around":
             name, wanted = value
-            state = self._changed(state, {"optimizers": state.optimizers})
+            state = self._updated(state, {"optimizers": state.optimizers})
             [entry] = [entry for entry in state.optimizers if entry.name == name]
-            entry.around = as_around(wanted)
+            entry.around = as_wrapping(wanted)
         elif action == "add":
             cls = optimizer_classes()[value]
             taken = [entry.name for entry in state.optimizers]
             name, number = value, 2
             while name in taken:
                 name, number = f"{value} {number}", number + 1
-            state = self._changed(state, {"optimizers": state.optimizers})
+            state = self._updated(state, {"optimizers": state.optimizers})
             state.optimizers.append(entry_of(name, usual_template(cls)))
             state.selected = name
         elif action == "remove":
             left = [entry for entry in state.optimizers if entry.name != value]
-            state = self._changed(state, {"optimizers": left})
+            state = self._updated(state, {"optimizers": left})
         return state
 
     def _send_file(self, kind: str, generation: int) -> None:
@@ -361,6 +361,6 @@ class Explorer(anywidget.AnyWidget):
         return f"<Explorer: {self.summary()}>"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """Give the widget, its picture for where no widget lives, and its summary in words."""
+        """Return the widget, its static image for saved notebooks, and its summary as text."""
         bundle = super()._repr_mimebundle_(**kwargs)
-        return browser.with_twin(bundle, self.summary(), self.to_png(width=900))
+        return browser.with_static_image(bundle, self.summary(), self.to_png(width=900))

@@ -1,4 +1,4 @@
-"""A graph that can be looked at: operations, shapes and bytes, and the walk back step by step."""
+"""Drawing of a graph: operations, shapes and bytes, and the backward pass step by step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from optlab.viz.graphs import texts
 from optlab.viz.graphs.build import view_of
 from optlab.viz.graphs.names import names_in
 from optlab.viz.graphs.result import GraphPicture
-from optlab.viz.words import amount
+from optlab.viz.words import format_bytes
 
 __all__ = ["GraphPicture", "graph"]
 
@@ -27,38 +27,39 @@ def graph(
     names: Mapping[str, Any] | None = None,
     max_nodes: int = 200,
 ) -> GraphPicture:
-    """Show the graph of operations behind a Tensor, and step through backward.
+    """Draw the graph of operations of a Tensor, and step through its backward pass.
 
-    Each operation shows what it gives, in shape and bytes (a single number in full). Stepping back,
-    each in turn shows its derivative rule, the gradient that arrives, and what it sends on.
+    Each operation shows shape and bytes of its result (the value of a single number). In the steps
+    of the backward pass, each shows its derivative rule, the gradient that arrives, and the
+    gradients that it sends on.
 
     Call it before ``loss.backward()``, which frees the values that the rules read (or keep them
-    with ``retain_graph=True``); afterwards the graph is drawn without gradients. Looking changes
-    nothing: no ``grad`` is touched, nothing is freed, and hooks do not run, so what a hook would
-    change is not in the gradients shown.
+    with ``retain_graph=True``); afterwards the graph is drawn without gradients. Drawing has no
+    side effects: no ``grad`` changes, nothing is freed, and hooks do not run, so the gradients
+    shown are without them.
 
     Parameters
     ----------
     tensor : Tensor
-        What was computed, such as a loss.
+        The result of a computation, such as a loss.
     grad : array, optional
         The gradient to start from, of the shape of the Tensor. Ones by default.
     names : mapping of str to Tensor, optional
-        What to call Tensors. By default, what your variables are called.
+        Names of Tensors. By default, the names of your variables.
     max_nodes : int
         Of a larger graph the latest operations are drawn, and the earlier ones as one node; the
-        headline says which number draws all. Constants are drawn only in small graphs.
+        headline has the number that draws all. Constants are drawn only in small graphs.
 
     Returns
     -------
     GraphPicture
-        In a notebook it shows itself; ``print`` gives a table; ``.figure()`` a plotly figure;
-        ``.save(path)`` writes HTML, PNG, SVG or JSON.
+        Displays itself in a notebook; ``print`` shows a table; ``.figure()`` returns a plotly
+        figure; ``.save(path)`` writes HTML, PNG, SVG or JSON.
 
     Raises
     ------
     TypeError, ValueError
-        If it is no Tensor, or one without a graph.
+        If it is not a Tensor, or has no graph.
 
     Examples
     --------
@@ -81,13 +82,13 @@ def graph(
 
 
 def _table(graph: Graph) -> list[tuple[str, ...]]:
-    """Give the graph as rows of text."""
+    """Return the graph as rows of text."""
     rows: list[tuple[str, ...]] = [("#", "name", "what", "reads", "gives", "bytes", "kept")]
     for node in graph.nodes:
         kept = ""
         if node.kind == "operation":
             added = sum(one.added for one in node.kept or ())
-            kept = "freed" if node.kept is None else amount(added)
+            kept = "freed" if node.kept is None else format_bytes(added)
         what = "parameter" if node.kind == "leaf" and node.name else node.kind
         rows.append(
             (
@@ -96,7 +97,7 @@ def _table(graph: Graph) -> list[tuple[str, ...]]:
                 what,
                 ", ".join(_short(graph.nodes[i]) for i in node.sources),
                 f"{texts.shape(node)}, {np.dtype(node.dtype).name}",
-                amount(node.bytes),
+                format_bytes(node.bytes),
                 kept,
             )
         )
@@ -104,7 +105,7 @@ def _table(graph: Graph) -> list[tuple[str, ...]]:
 
 
 def _short(node: GraphNode) -> str:
-    """Name what is read: a leaf by its name, anything else by its row."""
+    """Return the name of an input: of a leaf its name, of others their row."""
     return texts.title(node) if node.kind == "leaf" and (node.name or node.variable) else (
         str(node.index)
     )  # fmt: skip

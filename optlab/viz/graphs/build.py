@@ -1,4 +1,4 @@
-"""From a graph on the tape to its view: which nodes are drawn, their words, and the walk back."""
+"""From a graph on the tape to its view: the nodes drawn, their texts, and the backward pass."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from optlab.viz.graphs.view import (
     RuleView,
 )
 from optlab.viz.layout import text_width
-from optlab.viz.words import amount
+from optlab.viz.words import format_bytes
 
 _WIDEST, _PADDING = 190.0, 22.0
 _MOST_WITH_CONSTANTS = 30
-"""A larger graph is easier to read without: the panel tells of them."""
+"""A larger graph is easier to read without constants; the panel lists them."""
 _CONSTANT = -2
-"""What stands for a constant in the order of the nodes, as -1 does for those not drawn."""
+"""Placeholder of a constant in the order of the nodes; -1 stands for the folded nodes."""
 FREED = (
     "The gradients cannot be shown: backward() has been through this graph already and freed the "
     "values that it had kept. Call ol.viz.graph(loss) before loss.backward(), or keep them with "
@@ -35,7 +35,7 @@ FREED = (
 
 
 def view_of(graph: Graph, *, grad: Any = None, most: int = 200) -> GraphView:
-    """Prepare a graph for drawing.
+    """Build the view of a graph.
 
     Parameters
     ----------
@@ -43,13 +43,13 @@ def view_of(graph: Graph, *, grad: Any = None, most: int = 200) -> GraphView:
     grad : array, optional
         The gradient to start from.
     most : int
-        More nodes than these are not drawn: the earliest operations become one node.
+        Most nodes to draw: in a larger graph the earliest operations are folded into one node.
     """
-    shown = _shown(graph, most)
+    shown = _chosen_nodes(graph, most)
     rest = [node for node in graph.nodes if node.index not in shown]
     constants = [] if rest else _constants(graph, min(most, _MOST_WITH_CONSTANTS) - len(shown))
     readers = [index for index, _ in constants]
-    # A constant stands just before the operation that reads it.
+    # A constant precedes the operation that reads it.
     order = [i for i in shown for i in (*(_CONSTANT,) * readers.count(i), i)]
     place = {index: at for at, index in enumerate(order) if index >= 0}
     folded = order.index(-1) if rest else None
@@ -59,7 +59,7 @@ def view_of(graph: Graph, *, grad: Any = None, most: int = 200) -> GraphView:
     nodes = [
         _constant(next(written)[1])
         if index == _CONSTANT
-        else _rest(rest)
+        else _folded_node(rest)
         if index < 0
         else _node(graph, graph.nodes[index])
         for index in order
@@ -68,8 +68,8 @@ def view_of(graph: Graph, *, grad: Any = None, most: int = 200) -> GraphView:
     read = [at for at, index in enumerate(order) if index == _CONSTANT]
     edges += [EdgeView(at, place[reader], []) for at, reader in zip(read, readers, strict=True)]
     view = GraphView(nodes, edges, [], [], 0, 0, _title(graph), _headline(graph, rest))
-    with np.errstate(all="ignore"):  # what is not finite is written as such
-        _walk(graph, view, place, folded, grad)
+    with np.errstate(all="ignore"):  # values that are not finite are shown as such
+        _add_backward_pass(graph, view, place, folded, grad)
     for node in nodes:
         widest = max(
             text_width(node.title, theme.FONT_HEADING) * 1.06,
@@ -88,10 +88,10 @@ def view_of(graph: Graph, *, grad: Any = None, most: int = 200) -> GraphView:
     return view
 
 
-def _shown(graph: Graph, most: int) -> list[int]:
-    """Choose the nodes to draw, in an order in which each stands after what it reads; -1: the rest.
+def _chosen_nodes(graph: Graph, most: int) -> list[int]:
+    """Choose the nodes to draw, in topological order; -1 stands for the folded nodes.
 
-    The latest operations are drawn, with what they read.
+    The latest operations are drawn, with their inputs.
     """
     if len(graph.nodes) <= most:
         return [node.index for node in graph.nodes]
@@ -103,19 +103,19 @@ def _shown(graph: Graph, most: int) -> list[int]:
         if len(chosen | more) > most - 1 and chosen:
             break
         chosen |= more
-    plain = [i for i in sorted(chosen) if graph.nodes[i].kind != "operation"]
+    sources = [i for i in sorted(chosen) if graph.nodes[i].kind != "operation"]
     operations = [i for i in sorted(chosen) if graph.nodes[i].kind == "operation"]
-    return [*plain, -1, *operations]
+    return [*sources, -1, *operations]
 
 
 def _constants(graph: Graph, room: int) -> list[tuple[int, Input]]:
-    """Give the inputs that stand for themselves, with who reads them; none if they are too many."""
+    """Return the constant inputs and their readers; none if they are too many."""
     found = [(node.index, one) for node in graph.nodes for one in node.inputs if one.source is None]
     return found if len(found) <= room else []
 
 
 def _constant(one: Input) -> NodeView:
-    """Draw a plain number beside a Tensor, or an array of which the tape keeps nothing."""
+    """Build the node of a plain number, or of an array that the tape does not keep."""
     if one.value is None:
         found = NodeView("data", "constant", "not kept", "data: needs no gradient")
         found.facts.append(("value", "not known: no rule reads it, so it was not kept"))
@@ -131,7 +131,7 @@ def _edges(graph: Graph, place: dict[int, int], rest: int | None) -> list[EdgeVi
     for node in graph.nodes:
         for source in node.sources:
             ends = (place[source], place[node.index])
-            if rest is not None and rest in ends:  # drawn once, and not from itself to itself
+            if rest is not None and rest in ends:  # drawn once, without self-loops
                 if ends in seen or ends[0] == ends[1]:
                     continue
                 seen.add(ends)
@@ -157,12 +157,12 @@ def _headline(graph: Graph, rest: Sequence[GraphNode]) -> str:
     if graph.freed:
         return f"{said}; what was kept for backward has been freed.{more}"
     if operations:
-        said += f"; {amount(graph.kept_bytes)} kept for backward"
+        said += f"; {format_bytes(graph.kept_bytes)} kept for backward"
         said += " besides the leaves' own memory"
     return f"{said}.{more}"
 
 
-def _rest(nodes: Sequence[GraphNode]) -> NodeView:
+def _folded_node(nodes: Sequence[GraphNode]) -> NodeView:
     count = sum(node.kind == "operation" for node in nodes)
     freed = any(node.kept is None for node in nodes)
     kept = sum(kept.added for node in nodes for kept in node.kept or ())
@@ -170,7 +170,7 @@ def _rest(nodes: Sequence[GraphNode]) -> NodeView:
     found = NodeView(
         "rest",
         f"{count:,} earlier operation{'s' * (count != 1)}",
-        "freed" if freed else f"keep {amount(kept)}",
+        "freed" if freed else f"keep {format_bytes(kept)}",
         "not drawn one by one; give max_nodes= to see more",
     )
     if named:
@@ -187,12 +187,12 @@ def _node(graph: Graph, node: GraphNode) -> NodeView:
     else:
         known = node.variable if node.kind == "operation" else ""
         line = f"{known}: " if known else ""
-        line += f"{texts.shape(node)} · {amount(node.bytes)}"
+        line += f"{texts.shape(node)} · {format_bytes(node.bytes)}"
     what = {"operation": "operation", "data": "data: needs no gradient"}.get(node.kind, "")
     found = NodeView(node.kind, texts.title(node), line, what)
     if node.kind == "leaf":
         found.what = "parameter: gradients collect here" if node.name else "gradients collect here"
-    giving = f"{texts.shape(node)}, {np.dtype(node.dtype).name}, {amount(node.bytes)}"
+    giving = f"{texts.shape(node)}, {np.dtype(node.dtype).name}, {format_bytes(node.bytes)}"
     giving += ", may lie in the memory of its input" * node.view
     found.facts.append(("gives" if node.kind == "operation" else "is", giving))
     if node.value is not None and np.size(node.value) <= 6:
@@ -200,11 +200,11 @@ def _node(graph: Graph, node: GraphNode) -> NodeView:
     elif node.value is None and single and not node.shapes:
         found.facts.append(("value", "not known: no rule reads it, so it was not kept"))
     if node.kind == "operation":
-        reads = [_reading(graph, one) for one in node.inputs]
+        reads = [_input_text(graph, one) for one in node.inputs]
         found.facts.append(("reads", "\n".join(reads)))
         for name, value in node.static.items():
             found.facts.append((name, texts.argument(value)))
-        found.facts.append(("keeps", _keeping(graph, node)))
+        found.facts.append(("keeps", _saved_text(graph, node)))
     if node.collected is not None:
         found.facts.append(("grad so far", texts.value(node.collected)))
     if node.hooks:
@@ -213,7 +213,7 @@ def _node(graph: Graph, node: GraphNode) -> NodeView:
     return found
 
 
-def _reading(graph: Graph, one: Input) -> str:
+def _input_text(graph: Graph, one: Input) -> str:
     if one.source is not None:
         source = graph.nodes[one.source]
         said = f"{one.name}: {texts.title(source)}"
@@ -223,12 +223,14 @@ def _reading(graph: Graph, one: Input) -> str:
     return f"{one.name}: a constant, not kept"
 
 
-def _keeping(graph: Graph, node: GraphNode) -> str:
+def _saved_text(graph: Graph, node: GraphNode) -> str:
     if node.kept is None:
         return "nothing any more: freed by backward"
     lines = []
     for kept in node.kept:
-        said = f"{kept.what}, {amount(kept.bytes)}" if kept.bytes else f"{kept.what}, a number"
+        said = (
+            f"{kept.what}, {format_bytes(kept.bytes)}" if kept.bytes else f"{kept.what}, a number"
+        )
         if kept.bytes and not kept.added:
             owner = None if kept.of is None else graph.nodes[kept.of]
             leaf = owner is not None and owner.kind == "leaf"
@@ -237,10 +239,10 @@ def _keeping(graph: Graph, node: GraphNode) -> str:
     return "\n".join(lines) or "nothing"
 
 
-def _walk(
+def _add_backward_pass(
     graph: Graph, view: GraphView, place: dict[int, int], folded: int | None, grad: Any
 ) -> None:
-    """Write down every stage of the walk back."""
+    """Add every stage of the backward pass to the view."""
     seed = graph.seed(grad)
     view.stages, view.current = ["Before backward: the values"], [[]]
     if graph.freed:
@@ -251,10 +253,10 @@ def _walk(
     sums: dict[int, Any] = {}
     try:
         for stage in graph.back(grad):
-            _write_stage(graph, view, place, folded, stage, sums)
+            _add_stage(graph, view, place, folded, stage, sums)
             sums.pop(stage.node, None)
-    except Exception as error:  # noqa: BLE001 - a rule may raise anything; the graph is drawn anyway
-        known = isinstance(error, RuntimeError)  # the tape's own sentences say enough
+    except Exception as error:  # noqa: BLE001 - a rule may raise anything; the graph is still drawn
+        known = isinstance(error, RuntimeError)  # the tape's own messages are complete
         said = str(error) if known else f"{type(error).__name__}: {error}"
         view.problem = f"The walk back cannot be shown. {said}"
         del view.stages[1:], view.current[1:]
@@ -282,7 +284,7 @@ def _walk(
         view.nodes[at].turn = len(view.stages) - 1
 
 
-def _write_stage(
+def _add_stage(
     graph: Graph,
     view: GraphView,
     place: dict[int, int],
@@ -290,19 +292,19 @@ def _write_stage(
     stage: Stage,
     sums: dict[int, Any],
 ) -> None:
-    """Write down one stage; `sums` holds the gradients that are on their way."""
+    """Add one stage to the view; `sums` holds the gradients not yet processed."""
     at = place[stage.node]
     shown = view.nodes[at]
-    if shown.turn is None:  # what is drawn as one node has one turn
+    if shown.turn is None:  # folded nodes share one stage
         view.stages.append(f"Back through {shown.title}")
         view.current.append([at])
         shown.turn = len(view.stages) - 1
     for position, target, part in stage.sent:
         sums[target] = sums[target] + part if target in sums else part
         if at != folded:
-            _note_sent(graph.nodes[stage.node], shown, position, place[target], part)
+            _add_rule(graph.nodes[stage.node], shown, position, place[target], part)
         if place[target] != folded:
-            _note_piece(view.nodes[place[target]], shown.turn, sums[target])
+            _set_piece(view.nodes[place[target]], shown.turn, sums[target])
         elif at != folded:
             view.nodes[place[target]].pieces.append(Piece(shown.turn, "", ""))
     reached = {place[target] for _, target, _ in stage.sent}
@@ -311,7 +313,7 @@ def _write_stage(
             edge.stage = shown.turn
 
 
-def _note_piece(node: NodeView, stage: int, total: Any) -> None:
+def _set_piece(node: NodeView, stage: int, total: Any) -> None:
     piece = Piece(stage, texts.short_gradient(total), texts.gradient(total))
     if node.pieces and node.pieces[-1].stage == stage:
         node.pieces[-1] = piece
@@ -319,6 +321,6 @@ def _note_piece(node: NodeView, stage: int, total: Any) -> None:
         node.pieces.append(piece)
 
 
-def _note_sent(node: GraphNode, shown: NodeView, position: int, target: int, part: Any) -> None:
+def _add_rule(node: GraphNode, shown: NodeView, position: int, target: int, part: Any) -> None:
     one = node.inputs[position]
     shown.rules.append(RuleView(one.name, target, one.rule, texts.gradient(part)))

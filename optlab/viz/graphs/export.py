@@ -1,4 +1,4 @@
-"""What leaves the notebook: one self-contained page that is stepped through without a kernel."""
+"""Export of a graph as one self-contained HTML page that needs no kernel."""
 
 from __future__ import annotations
 
@@ -9,22 +9,12 @@ from optlab.viz import browser
 from optlab.viz.graphs.palette import PALETTE, legend
 from optlab.viz.graphs.view import NODE_HEIGHT, GraphView
 
-_PLACE = "optlab-graph"
-_STATIC = Path(__file__).parent / "static"
-
-
-def javascript() -> str:
-    """Give the browser's code."""
-    return browser.javascript(_STATIC)
-
-
-def style_sheet() -> str:
-    """Give the style sheet."""
-    return browser.style_sheet(_PLACE, _STATIC)
+PLACE = "optlab-graph"
+STATIC = Path(__file__).parent / "static"
 
 
 def options(view: GraphView) -> dict[str, Any]:
-    """Give what the browser has to know besides the graph."""
+    """Return what the browser needs besides the graph."""
     return {
         "palette": PALETTE,
         "legend": legend({node.kind for node in view.nodes}, view.last > 0),
@@ -32,7 +22,7 @@ def options(view: GraphView) -> dict[str, Any]:
     }
 
 
-def page(view: GraphView, stage: int, words: str) -> str:
-    """Give one HTML page with everything in it; it asks no server for anything."""
+def page(view: GraphView, stage: int, text: str) -> str:
+    """Return a self-contained HTML page; it sends no requests."""
     stored = {"view": view.to_dict(), "options": options(view), "stage": stage}
-    return browser.page_around(_PLACE, view.title, stored, words, style_sheet(), javascript())
+    return browser.html_page(PLACE, view.title, stored, text, STATIC)

@@ -1,6 +1,6 @@
-"""A graph as a plain plotly figure: a slider holds its stages, so it steps without a kernel.
+"""A graph as a plotly figure with a slider for its stages, which needs no kernel.
 
-No frames: plotly bends one outline into the next, and plays them unasked where a page opens.
+It has no frames: plotly would morph the outlines, and plays frames when a page opens.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import plotly.graph_objects as go
 
 from optlab.viz import theme
 from optlab.viz.graphs.palette import PALETTE
-from optlab.viz.graphs.picture import fitted
+from optlab.viz.graphs.picture import truncate
 from optlab.viz.graphs.view import NODE_HEIGHT, EdgeView, GraphView, NodeView
 from optlab.viz.plotly_parts import _FONT, CONFIG
 
 _MARGIN, _PAD, _TOP, _BOTTOM, _PANEL = 20.0, 6.0, 100.0, 84.0, 350.0
 _PANEL_LETTERS = 46
 _MOST_TRAIL = 4000
-"""Nodes times stages: in a larger graph what was passed is not coloured, which would weigh much."""
+"""Most nodes times stages: a larger graph colors no passed nodes, to limit its size in bytes."""
 _COLORS = PALETTE["light"]
 _MONO = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 
@@ -34,7 +34,7 @@ def figure(view: GraphView, stage: int) -> go.Figure:
     ----------
     view : GraphView
     stage : int
-        The stage that it opens on.
+        The stage shown first.
 
     Returns
     -------
@@ -45,11 +45,12 @@ def figure(view: GraphView, stage: int) -> go.Figure:
     width = inside + panel + 2 * _MARGIN
     tall = max(view.height, 460.0 if view.last else 0.0)
     bottom = _BOTTOM if view.last else _MARGIN
-    still = _still(view, inside)
-    said = [_safe(line) for line in textwrap.wrap(view.problem or _key(view), int(width / 6.4))]
+    still = _static_traces(view, inside)
+    note = textwrap.wrap(view.problem or _legend_text(view), int(width / 6.4))
+    said = [_escape(line) for line in note]
     top = _TOP + 21.0 * (len(said) - 1)
     drawn = go.Figure(
-        data=still + _moving(view, inside, stage) + _labels(view, _left(view, inside)),
+        data=still + _stage_traces(view, inside, stage) + _labels(view, _left_margin(view, inside)),
         layout={
             "template": "none",
             "width": round(width),
@@ -65,8 +66,8 @@ def figure(view: GraphView, stage: int) -> go.Figure:
             "plot_bgcolor": theme.PAPER,
             "font": {"family": _FONT, "size": theme.FONT_TEXT, "color": theme.INK},
             "title": {
-                "text": f"<b>{_safe(view.title)}</b><br><span style='font-size:"
-                f"{theme.FONT_TEXT}px;color:{theme.QUIET}'>{_safe(view.headline)}<br>{'<br>'.join(said)}</span>",
+                "text": f"<b>{_escape(view.title)}</b><br><span style='font-size:"
+                f"{theme.FONT_TEXT}px;color:{theme.QUIET}'>{_escape(view.headline)}<br>{'<br>'.join(said)}</span>",
                 "font": {"size": theme.FONT_TITLE},
                 "x": _MARGIN / width,
                 "xanchor": "left",
@@ -91,8 +92,8 @@ def figure(view: GraphView, stage: int) -> go.Figure:
     return drawn
 
 
-def _key(view: GraphView) -> str:
-    """Say what shapes and colours mean."""
+def _legend_text(view: GraphView) -> str:
+    """Return the meaning of shapes and colors."""
     said = "Round and blue: leaves, where gradients collect."
     if any(node.kind == "data" for node in view.nodes):
         said += " Dotted: data without gradient."
@@ -101,12 +102,12 @@ def _key(view: GraphView) -> str:
     return said
 
 
-def _safe(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _outline(node: NodeView, left: float) -> tuple[list[Any], list[Any]]:
-    """Give the outline of a node: round for a leaf, square for data, rounded for an operation."""
+    """Return the outline of a node: round for a leaf, square for data, rounded for an operation."""
     w, h = node.width / 2, NODE_HEIGHT / 2
     radius, points = _CORNERS.get(node.kind, (8.0, 3))
     xs, ys = [], []
@@ -124,7 +125,7 @@ _CORNERS = {"leaf": (NODE_HEIGHT / 2, 7), "data": (0.0, 1)}
 def _boxes(
     nodes: Sequence[NodeView], left: float, face: str, edge: str, **line: Any
 ) -> dict[str, Any]:
-    """Give one trace for all nodes that look alike."""
+    """Return one trace for all nodes of one look."""
     xs: list[Any] = []
     ys: list[Any] = []
     for node in nodes:
@@ -147,7 +148,7 @@ _CURVE = tuple(i / 7 for i in range(8))
 
 
 def _lines(edges: Sequence[EdgeView], left: float, color: str, width: float) -> dict[str, Any]:
-    """Give one trace for all edges that look alike."""
+    """Return one trace for all edges of one look."""
     xs: list[Any] = []
     ys: list[Any] = []
     for edge in edges:
@@ -184,13 +185,13 @@ def _text(
     }
 
 
-def _left(view: GraphView, inside: float) -> float:
+def _left_margin(view: GraphView, inside: float) -> float:
     return (inside - view.width) / 2
 
 
-def _still(view: GraphView, inside: float) -> list[dict[str, Any]]:
-    """Give what no stage changes: edges, and boxes below those that a stage colours."""
-    left = _left(view, inside)
+def _static_traces(view: GraphView, inside: float) -> list[dict[str, Any]]:
+    """Return the traces that no stage changes: edges, and boxes below those with colors."""
+    left = _left_margin(view, inside)
     kinds = {kind: [node for node in view.nodes if node.kind == kind] for kind in _LOOKS}
     return [
         _lines(view.edges, left, "contour", 1.3),
@@ -199,9 +200,9 @@ def _still(view: GraphView, inside: float) -> list[dict[str, Any]]:
 
 
 def _labels(view: GraphView, left: float) -> list[dict[str, Any]]:
-    """Give the names and values, and what the pointer reads."""
-    titles = [f"<b>{_safe(fitted(n.title, n.width - 12, 7.1))}</b>" for n in view.nodes]
-    lines = [_safe(fitted(n.line, n.width - 10, 5.9)) for n in view.nodes]
+    """Return the traces of names, values and hover texts."""
+    titles = [f"<b>{_escape(truncate(n.title, n.width - 12, 7.1))}</b>" for n in view.nodes]
+    lines = [_escape(truncate(n.line, n.width - 10, 5.9)) for n in view.nodes]
     up = [0.0 if any(piece.short for piece in node.pieces) else 7.0 for node in view.nodes]
     return [
         _text(
@@ -227,12 +228,12 @@ _LOOKS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 
-def _moving(view: GraphView, inside: float, stage: int) -> list[dict[str, Any]]:
-    """Give what a stage changes: always as many traces, in the same order."""
-    left = _left(view, inside)
+def _stage_traces(view: GraphView, inside: float, stage: int) -> list[dict[str, Any]]:
+    """Return the traces that a stage changes: always the same number, in the same order."""
+    left = _left_margin(view, inside)
     states = [node.state(stage) for node in view.nodes]
 
-    def those(state: str, leaf: bool | None = None) -> list[NodeView]:
+    def in_state(state: str, leaf: bool | None = None) -> list[NodeView]:
         return [
             node
             for node, its in zip(view.nodes, states, strict=True)
@@ -244,20 +245,20 @@ def _moving(view: GraphView, inside: float, stage: int) -> list[dict[str, Any]]:
     now = [edge for edge in view.edges if edge.stage is not None and edge.stage == stage]
     pieces = [node.piece(stage) for node in view.nodes]
     gradients = [
-        f"<b>{fitted(_safe(piece.short), node.width - 8, 5.9)}</b>"
+        f"<b>{truncate(_escape(piece.short), node.width - 8, 5.9)}</b>"
         if piece and piece.short
-        else "\N{NO-BREAK SPACE}"  # plotly forgets points whose text is empty
+        else "\N{NO-BREAK SPACE}"  # plotly drops points with empty text
         for node, piece in zip(view.nodes, pieces, strict=True)
     ]
     ink, small = theme.INK, theme.FONT_SMALL
     found = [
         _lines(passed, left, "gradient-soft", 1.3),
         _lines(now, left, "gradient", 2.6),
-        _boxes(those("part"), left, "leaf-tint", "gradient", dash="5px,3px"),
-        _boxes(those("arrived", leaf=True), left, "leaf-tint", "gradient"),
-        _boxes(those("arrived", leaf=False), left, "paper", "gradient"),
-        _boxes(those("passed") if trail else [], left, "paper", "gradient-soft"),
-        _boxes(those("current"), left, "gradient-tint", "gradient", width=3),
+        _boxes(in_state("part"), left, "leaf-tint", "gradient", dash="5px,3px"),
+        _boxes(in_state("arrived", leaf=True), left, "leaf-tint", "gradient"),
+        _boxes(in_state("arrived", leaf=False), left, "paper", "gradient"),
+        _boxes(in_state("passed") if trail else [], left, "paper", "gradient-soft"),
+        _boxes(in_state("current"), left, "gradient-tint", "gradient", width=3),
         _text(
             view.nodes,
             left,
@@ -285,11 +286,11 @@ def _moving(view: GraphView, inside: float, stage: int) -> list[dict[str, Any]]:
 
 
 def _hover(view: GraphView, left: float) -> dict[str, Any]:
-    """Give an unseen point in each node, which tells what is known of it."""
+    """Return an invisible point in each node with its hover text."""
     told = []
     for node in view.nodes:
-        lines = [f"<b>{_safe(node.title)}</b>, {node.what}"]
-        lines += [f"{label}: {'; '.join(_safe(text).splitlines())}" for label, text in node.facts]
+        lines = [f"<b>{_escape(node.title)}</b>, {node.what}"]
+        lines += [f"{label}: {'; '.join(_escape(text).splitlines())}" for label, text in node.facts]
         told.append("<br>".join("<br>".join(textwrap.wrap(line, 70)) for line in lines))
     return {
         "type": "scatter",
@@ -303,7 +304,7 @@ def _hover(view: GraphView, left: float) -> dict[str, Any]:
 
 
 def panel_text(view: GraphView, stage: int) -> str:
-    """Write what happens in a stage: the gradient that arrives, the rules, and what they send."""
+    """Return the text of a stage: the gradient that arrives, the rules, and what they send."""
     turn = view.current[stage]
     if not stage:
         root = view.nodes[-1]
@@ -315,7 +316,7 @@ def panel_text(view: GraphView, stage: int) -> str:
         drawn = [(view.nodes[at].title, view.nodes[at].piece(stage)) for at in turn]
         leaves = view.leaves or [(title, piece.full if piece else "") for title, piece in drawn]
         for title, gradient in leaves[:8]:
-            parts += ["", f"<b>{_safe(title)}</b>", *_wrapped(gradient, "gradient")]
+            parts += ["", f"<b>{_escape(title)}</b>", *_wrapped(gradient, "gradient")]
         if len(leaves) > 8:
             parts += ["", f"and {len(leaves) - 8:,} more"]
         return "<br>".join(parts)
@@ -326,17 +327,17 @@ def panel_text(view: GraphView, stage: int) -> str:
     for rule in node.rules[:4]:
         target = view.nodes[rule.target].title
         to = rule.to if target == rule.to else f"{rule.to}: {target}"
-        parts += ["", f"<b>sends to {_safe(to)}</b>", *_wrapped(rule.code, mono=True)]
+        parts += ["", f"<b>sends to {_escape(to)}</b>", *_wrapped(rule.code, mono=True)]
         parts += _wrapped(rule.sent, "gradient")
     return "<br>".join(parts)
 
 
 def _heading(text: str) -> str:
-    return f"<span style='font-size:{theme.FONT_HEADING + 1}px'><b>{_safe(text)}</b></span>"
+    return f"<span style='font-size:{theme.FONT_HEADING + 1}px'><b>{_escape(text)}</b></span>"
 
 
 def _wrapped(text: str, color: str = "ink", mono: bool = False) -> list[str]:
-    """Break text into lines of the panel; at most eight."""
+    """Wrap text into at most eight lines of the panel."""
     lines: list[str] = []
     for line in text.splitlines():
         indent = " " * (len(line) - len(line.lstrip()))
@@ -345,20 +346,19 @@ def _wrapped(text: str, color: str = "ink", mono: bool = False) -> list[str]:
     if len(lines) > 8:
         lines = [*lines[:7], "…"]
     style = f"color:{_COLORS[color]}" + (f";font-family:{_MONO}" if mono else "")
-    return [
-        f"<span style='{style}'>{_safe(line).replace('  ', chr(160) * 2)}</span>" for line in lines
-    ]
+    safe = [_escape(line).replace("  ", chr(160) * 2) for line in lines]
+    return [f"<span style='{style}'>{line}</span>" for line in safe]
 
 
 def _slider(view: GraphView, inside: float, stage: int, first: int) -> dict[str, Any]:
-    """Give the slider; each step holds what its stage draws, so it works wherever plotly does."""
+    """Return the slider; each step contains the traces of its stage, so it needs no kernel."""
     steps = []
-    for at, words in enumerate(view.stages):
-        moving = _moving(view, inside, at)
+    for at, text in enumerate(view.stages):
+        moving = _stage_traces(view, inside, at)
         changed = {name: [trace.get(name) for trace in moving] for name in ("x", "y", "text")}
         steps.append(
             {
-                "label": f"{at} / {view.last}  {_safe(words)}",
+                "label": f"{at} / {view.last}  {_escape(text)}",
                 "method": "restyle",
                 "args": [changed, [first + place for place in range(len(moving))]],
             }

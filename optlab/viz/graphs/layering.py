@@ -1,8 +1,8 @@
-"""Where the nodes of a graph stand: layers, order within a layer, places, and the edges' ways.
+"""Layered graph layout: layers, order within a layer, positions, and routes of the edges.
 
 The usual four steps (Sugiyama, Tagawa and Toda 1981) in plain NumPy, for some hundred nodes: layers
-by longest path, fewer crossings by barycentres, places by least squares, edges through the gaps.
-What several readers far below share has one way down, from which each branches off.
+by longest path, fewer crossings by barycenters, positions by least squares, edges through the gaps.
+Edges from one node to several distant readers share one route, from which each branches off.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Point = tuple[float, float]
 GAP_X, GAP_Y = 18.0, 34.0
-_LANE = 8.0  # the width that an edge takes where it passes a layer
+_LANE = 8.0  # width of an edge that passes through a layer
 _SWEEPS = 12
 
 
 @dataclass(frozen=True)
 class Placed:
-    """Centres of the nodes, and for each edge the points that it goes through."""
+    """Centers of the nodes, and the points of each edge."""
 
     x: Floats
     y: Floats
@@ -34,27 +34,27 @@ class Placed:
 
 @dataclass
 class _Lattice:
-    """Nodes and the lanes of long edges, by layer; layer 0 is at the bottom."""
+    """Nodes and the lanes (dummy nodes) of long edges, by layer; layer 0 is at the bottom."""
 
     layer: list[int]
     width: list[float]
     links: list[tuple[int, int, float]] = field(default_factory=list)  # upper, lower, weight
-    ways: list[list[int]] = field(default_factory=list)  # for each edge, what it passes through
+    ways: list[list[int]] = field(default_factory=list)  # of each edge, the nodes and lanes on it
 
-    def apart(self, left: int, right: int) -> float:
-        """How far two neighbours in a layer are from each other at least; edges may be close."""
+    def min_distance(self, left: int, right: int) -> float:
+        """Return the least distance of two neighbors in a layer; edges may be closer."""
         narrow = (self.width[left] == _LANE) + (self.width[right] == _LANE)
         return (self.width[left] + self.width[right]) / 2 + GAP_X / (1 + narrow**2)
 
     def above(self) -> list[list[tuple[int, float]]]:
-        """For each place, what it hangs on, and how strongly."""
+        """Return the upper neighbors of each vertex, with weights."""
         found: list[list[tuple[int, float]]] = [[] for _ in self.layer]
         for upper, lower, weight in self.links:
             found[lower].append((upper, weight))
         return found
 
     def below(self) -> list[list[tuple[int, float]]]:
-        """For each place, what hangs on it, and how strongly."""
+        """Return the lower neighbors of each vertex, with weights."""
         found: list[list[tuple[int, float]]] = [[] for _ in self.layer]
         for upper, lower, weight in self.links:
             found[upper].append((lower, weight))
@@ -73,13 +73,13 @@ def place(
     Parameters
     ----------
     widths : sequence of float
-        Of the nodes, in pixels.
+        Widths of the nodes in pixels.
     height : float
-        Of every node.
+        Height of every node.
     edges : sequence of (int, int)
-        From a node to one that stands after it.
+        From a node to a later one.
     most_width : float
-        Nodes that read nothing move up a layer where theirs would become wider than this.
+        Nodes without inputs move up if their layer would become wider than this.
 
     Examples
     --------
@@ -88,8 +88,8 @@ def place(
     [20.0, 20.0, 94.0]
     """
     lattice = _lattice(widths, edges, _layers(widths, edges, most_width))
-    rows = _ordered(lattice)
-    x = _places(lattice, rows)
+    rows = _order_layers(lattice)
+    x = _x_positions(lattice, rows)
     x -= min(x[i] - lattice.width[i] / 2 for i in range(len(widths)))
     depth = max(lattice.layer, default=0)
     y = np.array([(depth - layer) * (height + GAP_Y) + height / 2 for layer in lattice.layer])
@@ -104,7 +104,7 @@ def place(
 def _layers(
     widths: Sequence[float], edges: Sequence[tuple[int, int]], most_width: float
 ) -> list[int]:
-    """Give each node its longest distance to the end; crowds of inputs spread over layers."""
+    """Assign each node its longest distance to the end; many inputs are spread over layers."""
     readers: list[list[int]] = [[] for _ in widths]
     reads = [0] * len(widths)
     for source, target in edges:
@@ -130,10 +130,10 @@ def _layers(
 def _lattice(
     widths: Sequence[float], edges: Sequence[tuple[int, int]], layer: list[int]
 ) -> _Lattice:
-    """Add lanes where edges pass layers; all edges from one node share theirs."""
+    """Add lanes where edges pass through layers; all edges from one node share their lanes."""
     found = _Lattice(list(layer), list(widths))
     lanes: dict[tuple[int, int], int] = {}
-    strong = {target for _, target in edges}  # operations hang together more than inputs do
+    strong = {target for _, target in edges}  # stronger links between operations than from inputs
     for source, target in edges:
         way = [source]
         for at in range(layer[source] - 1, layer[target], -1):
@@ -149,8 +149,8 @@ def _lattice(
     return found
 
 
-def _ordered(lattice: _Lattice) -> list[list[int]]:
-    """Order each layer so that few edges cross; the order of the inputs is where it starts."""
+def _order_layers(lattice: _Lattice) -> list[list[int]]:
+    """Order each layer to reduce crossings, starting from the order of the inputs."""
     above, below = lattice.above(), lattice.below()
     rows: list[list[int]] = [[] for _ in range(max(lattice.layer, default=0) + 1)]
     seen: set[int] = set()
@@ -168,11 +168,11 @@ def _ordered(lattice: _Lattice) -> list[list[int]]:
         place = _positions(rows, len(lattice.layer))
         beside = below if upwards else above
         for row in rows[1:] if upwards else rows[-2::-1]:
-            centre = {
+            center = {
                 i: float(np.mean([place[j] for j, _ in beside[i]])) if beside[i] else place[i]
                 for i in row
             }
-            row.sort(key=lambda i, centre=centre: centre[i])  # type: ignore[misc]
+            row.sort(key=lambda i, center=center: center[i])  # type: ignore[misc]
             for at, i in enumerate(row):
                 place[i] = at
         now = _crossings(rows, lattice)
@@ -192,7 +192,7 @@ def _positions(rows: list[list[int]], count: int) -> list[float]:
 
 
 def _crossings(rows: list[list[int]], lattice: _Lattice) -> int:
-    """Count pairs of edges between neighbouring layers that cross."""
+    """Count crossings of edges between adjacent layers."""
     place = np.array(_positions(rows, len(lattice.layer)))
     layer = np.array(lattice.layer)
     links = np.array([(upper, lower) for upper, lower, _ in lattice.links], dtype=int)
@@ -207,12 +207,12 @@ def _crossings(rows: list[list[int]], lattice: _Lattice) -> int:
     return found
 
 
-def _places(lattice: _Lattice, rows: list[list[int]]) -> Floats:
-    """Put nodes near what they hang together with, in order and with gaps, by least squares."""
+def _x_positions(lattice: _Lattice, rows: list[list[int]]) -> Floats:
+    """Compute positions near the neighbors, in order and with gaps, by least squares."""
     above, below = lattice.above(), lattice.below()
     x = np.zeros(len(lattice.layer))
     for row in rows:
-        steps = _steps(lattice, row)
+        steps = _offsets(lattice, row)
         x[row] = steps - steps[-1] / 2
     for sweep in range(4 * _SWEEPS):
         last = sweep >= 3 * _SWEEPS
@@ -224,7 +224,7 @@ def _places(lattice: _Lattice, rows: list[list[int]]) -> Floats:
                 total = sum(weight for _, weight in near)
                 wanted.append(sum(x[j] * weight for j, weight in near) / total if near else x[i])
                 weights.append(total or 1.0)
-            x[row] = _apart(np.array(wanted), np.array(weights), _steps(lattice, row))
+            x[row] = _nearest_positions(np.array(wanted), np.array(weights), _offsets(lattice, row))
     _straighten(lattice, rows, x, above, below)
     return x
 
@@ -236,7 +236,7 @@ def _straighten(
     above: list[list[tuple[int, float]]],
     below: list[list[tuple[int, float]]],
 ) -> None:
-    """Put what hangs together most on one vertical line, as far as its neighbours leave room."""
+    """Align strongly linked nodes vertically, as far as the neighbors in their rows allow."""
     beside: dict[int, tuple[int | None, int | None]] = {}
     for row in rows:
         for at, i in enumerate(row):
@@ -247,9 +247,9 @@ def _straighten(
         left, right = beside[i]
         low, high = -np.inf, np.inf
         if left is not None:
-            low = x[left] + lattice.apart(left, i)
+            low = x[left] + lattice.min_distance(left, i)
         if right is not None:
-            high = x[right] - lattice.apart(i, right)
+            high = x[right] - lattice.min_distance(i, right)
         return low, high
 
     for chain in _chains(above, below):
@@ -268,17 +268,17 @@ def _straighten(
 def _chains(
     above: list[list[tuple[int, float]]], below: list[list[tuple[int, float]]]
 ) -> list[list[int]]:
-    """Give the ways from above to below along which each hangs most on the next, longest first."""
+    """Return the downward chains of mutually strongest links, longest first."""
 
-    def most(near: list[tuple[int, float]]) -> int | None:
+    def strongest(near: list[tuple[int, float]]) -> int | None:
         best = max((weight for _, weight in near), default=0.0)
         found = {j for j, weight in near if weight == best}
         return found.pop() if len(found) == 1 else None
 
     follows = {}
     for i in range(len(above)):
-        lower = most(below[i])
-        if lower is not None and most(above[lower]) == i:
+        lower = strongest(below[i])
+        if lower is not None and strongest(above[lower]) == i:
             follows[i] = lower
     chains = []
     for start in sorted(set(follows) - set(follows.values())):
@@ -289,20 +289,21 @@ def _chains(
     return sorted(chains, key=len, reverse=True)
 
 
-def _steps(lattice: _Lattice, row: list[int]) -> Floats:
-    """Give how far each place of a row is from its first at least."""
-    steps = [0.0, *(lattice.apart(left, right) for left, right in pairwise(row))]
+def _offsets(lattice: _Lattice, row: list[int]) -> Floats:
+    """Return the least offsets of a row's vertices from its first."""
+    steps = [0.0, *(lattice.min_distance(left, right) for left, right in pairwise(row))]
     return np.cumsum(steps, dtype=np.float64)
 
 
-def _apart(wanted: Floats, weights: Floats, steps: Floats) -> Floats:
-    """Give the places nearest to the wanted ones that keep order and distances.
+def _nearest_positions(wanted: Floats, weights: Floats, steps: Floats) -> Floats:
+    """Return the positions nearest to the wanted ones that keep order and distances.
 
-    Neighbours that would come too close move as one block, to their common mean.
+    Isotonic regression: neighbors that would come too close form a block at their common mean.
 
     Examples
     --------
-    >>> _apart(np.array([0.0, 0.0, 50.0]), np.ones(3), np.array([0.0, 10.0, 20.0])).tolist()
+    >>> offsets = np.array([0.0, 10.0, 20.0])
+    >>> _nearest_positions(np.array([0.0, 0.0, 50.0]), np.ones(3), offsets).tolist()
     [-5.0, 5.0, 50.0]
     """
     blocks: list[tuple[float, float, int]] = []  # mean, weight, how many
@@ -324,7 +325,7 @@ def _routes(
     y: Floats,
     height: float,
 ) -> list[list[Point]]:
-    """Give the points of each edge; at a node that reads several, they arrive side by side."""
+    """Return the points of each edge; several edges arrive at a node side by side."""
     arriving: dict[int, list[int]] = {}
     for at, (_, target) in enumerate(edges):
         arriving.setdefault(target, []).append(at)

@@ -1,4 +1,4 @@
-"""What the user calls his Tensors: the variables that he can see where he asks for the picture."""
+"""Names of Tensors, from the variables of the calling frame."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_MEMBERS = 64
 
 
 def names_in(frame: FrameType) -> dict[str, Any]:
-    """Give the Tensors and arrays that a frame names, its own variables first.
+    """Return the Tensors and arrays among the variables of a frame, local ones first.
 
     Examples
     --------
@@ -24,16 +24,16 @@ def names_in(frame: FrameType) -> dict[str, Any]:
     >>> sorted(name for name in names_in(sys._getframe()) if name.startswith("weights"))
     ['weights[0]', 'weights[1]']
     """
-    # Up to Python 3.12 a function's frame remembers what `f_locals` gave until the function ends.
+    # Up to Python 3.12 a frame keeps the dict of `f_locals` until its function ends.
     found: dict[str, Any] = {}
     for variables in (frame.f_locals, frame.f_globals):
         for name, held in list(variables.items()):
             if not name.startswith("_") and name not in ("In", "Out"):
-                _note(name, held, found)
+                _collect(name, held, found)
     return found
 
 
-def _note(name: str, held: Any, found: dict[str, Any]) -> None:
+def _collect(name: str, held: Any, found: dict[str, Any]) -> None:
     if isinstance(held, (Tensor, np.ndarray)):
         found.setdefault(name, held)
     elif isinstance(held, (list, tuple)) and len(held) <= _MOST_MEMBERS:

@@ -1,4 +1,4 @@
-"""The colours of a graph, for light and dark pages: leaves are blue, the gradient is vermilion."""
+"""Colors of a graph, for light and dark pages: leaves are blue, the gradient is vermilion."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LEGEND: Final = (
 
 
 def legend(kinds: Collection[str], stages: bool) -> list[tuple[str, str]]:
-    """Say in words what the shapes mean that are there.
+    """Return the meaning of the shapes that occur, in words.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The static twin of a graph: a PNG or SVG of one stage, drawn by matplotlib from the same view."""
+"""The static image of a graph: a PNG or SVG of one stage, drawn by matplotlib."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from optlab.viz import theme
 from optlab.viz.graphs.palette import PALETTE, legend
 from optlab.viz.graphs.view import NODE_HEIGHT, EdgeView, GraphView, NodeView
 from optlab.viz.layout import text_width
-from optlab.viz.matplotlib_parts import DOTS_PER_INCH, PIXEL, blank, font
-from optlab.viz.pictures import as_png
+from optlab.viz.matplotlib_parts import DOTS_PER_INCH, PIXEL, as_png, blank_figure, font
 
 _MARGIN, _TOP, _LEGEND_LINE = 18.0, 70.0, 20.0
 _LEAST_WIDTH = 620.0
@@ -26,7 +25,7 @@ _COLORS = PALETTE["light"]
 
 
 def png(view: GraphView, stage: int, scale: float = 1.0) -> bytes:
-    """Draw a stage as a PNG image; a very tall graph is drawn smaller."""
+    """Draw a stage as a PNG image; a very tall graph is scaled down."""
     figure = draw(view, stage)
     longest = max(figure.get_size_inches()) * DOTS_PER_INCH
     return as_png(figure, min(scale, _MOST_PIXELS / longest))
@@ -41,7 +40,7 @@ def svg(view: GraphView, stage: int) -> bytes:
 
 
 def draw(view: GraphView, stage: int) -> Figure:
-    """Draw a stage on a figure whose unit is the pixel, with the origin in the upper left."""
+    """Draw a stage on a figure with pixels as units and the origin at the upper left."""
     shapes = legend({node.kind for node in view.nodes}, view.last > 0)
     entries = [
         (kind, text, 34 + 0.92 * text_width(text, theme.FONT_SMALL)) for kind, text in shapes
@@ -58,13 +57,13 @@ def draw(view: GraphView, stage: int) -> Figure:
     problem = textwrap.wrap(view.problem, int(room / (0.52 * theme.FONT_TEXT)))
     top = _TOP + 17.0 * len(problem)
     height = top + view.height + _MARGIN + _LEGEND_LINE * len(rows) + 10
-    figure = blank(width, height)
+    figure = blank_figure(width, height)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, width), ylim=(height, 0))
     axes.set_axis_off()
     pen = _Pen(axes, (width - view.width) / 2, top)
     pen.write(_MARGIN, 24, view.title, theme.FONT_TITLE, weight="bold", at=False)
-    under = view.headline if not stage else f"{view.headline} {_stage_words(view, stage)}"
+    under = view.headline if not stage else f"{view.headline} {_stage_text(view, stage)}"
     if text_width(under, theme.FONT_TEXT) > room:
         under = view.headline
     pen.write(_MARGIN, 46, under, theme.FONT_TEXT, _COLORS["quiet"], at=False)
@@ -85,7 +84,7 @@ def draw(view: GraphView, stage: int) -> Figure:
     return figure
 
 
-def _stage_words(view: GraphView, stage: int) -> str:
+def _stage_text(view: GraphView, stage: int) -> str:
     if stage == view.last:
         return "The whole walk back is shown."
     return (
@@ -94,13 +93,13 @@ def _stage_words(view: GraphView, stage: int) -> str:
 
 
 class _Pen:
-    """Draws nodes and edges, moved to where the graph stands on the page."""
+    """Drawing of nodes and edges, with the offset of the graph on the page."""
 
     def __init__(self, axes: Any, left: float, top: float) -> None:
         self.axes, self.left, self.top = axes, left, top
 
     def edge(self, edge: EdgeView, stage: int) -> None:
-        """Draw an edge; thick where a gradient goes up it now."""
+        """Draw an edge, thick if a gradient moves along it in this stage."""
         points = [(x + self.left, y + self.top) for x, y in edge.points]
         vertices, codes = [points[0]], [Curve.MOVETO]
         for (x, y), (u, v) in pairwise(points):
@@ -120,23 +119,22 @@ class _Pen:
         )
 
     def node(self, node: NodeView, stage: int) -> None:
-        """Draw a node, with its gradient where one has arrived."""
+        """Draw a node, with its gradient if one has arrived."""
         state, piece = node.state(stage), node.piece(stage)
         x, y = node.x + self.left, node.y + self.top
         self._box(node.kind, state, x, y, node.width, NODE_HEIGHT)
         shown = piece is not None and bool(piece.short)
         up = 0.0 if shown else 7.0
         room = node.width - 12
-        self.write(x, y - 15 + up, fitted(node.title, room, 7.1), theme.FONT_HEADING, weight="bold")
-        self.write(
-            x, y + 1 + up, fitted(node.line, room, 5.9), theme.FONT_SMALL, _COLORS["quiet"]
-        )  # fmt: skip
+        title, line = truncate(node.title, room, 7.1), truncate(node.line, room, 5.9)
+        self.write(x, y - 15 + up, title, theme.FONT_HEADING, weight="bold")
+        self.write(x, y + 1 + up, line, theme.FONT_SMALL, _COLORS["quiet"])
         if piece is not None and shown:
-            text = fitted(piece.short, room, 5.9)
+            text = truncate(piece.short, room, 5.9)
             self.write(x, y + 16, text, theme.FONT_SMALL, _COLORS["gradient"], weight="bold")
 
     def sample(self, kind: str, x: float, y: float) -> None:
-        """Draw the small box of a line of the legend."""
+        """Draw the sample box of a legend entry."""
         state = "current" if kind == "arrived" else "waiting"
         self._box("operation" if kind == "arrived" else kind, state, x + 12, y, 24, 13, thin=True)
 
@@ -173,19 +171,19 @@ class _Pen:
         self, x: float, y: float, text: str, size: float, color: str = theme.INK,
         weight: str = "normal", at: bool = True,
     ) -> None:  # fmt: skip
-        """Write on the middle of a line; centred in a node, else from the left."""
+        """Write at the middle of a line; centered in a node, else from the left."""
         self.axes.text(
             x, y, text, color=color, fontproperties=font(size, weight), va="center_baseline",
             ha="center" if at else "left", parse_math=False, zorder=4,
         )  # fmt: skip
 
 
-def fitted(text: str, room: float, letter: float) -> str:
-    """Cut text that would not fit.
+def truncate(text: str, room: float, letter: float) -> str:
+    """Truncate text that does not fit.
 
     Examples
     --------
-    >>> fitted("log_softmax", 40, 7), fitted("tanh", 40, 7)
+    >>> truncate("log_softmax", 40, 7), truncate("tanh", 40, 7)
     ('log_…', 'tanh')
     """
     most = int(room // letter)

@@ -1,4 +1,4 @@
-"""What `optlab.viz.graph` gives: it shows itself, draws itself, and prints as a table."""
+"""The result of `optlab.viz.graph`: a widget, a figure, and a table."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _KINDS = (".html", ".png", ".svg", ".json")
 
 
 class GraphPicture:
-    """A graph of operations, and the walk back through it.
+    """A graph of operations, and its backward pass.
 
-    On the last line of a cell it shows itself: step with the buttons, the slider or the arrow keys.
-    It is a snapshot that keeps no array: what happens to the Tensors later does not change it.
+    On the last line of a cell it displays itself: step with the buttons, the slider or the arrow
+    keys. It is a snapshot without arrays: later changes of the Tensors do not affect it.
 
     Attributes
     ----------
     view : GraphView
-        What it shows, as text and places.
+        Its content, as text and positions.
     """
 
     def __init__(self, view: GraphView, table: list[tuple[str, ...]]) -> None:
@@ -32,21 +32,21 @@ class GraphPicture:
 
     @property
     def stages(self) -> list[str]:
-        """What happens in each stage of the walk back; stage 0 is before it."""
+        """Descriptions of the stages of the backward pass; stage 0 is before it."""
         return list(self.view.stages)
 
     @property
     def stage(self) -> int:
-        """The stage that is shown; set it to step."""
+        """The stage shown; set it to step."""
         return self._stage if self._widget is None else int(self._widget.stage)
 
     @stage.setter
     def stage(self, stage: int) -> None:
-        self._stage = self._checked(stage)
+        self._stage = self._check_stage(stage)
         if self._widget is not None:
             self._widget.stage = self._stage
 
-    def _checked(self, stage: int | None) -> int:
+    def _check_stage(self, stage: int | None) -> int:
         if stage is None:
             return self.view.last
         if isinstance(stage, bool) or not isinstance(stage, int) or not (
@@ -58,33 +58,33 @@ class GraphPicture:
         return stage
 
     def figure(self, stage: int = 0) -> Any:
-        """Draw it as a plotly figure, with a slider for the stages.
+        """Draw the graph as a plotly figure, with a slider for the stages.
 
         Parameters
         ----------
         stage : int
-            The stage that it opens on.
+            The stage shown first.
         """
         from optlab.viz.graphs.figure import figure
 
-        return figure(self.view, self._checked(stage))
+        return figure(self.view, self._check_stage(stage))
 
     def save(self, path: str | Path, stage: int | None = None) -> Path:
-        """Write it to a file.
+        """Write the graph to a file.
 
         Parameters
         ----------
         path : path
-            Ends in ``.html`` (a page that is stepped through without a kernel), ``.png`` or
-            ``.svg`` (one stage), or ``.json`` (all that is shown, as data).
+            Ends in ``.html`` (a page with all stages that needs no kernel), ``.png`` or ``.svg``
+            (one stage), or ``.json`` (the content as data).
         stage : int, optional
-            The stage of a picture, by default the last, where every gradient has arrived; the
-            stage on which a page opens, by default the first.
+            The stage of an image, by default the last, with all gradients; the stage that a page
+            shows first, by default stage 0.
 
         Raises
         ------
         ValueError
-            If the name ends in something else, or there is no such stage.
+            If the name has another ending, or there is no such stage.
         """
         target = Path(path)
         if target.suffix not in _KINDS:
@@ -92,17 +92,17 @@ class GraphPicture:
         if target.suffix == ".html":
             from optlab.viz.graphs.export import page
 
-            opens = self._checked(0 if stage is None else stage)
+            opens = self._check_stage(0 if stage is None else stage)
             target.write_text(page(self.view, opens, repr(self)), encoding="utf-8")
         elif target.suffix == ".json":
             text = json.dumps(self.view.to_dict(), ensure_ascii=False)
             target.write_text(text, encoding="utf-8")
         else:
-            from optlab.viz.graphs import picture
+            from optlab.viz.graphs.picture import png, svg
 
-            at = self._checked(stage)
-            png = target.suffix == ".png"
-            content = picture.png(self.view, at, 2.0) if png else picture.svg(self.view, at)
+            at = self._check_stage(stage)
+            is_png = target.suffix == ".png"
+            content = png(self.view, at, 2.0) if is_png else svg(self.view, at)
             target.write_bytes(content)
         return target
 
@@ -134,4 +134,4 @@ class GraphPicture:
         if self._widget is None or self._widget.comm is None:
             self._widget = GraphStepper(self.view, self.stage)
         shown = self._widget._repr_mimebundle_()
-        return browser.with_twin(shown, repr(self), png(self.view, self.view.last))
+        return browser.with_static_image(shown, repr(self), png(self.view, self.view.last))

@@ -1,4 +1,4 @@
-"""How a graph is written: sizes, arguments, gradients, names."""
+"""Texts of a graph: shapes, arguments, values, gradients, names."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 from optlab.autograd.several import Parts
 from optlab.autograd.tensor import raw
 from optlab.autograd.walk import GraphNode
-from optlab.viz.words import number
+from optlab.viz.words import format_number
 
 _WRITTEN_OUT = 24
 
 
 def shape(node: GraphNode) -> str:
-    """Write the shape of what a node gives; of a single number, that it is one."""
+    """Format the shape of the result of a node, or of its several results."""
     shapes = node.shapes or (node.shape,)
     return ", ".join(one_shape(one) for one in shapes)
 
 
 def one_shape(lengths: tuple[int, ...]) -> str:
-    """Write one shape.
+    """Format one shape.
 
     Examples
     --------
@@ -32,14 +32,14 @@ def one_shape(lengths: tuple[int, ...]) -> str:
 
 
 def title(node: GraphNode) -> str:
-    """Name a node."""
+    """Return the name of a node."""
     if node.kind == "operation":
         return f"{node.name} {node.static['index']}" if node.name == "output" else node.name
     return node.name or node.variable or ("data" if node.kind == "data" else "leaf")
 
 
 def argument(value: Any) -> str:
-    """Write an argument that is no input.
+    """Format an argument that is not an input.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def _is_index(part: Any) -> bool:
 
 
 def value(array: Any) -> str:
-    """Write a value: a number, a small array in full, a large one in figures.
+    """Format a value: a number, a small array in full, a large one by norm and range.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def value(array: Any) -> str:
     """
     array = raw(array)
     if np.ndim(array) == 0:
-        return number(float(array), 4)
+        return format_number(float(array), 4)
     array = np.asarray(_on_host(array))
     if array.size <= _WRITTEN_OUT:
         return _in_full(array)
@@ -87,25 +87,25 @@ def value(array: Any) -> str:
     if not array.any():
         return "zero everywhere"
     low, high = float(array.min()), float(array.max())
-    return f"norm {number(_norm(array))}, from {number(low)} to {number(high)}"
+    return f"norm {format_number(_norm(array))}, from {format_number(low)} to {format_number(high)}"
 
 
 def _in_full(array: Any) -> str:
     if array.ndim == 0:
-        return number(float(array))
+        return format_number(float(array))
     inner = [_in_full(part) for part in array]
     return "[" + (", " if array.ndim == 1 else ",\n ").join(inner) + "]"
 
 
 def gradient(g: Any) -> str:
-    """Write a gradient for the panel."""
+    """Format a gradient for the panel."""
     if isinstance(g, Parts):
         return "\n".join(f"g[{i}] = {value(g.arrived[i])}" for i in sorted(g.arrived))
     return value(g)
 
 
 def short_gradient(g: Any) -> str:
-    """Write a gradient so that it fits in a node.
+    """Format a gradient to fit in a node.
 
     Examples
     --------
@@ -114,11 +114,11 @@ def short_gradient(g: Any) -> str:
     """
     if isinstance(g, Parts):
         total = float(np.sqrt(sum(_norm(raw(part)) ** 2 for part in g.arrived.values())))
-        return f"|g| = {number(total)}"
+        return f"|g| = {format_number(total)}"
     array = raw(g)
     if np.ndim(array) == 0:
-        return f"g = {number(float(array), 4)}"
-    return f"|g| = {number(_norm(array))}"
+        return f"g = {format_number(float(array), 4)}"
+    return f"|g| = {format_number(_norm(array))}"
 
 
 def _norm(array: Any) -> float:

@@ -1,7 +1,7 @@
-"""What every picture of a graph shows, ready to be drawn: places, words, and the walk back.
+"""View model of a graph: positions, texts, and the stages of the backward pass.
 
-The widget, the plotly figure and the PNG draw this and decide nothing. It holds text and pixels
-only: no array, no Tensor, nothing of the tape, so a picture keeps no memory of the run alive.
+The widget, the plotly figure and the static image only draw it. It contains text and pixels: no
+array, no Tensor, nothing of the tape, so it keeps no memory of the run alive.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ NARROWEST = 88.0
 
 @dataclass
 class RuleView:
-    """The rule by which an operation sends a gradient to one of its inputs.
+    """The derivative rule of an operation for one of its inputs.
 
     Attributes
     ----------
     to : str
-        The input, and the node it comes from.
+        Name of the input.
     target : int
-        That node.
+        Index of the node that it comes from.
     code : str
-        The rule's source text.
+        The source text of the rule.
     sent : str
-        The gradient that it sends; empty where the walk did not get there.
+        The gradient that it sends; empty if the backward pass did not reach it.
     """
 
     to: str
@@ -39,7 +39,7 @@ class RuleView:
 
 @dataclass
 class Piece:
-    """How the gradient at a node stands after a stage: short and in full."""
+    """The gradient accumulated at a node after a stage, in short and in full."""
 
     stage: int
     short: str
@@ -49,22 +49,22 @@ class Piece:
 
 @dataclass
 class NodeView:
-    """A node as it is drawn.
+    """A node of the drawing.
 
     Attributes
     ----------
     kind : {'operation', 'leaf', 'data', 'rest'}
     title, line : str
-        What stands in the node: its name; its value, or its shape and bytes.
+        Text in the node: its name; its value, or its shape and bytes.
     what : str
-        What it is, in words.
+        Its kind in words.
     facts : list of (str, str)
-        Label and text of what the panel tells.
+        Labels and texts for the panel.
     rules : list of RuleView
     turn : int or None
-        The stage in which it passes its gradient on.
+        The stage in which it sends gradients.
     pieces : list of Piece
-        How its gradient grows.
+        The partial sums of its gradient.
     """
 
     kind: str
@@ -80,12 +80,12 @@ class NodeView:
     y: float = 0.0
 
     def piece(self, stage: int) -> Piece | None:
-        """Give how its gradient stands after a stage; None where nothing has arrived yet."""
+        """Return its gradient after a stage; None if nothing has arrived yet."""
         found = [piece for piece in self.pieces if piece.stage <= stage]
         return found[-1] if found else None
 
     def state(self, stage: int) -> str:
-        """Say where the walk is: waiting, part, arrived, current or passed."""
+        """Return its state in a stage: waiting, part, arrived, current or passed."""
         piece = self.piece(stage)
         if piece is None:
             return "waiting"
@@ -98,7 +98,7 @@ class NodeView:
 
 @dataclass
 class EdgeView:
-    """An edge: the nodes it joins, its points, and the stage in which a gradient goes up it."""
+    """An edge: its two nodes, its points, and the stage in which a gradient moves along it."""
 
     source: int
     target: int
@@ -108,22 +108,22 @@ class EdgeView:
 
 @dataclass
 class GraphView:
-    """A whole graph, ready to be drawn.
+    """A complete graph, ready to be drawn.
 
     Attributes
     ----------
     nodes, edges
     stages : list of str
-        What happens in each stage, in words; the first is the graph before backward.
+        Description of each stage; the first is the graph before the backward pass.
     current : list of list of int
-        The nodes whose turn it is in each stage.
+        The nodes processed in each stage.
     width, height : float
         Pixels.
     title, headline : str
     problem : str
-        Why the walk back is not shown, or where it ends.
+        Why the backward pass is not shown, or where it ends.
     leaves : list of (str, str)
-        Every leaf, drawn or not, and the gradient that arrives there.
+        Every leaf, drawn or not, and its gradient.
     """
 
     nodes: list[NodeView]
@@ -139,9 +139,9 @@ class GraphView:
 
     @property
     def last(self) -> int:
-        """The number of the last stage."""
+        """Index of the last stage."""
         return len(self.stages) - 1
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it in the form in which the browser reads it."""
+        """Convert to plain dicts and lists, for the browser."""
         return asdict(self)

@@ -1,4 +1,4 @@
-"""The graph as a widget: it needs no kernel once it is shown; the kernel may ask for a stage."""
+"""The graph as a widget: once shown it needs no kernel; the kernel can select a stage."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from optlab.viz.graphs.view import GraphView
 
 
 class GraphStepper(anywidget.AnyWidget):
-    """A graph that is stepped through backwards; `optlab.viz.graph` makes one."""
+    """A graph with the steps of its backward pass; created by `optlab.viz.graph`."""
 
-    _esm = browser.as_module(export.javascript())
-    _css = export.style_sheet()
+    _esm = browser.as_module(export.STATIC)
+    _css = browser.style_sheet(export.PLACE, export.STATIC)
 
     view = traitlets.Dict().tag(sync=True)
     options = traitlets.Dict().tag(sync=True)
@@ -23,10 +23,10 @@ class GraphStepper(anywidget.AnyWidget):
 
     def __init__(self, view: GraphView, stage: int) -> None:
         super().__init__(view=view.to_dict(), options=export.options(view), stage=stage)
-        close_earlier(self._let_go)
+        close_earlier(self._release)
 
-    def _let_go(self) -> None:
-        """Close, and free what takes memory: the cell that made this widget runs again."""
+    def _release(self) -> None:
+        """Close the widget and free its memory, when its cell runs again."""
         self.view = {}
         self.layout.close()
         self.close()

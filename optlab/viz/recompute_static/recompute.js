@@ -1,9 +1,9 @@
-// A memory study, one run at a time. All numbers and words come from Python; here they are drawn,
-// and the chosen run changes.
+// A memory study, one run at a time. Numbers and texts come from Python; this code draws them and
+// changes the selected run.
 
 const PAD = { left: 46, right: 10, top: 20, bottom: 22 };
 
-// What `markerPath` draws with, written down as the path of an SVG.
+// The canvas interface of `markerPath`, recorded as an SVG path.
 class PathPen {
   constructor() { this.d = ""; }
   beginPath() { this.d = ""; }
@@ -109,7 +109,7 @@ class RecomputeExplorer extends Widget {
     this.tellPeak(run);
   }
 
-  // Axes of a plot: what turns values into pixels, and the lines and numbers of a grid.
+  // Axes of a plot: the map from values to pixels, and the lines and numbers of the grid.
   axes(box, x0, x1, y0, y1, height, x_unit = "") {
     const width = Math.max(220, box.clientWidth);
     const x = (value) => PAD.left + ((value - x0) / (x1 - x0)) * (width - PAD.left - PAD.right);
@@ -200,7 +200,7 @@ class RecomputeExplorer extends Widget {
       taken.push([px - 8, py - 8, px + 8, py + 8]);
       svg.append(make("path", { class: `run${chosen ? " chosen" : ""}`, d: markerShape(run.marker, px, py, chosen ? 15 : 10), fill: run.color[this.theme], stroke: chosen ? "var(--ink)" : "var(--paper)", "stroke-width": 1.4, "data-run": i, on: { click: () => this.go(i) } }, make("title", { text: run.said })));
     }
-    // The chosen run is named first: it gets the best place.
+    // The selected run is labeled first, in the best position.
     const name = (text, px, py, distance, options) => {
       const spot = placeLabel(this.ruler, text, px, py, 12, width, 290 - PAD.bottom, taken, distance, along);
       svg.append(make("text", { x: spot.cx, y: spot.cy + 4, "text-anchor": "middle", text, ...options }));

@@ -1,9 +1,9 @@
-// Elements of HTML and SVG, and the small controls that all widgets share.
+// HTML and SVG elements, and the controls shared by all widgets.
 
 const SVG = "http://www.w3.org/2000/svg";
 const SVG_TAGS = ["svg", "g", "rect", "text", "path", "marker", "defs", "title", "pattern", "line"];
 
-// An element in one line: make("button", {text, class, on: {click}, ...attributes}, ...children).
+// Create an element: make("button", {text, class, on: {click}, ...attributes}, ...children).
 function make(tag, options = {}, ...children) {
   const element = SVG_TAGS.includes(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(options)) {
@@ -11,13 +11,13 @@ function make(tag, options = {}, ...children) {
     else if (name === "on") for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value === true ? "" : value);
   }
-  // JupyterLab takes keys from widgets unless the focused element itself says that it must not.
+  // JupyterLab intercepts keys of widgets unless the focused element itself opts out.
   if (["BUTTON", "SELECT", "INPUT"].includes(element.tagName) || "tabindex" in options) element.setAttribute("data-lm-suppress-shortcuts", "true");
   element.append(...children.filter((child) => child !== null && child !== undefined));
   return element;
 }
 
-// A button whose sign is no word: the label says it aloud, and to the mouse.
+// A button with a symbol: the label is its accessible name and its tooltip.
 function makeButton(text, label, click, options = {}) {
   return make("button", { type: "button", text, "aria-label": label, title: label, on: { click }, ...options });
 }
@@ -27,13 +27,13 @@ function showPlaying(button, playing) {
   button.setAttribute("aria-label", playing ? "pause" : "play");
 }
 
-// Paint the part of a slider's track that lies before its thumb.
+// Color the track of a slider before its thumb.
 function fill(slider) {
   const share = (Number(slider.value) - Number(slider.min)) / (Number(slider.max) - Number(slider.min) || 1);
   slider.style.setProperty("--share", `${100 * share}%`);
 }
 
-// Text that is read aloud when it changes is set only then.
+// Set the text of a live region only if it changes, since screen readers announce every write.
 function put(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }

@@ -1,8 +1,8 @@
-// Small things that map and series both draw: canvases, markers, arrows, text, ticks.
+// Drawing shared by map and series: canvases, markers, arrows, text, ticks.
 
 const FONTS = '"Inter", "Helvetica Neue", Arial, "Liberation Sans", "DejaVu Sans", sans-serif';
 
-// Fit a canvas to its box in device pixels; true if that changed its size.
+// Fit a canvas to its box in device pixels; return whether its size changed.
 function fitCanvas(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;
   const w = Math.max(1, Math.round(width * ratio));
@@ -107,7 +107,7 @@ function drawText(pen, text, x, y, options) {
   pen.fillText(text, x, y);
 }
 
-// Round numbers between low and high, about `most` of them.
+// About `most` round numbers between low and high.
 function linearTicks(low, high, most) {
   const rough = (high - low) / Math.max(1, most);
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -119,7 +119,7 @@ function linearTicks(low, high, most) {
   return found;
 }
 
-// Points along a path of pixels, which labels keep away from; null breaks the path.
+// Points along a path in pixels, from which labels keep away; null breaks the path.
 function between(places, apart = 14, most = 20) {
   const found = [];
   places.forEach((place, i) => {
@@ -131,7 +131,7 @@ function between(places, apart = 14, most = 20) {
   return found;
 }
 
-// A place for a label beside a point, inside the canvas and away from boxes that are taken.
+// The position of a label beside a point, inside the canvas and outside the boxes already taken.
 function placeLabel(pen, text, x, y, size, width, height, taken, distance = 12, points = []) {
   pen.font = `${size}px ${FONTS}`;
   const w = pen.measureText(text).width + 6;

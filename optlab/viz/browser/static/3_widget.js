@@ -1,5 +1,5 @@
-// What every widget is: an element that follows theme and width, keeps its keys to itself, and leaves
-// nothing behind. `build` makes `root`; `resized`, `themed` and `onKey` are the widget's own.
+// Base class of the widgets: an element that follows theme and width, stops its key events, and cleans
+// up after itself. Subclasses define `build`, which creates `root`, and `resized`, `themed`, `onKey`.
 
 class Widget {
   constructor(model) {
@@ -9,7 +9,7 @@ class Widget {
 
   listen() {
     this.on(this.root, "keydown", (event) => {
-      event.stopPropagation(); // no key of ours may reach the notebook's commands
+      event.stopPropagation(); // keys of the widget must not trigger commands of the notebook
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
       if (this.onKey(event)) event.preventDefault();
     });
@@ -27,20 +27,20 @@ class Widget {
     this.cleanup.push(() => target.removeEventListener(event, listener));
   }
 
-  // What the kernel says.
+  // Listen to the kernel.
   onModel(event, listener) {
     this.model.on(event, listener);
     this.cleanup.push(() => this.model.off(event, listener));
   }
 
-  // What the kernel is told.
+  // Send to the kernel.
   tell(name, value) {
     if (this.model.get(name) === value) return;
     this.model.set(name, value);
     this.model.save_changes();
   }
 
-  // Once for every width: the observer also calls when only the height has changed.
+  // Once per width: the observer also fires if only the height changed.
   resize(force) {
     const width = this.root.clientWidth;
     if (!width || (width === this.seenWidth && !force)) return;
@@ -48,7 +48,7 @@ class Widget {
     this.resized(width);
   }
 
-  // "auto" is JupyterLab's theme, elsewhere the system's.
+  // "auto" is JupyterLab's theme, and the system's outside JupyterLab.
   paint(palettes, wanted = "auto") {
     const lab = document.body.dataset.jpThemeLight;
     const dark = lab === undefined ? window.matchMedia("(prefers-color-scheme: dark)").matches : lab === "false";

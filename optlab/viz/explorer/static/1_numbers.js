@@ -1,5 +1,5 @@
-// Numbers as text, and the rows of the step panel. Python writes the same: optlab.viz.words.number
-// and optlab.viz.explorer.steps; the table of rows comes from there.
+// Numbers as text, and the rows of the step panel, as in Python: optlab.viz.words.format_number and
+// optlab.viz.explorer.steps, the source of the table of rows.
 
 function numberText(value, digits = 3) {
   if (Number.isNaN(value) || value === null || value === undefined) return "not a number";
@@ -47,7 +47,7 @@ function writtenRows(rule, values, axis) {
       : name in values
         ? values[name]
         : NaN;
-  // Some rows stand only in the steps where a number is not 0 (with a ! before its name: is 0).
+  // Some rows appear only in steps where a number is not 0 (with a ! before its name: is 0).
   const holds = (where) => !where || Boolean(lookUp(where.replace("!", ""))) !== where.startsWith("!");
   return rule.rows.filter(([, , where]) => holds(where)).map(([label, template]) => {
     const text = template.replace(/\{([^}]+)\}/g, (_, name) => {
@@ -61,7 +61,7 @@ function writtenRows(rule, values, axis) {
   });
 }
 
-// Marked text into an element: **bold** and ^[raised].
+// Put marked text into an element: **bold** and ^[raised].
 function putMarked(element, text) {
   element.textContent = "";
   for (const piece of text.split(/(\*\*[^*]*\*\*|\^\[[^\]]*\])/)) {

@@ -1,4 +1,4 @@
-// The runs as they came from the kernel: a header of plain values and one run of float32.
+// The runs as sent by the kernel: a header of plain values and one buffer of float32.
 
 class Runs {
   constructor(header, bytes) {
@@ -13,7 +13,7 @@ class Runs {
     this.derived = new Map();
   }
 
-  // One rate's rows of an array: {data, width, count}, or null where there is none.
+  // The rows of one rate of an array: {data, width, count}, or null if there is none.
   rows(entry, name, rate) {
     const place = entry.arrays[name];
     if (!place) return null;
@@ -23,7 +23,7 @@ class Runs {
     return { data: this.numbers.subarray(start, start + size), width, count };
   }
 
-  // A series as an array over steps 0 to n (NaN where it has no value): what a panel draws.
+  // A series as an array over steps 0 to n, NaN where it has no value, for a panel.
   series(entry, what, rate, coordinate) {
     const key = `${entry.name}|${what}|${rate}|${coordinate}`;
     let found = this.derived.get(key);
@@ -71,7 +71,7 @@ class Runs {
     return found;
   }
 
-  // The step at which this run stands when the cursor is at `step`: it may have ended before.
+  // The step of this run if the cursor is at `step`: it may have ended before.
   lastStep(entry, rate, step) {
     const stopped = entry.stopped[rate];
     return stopped < 0 ? step : Math.min(step, stopped);
@@ -83,7 +83,7 @@ class Runs {
     return value + this.header.base;
   }
 
-  // Every number of step `step` (from 1) by the names that the rows use.
+  // Every number of step `step` (from 1), by its name in the rows.
   valuesOf(entry, rate, step, coordinate) {
     const at = step - 1;
     const one = (name, when = at) => {
@@ -95,7 +95,7 @@ class Runs {
       raw: one("gradient"),
       g: one(entry.arrays["term.used_gradient"] ? "term.used_gradient" : "gradient"),
       p: one("point"),
-      // What the rule made of it; a wrapper may have moved it after that.
+      // The result of the rule; a wrapper may change it afterwards.
       "p.new": entry.arrays["term.fast"] ? one("term.fast") : one("point", step),
       update: one("update"),
     };

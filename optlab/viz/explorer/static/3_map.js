@@ -1,4 +1,4 @@
-// The map: land, paths, and the cursor's layer; of a problem of one variable, its curve.
+// The map: surface, paths, and the layer of the cursor; for a problem of one variable, its curve.
 
 class MapPanel {
   constructor(explorer) {
@@ -31,7 +31,7 @@ class MapPanel {
     return this.height - ((value - this.box[2]) / (this.box[3] - this.box[2])) * this.height;
   }
 
-  // Where a point lies, in pixels. A point that is very far away keeps its direction.
+  // The position of a point in pixels. A point that is very far away keeps its direction.
   place(entry, rate, step) {
     const { runs, land } = this.explorer;
     const point = runs.point(entry, rate, step);
@@ -69,14 +69,14 @@ class MapPanel {
       const land = fitCanvas(this.ground, this.width, this.height);
       clearCanvas(land);
       if (explorer.land.curve) this.drawCurve(land);
-      else this.drawLand(land);
+      else this.drawSurface(land);
       this.landKey = key;
     }
     for (const entry of explorer.drawingOrder()) this.drawPath(pen, entry, 0, explorer.runs.steps, true);
     this.drawMinima(pen);
   }
 
-  drawLand(pen) {
+  drawSurface(pen) {
     const { land, landNumbers, palette, theme } = this.explorer;
     const [rows, columns] = land.grid;
     const colors = land.colors[theme].map((c) => [1, 3, 5].map((i) => parseInt(c.slice(i, i + 2), 16)));
@@ -213,7 +213,7 @@ class MapPanel {
     }
   }
 
-  // A path between two steps; `ahead`: what still lies before the cursor, thin and pale.
+  // A path between two steps; `ahead`: the part after the cursor, thin and pale.
   drawPath(pen, entry, first, last, ahead) {
     const { explorer } = this;
     const selected = entry.name === explorer.state.selected;
@@ -221,7 +221,7 @@ class MapPanel {
     const end = explorer.runs.lastStep(entry, rate, last);
     const places = [];
     for (let k = first; k <= end; k++) {
-      // Where LookAhead pulled the weights back, the path first goes where they had been.
+      // The path includes the weights before LookAhead pulled them back.
       const fast = k > first && this.met(entry, rate, k) && this.placeOf(entry, "term.fast", rate, k);
       if (fast) places.push(fast);
       places.push(this.place(entry, rate, k));
@@ -268,7 +268,7 @@ class MapPanel {
     pen.restore();
   }
 
-  // Where a recorded point of step `step` (from 1) lies; null on a curve, which shows losses.
+  // The position of a recorded point of step `step` (from 1); null on a curve, which shows losses.
   placeOf(entry, what, rate, step) {
     const rows = this.explorer.runs.rows(entry, what, rate);
     if (!rows || rows.width < 2) return null;
@@ -276,13 +276,13 @@ class MapPanel {
     return this.far([this.x(rows.data[at]), this.y(rows.data[at + 1])]);
   }
 
-  // Whether LookAhead let fast and slow weights meet in a step.
+  // Whether LookAhead synchronized fast and slow weights in a step.
   met(entry, rate, step) {
     const rows = this.explorer.runs.rows(entry, "term.synchronised", rate);
     return Boolean(rows) && rows.data[(step - 1) * rows.width] > 0;
   }
 
-  // The weights that follow: slow ones, with a diamond at each synchronisation, or the average.
+  // Averaged weights: slow ones, with a diamond at each synchronization, or the average.
   drawFollower(pen, entry, rate, end, selected, trace) {
     const slow = Boolean(entry.arrays["term.slow"]);
     if (!slow && !entry.arrays["term.average"]) return;

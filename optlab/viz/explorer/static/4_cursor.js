@@ -1,4 +1,4 @@
-// The map's cursor layer: paths so far, markers, arrows, the start; and how the start is moved.
+// The cursor layer of the map: paths up to the cursor, markers, arrows, and the start with its moves.
 
 Object.assign(MapPanel.prototype, {
   drawTop() {
@@ -48,7 +48,7 @@ Object.assign(MapPanel.prototype, {
     drawText(pen, text, spot.cx, spot.cy, { ...labels, color: palette.ink });
   },
 
-  // The arrows start where the step started, and the longer one says by how much it is magnified.
+  // The arrows begin at the start of the step; the longer one is labeled with its magnification.
   drawArrows(pen, taken, labels) {
     const { explorer } = this;
     const { runs, state, palette, land } = explorer;
@@ -80,7 +80,7 @@ Object.assign(MapPanel.prototype, {
       ends.push([this.far(end), explorer.color(entry), long]);
     }
     for (const [end, color] of ends) drawArrow(pen, from[0], from[1], end[0], end[1], color, palette.paper);
-    // A label keeps away from both arrows, its own included.
+    // Labels keep away from both arrows.
     const arrows = ends.flatMap(([end]) => [...between([from, end], 3, 60), end]);
     for (const [end, color, text] of ends) {
       if (!this.inside(end)) continue;

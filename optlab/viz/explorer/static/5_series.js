@@ -42,7 +42,7 @@ class SeriesPanel {
     this.plot.style.height = `${height}px`;
   }
 
-  // What is drawn: for each optimizer its values, and the scale that fits them all.
+  // The values of each optimizer, and the scale that fits all of them.
   prepare() {
     const { explorer } = this;
     const { runs, state } = explorer;

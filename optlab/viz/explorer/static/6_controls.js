@@ -1,4 +1,4 @@
-// Every control, as real elements: menus, presets, transport, rows, the step panel, More.
+// All controls as HTML elements: menus, presets, transport, rows, the step panel, More.
 
 class Controls {
   constructor(explorer) {
@@ -69,7 +69,7 @@ class Controls {
     this.moreButton.setAttribute("aria-expanded", String(!this.more.hidden));
   }
 
-  // After new data, another selection or another mode: everything but the cursor's numbers.
+  // After new data, another selection or another mode: everything but the numbers of the cursor.
   update() {
     const { explorer } = this;
     const { state, runs, options, fixed } = explorer;
@@ -102,7 +102,7 @@ class Controls {
     this.buildMore();
   }
 
-  // What the bold lines on the map are.
+  // The meaning of the bold lines on the map.
   boldText() {
     const { runs } = this.explorer;
     if (runs.network || runs.header.start.length < 2) return "";
@@ -150,7 +150,7 @@ class Controls {
       }
       this.cells.set(entry.name, { entry, rate, loss, sample, middle, row });
       this.rows.append(row);
-      if (chosen) this.rows.append(this.aroundLine(entry));
+      if (chosen) this.rows.append(this.wrapperLine(entry));
     }
     if (inside) {
       const same = [...this.rows.querySelectorAll("[aria-label]")].find((one) => label && one.getAttribute("aria-label") === label);
@@ -159,8 +159,8 @@ class Controls {
     }
   }
 
-  // What is around the selected optimizer: LookAhead or an average, with a slider for each setting.
-  aroundLine(entry) {
+  // The wrapper of the selected optimizer: LookAhead or an average, with a slider for each setting.
+  wrapperLine(entry) {
     const { explorer } = this;
     const around = entry.around || {};
     const known = explorer.options.around || {};

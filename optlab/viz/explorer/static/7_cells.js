@@ -1,4 +1,4 @@
-// The numbers that follow the cursor: rows, step panel, words for those who do not see the canvas.
+// The numbers at the cursor: rows, step panel, and the text alternative of the canvas.
 
 Object.assign(Controls.prototype, {
   drawSamples() {
@@ -77,7 +77,7 @@ Object.assign(Controls.prototype, {
     });
   },
 
-  // The same in words and as a table; after things came to rest, not at every frame.
+  // The same as text and as a table; once the cursor rests, not at every frame.
   updateWords() {
     const { explorer } = this;
     const { state, runs } = explorer;

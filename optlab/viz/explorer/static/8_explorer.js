@@ -1,4 +1,4 @@
-// The explorer itself: state, the kernel, time, and drawing in the right order.
+// The explorer: state, kernel, playback, and the order of drawing.
 
 class Explorer extends Widget {
   constructor(model, element) {
@@ -60,7 +60,7 @@ class Explorer extends Widget {
 
   // State ----------------------------------------------------------------------------------------
 
-  // Take what the kernel sent; `all`: also what this view may have changed since it asked.
+  // Apply the data of the kernel; `all`: including fields that this view may have changed meanwhile.
   adopt(all) {
     const { model } = this;
     const sent = structuredClone(model.get("state"));
@@ -101,7 +101,7 @@ class Explorer extends Widget {
     return this.runs.byName.get(this.state.selected) || this.runs.optimizers[0];
   }
 
-  // A slot that only another optimizer has would leave the panel without the chosen one.
+  // A slot that the selected optimizer lacks would leave it out of the panel.
   followSelected() {
     const { slots, terms } = this.selected;
     const own = ["gradient", ...slots.map((name) => `new.${name}`), ...terms.map((name) => `term.${name}`)];
@@ -143,7 +143,7 @@ class Explorer extends Widget {
 
   setRate(index) {
     if (this.state.mode === "equal") {
-      // Only rates that all of them have: past one of this optimizer's own, on to the next.
+      // Only rates common to all: an extra rate of this optimizer is skipped.
       const { rates } = this.selected;
       const shared = (at) => this.runs.optimizers.every((entry) => entry.rates.includes(rates[at]));
       const by = index >= this.rateIndex(this.selected) ? 1 : -1;
@@ -195,7 +195,7 @@ class Explorer extends Widget {
 
   // The kernel -----------------------------------------------------------------------------------
 
-  // One request is on its way at a time; of those that wait, only the newest start is kept.
+  // One request is pending at a time; of the waiting ones, only the newest start is kept.
   request(action, value) {
     if (this.isStatic) {
       this.say("This page has no kernel: rate, play and scrub work; for more, run ol.explore() in a notebook.");
@@ -220,7 +220,7 @@ class Explorer extends Widget {
   onAnswer() {
     const answer = this.model.get("answer");
     const mine = answer.generation === this.inFlight && this.inFlight > 0;
-    if (answer.generation && !mine) return; // an old generation, or another view's
+    if (answer.generation && !mine) return; // an old generation, or of another view
     if (mine) this.inFlight = 0;
     const action = mine ? this.asked : "api";
     this.say(answer.error || "");
@@ -240,7 +240,7 @@ class Explorer extends Widget {
     this.finish(next);
   }
 
-  // After an answer: send what waited, or tell the kernel what was moved meanwhile.
+  // After an answer: send the waiting request, or the state changed meanwhile.
   finish(next) {
     if (!this.inFlight) this.root.removeAttribute("aria-busy");
     if (next) this.request(next.action, next.value);
@@ -258,13 +258,13 @@ class Explorer extends Widget {
 
   say(text) {
     const { message, more, footer, says } = this.controls;
-    // Where the user is looking: beside the fields that he is editing, else above the picture.
+    // In the user's view: beside the fields being edited, else above the map.
     (more.contains(document.activeElement) ? footer : says).after(message);
     message.textContent = text;
     message.hidden = !text;
   }
 
-  // Tell the kernel where things stand, at most every 100 ms.
+  // Send the state to the kernel, at most every 100 ms.
   sync() {
     if (this.isStatic || this.timers.has("sync")) return;
     this.timers.set("sync", setTimeout(() => {
@@ -306,7 +306,7 @@ class Explorer extends Widget {
       this.timers.set("play", setInterval(() => this.advance(this.state.step + stride), 700));
       return;
     }
-    const speed = Math.max(12, this.runs.steps / 10); // steps a second
+    const speed = Math.max(12, this.runs.steps / 10); // steps per second
     let at = this.state.step, before = null;
     this.frameTimes = [];
     const tick = (now) => {

@@ -1,4 +1,4 @@
-// The explorer's drawing: what is due is drawn once a frame, and no more than is due.
+// Drawing of the explorer: parts marked as changed are drawn, once per frame.
 
 Object.assign(Explorer.prototype, {
   later(what) {
@@ -37,7 +37,7 @@ Object.assign(Explorer.prototype, {
     return true;
   },
 
-  // The lowest panel of a column carries the numbers of the steps.
+  // The lowest panel of a column shows the step numbers.
   isLowest(i) {
     return i === this.panels.length - 1 || (!this.map && i === 1);
   },
@@ -52,7 +52,7 @@ Object.assign(Explorer.prototype, {
       this.paint(this.options.palette, this.state.theme);
       this.controls.update();
       this.fillQuantities();
-      if (!this.layOut()) return; // not on the page yet; the observer calls again
+      if (!this.layOut()) return; // not on the page yet; the observer fires again
       this.laidOut = true;
       this.controls.drawSamples();
       this.controls.updateWords();

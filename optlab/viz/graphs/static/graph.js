@@ -1,12 +1,12 @@
-// A graph of operations that is stepped through backwards. All words and places come from Python;
-// here they are drawn, and the stage and the chosen node change.
+// A graph of operations with the stages of its backward pass. Texts and positions come from Python;
+// this code draws them, and changes the stage and the selected node.
 
 const MARGIN = 14;
-const SMALLEST = 0.85; // below this scale text is small: the picture scrolls instead
-const SMALLEST_WHOLE = 0.6; // of a graph of few nodes the whole is worth more
+const SMALLEST = 0.85; // below this scale text would be too small: the graph scrolls instead
+const SMALLEST_WHOLE = 0.6; // for a small graph, seeing it as a whole matters more
 const FEW = 30;
 
-// How a node stands after a stage; Python says the same: optlab.viz.graphs.view.NodeView.state.
+// The state of a node after a stage, as in Python: optlab.viz.graphs.view.NodeView.state.
 function pieceAt(node, stage) {
   let found = null;
   for (const piece of node.pieces) if (piece.stage <= stage) found = piece;
@@ -76,7 +76,7 @@ class GraphStepper extends Widget {
     return make("path", { class: "edge", d: this.curve(edge.points), "data-stage": edge.stage });
   }
 
-  // A smooth way down; the vertical pieces beside other nodes stay straight.
+  // A smooth curve downward; its vertical pieces beside other nodes stay straight.
   curve(points) {
     const at = ([x, y]) => `${x + MARGIN} ${y + MARGIN}`;
     let d = `M${at(points[0])}`;
@@ -107,7 +107,7 @@ class GraphStepper extends Widget {
     const whole = this.view.width + 2 * MARGIN, tall = this.view.height + 2 * MARGIN;
     const room = this.scroller.clientWidth;
     const few = this.view.nodes.length < FEW;
-    const high = parseFloat(getComputedStyle(this.scroller).maxHeight) - 2; // less its border
+    const high = parseFloat(getComputedStyle(this.scroller).maxHeight) - 2; // without its border
     const fitting = Math.min(1, room / whole, few && high > 0 ? high / tall : 1);
     this.scale = Math.max(few ? SMALLEST_WHOLE : SMALLEST, fitting);
     this.hint.hidden = whole * this.scale <= room + 1 && !(tall * this.scale > high + 1);
@@ -117,7 +117,7 @@ class GraphStepper extends Widget {
     this.show(this.shown());
   }
 
-  // The node that the panel tells of: the chosen one, else the one whose turn it is.
+  // The node in the panel: the selected one, else the one processed in this stage.
   shown() {
     if (this.chosen !== null) return this.chosen;
     const turn = this.view.current[this.stage];
@@ -165,7 +165,7 @@ class GraphStepper extends Widget {
     put(this.live, `${view.stages[stage]}. ${view.nodes[shown].title}${piece && piece.full ? `: gradient ${piece.full}` : ""}`);
   }
 
-  // Bring a node into view, within the picture only: the page stays where it is.
+  // Scroll a node into view within the graph, without scrolling the page.
   show(i) {
     if (!this.scale) return;
     const node = this.view.nodes[i], box = this.scroller;
@@ -253,7 +253,7 @@ function named(rule, nodes) {
   return title === rule.to ? "" : `: ${title}`;
 }
 
-// Text that fits; what is cut off stands in the panel.
+// Truncate text to fit; the panel has it in full.
 function fitted(text, room, letter) {
   const most = Math.floor(room / letter);
   return text.length <= most ? text : `${text.slice(0, Math.max(1, most - 1))}…`;
