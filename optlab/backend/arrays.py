@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import reprlib
 import sys
 from collections.abc import Iterable
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from optlab.backend.device import place_of
+from optlab.backend.errors import EnsembleError
 
 Shape = tuple[int, ...]
 
@@ -165,8 +167,6 @@ def as_float(value: Any, name: str) -> float:
     size = getattr(value, "size", None)
     members = getattr(getattr(value, "data", value), "members", None)
     if members is not None:
-        from optlab.backend.ensemble import EnsembleError
-
         raise EnsembleError(
             f"{name} must be one number for all members of an ensemble (or examples of a vmap); "
             f"got {len(members)}, one for each. Run those that differ apart."
@@ -177,6 +177,23 @@ def as_float(value: Any, name: str) -> float:
         f"{name} must be one number (a float, an int, a NumPy scalar or a one-element Tensor), "
         f"but got {reprlib.repr(value)} of type {type(value).__name__}."
     )
+
+
+def exact_sum(numbers: Iterable[float]) -> float:
+    """Add floats as if with infinite precision, and round once: the order does not matter.
+
+    Examples
+    --------
+    >>> exact_sum([1e16, 1.0, -1e16]), sum([1e16, 1.0, -1e16])
+    (1.0, 0.0)
+    >>> exact_sum([math.inf, 1.0])
+    inf
+    """
+    numbers = [float(number) for number in numbers]
+    try:
+        return math.fsum(numbers)
+    except (OverflowError, ValueError):  # beyond float64, or infinities of both signs
+        return sum(sorted(numbers))
 
 
 def on_host(array: Any) -> Any:

@@ -14,8 +14,7 @@ import numpy as np
 
 from optlab.autograd.tape import ZERO
 from optlab.autograd.tensor import raw
-from optlab.backend.arrays import as_float, frozen
-from optlab.backend.sums import exact_sum
+from optlab.backend.arrays import as_float, exact_sum, frozen
 from optlab.optimizer.step import Update, clipped
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tensor import Tensor, raw
-from optlab.backend.arrays import copied, placed_beside
-from optlab.backend.sums import exact_sum
+from optlab.backend.arrays import copied, exact_sum, placed_beside
 
 #: A parameter's name, and from where to where it lies in a flat array.
 Span = tuple[str, int, int]

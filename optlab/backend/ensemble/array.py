@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-# The array reads with indices, and reading makes arrays: the modules import each other, and meet
-# when an array is read.
-import optlab.backend.ensemble.indexing as indexing
+from optlab.backend.errors import EnsembleError
 
+_Handler = TypeVar("_Handler", bound=Callable[..., Any])
 _numpy: Any = np  # NumPy's annotations know nothing of arrays that answer for themselves
 
 
@@ -21,10 +19,6 @@ _GO_ON = (
     "to see: what vmap gives is a plain array of all examples. (Of an ensemble, .members[k] is "
     "the k-th.)"
 )
-
-
-class EnsembleError(TypeError):
-    """Something would need one answer where the members of an ensemble have one each."""
 
 
 class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
@@ -249,10 +243,10 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
     # Elements -----------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> EnsembleArray:
-        return indexing.getitem(self, index)  # type: ignore[no-any-return]
+        return _getitem(self, index)  # type: ignore[no-any-return]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        indexing.setitem(self, index, value)
+        _setitem(self, index, value)
 
     def __iter__(self) -> Iterator[EnsembleArray]:
         return (self[i] for i in range(len(self)))
@@ -271,18 +265,40 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
     # What NumPy calls when it meets an ensemble (NEP 13, NEP 18) --------------------------------
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return _rules().universal_function(ufunc, method, inputs, kwargs)
+        return _universal_function(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return _rules().array_function(function, types, args, kwargs)
+        return _array_function(function, types, args, kwargs)
 
 
-@cache
-def _rules() -> Any:
-    """Give the module that answers NumPy; it fills the table when the first ensemble is made."""
-    from optlab.backend.ensemble import batching
+# What answers for the class is registered from above, so that this module imports no rule: indexing
+# when the package is imported, the rest when NumPy first meets an ensemble.
 
-    return batching
+_getitem: Any = None
+_setitem: Any = None
+_load_rules: Any = None
+
+
+def _universal_function(*call: Any) -> Any:
+    """Import the rules, which register the handler in the place of this one, and call it."""
+    _load_rules()
+    return _universal_function(*call)
+
+
+def _array_function(*call: Any) -> Any:
+    """Import the rules, which register the handler in the place of this one, and call it."""
+    _load_rules()
+    return _array_function(*call)
+
+
+def register(handler: _Handler) -> _Handler:
+    """Register what answers for ensembles, under its name.
+
+    ``getitem``, ``setitem``, ``universal_function``, ``array_function``, and ``load_rules``, which
+    imports the module of the last two.
+    """
+    globals()[f"_{handler.__name__}"] = handler
+    return handler
 
 
 def _method(name: str) -> Callable[..., Any]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-import optlab.backend.ensemble.array as kind
 from optlab.backend.ensemble import indexing
+from optlab.backend.ensemble.array import EnsembleArray, register
 from optlab.backend.ensemble.call import Call
 from optlab.backend.ensemble.table import INSTEAD, RULES, name_of, refused
 
@@ -42,12 +42,13 @@ def covered(function: Any) -> bool:
 def _stranger(x: Any) -> bool:
     """Say whether `x` is of a type that knows ensembles while they do not know it (a Tensor)."""
     return (
-        not isinstance(x, (kind.EnsembleArray, np.ndarray, np.generic))
+        not isinstance(x, (EnsembleArray, np.ndarray, np.generic))
         and hasattr(type(x), "__array_ufunc__")
         and type(x).__module__.partition(".")[0] != "cupy"
     )
 
 
+@register
 def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
     """Answer a call of a ufunc, or of one of its methods."""
     if method == "__call__" and not kwargs and ufunc.signature is None and ufunc.nout == 1:
@@ -77,10 +78,11 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
     raise refused(f"np.{name}{given}")
 
 
+@register
 def array_function(function: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """Answer a call of any other function."""
     for other in types:
-        known = other is kind.EnsembleArray or issubclass(other, np.ndarray)
+        known = other is EnsembleArray or issubclass(other, np.ndarray)
         if not known and other.__module__.partition(".")[0] != "cupy":
             return NotImplemented
     rule = RULES.get(function)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-import optlab.backend.ensemble.array as kind
+from optlab.backend.ensemble.array import EnsembleArray
 
 
 def _collect(x: Any, found: list[Any]) -> None:
     """Add the ensembles in nested tuples, lists and dicts to `found`."""
-    if isinstance(x, kind.EnsembleArray):
+    if isinstance(x, EnsembleArray):
         found.append(x)
     elif isinstance(x, (tuple, list)):
         for part in x:
@@ -51,7 +51,7 @@ class Call:
 
     def has(self, x: Any) -> bool:
         """Say whether `x` is an ensemble of this call."""
-        return isinstance(x, kind.EnsembleArray) and x.level == self.level
+        return isinstance(x, EnsembleArray) and x.level == self.level
 
     def wrap(self, y: Any) -> Any:
         """Make ensembles of results whose first axis counts the members."""
@@ -59,7 +59,7 @@ class Call:
             return getattr(type(y), "_make", tuple)([self.wrap(part) for part in y])
         if isinstance(y, list):
             return [self.wrap(part) for part in y]
-        return kind.EnsembleArray(y, self.level)
+        return EnsembleArray(y, self.level)
 
     def stacked(self, x: Any) -> Any:
         """Give the members of `x` along a first axis; what is shared, the same for each."""

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import optlab.backend.ensemble.array as kind
+from optlab.backend.ensemble.array import EnsembleArray, register
 from optlab.backend.ensemble.call import Call, as_array
+from optlab.backend.errors import EnsembleError
 
 
 class Places(NamedTuple):
@@ -40,10 +41,10 @@ def members_of(x: Any) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> members_of(kind.EnsembleArray(np.ones((2, 3)))).shape
+    >>> members_of(EnsembleArray(np.ones((2, 3)))).shape
     (2, 3)
     """
-    return x.members if isinstance(x, kind.EnsembleArray) else x
+    return x.members if isinstance(x, EnsembleArray) else x
 
 
 def _entry(part: Any) -> Any:
@@ -64,8 +65,8 @@ def _without_truth(x: Any, index: Any) -> tuple[Any, Any]:
     for i, part in enumerate(parts):
         if np.ndim(part) or getattr(part, "dtype", type(part)) not in (bool, np.bool):
             continue
-        if isinstance(part, kind.EnsembleArray):
-            raise kind.EnsembleError(
+        if isinstance(part, EnsembleArray):
+            raise EnsembleError(
                 "a condition as an index gives each member of an ensemble a length of its own; "
                 "keep the shape with np.where."
             )
@@ -94,8 +95,8 @@ def places(index: Any, ndim: int) -> Places:
     entries: list[Any] = []
     for part in parts:  # a mask stands for the places where it is true
         if part is not None and getattr(part, "dtype", None) == np.bool:
-            if isinstance(part, kind.EnsembleArray):
-                raise kind.EnsembleError(
+            if isinstance(part, EnsembleArray):
+                raise EnsembleError(
                     "reading through a mask gives each member of an ensemble a length of its own. "
                     "Keep the shape with np.where(mask, x, 0)."
                 )
@@ -136,10 +137,11 @@ def _member_numbers(call: Call, to: Places) -> Any:
     return np.arange(call.count).reshape((call.count,) + (1,) * to.depth)
 
 
+@register
 def getitem(x: Any, index: Any) -> Any:
     """Give ``x[index]`` for each member; `x` or the index, or both, are ensembles."""
     if type(index) in (int, slice) and x.ndim:  # the most common, and quick
-        return kind.EnsembleArray(x.members[:, index], x.level)
+        return EnsembleArray(x.members[:, index], x.level)
     x, index = _without_truth(x, index)
     call = Call(x, index)
     to = places(index, np.ndim(x))
@@ -159,7 +161,7 @@ def getitem(x: Any, index: Any) -> Any:
 
 def _read(x: Any, index: tuple[Any, ...]) -> Any:
     """Give ``x[index]``, also of a plain array with ensembles (of an outer level) in the index."""
-    if any(isinstance(part, kind.EnsembleArray) for part in index):
+    if any(isinstance(part, EnsembleArray) for part in index):
         return getitem(x, index)
     return x[index]
 
@@ -175,13 +177,14 @@ def _laid_out(call: Call, value: Any, to: Places) -> Any:
 
 def _must_have_members(call: Call, x: Any) -> None:
     if not call.has(x):
-        raise kind.EnsembleError(
+        raise EnsembleError(
             "values that differ from member to member cannot be written into an array that all "
             "members share. Start from np.zeros_like of an ensemble, or build the value with "
             "np.where."
         )
 
 
+@register
 def setitem(x: Any, index: Any, value: Any) -> None:
     """Write `value` to ``x[index]``, for each member."""
     call = Call(x, index, value)
@@ -201,7 +204,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
 
 def _write_where(call: Call, x: Any, mask: Any, value: Any) -> None:
     if np.ndim(value):
-        raise kind.EnsembleError(
+        raise EnsembleError(
             "x[mask] = values would need another number of values for each member; write one "
             "number a member, or use np.where(mask, values, x)."
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-import optlab.backend.ensemble.array as kind
+from optlab.backend.ensemble.array import EnsembleArray
 from optlab.backend.ensemble.call import Call, shifted
 from optlab.backend.ensemble.indexing import getitem
 from optlab.backend.ensemble.table import batched, by_name, function_of, name_of, refused
@@ -188,7 +188,7 @@ def _take(
     if axis is None:
         a, axis = np.ravel(a), 0
     place = shifted(axis, np.ndim(a)) - 1
-    if not isinstance(indices, kind.EnsembleArray):
+    if not isinstance(indices, EnsembleArray):
         return call.wrap(np.take(call.stacked(a), indices, axis=place + 1, mode=mode))  # type: ignore[call-overload]
     if mode == "clip":
         indices = np.clip(indices, 0, np.shape(a)[place] - 1)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from optlab.backend.errors import EnsembleError
+
 Rule = Callable[..., Any]
 
 #: Every function that ensembles go through, with its batching rule: ``rule(call, *arguments)``.
@@ -53,8 +55,6 @@ def name_of(function: Any) -> str:
 
 def refused(name: str, instead: str = "") -> TypeError:
     """Give the error for a call that has no batching rule, with what to do."""
-    from optlab.backend.ensemble.array import EnsembleError
-
     return EnsembleError(
         f"{name} has no batching rule for ensembles. "
         + (
