@@ -55,5 +55,15 @@ def stack_level_outside(*packages: str) -> int:
     return level
 
 
+def lines_outside(error: BaseException, *packages: str) -> list[tuple[str, int]]:
+    """Return file and line of each call in the traceback of an error that is not in `packages`."""
+    lines, trace = [], error.__traceback__
+    while trace is not None:
+        if not _is_inside(trace.tb_frame, packages):
+            lines.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+        trace = trace.tb_next
+    return lines
+
+
 def _is_inside(frame: FrameType, packages: tuple[str, ...]) -> bool:
     return frame.f_globals.get("__name__", "").partition(".")[0] in packages

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import traceback
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from optlab.backend import display, random
+from optlab.backend.callers import lines_outside
 from optlab.lab.budget import judged, walk
 from optlab.lab.problems.find import Problem, find
 from optlab.optimizer import Optimizer
@@ -362,11 +362,8 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
 
 def _line_of(error: BaseException) -> str:
     """Say in which line outside of optlab an error arose, if in any."""
-    inside = str(Path(__file__).parents[1])
-    for line in reversed(traceback.extract_tb(error.__traceback__)):
-        if not line.filename.startswith(inside) and "numpy" not in line.filename:
-            return f" ({line.filename}, line {line.lineno})"
-    return ""
+    lines = lines_outside(error, "optlab", "numpy")
+    return f" ({lines[-1][0]}, line {lines[-1][1]})" if lines else ""
 
 
 def _diverged(step: int, value: Any) -> str:

@@ -24,7 +24,8 @@ from optlab.lab.problems.catalogue import (
 )  # fmt: skip
 from optlab.lab.problems.find import find, names
 from optlab.lab.problems.networks import Network, digits_mlp
-from optlab.lab.problems.surface import Surface, noisy
+from optlab.lab.problems.noise import noisy
+from optlab.lab.problems.surface import Surface
 
 __all__ = [
     "Network", "Surface", "ackley", "beale", "booth", "cliff", "digits_mlp", "double_well", "find",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -239,46 +238,6 @@ class Surface:
     def run(self, start: Any = None, seed: int = 0) -> SurfaceRun:
         """Put a point on the surface, ready to be moved by an optimizer."""
         return SurfaceRun(self, self.start if start is None else self.checked_start(start), seed)
-
-
-def noisy(problem: Any, sigma: float) -> Surface:
-    """Give the same surface with noise on its gradients, as mini-batches have.
-
-    Every element of every gradient gets independent normal noise; the losses that are reported
-    stay exact, so that curves compare. The noise of a step depends on the seed and the step only:
-    all runs of a comparison meet the same.
-
-    Parameters
-    ----------
-    problem : Surface, str or callable
-        What `optlab.compare` accepts, except networks, whose batches are noisy by themselves.
-    sigma : float
-        Standard deviation of the noise.
-
-    Raises
-    ------
-    ValueError
-        If `sigma` is negative or not finite.
-    TypeError
-        If the problem is a network.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> ol.problems.noisy("rosenbrock", 0.5).title
-    'Rosenbrock valley, gradient noise 0.5'
-    """
-    from optlab.lab.problems.find import find
-
-    surface = find(problem)
-    if not isinstance(surface, Surface):
-        raise TypeError(f"{surface.title} is a network: its mini-batches are noisy by themselves.")
-    if not 0 <= sigma < np.inf:
-        raise ValueError(f"sigma must be a finite number of at least 0; got {sigma!r}.")
-    fresh = copy.copy(surface)
-    fresh.noise = float(sigma)
-    fresh.title = f"{surface.title}, gradient noise {sigma:g}"
-    return fresh
 
 
 class Noise:
