@@ -77,6 +77,9 @@ class Arena:
         "slots_are_open", "t", "views", "written_at",
     )  # fmt: skip
 
+    #: A memory ledger looks for arrays inside (`optlab.trace.memory`).
+    holds_arrays = True
+
     def __init__(
         self,
         parameters: Sequence[Any],

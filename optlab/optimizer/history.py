@@ -38,6 +38,9 @@ class History:
         Where the parameters begin that have elements.
     """
 
+    #: A memory ledger looks for arrays inside (`optlab.trace.memory`).
+    holds_arrays = True
+
     iterations: int = 0
     evaluations: int = 0
     direction: Any = None

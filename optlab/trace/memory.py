@@ -33,8 +33,9 @@ from optlab.backend.ledger import Ledger
 from optlab.nn.following import Running, following
 from optlab.nn.kept_buffers import kept_buffers
 from optlab.optimizer import Optimizer
+from optlab.trace.holding import Holding
 from optlab.trace.layer_places import LayerPlaces
-from optlab.trace.memory_trace import Holding, MemoryTrace
+from optlab.trace.memory_trace import MemoryTrace
 
 __all__ = ["Holding", "MemoryTrace", "Prediction", "ledger", "predict", "report"]
 
@@ -237,7 +238,7 @@ def _held_by(thing: Any, depth: int = 6, seen: set[int] | None = None) -> Iterat
         parts = list(thing.values())
     elif isinstance(thing, (list, tuple, set, deque)):
         parts = list(thing)
-    elif isinstance(thing, Optimizer) or type(thing).__module__.startswith("optlab.optimizer."):
+    elif isinstance(thing, Optimizer) or getattr(type(thing), "holds_arrays", False):
         names = {name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())}
         parts = [getattr(thing, name, None) for name in names]
         parts += list(getattr(thing, "__dict__", {}).values())

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from optlab.backend.ledger import ROLES
 from optlab.nn.pages import FONT, NUMBER, QUIET, RULE
 from optlab.nn.summary import bytes_in_words
-
-if TYPE_CHECKING:
-    from optlab.trace.memory_trace import Holding, MemoryTrace
+from optlab.trace.holding import Holding, TracedMemory
 
 #: Of what makes up the peak, so many operations are listed.
 MOST = 10
@@ -30,7 +28,7 @@ LABELS = {
 """What tables and figures call a role."""
 
 
-def where(trace: MemoryTrace, event: int) -> str:
+def where(trace: TracedMemory, event: int) -> str:
     """Say what ran at an event: "gelu (forward) in 1: GELU".
 
     Examples
@@ -46,7 +44,7 @@ def where(trace: MemoryTrace, event: int) -> str:
     return f"{said} in {layer}" if layer else said
 
 
-def sentence(trace: MemoryTrace) -> str:
+def sentence(trace: TracedMemory) -> str:
     """Say the least."""
     n, start = len(trace), int(trace.total[0]) if len(trace) else 0
     if not n:
@@ -59,7 +57,7 @@ def sentence(trace: MemoryTrace) -> str:
     )
 
 
-def headline(trace: MemoryTrace) -> str:
+def headline(trace: TracedMemory) -> str:
     """Say how high the peak is, and where."""
     above = trace.peak - int(trace.total[0])
     return (
@@ -68,7 +66,7 @@ def headline(trace: MemoryTrace) -> str:
     )
 
 
-def role_rows(trace: MemoryTrace) -> list[tuple[str, ...]]:
+def role_rows(trace: TracedMemory) -> list[tuple[str, ...]]:
     """Give the rows of the first table: each role at the start, at the peak and at the end."""
     columns = (trace.bytes[0], trace.during[trace.peak_event], trace.bytes[-1])
     rows: list[tuple[str, ...]] = [
@@ -84,7 +82,7 @@ ROLE_HEADS = ("", "start", "peak", "end")
 HOLDING_HEADS = ("made by", "kept as", "layer", "arrays", "largest", "bytes", "share")
 
 
-def holding_rows(trace: MemoryTrace) -> list[tuple[str, ...]]:
+def holding_rows(trace: TracedMemory) -> list[tuple[str, ...]]:
     """Give the rows of the second table: what makes up the peak, largest first."""
     held = trace.by_operation()
     rows = [holding_row(one) for one in held[:MOST]]
@@ -116,7 +114,7 @@ def holding_row(held: Holding) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def recomputed(trace: MemoryTrace) -> str:
+def recomputed(trace: TracedMemory) -> str:
     """Say how much was computed again; nothing where nothing was."""
     count = trace.recomputed_operations
     if not count:
@@ -127,7 +125,7 @@ def recomputed(trace: MemoryTrace) -> str:
     )
 
 
-def checked(trace: MemoryTrace) -> str:
+def checked(trace: TracedMemory) -> str:
     """Say how far this is from what the allocators measured; nothing where they were not asked."""
     measured = trace.measured
     if measured is None or outside(trace):
@@ -141,7 +139,7 @@ def checked(trace: MemoryTrace) -> str:
     )
 
 
-def outside(trace: MemoryTrace) -> str:
+def outside(trace: TracedMemory) -> str:
     """Say how much the allocators counted that no operation made; nothing where that is little.
 
     Examples
@@ -168,12 +166,12 @@ def outside(trace: MemoryTrace) -> str:
     return said + f" {bytes_in_words(left)} of them are alive at the end." * (left > LITTLE)
 
 
-def notes(trace: MemoryTrace) -> list[str]:
+def notes(trace: TracedMemory) -> list[str]:
     """Give what stands under the tables."""
     return [said for said in (recomputed(trace), outside(trace), checked(trace)) if said]
 
 
-def text(trace: MemoryTrace) -> str:
+def text(trace: TracedMemory) -> str:
     """Give the whole report as text."""
     if not len(trace):
         return sentence(trace)
@@ -219,7 +217,7 @@ def lines_of(rows: list[Any], align: str, total: bool = False) -> list[str]:
     return lines
 
 
-def page(trace: MemoryTrace) -> str:
+def page(trace: TracedMemory) -> str:
     """Give the whole report as HTML."""
     if not len(trace):
         return escape(sentence(trace))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,40 +12,8 @@ import numpy as np
 
 from optlab.backend import display
 from optlab.backend.ledger import NOISE, ROLES, Entry, Ledger
-
-
-@dataclass(frozen=True)
-class Holding:
-    """What one operation made, and is alive.
-
-    Attributes
-    ----------
-    name : str
-        The operation, or the name of a parameter or slot.
-    phase : str
-        When it ran: "forward", "backward", "recompute" or "step"; nothing of what was there before.
-    role : str
-        Why the arrays are alive.
-    layers : tuple of str
-        The layers that ran, where layers did.
-    arrays, nbytes : int
-        How many arrays it made, and the bytes of all of them. No arrays: what it needs itself,
-        while it runs.
-    shape, dtype
-        Of the largest.
-    share : float
-        Of all bytes that are alive, 0 to 1.
-    """
-
-    name: str
-    phase: str
-    role: str
-    layers: tuple[str, ...]
-    arrays: int
-    nbytes: int
-    shape: tuple[int, ...]
-    dtype: str
-    share: float
+from optlab.trace.holding import Holding
+from optlab.trace.memory_tables import page, sentence, text
 
 
 class MemoryTrace:
@@ -358,18 +325,12 @@ class MemoryTrace:
         return target
 
     def __repr__(self) -> str:
-        from optlab.trace.memory_tables import sentence
-
         return sentence(self)
 
     def __str__(self) -> str:
-        from optlab.trace.memory_tables import text
-
         return text(self)
 
     def _repr_html_(self) -> str:
-        from optlab.trace.memory_tables import page
-
         return page(self)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
