@@ -15,6 +15,7 @@ from optlab.autograd.tensor import Tensor, raw
 from optlab.backend import events
 from optlab.backend.device import device_named, moved, place_of
 from optlab.backend.dtypes import dtype_named, is_floating
+from optlab.backend.text import comma_list
 from optlab.nn.parameter import Parameter
 from optlab.nn.structure import Structure, members, place
 
@@ -371,9 +372,9 @@ def _differences(keys: Keys, own: Mapping[str, Any], given: Mapping[str, Any]) -
     """Say which names are in one of the two only."""
     said = []
     if keys.missing_keys:
-        said.append(f"not in the state dict: {_listed(keys.missing_keys)}")
+        said.append(f"not in the state dict: {comma_list(keys.missing_keys, _MOST_LISTED)}")
     if keys.unexpected_keys:
-        said.append(f"not in the layer: {_listed(keys.unexpected_keys)}")
+        said.append(f"not in the layer: {comma_list(keys.unexpected_keys, _MOST_LISTED)}")
         first = keys.unexpected_keys[0]
         near = get_close_matches(first, keys.missing_keys, 1, 0.5)
         if near:
@@ -381,8 +382,3 @@ def _differences(keys: Keys, own: Mapping[str, Any], given: Mapping[str, Any]) -
     if said:
         said.append("strict=False takes what fits by name and leaves the rest alone")
     return said
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MOST_LISTED])
-    return shown if len(names) <= _MOST_LISTED else f"{shown} and {len(names) - _MOST_LISTED} more"
