@@ -19,6 +19,7 @@ from optlab.autograd.tensor import raw
 from optlab.backend import events
 from optlab.backend.arrays import frozen
 from optlab.backend.ensemble import EnsembleArray
+from optlab.backend.text import comma_list
 from optlab.nn.clip import scaled
 from optlab.optimizer.application import apply_rule
 from optlab.optimizer.arena import Arena, Run, check_gradient
@@ -159,7 +160,8 @@ def _go_on(optimizer: Optimizer, of_groups: list[tuple[Group, list[list[Any]]]])
                 count, who = int(bad.sum()), ""
                 if together:
                     found = np.flatnonzero(bad.reshape(len(bad), -1).any(1)).tolist()
-                    who = f" in member{'s' * (len(found) != 1)} {_listed(found)} of the ensemble"
+                    who = f" in member{'s' * (len(found) != 1)} {comma_list(found, most=8)} of "
+                    who += "the ensemble"
                 raise FloatingPointError(
                     f"the gradient of {getattr(p, 'name', None) or 'a parameter'} (shape "
                     f"{p.shape}) has {count} element{'s' * (count != 1)} that "
@@ -168,12 +170,6 @@ def _go_on(optimizer: Optimizer, of_groups: list[tuple[Group, list[list[Any]]]])
                     "finds the operation."
                 )
     return True
-
-
-def _listed(numbers: list[int], most: int = 8) -> str:
-    """Name the members that are meant, the first of them where there are many."""
-    more = f" and {len(numbers) - most} more" * (len(numbers) > most)
-    return ", ".join(map(str, numbers[:most])) + more
 
 
 def _updated(
