@@ -12,6 +12,8 @@ results of its own, as plotting backends do for pandas.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -74,6 +76,20 @@ def register(name: str, renderer: Renderer) -> None:
     _renderers[name] = renderer
 
 
+@contextmanager
+def naming_the_extra() -> Iterator[None]:
+    """Add the extra that pictures need to the error for a library that is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] == "optlab":
+            raise  # a defect of optlab, which no installation would mend
+        raise ModuleNotFoundError(
+            f"pictures need the extra lab: pip install 'optlab[lab]' ({missing})",
+            name=missing.name,
+        ) from missing
+
+
 def renderer(name: str) -> Renderer:
     """Find who draws results of kind `name`.
 
@@ -107,15 +123,8 @@ def renderer(name: str) -> Renderer:
 
     declared = entry_points(group=GROUP)
     for entry in declared.select(name=name):
-        try:
+        with naming_the_extra():
             found: Renderer = entry.load()
-        except ModuleNotFoundError as missing:
-            if (missing.name or "").partition(".")[0] == "optlab":
-                raise  # a fault of ours, which no installation would mend
-            raise ModuleNotFoundError(
-                f"pictures need the extra lab: pip install 'optlab[lab]' ({missing})",
-                name=missing.name,
-            ) from missing
         register(name, found)
         return found
     kinds = sorted({*_renderers, *(entry.name for entry in declared)})
