@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from optlab.backend.display import naming_the_extra
+
 _HOMES = {
     "averages": "wrappers",
     "averages_png": "wrappers",
@@ -58,15 +60,8 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"optlab.viz has no {name!r}; it has {', '.join(__all__)}")
-    try:
+    with naming_the_extra():
         return getattr(import_module(f"optlab.viz.{home}"), name)
-    except ModuleNotFoundError as missing:
-        if (missing.name or "").partition(".")[0] == "optlab":
-            raise  # a fault of ours, which no installation would mend
-        raise ModuleNotFoundError(
-            f"pictures need the extra lab: pip install 'optlab[lab]' ({missing})",
-            name=missing.name,
-        ) from missing
 
 
 def __dir__() -> list[str]:
