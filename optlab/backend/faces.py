@@ -30,11 +30,14 @@ class _NotCalled(ModuleType):
         )
 
 
-def not_called(cls: type) -> None:
-    """Let the module of a class of the same name say so when it is called."""
-    module = sys.modules[cls.__module__]
-    if cls.__module__.rpartition(".")[2].replace("_", "") == cls.__name__.lower():
-        module.__class__ = _NotCalled
+def not_called(package: str, *rooms: str) -> None:
+    """Let modules of a package and of its rooms that are called name their class in the error."""
+    face = vars(sys.modules[package])
+    classes = {name.lower() for name in face["__all__"] if isinstance(face[name], type)}
+    for room in (package, *rooms):
+        for name, module in vars(sys.modules[room]).items():
+            if isinstance(module, ModuleType) and name.replace("_", "") in classes:
+                module.__class__ = _NotCalled
 
 
 def elsewhere(name: str) -> str:
