@@ -315,8 +315,8 @@ def _walk(
             recording.on, halves.policy = was_on, policy
         if quiet is not None:
             quiet.__exit__(None, None, None)
-        if extras.on and events.walk_ended.listeners:
-            events.walk_ended.publish(g, saved, pending)
+        if extras.on and events.backward_pass_ended.listeners:
+            events.backward_pass_ended.publish(g, saved, pending)
 
 
 def _consumers(node: Any, heap: list[tuple[int, Any]]) -> dict[Any, int]:

@@ -17,7 +17,7 @@ from optlab.autograd.operation import TABLE
 from optlab.autograd.rules import cumulative, reductions
 from optlab.autograd.tensor import Tensor, apply, needs_grad, raw
 from optlab.autograd.universal import with_options
-from optlab.backend.arrays import refuse_mixture
+from optlab.backend.arrays import check_same_device
 
 #: Functions without a derivative: they see the values and give plain arrays.
 PLAIN: set[Any] = {
@@ -167,7 +167,7 @@ def _called(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     try:
         return function(*args, **kwargs)
     except TypeError:
-        refuse_mixture(function.__name__, (*args, *kwargs.values()))
+        check_same_device(function.__name__, (*args, *kwargs.values()))
         raise
 
 

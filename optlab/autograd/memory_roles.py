@@ -86,7 +86,7 @@ class Watch:
             (events.values_wanted, self.values_wanted),
             (events.rule_starts, self.rule_starts),
             (events.leaf_collects, self.leaf_collects),
-            (events.walk_ended, self.walk_ended),
+            (events.backward_pass_ended, self.backward_pass_ended),
             (events.operation_recomputed, self.ran_again),
             (events.backward_finished, self.backward_finished),
             (events.gradients_cleared, self.cleared),
@@ -253,7 +253,7 @@ class Watch:
                 self.finish_rule()
                 self._here.collecting.append(leaf)
 
-    def walk_ended(self, g: Any, saved: Any, pending: Any) -> None:
+    def backward_pass_ended(self, g: Any, saved: Any, pending: Any) -> None:
         """Take note of the gradients that have arrived."""
         if not self.walks:
             return

@@ -21,7 +21,7 @@ from optlab.autograd.tape import Leaf, Node
 from optlab.autograd.tensor import Tensor
 from optlab.autograd.written_inside import WrittenInside
 from optlab.backend import random
-from optlab.backend.callers import place_in
+from optlab.backend.callers import location
 
 
 class Twice:
@@ -73,7 +73,7 @@ class Twice:
         """What the function is called, and where it stands."""
         name = str(getattr(self.function, "__name__", type(self.function).__name__))
         code = getattr(self.function, "__code__", None)
-        return f"{name} ({place_in(code.co_filename, code.co_firstlineno)})" if code else name
+        return f"{name} ({location(code.co_filename, code.co_firstlineno)})" if code else name
 
     @property
     def read_from_around(self) -> str:

@@ -43,10 +43,10 @@ from optlab.autograd.tape import Node
 from optlab.backend import events
 from optlab.backend.arrays import (
     as_array,
+    check_matmul_shapes,
+    check_same_device,
     copied,
     on_host,
-    refuse_mixture,
-    refuse_shapes,
     spread_beside,
 )
 from optlab.backend.dtypes import is_floating
@@ -236,10 +236,10 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
             y = forward(*values, **static) if static else forward(*values)
             values, edges = (*values, y), tuple(nodes)
     except TypeError:
-        refuse_mixture(operation.name, [raw(x) for x in inputs])
+        check_same_device(operation.name, [raw(x) for x in inputs])
         raise
     except ValueError:
-        refuse_shapes(operation.name, [raw(x) for x in inputs])
+        check_matmul_shapes(operation.name, [raw(x) for x in inputs])
         raise
     if not mask or not recording.on:
         return collected(y, map(Tensor, y)) if operation.several else Tensor(y)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.backend.device import place_of
+from optlab.backend.device import device_of
 from optlab.backend.errors import EnsembleError
 
 Shape = tuple[int, ...]
@@ -204,26 +204,26 @@ def on_host(array: Any) -> Any:
     >>> on_host(2.5)
     2.5
     """
-    return array.get() if lies_on_device(array) else array
+    return array.get() if is_on_device(array) else array
 
 
-def lies_on_device(array: Any) -> bool:
+def is_on_device(array: Any) -> bool:
     """Say whether `array` is one of CuPy or the like, which NumPy cannot read.
 
     Examples
     --------
-    >>> lies_on_device(np.ones(2))
+    >>> is_on_device(np.ones(2))
     False
     """
     return hasattr(type(array), "get") and hasattr(type(array), "__array_function__")
 
 
-def frozen(array: Any) -> Any:
+def readonly(array: Any) -> Any:
     """Make an array read-only, where its kind knows of that (CuPy's does not), and give it.
 
     Examples
     --------
-    >>> frozen(np.ones(2)).flags.writeable
+    >>> readonly(np.ones(2)).flags.writeable
     False
     """
     protect = getattr(array, "setflags", None)
@@ -245,7 +245,7 @@ def placed_beside(array: Any, x: Any, what: str) -> Any:
     >>> placed_beside(np.ones(2), np.zeros(2), "the gradient")
     array([0., 0.])
     """
-    away, here = lies_on_device(x), lies_on_device(array)
+    away, here = is_on_device(x), is_on_device(array)
     if here and isinstance(x, (np.ndarray, np.generic)):
         if x.ndim == 0:
             return constants_beside(array, x)
@@ -259,15 +259,15 @@ def placed_beside(array: Any, x: Any, what: str) -> Any:
     return x
 
 
-def refuse_mixture(name: str, values: Iterable[Any]) -> None:
+def check_same_device(name: str, values: Iterable[Any]) -> None:
     """Raise an error that says so where arrays of NumPy and of a device are among `values`.
 
     Examples
     --------
-    >>> refuse_mixture("add", [np.ones(2), 3.0])
+    >>> check_same_device("add", [np.ones(2), 3.0])
     """
     arrays = [unwrapped(x) for x in values]
-    away = [x for x in arrays if lies_on_device(x)]
+    away = [x for x in arrays if is_on_device(x)]
     here = [x for x in arrays if isinstance(x, np.ndarray)]
     if away and here:
         raise MixedArraysError(
@@ -275,16 +275,16 @@ def refuse_mixture(name: str, values: Iterable[Any]) -> None:
         )
 
 
-def refuse_shapes(name: str, values: Iterable[Any]) -> None:
+def check_matmul_shapes(name: str, values: Iterable[Any]) -> None:
     """Raise an error that names both shapes where matrices do not fit together.
 
     Examples
     --------
-    >>> refuse_shapes("matmul", [np.ones((2, 3)), np.ones((2, 3))])
+    >>> check_matmul_shapes("matmul", [np.ones((2, 3)), np.ones((2, 3))])
     Traceback (most recent call last):
         ...
     ValueError: a @ b needs as many columns in a as b has rows; got a of shape (2, 3) and b of ...
-    >>> refuse_shapes("add", [np.ones(2), np.ones(3)])
+    >>> check_matmul_shapes("add", [np.ones(2), np.ones(3)])
     """
     shapes = [np.shape(x) for x in values]
     if name != "matmul" or len(shapes) != 2:
@@ -324,13 +324,13 @@ def unwrapped(array: Any) -> Any:
 def _remedy(one: Any, other: Any) -> str:
     """Say how two arrays of different devices come together."""
     return (
-        "Nothing moves between devices by itself: move one of them, with "
-        f"t.to({place_of(one)!r}) or t.to({place_of(other)!r}) (a layer: layer.to(...); arrays of "
-        "CuPy: cupy.asarray(x), x.get())."
+        f"Nothing moves between devices by itself: move one of them, with t.to({device_of(one)!r}) "
+        f"or t.to({device_of(other)!r}) (a layer: layer.to(...); arrays of CuPy: cupy.asarray(x), "
+        "x.get())."
     )
 
 
 def _kind(x: Any) -> str:
     """Describe an array in an error message."""
     root = type(x).__module__.partition(".")[0]
-    return f"a {root}.{type(x).__name__} of shape {x.shape} on {place_of(x)}"
+    return f"a {root}.{type(x).__name__} of shape {x.shape} on {device_of(x)}"

@@ -14,23 +14,23 @@ def frame_outside(*packages: str) -> FrameType:
     return frame
 
 
-def place_of(frame: FrameType) -> str:
+def location_of(frame: FrameType) -> str:
     """Say where a frame is running: file and line, or the cell of a notebook and its line.
 
     Examples
     --------
-    >>> place_of(sys._getframe()).rpartition(" ")[0]
+    >>> location_of(sys._getframe()).rpartition(" ")[0]
     '..., line'
     """
-    return place_in(frame.f_code.co_filename, frame.f_lineno)
+    return location(frame.f_code.co_filename, frame.f_lineno)
 
 
-def place_in(file: str, line: int) -> str:
+def location(file: str, line: int) -> str:
     """Say where a line of a file is, or of the cell of a notebook.
 
     Examples
     --------
-    >>> place_in("model.py", 3)
+    >>> location("model.py", 3)
     'model.py, line 3'
     """
     # IPython keeps cells under made-up file names; who has not imported it runs no cell.

@@ -163,12 +163,12 @@ def brought_here(array: Any) -> Any:
     return array if _current is CPU else _current.ready().asarray(array)
 
 
-def place_of(array: Any) -> str:
+def device_of(array: Any) -> str:
     """Give the name of the device on which an array lies; numbers and lists are of the host.
 
     Examples
     --------
-    >>> place_of(np.ones(2))
+    >>> device_of(np.ones(2))
     'cpu'
     """
     while (holder := getattr(type(array), "holds", None)) is not None:  # Tensors, ensembles
@@ -196,7 +196,7 @@ def moved(x: Any, device: str, origin: str = "") -> Any:
     True
     """
     goal = device_named(device)
-    here = place_of(x)
+    here = device_of(x)
     if here == goal.name:
         return x
     if hasattr(x, "members"):  # an ensemble

@@ -103,7 +103,7 @@ values_wanted = Event("the values of a node are wanted")
 leaf_collects = Event("a leaf collects on the way")
 
 #: A walk back is over: ``publish(g, saved, pending)``, as before; what is pending has arrived.
-walk_ended = Event("a walk back ended")
+backward_pass_ended = Event("a backward pass ended")
 
 #: An operation ran again for backward: ``publish(piece, array)``, see `optlab.autograd.pieces`.
 operation_recomputed = Event("an operation ran again")

@@ -153,7 +153,7 @@ class Generator:
         if replay is not None and replay.stream is not None:
             return replay.stream.key.seed
         if _root is None:
-            seed_anywhere()
+            seed_from_entropy()
         assert _root is not None
         return _root.key.seed
 
@@ -203,11 +203,11 @@ def _start_from(n: Any) -> Generator:
         raise TypeError(
             f"seed takes an integer, but got {n!r} of type {type(n).__name__}."
         ) from None
-    go_on_with(Stream(Key(n)))
+    set_stream(Stream(Key(n)))
     return Generator()
 
 
-def go_on_with(stream: Stream) -> None:
+def set_stream(stream: Stream) -> None:
     """Let the whole program draw from `stream` from now on; inside `replayed`, its end."""
     global _root
     replay = _replay.get()
@@ -237,7 +237,7 @@ def bookmark() -> Bookmark:
     ...     print(next_key() == drawn)
     True
     """
-    stream = present_stream()
+    stream = current_stream()
     if threading.get_ident() != stream.owner:
         stream = stream._of_this_thread()
     return Bookmark(stream.key, next(copy.copy(stream.draws)), _scopes.get() is not None)
@@ -256,7 +256,7 @@ def replayed(place: Bookmark) -> Iterator[None]:
         _replay.reset(replay)
 
 
-def seed_anywhere() -> None:
+def seed_from_entropy() -> None:
     """Start from the operating system's entropy."""
     import secrets
 
@@ -265,10 +265,10 @@ def seed_anywhere() -> None:
 
 def next_key() -> Key:
     """Give a fresh key: the next one of the innermost `scope`, or of the whole program."""
-    return present_stream().next_key()
+    return current_stream().next_key()
 
 
-def present_stream() -> Stream:
+def current_stream() -> Stream:
     """Give the innermost stream; without a seed, one that starts anywhere."""
     stream = _scopes.get()
     if stream is None:
@@ -277,15 +277,15 @@ def present_stream() -> Stream:
     if stream is None:
         with _lock:  # two threads may draw first at the same time
             if _root is None:
-                seed_anywhere()
+                seed_from_entropy()
         assert _root is not None
         stream = _root
     return stream
 
 
-def stream_of_the_program() -> Stream | None:
+def program_stream() -> Stream | None:
     """Give the stream that is drawn from outside any scope; None inside one."""
-    return None if _scopes.get() is not None else present_stream()
+    return None if _scopes.get() is not None else current_stream()
 
 
 @contextmanager
@@ -331,7 +331,7 @@ def scope(*place: str | int, seed: int | None = None) -> Iterator[Key]:
     >>> keys[2]
     Key(seed=1, path=('job', 2, 0))
     """
-    key = Key(seed) if seed is not None else present_stream().key
+    key = Key(seed) if seed is not None else current_stream().key
     stream = Stream(key.fold(*place))
     token = _scopes.set(stream)
     try:

@@ -10,7 +10,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from optlab.backend.random import Key, Stream, go_on_with, stream_of_the_program
+from optlab.backend.random import Key, Stream, program_stream, set_stream
 
 
 def get_rng_state() -> dict[str, Any]:
@@ -70,11 +70,11 @@ def set_rng_state(state: Mapping[str, Any]) -> None:
             "set_rng_state takes what get_rng_state gave, a dict with seed, draws and epochs; got "
             f"{state!r}."
         ) from None
-    go_on_with(Stream(Key(given["seed"]), given["draws"], epochs))
+    set_stream(Stream(Key(given["seed"]), given["draws"], epochs))
 
 
 def _outside_scopes(function: str) -> Stream:
-    stream = stream_of_the_program()
+    stream = program_stream()
     if stream is None:
         raise RuntimeError(
             f"{function} is for the random numbers of the whole program; inside random_scope they "

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tensor import Tensor
-from optlab.backend.arrays import lies_on_device
+from optlab.backend.arrays import is_on_device
 from optlab.backend.device import brought_here
 from optlab.backend.dtypes import is_floating
 from optlab.backend.text import comma_list
@@ -109,7 +109,7 @@ def _stacked(arrays: list[Any], at: str) -> Any:
             f"examples hold Python objects (dtype object){at}, of which no batch can be made; give "
             "numbers or text, or a collate_fn."
         )
-    return Tensor(batch) if lies_on_device(batch) else batch
+    return Tensor(batch) if is_on_device(batch) else batch
 
 
 def _numbers(parts: list[Any], at: str) -> Any:

@@ -13,7 +13,7 @@ from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tape import leaf_for
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend import events
-from optlab.backend.device import device_named, moved, place_of
+from optlab.backend.device import device_named, device_of, moved
 from optlab.backend.dtypes import dtype_named, is_floating
 from optlab.backend.text import comma_list
 from optlab.nn.parameter import Parameter
@@ -299,7 +299,7 @@ def put_array(tensor: Tensor, array: Any) -> None:
 
 def _beside(grad: Any, array: Any) -> Any:
     """Give a gradient in the dtype and on the device of `array`."""
-    goal = place_of(array)
+    goal = device_of(array)
     if isinstance(grad, RowSparse):
         rows, values = moved(grad.rows, goal), moved(grad.values, goal)
         return RowSparse(rows, values.astype(array.dtype), grad.shape)

@@ -9,7 +9,7 @@ import numpy as np
 from optlab.backend.ensemble import indexing
 from optlab.backend.ensemble.array import EnsembleArray, register
 from optlab.backend.ensemble.call import Call
-from optlab.backend.ensemble.table import INSTEAD, RULES, name_of, refused
+from optlab.backend.ensemble.table import INSTEAD, RULES, public_name, refusal
 
 # The files of rules fill the table.
 from optlab.backend.ensemble import (  # isort: skip
@@ -39,7 +39,7 @@ def covered(function: Any) -> bool:
     return function in RULES or (isinstance(function, np.ufunc) and function.signature is None)
 
 
-def _stranger(x: Any) -> bool:
+def _is_foreign(x: Any) -> bool:
     """Say whether `x` is of a type that knows ensembles while they do not know it (a Tensor)."""
     return (
         not isinstance(x, (EnsembleArray, np.ndarray, np.generic))
@@ -52,11 +52,11 @@ def _stranger(x: Any) -> bool:
 def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
     """Answer a call of a ufunc, or of one of its methods."""
     if method == "__call__" and not kwargs and ufunc.signature is None and ufunc.nout == 1:
-        y = elementwise.lined_up(ufunc, inputs)
+        y = elementwise.call_aligned(ufunc, inputs)
         if y is not None:
             return y
     out = kwargs.get("out") or ()
-    if any(_stranger(x) for x in (*inputs, *out, kwargs.get("where"))):
+    if any(_is_foreign(x) for x in (*inputs, *out, kwargs.get("where"))):
         return NotImplemented
     if method == "__call__":
         call = Call(inputs, kwargs)
@@ -75,7 +75,7 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
         return indexing.at(ufunc, *inputs)
     given = f" with {', '.join(kwargs)}" if kwargs else ""
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-    raise refused(f"np.{name}{given}")
+    raise refusal(f"np.{name}{given}")
 
 
 @register
@@ -90,4 +90,4 @@ def array_function(function: Any, types: Any, args: Any, kwargs: dict[str, Any])
         return rule(Call(args, kwargs), *args, **kwargs)
     if not (getattr(function, "__module__", None) or "numpy").startswith("numpy"):
         return function(*args, **kwargs)  # written in NumPy, and so at home with ensembles
-    raise refused(name_of(function), INSTEAD.get(function, ""))
+    raise refusal(public_name(function), INSTEAD.get(function, ""))

@@ -8,11 +8,11 @@ import numpy as np
 
 from optlab.backend.ensemble.array import EnsembleArray
 from optlab.backend.ensemble.call import Call
-from optlab.backend.ensemble.table import batched, by_name, function_of
+from optlab.backend.ensemble.table import batched, bind_arguments, numpy_function
 from optlab.backend.errors import EnsembleError
 
 
-def lined_up(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
+def call_aligned(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
     """Call where members and plain arrays line up as they are: the most common, and quick."""
     first, ndim, arrays, shared = None, 0, [], 0
     for x in inputs:
@@ -65,12 +65,12 @@ def universal(call: Call, ufunc: Any, inputs: Any, kwargs: dict[str, Any]) -> An
 
 def _elementwise(path: str, arrays: str) -> None:
     """Put in the rule of a function that works element by element on the arrays so named."""
-    function = function_of(path)
+    function = numpy_function(path)
     names = arrays.split()
 
     @batched(path)
     def rule(call: Call, *args: Any, **kwargs: Any) -> Any:
-        given = by_name(function, args, kwargs)
+        given = bind_arguments(function, args, kwargs)
         present = [name for name in names if given.get(name) is not None]
         given |= zip(present, call.aligned([given[name] for name in present]), strict=True)
         return call.wrap(function(**given))

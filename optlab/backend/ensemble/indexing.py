@@ -11,7 +11,7 @@ from optlab.backend.ensemble.call import Call, as_array
 from optlab.backend.errors import EnsembleError
 
 
-class Places(NamedTuple):
+class FullIndex(NamedTuple):
     """An index into one member, spelled out for every axis.
 
     Attributes
@@ -59,7 +59,7 @@ def _entry(part: Any) -> Any:
     return part
 
 
-def _without_truth(x: Any, index: Any) -> tuple[Any, Any]:
+def _expand_booleans(x: Any, index: Any) -> tuple[Any, Any]:
     """Read True and False in an index as a new axis of which all or nothing is taken."""
     parts = list(index) if isinstance(index, tuple) else [index]
     for i, part in enumerate(parts):
@@ -75,7 +75,7 @@ def _without_truth(x: Any, index: Any) -> tuple[Any, Any]:
         if any(p is Ellipsis for p in before):
             axis = np.ndim(x) - sum(map(_axes_taken, parts[i + 1 :]))
         parts[i] = [0] * bool(part)
-        return _without_truth(np.expand_dims(x, axis), tuple(parts))
+        return _expand_booleans(np.expand_dims(x, axis), tuple(parts))
     return x, index
 
 
@@ -89,11 +89,11 @@ def _axes_taken(part: Any) -> int:
     return np.ndim(part) if mask else 1
 
 
-def places(index: Any, ndim: int) -> Places:
+def full_index(index: Any, ndim: int) -> FullIndex:
     """Spell out an index into an array of `ndim` axes."""
     parts = [_entry(part) for part in (index if isinstance(index, tuple) else (index,))]
     entries: list[Any] = []
-    for part in parts:  # a mask stands for the places where it is true
+    for part in parts:  # a mask stands for the indices where it is true
         if part is not None and getattr(part, "dtype", None) == np.bool:
             if isinstance(part, EnsembleArray):
                 raise EnsembleError(
@@ -117,7 +117,7 @@ def places(index: Any, ndim: int) -> Places:
     free = len(entries) - len(given)
     depth = max((np.ndim(part) for part in arrays), default=0)
     first = given[0] if given and not apart else 0
-    return Places(entries, first, depth, apart, free + depth)
+    return FullIndex(entries, first, depth, apart, free + depth)
 
 
 def _is_slice(part: Any) -> bool:
@@ -128,12 +128,12 @@ def _is_array(part: Any) -> bool:
     return hasattr(part, "__array_function__") and not isinstance(part, np.integer)
 
 
-def _spelled_out(call: Call, to: Places) -> tuple[Any, ...]:
+def _with_member_axis(call: Call, to: FullIndex) -> tuple[Any, ...]:
     """Give the entries with ensembles as arrays whose first axis counts the members."""
     return tuple(call.padded(e, to.depth) if call.has(e) else e for e in to.entries)
 
 
-def _member_numbers(call: Call, to: Places) -> Any:
+def _member_numbers(call: Call, to: FullIndex) -> Any:
     return np.arange(call.count).reshape((call.count,) + (1,) * to.depth)
 
 
@@ -142,18 +142,18 @@ def getitem(x: Any, index: Any) -> Any:
     """Give ``x[index]`` for each member; `x` or the index, or both, are ensembles."""
     if type(index) in (int, slice) and x.ndim:  # the most common, and quick
         return EnsembleArray(x.members[:, index], x.level)
-    x, index = _without_truth(x, index)
+    x, index = _expand_booleans(x, index)
     call = Call(x, index)
-    to = places(index, np.ndim(x))
+    to = full_index(index, np.ndim(x))
     if not call.has(x):
-        y = _read(x, _spelled_out(call, to))
+        y = _read(x, _with_member_axis(call, to))
         return call.wrap(np.moveaxis(y, 0 if to.apart else to.first, 0))
     if not any(call.has(e) for e in to.entries):
         y = _read(x.members, (slice(None), *to.entries))
         if to.apart and any(_is_array(e) for e in to.entries):
             y = np.moveaxis(y, to.depth, 0)
         return call.wrap(y)
-    y = _read(x.members, (_member_numbers(call, to), *_spelled_out(call, to)))
+    y = _read(x.members, (_member_numbers(call, to), *_with_member_axis(call, to)))
     if to.first:
         y = np.moveaxis(y, range(1, 1 + to.depth), range(1 + to.first, 1 + to.first + to.depth))
     return call.wrap(y)
@@ -166,7 +166,7 @@ def _read(x: Any, index: tuple[Any, ...]) -> Any:
     return x[index]
 
 
-def _laid_out(call: Call, value: Any, to: Places) -> Any:
+def _index_axes_first(call: Call, value: Any, to: FullIndex) -> Any:
     """Give `value` with the axes of the index arrays first, as NumPy writes them."""
     value = call.padded(value, to.ndim) if call.has(value) else as_array(value)
     if not to.first or np.ndim(value) <= to.ndim - to.first - to.depth:
@@ -192,11 +192,11 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     if call.has(index) and index.dtype == np.bool:
         _write_where(call, x, index, value)
         return
-    x, index = _without_truth(x, index)
-    to = places(index, x.ndim)
+    x, index = _expand_booleans(x, index)
+    to = full_index(index, x.ndim)
     if any(_is_array(e) for e in to.entries):
-        where = (_member_numbers(call, to), *_spelled_out(call, to))
-        x.members[where] = _laid_out(call, value, to)
+        where = (_member_numbers(call, to), *_with_member_axis(call, to))
+        x.members[where] = _index_axes_first(call, value, to)
     else:
         value = call.padded(value, to.ndim) if call.has(value) else value
         x.members[(slice(None), *to.entries)] = value
@@ -217,7 +217,7 @@ def at(ufunc: Any, x: Any, index: Any, *value: Any) -> None:
     """Answer ``ufunc.at(x, index, value)``: the same place may be reached several times."""
     call = Call(x, index, value)
     _must_have_members(call, x)
-    x, index = _without_truth(x, index)
-    to = places(index, x.ndim)
-    where = (_member_numbers(call, to), *_spelled_out(call, to))
-    ufunc.at(x.members, where, *[_laid_out(call, v, to) for v in value])
+    x, index = _expand_booleans(x, index)
+    to = full_index(index, x.ndim)
+    where = (_member_numbers(call, to), *_with_member_axis(call, to))
+    ufunc.at(x.members, where, *[_index_axes_first(call, v, to) for v in value])

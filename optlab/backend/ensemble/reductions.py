@@ -10,7 +10,13 @@ import numpy as np
 from optlab.backend.ensemble.array import EnsembleArray
 from optlab.backend.ensemble.call import Call, shifted
 from optlab.backend.ensemble.indexing import getitem
-from optlab.backend.ensemble.table import batched, by_name, function_of, name_of, refused
+from optlab.backend.ensemble.table import (
+    batched,
+    bind_arguments,
+    numpy_function,
+    public_name,
+    refusal,
+)
 
 
 def fold(
@@ -42,7 +48,7 @@ def reduce(
 ) -> Any:  # fmt: skip
     """Answer ``ufunc.reduce``."""
     if out is not None and any(target is not None for target in np.atleast_1d(out)):
-        raise refused(f"np.{ufunc.__name__}.reduce with out=", "Use the value that it returns.")
+        raise refusal(f"np.{ufunc.__name__}.reduce with out=", "Use the value that it returns.")
     if axis == 0 and np.ndim(a) == 0:
         axis = ()
     options = {} if where is True else {"where": where}
@@ -58,20 +64,20 @@ def accumulate(call: Call, ufunc: Any, method: str, a: Any, *args: Any, **kwargs
     names = ["axis", "dtype", "out"] if method == "accumulate" else ["indices", "axis", "dtype"]
     given = dict(zip(names, args, strict=False)) | kwargs
     if call.has(given.get("indices")) or given.get("out") is not None:
-        raise refused(f"np.{ufunc.__name__}.{method} with these arguments")
+        raise refusal(f"np.{ufunc.__name__}.{method} with these arguments")
     given["axis"] = shifted(given.get("axis", 0), np.ndim(a))
     return call.wrap(getattr(ufunc, method)(call.stacked(a), **given))
 
 
 def _folding(path: str) -> None:
-    function = function_of(path)
+    function = numpy_function(path)
 
     @batched(path)
     def rule(call: Call, *args: Any, **kwargs: Any) -> Any:
-        given = by_name(function, args, kwargs)
+        given = bind_arguments(function, args, kwargs)
         a, axis = given.pop("a"), given.pop("axis", None)
         if any(call.has(value) for name, value in given.items() if name not in ("where", "mean")):
-            raise refused(f"{name_of(function)} with {', '.join(given)} of each member")
+            raise refusal(f"{public_name(function)} with {', '.join(given)} of each member")
         keepdims = given.pop("keepdims", False)
         if given.get("dtype", 0) is None:
             del given["dtype"]
@@ -87,15 +93,15 @@ for path in (
 
 
 def _quantile(path: str) -> None:
-    function = function_of(path)
+    function = numpy_function(path)
 
     @batched(path)
     def rule(call: Call, *args: Any, **kwargs: Any) -> Any:
-        given = by_name(function, args, kwargs)
+        given = bind_arguments(function, args, kwargs)
         a, q, axis = given.pop("a"), given.pop("q"), given.pop("axis", None)
         keepdims = given.pop("keepdims", False)
         if call.has(q) or any(call.has(value) for value in given.values()):
-            raise refused(f"{name_of(function)} with a q or weights of each member")
+            raise refusal(f"{public_name(function)} with a q or weights of each member")
         levels = np.ndim(q)
 
         def several(x: Any, axis: Any, **options: Any) -> Any:
@@ -116,14 +122,14 @@ for path in ("quantile", "percentile", "nanquantile", "nanpercentile"):
 
 def _along(path: str, array: str, flat: bool, default: Any = None) -> None:
     """Put in the rule of a function along one axis; without one it runs over all elements."""
-    function = function_of(path)
+    function = numpy_function(path)
 
     @batched(path)
     def rule(call: Call, *args: Any, **kwargs: Any) -> Any:
-        given = by_name(function, args, kwargs)
+        given = bind_arguments(function, args, kwargs)
         a, axis = given.pop(array), given.pop("axis", default)
         if any(call.has(value) for value in given.values()):
-            raise refused(f"{name_of(function)} with {', '.join(given)} of each member")
+            raise refusal(f"{public_name(function)} with {', '.join(given)} of each member")
         x, ndim = call.stacked(a), np.ndim(a)
         if axis is None and flat:
             return call.wrap(function(x.reshape((call.count, -1)), axis=1, **given))
@@ -139,7 +145,7 @@ for path, array, default in [
     ("repeat", "a", None), ("delete", "arr", None), ("compress", "a", None),
     ("fft.fft", "a", -1), ("fft.ifft", "a", -1), ("fft.rfft", "a", -1), ("fft.irfft", "a", -1),
 ]:  # fmt: skip
-    if function_of(path) is not None:
+    if numpy_function(path) is not None:
         _along(path, array, flat=True, default=default)
 _along("flip", "m", flat=False)
 _along("unwrap", "p", flat=True, default=-1)
@@ -184,7 +190,7 @@ def _take(
     call: Call, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
 ) -> Any:
     if out is not None:
-        raise refused("np.take with out=", "Use the value that it returns.")
+        raise refusal("np.take with out=", "Use the value that it returns.")
     if axis is None:
         a, axis = np.ravel(a), 0
     place = shifted(axis, np.ndim(a)) - 1
@@ -212,6 +218,6 @@ def _take_along_axis(call: Call, arr: Any, indices: Any, axis: Any = -1) -> Any:
 @batched("put_along_axis")
 def _put_along_axis(call: Call, arr: Any, indices: Any, values: Any, axis: Any) -> None:
     if not call.has(arr) or axis is None:
-        raise refused("np.put_along_axis into a shared array, or with axis=None")
+        raise refusal("np.put_along_axis into a shared array, or with axis=None")
     x, places, axis = _along_axis(call, arr, indices, axis)
     np.put_along_axis(x, places, call.padded(values, arr.ndim), axis)

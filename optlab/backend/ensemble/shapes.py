@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from optlab.backend.ensemble.call import Call, shifted
-from optlab.backend.ensemble.table import batched, refused
+from optlab.backend.ensemble.table import batched, refusal
 
 
 def lengths(shape: Any) -> tuple[int, ...]:
@@ -24,7 +24,7 @@ def lengths(shape: Any) -> tuple[int, ...]:
 def _reshape(call: Call, a: Any, shape: Any = None, order: str = "C", **options: Any) -> Any:
     shape = options.pop("newshape", None) if shape is None else shape
     if options:
-        raise refused(f"np.reshape with {', '.join(options)}")
+        raise refusal(f"np.reshape with {', '.join(options)}")
     shape = lengths(shape)
     if order == "F" or (order == "A" and a.flags.fnc):
         return np.transpose(np.reshape(np.transpose(a), shape[::-1]))
@@ -116,7 +116,7 @@ for n in (1, 2, 3):
 @batched("roll")
 def _roll(call: Call, a: Any, shift: Any, axis: Any = None) -> Any:
     if call.has(shift):
-        raise refused("np.roll with a shift of each member", "Read with np.take.")
+        raise refusal("np.roll with a shift of each member", "Read with np.take.")
     if axis is None:
         return np.reshape(np.roll(np.ravel(a), shift, 0), a.shape)
     return call.wrap(np.roll(a.members, shift, shifted(axis, a.ndim)))
@@ -152,7 +152,7 @@ def _for_each_axis(given: Any, ndim: int) -> Any:
 @batched("pad")
 def _pad(call: Call, array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
     if callable(mode) or isinstance(pad_width, dict) or any(map(call.has, options.values())):
-        raise refused("np.pad with a function, a dict, or values of each member")
+        raise refusal("np.pad with a function, a dict, or values of each member")
     for name, value in options.items():
         if name != "reflect_type" and value is not None:
             options[name] = _for_each_axis(value, array.ndim)
@@ -190,7 +190,7 @@ def _trace(
     out: Any = None,
 ) -> Any:  # fmt: skip
     if out is not None:
-        raise refused("np.trace with out=", "Use the value that it returns.")
+        raise refusal("np.trace with out=", "Use the value that it returns.")
     return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 

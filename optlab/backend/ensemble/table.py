@@ -20,7 +20,7 @@ RULES: dict[Any, Rule] = {}
 INSTEAD: dict[Any, str] = {}
 
 
-def function_of(path: str) -> Any:
+def numpy_function(path: str) -> Any:
     """Give the function of NumPy at a path such as ``linalg.inv``; None where NumPy lacks it."""
     found: Any = np
     for part in path.split("."):
@@ -33,7 +33,7 @@ def batched(*paths: str) -> Callable[[Rule], Rule]:
 
     def put(rule: Rule) -> Rule:
         for path in paths:
-            function = function_of(path)
+            function = numpy_function(path)
             if function is not None:
                 RULES[function] = rule
         return rule
@@ -41,19 +41,19 @@ def batched(*paths: str) -> Callable[[Rule], Rule]:
     return put
 
 
-def name_of(function: Any) -> str:
+def public_name(function: Any) -> str:
     """Give the name under which a user calls a function of NumPy.
 
     Examples
     --------
-    >>> name_of(np.linalg.inv), name_of(np.sum)
+    >>> public_name(np.linalg.inv), public_name(np.sum)
     ('np.linalg.inv', 'np.sum')
     """
     module = getattr(function, "__module__", None) or "numpy"
     return f"{module}.{function.__name__}".replace("numpy.", "np.", 1)
 
 
-def refused(name: str, instead: str = "") -> TypeError:
+def refusal(name: str, instead: str = "") -> TypeError:
     """Give the error for a call that has no batching rule, with what to do."""
     return EnsembleError(
         f"{name} has no batching rule for ensembles. "
@@ -69,10 +69,10 @@ def _signature(function: Any) -> inspect.Signature:
     return inspect.signature(function)
 
 
-def by_name(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def bind_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Give the arguments of a call by NumPy's names, those left at their defaults left out."""
     bound = _signature(function).bind(*args, **kwargs).arguments
     given = {name: value for name, value in bound.items() if value is not np._NoValue}
     if given.pop("out", None) is not None:
-        raise refused(f"{name_of(function)} with out=", "Use the value that it returns.")
+        raise refusal(f"{public_name(function)} with out=", "Use the value that it returns.")
     return given
