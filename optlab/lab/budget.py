@@ -14,7 +14,9 @@ class _SpentError(Exception):
     """All evaluations that a run may make have been made."""
 
 
-def walk(optimizer: Any, run: Any, steps: int, counts: list[int]) -> Iterator[tuple[int, Any]]:
+def run_updates(
+    optimizer: Any, run: Any, steps: int, counts: list[int]
+) -> Iterator[tuple[int, Any]]:
     """Let an optimizer walk, and go through numbers of updates so far and losses on the way.
 
     Parameters
@@ -29,10 +31,10 @@ def walk(optimizer: Any, run: Any, steps: int, counts: list[int]) -> Iterator[tu
     """
     if getattr(optimizer, "needs_closure", False):
         return _with_closure(optimizer, run, steps, counts)
-    return _one_by_one(optimizer, run, steps, counts)
+    return _without_closure(optimizer, run, steps, counts)
 
 
-def _one_by_one(
+def _without_closure(
     optimizer: Any, run: Any, steps: int, counts: list[int]
 ) -> Iterator[tuple[int, Any]]:
     """Make an update of each gradient, and give the loss before it."""
@@ -86,7 +88,7 @@ def _advance(optimizer: Any, loss: float) -> None:
         schedule.step()
 
 
-def judged(optimizer: Any) -> Any:
+def evaluation_weights(optimizer: Any) -> Any:
     """Lend the model the weights that an optimizer is judged by: of an average the averages."""
     apply = getattr(optimizer, "apply", None)
     return nullcontext() if apply is None else apply()

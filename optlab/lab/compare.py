@@ -13,7 +13,7 @@ import numpy as np
 
 from optlab.backend import display, random
 from optlab.backend.callers import lines_outside
-from optlab.lab.budget import judged, walk
+from optlab.lab.budget import evaluation_weights, run_updates
 from optlab.lab.problems.find import Problem, find
 from optlab.optimizer import Optimizer
 from optlab.trace import Trace, record
@@ -327,12 +327,12 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
         comparison.traces[name] = trace
         counts: list[int] = []
         try:
-            for step, last in walk(optimizer, run, comparison.steps, counts):
+            for step, last in run_updates(optimizer, run, comparison.steps, counts):
                 if not math.isfinite(last):
                     trace.stopped = _diverged(step, last)
                     break
             else:
-                with judged(optimizer):
+                with evaluation_weights(optimizer):
                     last = run.loss()
                 if not math.isfinite(last):
                     trace.stopped = _diverged(comparison.steps, last)
@@ -353,7 +353,7 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
         comparison.evaluations[name] = np.array(counts, dtype=int)
         if comparison.problem.kind == "network":
             try:
-                with judged(optimizer):
+                with evaluation_weights(optimizer):
                     comparison.accuracy[name] = run.accuracy
             except Exception:  # noqa: BLE001 - a model that raised in the race may raise again
                 comparison.accuracy[name] = math.nan

@@ -113,7 +113,7 @@ def run_ensemble(
     NotOnePassError
         If the rule is not elementwise, or asks for the truth of a setting that differs.
     """
-    optimizers, layers = _peeled(optimizers)
+    optimizers, layers = _unwrap(optimizers)
     first = optimizers[0]
     if type(first).kind != "elementwise":
         raise NotOnePassError(f"{type(first).__name__} needs each parameter by itself")
@@ -159,9 +159,9 @@ def run_ensemble(
             terms = dict(result[2]) if len(result) > 2 else {}
             run.moved[:, step] = p
             for after in after_step:
-                p, more, told = after(p)
+                p, more, more_terms = after(p)
                 shown |= {free_name(name, shown): rows for name, rows in more.items()}
-                terms |= {free_name(name, terms): rows for name, rows in told.items()}
+                terms |= {free_name(name, terms): rows for name, rows in more_terms.items()}
             for name, rows in shown.items():
                 run.keep(run.slots, name, step, rows)
             for name, rows in terms.items():
@@ -177,7 +177,7 @@ def run_ensemble(
     return run
 
 
-def _peeled(optimizers: list[Optimizer]) -> tuple[list[Optimizer], list[Wrapper]]:
+def _unwrap(optimizers: list[Optimizer]) -> tuple[list[Optimizer], list[Wrapper]]:
     """Give the optimizers without their wrappers, and the wrappers, which all have in common.
 
     Raises
@@ -196,7 +196,7 @@ def _peeled(optimizers: list[Optimizer]) -> tuple[list[Optimizer], list[Wrapper]
     return [inner for inner, _ in peeled], layers
 
 
-def _spread_over(count: int, most: int) -> np.ndarray:
+def _sample_indices(count: int, most: int) -> np.ndarray:
     """Give up to `most` places between 0 and `count`, the first and the last among them."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).astype(int))
 
@@ -211,11 +211,11 @@ def _check_surface(surface: Surface, run: EnsembleRun) -> None:
     """
     compute = surface.differentiate if surface.plan is None else surface.plan.replay
     members, columns = run.loss.shape
-    for number, i in enumerate(_spread_over(members, 32)):
+    for number, i in enumerate(_sample_indices(members, 32)):
         ends = columns if run.stopped[i] < 0 else run.stopped[i]
         if ends < 1:
             continue
-        k = _spread_over(ends, 32)[::-1][number % min(ends, 32)]
+        k = _sample_indices(ends, 32)[::-1][number % min(ends, 32)]
         try:
             value, *_ = compute(*run.point[i, k])
         except Exception as error:
@@ -235,9 +235,9 @@ def _check_rule(
         If a number differs in one bit.
     """
     members, steps, _ = run.gradient.shape
-    for i in _spread_over(members, 32):
+    for i in _sample_indices(members, 32):
         h = settings.each[settings.row[i]]
-        for k in _spread_over(steps if run.stopped[i] < 0 else run.stopped[i], 3):
+        for k in _sample_indices(steps if run.stopped[i] < 0 else run.stopped[i], 3):
             before = start if not k else {name: a[:, k - 1] for name, a in run.slots.items()}
             slots = Slots(**{name: array[i] for name, array in before.items()})
             p, g, c = run.point[i, k], run.gradient[i, k], Scalars(**rule.scalars(int(k) + 1, h))

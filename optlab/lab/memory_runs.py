@@ -27,7 +27,7 @@ from optlab.autograd.tensor import raw
 from optlab.backend import events, random
 from optlab.backend.arrays import copied, on_host
 from optlab.backend.sizes import bytes_from, in_words
-from optlab.lab.put_back import Before
+from optlab.lab.put_back import Snapshot
 from optlab.nn.containers import chains_run_by
 
 
@@ -69,7 +69,7 @@ def schedule_of(way: Way, n: int) -> Schedule:
     return plain(n) if way.segments is None else schedule_for(n, **way.options(n))
 
 
-def way_of(given: Any) -> Way:
+def read_schedule(given: Any) -> Way:
     """Read what stands in ``schedules=``.
 
     Raises
@@ -79,7 +79,7 @@ def way_of(given: Any) -> Way:
 
     Examples
     --------
-    >>> way_of(4).name, way_of("sqrt").name, way_of(("revolve", 3)).name
+    >>> read_schedule(4).name, read_schedule("sqrt").name, read_schedule(("revolve", 3)).name
     ('4 segments', 'sqrt', 'revolve, 3 snapshots')
     """
     if isinstance(given, str):
@@ -104,12 +104,12 @@ def way_of(given: Any) -> Way:
     )
 
 
-def budget_of(given: Any) -> Way:
+def read_budget(given: Any) -> Way:
     """Read what stands in ``budgets=``.
 
     Examples
     --------
-    >>> budget_of("40 MiB").name, budget_of(1 << 20).name
+    >>> read_budget("40 MiB").name, read_budget(1 << 20).name
     ('budget 40 MiB', 'budget 1 MiB')
     """
     size = bytes_from(given)
@@ -148,7 +148,7 @@ def takes_run(step: Any, what: str = "step") -> bool:
 
 
 @dataclass
-class Seen:
+class Outcome:
     """What one run of a step gave: all that has to be equal to the bit.
 
     Attributes
@@ -176,7 +176,7 @@ class Seen:
     unused: bool = False
 
 
-class Runs:
+class StepRunner:
     """Runs a step in different ways.
 
     Parameters
@@ -192,13 +192,13 @@ class Runs:
         How long the chains of the last run took forward.
     """
 
-    def __init__(self, step: Callable[..., Any], before: Before) -> None:
+    def __init__(self, step: Callable[..., Any], snapshot: Snapshot) -> None:
         self.step = step
-        self.before = before
+        self.snapshot = snapshot
         self.look: Callable[[list[Any], Any, tuple[Any, ...]], None] | None = None
         self.seconds = 0.0
 
-    def once(self, way: Way) -> tuple[Any, Any]:
+    def run(self, way: Way) -> tuple[Any, Any]:
         """Run the step; give what it returned, and the place of the random stream afterwards."""
         step = self.step if way.step is None else way.step
         self.seconds = 0.0
@@ -213,7 +213,7 @@ class Runs:
                     return sequential.forward(x)
                 return self._chain(way, sequential, (x,))
 
-        with random.replayed(self.before.place), ExitStack() as around:
+        with random.replayed(self.snapshot.bookmark), ExitStack() as around:
             if way.step is None:  # a RecomputeOptimizer of the user's may be about
                 around.enter_context(saving.alone())
             if way.budget is not None:
@@ -244,27 +244,27 @@ class Runs:
         self.seconds += perf_counter() - start
         return value
 
-    def seen(self, way: Way, into: Seen) -> None:
+    def observe(self, way: Way, into: Outcome) -> None:
         """Run the step, and take note of everything that has to be equal."""
 
         def finished(_: Any, leaves: list[Leaf]) -> None:
             for leaf in leaves:
-                key = leaf if self.before.was_there(leaf) else leaf.made_at
-                into.gradients[key] = None if leaf.grad is None else plain_copy(leaf.grad)
+                key = leaf if self.snapshot.predates(leaf) else leaf.made_at
+                into.gradients[key] = None if leaf.grad is None else host_copy(leaf.grad)
 
-        with events.backward_finished.subscribed(finished), counting(into):
-            value, into.random = self.once(way)
+        with events.backward_finished.subscribed(finished), counting_operations(into):
+            value, into.random = self.run(way)
         new = sorted(key for key in into.gradients if not isinstance(key, Leaf))
         for i, key in enumerate(new):  # known by their order in each run
             into.gradients[f"Tensor {i + 1} made by the step"] = into.gradients.pop(key)
         parts = trees.flatten(value)[0]
-        into.value = [plain_copy(part) for part in parts]
+        into.value = [host_copy(part) for part in parts]
         into.unused = any(getattr(part, "node", None) is not None for part in parts)
-        into.state = {name: plain_copy(array) for name, array in self.before.state().items()}
+        into.state = {name: host_copy(array) for name, array in self.snapshot.state().items()}
 
 
 @contextmanager
-def counting(into: Seen) -> Iterator[None]:
+def counting_operations(into: Outcome) -> Iterator[None]:
     """Count operations, and those that run again."""
 
     def ran(name: str, inputs: Any, outputs: Any) -> None:
@@ -285,18 +285,18 @@ def counting(into: Seen) -> Iterator[None]:
             extras.watching -= 1
 
 
-def plain_copy(x: Any) -> Any:
+def host_copy(x: Any) -> Any:
     """Give a copy of an array, of whatever kind, as one of NumPy; other things as they are."""
     x = whole(raw(x))
     return copied(on_host(x)) if hasattr(x, "dtype") else x
 
 
-def first_difference(first: Seen, other: Seen, names: dict[Any, str]) -> str:
+def first_difference(first: Outcome, other: Outcome, names: dict[Any, str]) -> str:
     """Say where a run first differs from the plain one, to the bit; nothing where it does not.
 
     Examples
     --------
-    >>> first_difference(Seen(value=[1.0]), Seen(value=[2.0]), {})
+    >>> first_difference(Outcome(value=[1.0]), Outcome(value=[2.0]), {})
     'what the step returns is 2.0, and 1.0 in the plain run'
     """
 

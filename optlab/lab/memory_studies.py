@@ -20,16 +20,16 @@ from optlab.lab.memory_results import MemoryStudy
 from optlab.lab.memory_rows import MemoryRun, first_line
 from optlab.lab.memory_runs import (
     PLAIN,
-    Runs,
-    Seen,
+    Outcome,
+    StepRunner,
     Way,
-    budget_of,
     first_difference,
+    read_budget,
+    read_schedule,
     schedule_of,
     takes_run,
-    way_of,
 )
-from optlab.lab.put_back import Before
+from optlab.lab.put_back import Snapshot
 from optlab.optimizer import Optimizer
 from optlab.trace.memory import ledger, predict
 
@@ -123,7 +123,7 @@ def memory_study(
     optimizers = _optimizers(optimizer)
     if isinstance(repeats, bool) or not isinstance(repeats, (int, np.integer)) or repeats < 1:
         raise ValueError(f"repeats must be a whole number of at least 1; got {repeats!r}.")
-    study = _Study(Runs(step, Before(optimizers)), optimizers)
+    study = _Study(StepRunner(step, Snapshot(optimizers)), optimizers)
     try:
         study.look(ways, given_run)
         rows = [MemoryRun(way.name, way) for way in ways]
@@ -134,7 +134,7 @@ def memory_study(
             for row in rows:
                 study.attempt(row, study.take_time)
     finally:
-        study.runs.before.end()
+        study.runner.snapshot.end()
     return study.result(rows)
 
 
@@ -143,7 +143,7 @@ def _ways(schedules: Any, budgets: Any, own: Any) -> list[Way]:
     for name, given in (("schedules", schedules), ("budgets", budgets)):
         if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
             raise TypeError(f"{name} takes a list, such as [{given!r}]; got {given!r}.")
-    found = [PLAIN, *map(way_of, schedules), *map(budget_of, budgets)]
+    found = [PLAIN, *map(read_schedule, schedules), *map(read_budget, budgets)]
     if own is not None and not isinstance(own, Mapping):
         raise TypeError(f"own takes a dict of names and steps; got {type(own).__name__}.")
     for name, step in (own or {}).items():
@@ -173,9 +173,9 @@ def _optimizers(given: Any) -> list[Any]:
 class _Study:
     """What is measured, one thing after the other, each from the same start."""
 
-    def __init__(self, runs: Runs, optimizers: list[Any]) -> None:
-        self.runs, self.before, self.optimizers = runs, runs.before, optimizers
-        self.plain = Seen()
+    def __init__(self, runner: StepRunner, optimizers: list[Any]) -> None:
+        self.runner, self.snapshot, self.optimizers = runner, runner.snapshot, optimizers
+        self.plain = Outcome()
         self.predictions: list[Prediction] = []
         #: How long the chains took forward, by the name of the way.
         self.forward: dict[str, list[float]] = defaultdict(list)
@@ -187,29 +187,29 @@ class _Study:
         wanted = [way for way in ways if way.kind == "schedule"]
 
         def look(chain: list[Any], layers: Any, args: tuple[Any, ...]) -> None:
-            self.before.meet(layers)
+            self.snapshot.meet(layers)
             for i, layer in enumerate(chain):
-                self.before.meet(layer, f"{i}.")
+                self.snapshot.meet(layer, f"{i}.")
             self.predictions.append(predict(chain, *args, segments=1))
 
-        self.runs.look = look
-        with self.before.watching():
-            self.runs.once(PLAIN)
-        self.runs.look = None
-        self.before.check_writes()
+        self.runner.look = look
+        with self.snapshot.watching():
+            self.runner.run(PLAIN)
+        self.runner.look = None
+        self.snapshot.check_writes()
         self._check_chains(wanted, given_run)
-        self.before.put_back()
-        self.runs.seen(PLAIN, self.plain)
+        self.snapshot.restore()
+        self.runner.observe(PLAIN, self.plain)
         returns_arrays = any(hasattr(v, "dtype") for v in self.plain.value)
         if not self.plain.gradients and (self.plain.unused or not returns_arrays):
             raise ValueError(
                 "the step makes no gradients: it has to run forward and backward, loss.backward(), "
                 "each time that it is called."
             )
-        self.before.put_back()
-        again = Seen()
-        self.runs.seen(PLAIN, again)
-        said = first_difference(self.plain, again, self.before.names)
+        self.snapshot.restore()
+        again = Outcome()
+        self.runner.observe(PLAIN, again)
+        said = first_difference(self.plain, again, self.snapshot.names)
         if said:
             raise ValueError(
                 f"the step is not the same each time that it is called: {said}. Take the batch and "
@@ -257,10 +257,10 @@ class _Study:
 
     def prove(self, row: MemoryRun) -> None:
         """Run the step in one way, and compare."""
-        self.before.put_back()
-        seen = Seen()
-        self.runs.seen(row.way, seen)
-        row.difference = first_difference(self.plain, seen, self.before.names)
+        self.snapshot.restore()
+        seen = Outcome()
+        self.runner.observe(row.way, seen)
+        row.difference = first_difference(self.plain, seen, self.snapshot.names)
         row.operations, row.recomputed_operations = seen.operations, seen.recomputed
         if row.way.kind not in ("plain", "schedule"):
             return
@@ -275,8 +275,8 @@ class _Study:
 
     def ready(self) -> None:
         """Start anew, with a gradient of zeros where a step leaves one."""
-        self.before.put_back()
-        for leaf in self.before.leaves:
+        self.snapshot.restore()
+        for leaf in self.snapshot.leaves:
             g = self.plain.gradients.get(leaf)
             if type(g) is np.ndarray:
                 leaf.grad = np.zeros_like(g)
@@ -288,14 +288,14 @@ class _Study:
             gc.collect()
             start = tracemalloc.get_traced_memory()[0]
             tracemalloc.reset_peak()
-            self.runs.once(row.way)
+            self.runner.run(row.way)
             row.peak = tracemalloc.get_traced_memory()[1] - start
 
     def keep_account(self, row: MemoryRun) -> None:
         """Keep account of every array over a run."""
         self.ready()
         with ledger() as row.timeline:
-            self.runs.once(row.way)
+            self.runner.run(row.way)
 
     def take_time(self, row: MemoryRun) -> None:
         """Time a run once, after an untimed step of the same way.
@@ -303,16 +303,16 @@ class _Study:
         A training makes one step after the other: memory that the last one freed is warm.
         """
         self.ready()
-        self.runs.once(row.way)
+        self.runner.run(row.way)
         self.ready()
         gc.collect()
         was_on = gc.isenabled()
         gc.disable()
         try:
             start = perf_counter()
-            self.runs.once(row.way)
+            self.runner.run(row.way)
             row.times.append(perf_counter() - start)
-            self.forward[row.name].append(self.runs.seconds)
+            self.forward[row.name].append(self.runner.seconds)
         finally:
             if was_on:
                 gc.enable()

@@ -21,7 +21,7 @@ from optlab.optimizer import Optimizer
 WRITER = "memory_study()"
 
 
-class Before:
+class Snapshot:
     """How things stood: parameters, gradients, slots, buffers and random numbers.
 
     Slots are those of the optimizers that are given. Parameters, gradients and buffers are found by
@@ -29,7 +29,7 @@ class Before:
 
     Attributes
     ----------
-    place : Bookmark
+    bookmark : Bookmark
         Where random numbers start.
     names : dict of Leaf to str
         Parameters by their place in the layers.
@@ -38,17 +38,17 @@ class Before:
     --------
     >>> import optlab as ol
     >>> w = ol.Parameter([1.0, 2.0])
-    >>> before = Before([])
-    >>> with before.watching():
+    >>> snapshot = Snapshot([])
+    >>> with snapshot.watching():
     ...     (w * w).sum().backward()
-    >>> before.end()
+    >>> snapshot.end()
     >>> w.grad is None
     True
     """
 
     def __init__(self, optimizers: Sequence[Any]) -> None:
         self.clock = next(writes.clock)
-        self.place = random.bookmark()
+        self.bookmark = random.bookmark()
         self.names: dict[Leaf, str] = {}
         self._of_numpy, self._of_python = np.random.get_state(), of_python.getstate()  # noqa: NPY002
         self._gradients: dict[Leaf, Any] = {}
@@ -88,11 +88,11 @@ class Before:
 
     def _recorded(self, node: Any) -> None:
         for edge in node.edges:
-            if isinstance(edge, Leaf) and edge not in self._gradients and self.was_there(edge):
+            if isinstance(edge, Leaf) and edge not in self._gradients and self.predates(edge):
                 self._gradients[edge] = edge.grad
                 edge.grad = None
 
-    def was_there(self, leaf: Leaf) -> bool:
+    def predates(self, leaf: Leaf) -> bool:
         """Say whether a leaf is older than the study: one that a step makes anew is not."""
         return 0 < leaf.made_at < self.clock
 
@@ -121,7 +121,7 @@ class Before:
         }
         return found | self._buffers.state()
 
-    def put_back(self) -> None:
+    def restore(self) -> None:
         """Put back all but the gradients, which are cleared."""
         self._buffers.put_back()
         for p, values in self._parameters.values():
@@ -135,7 +135,7 @@ class Before:
 
     def end(self) -> None:
         """Put back everything."""
-        self.put_back()
+        self.restore()
         for leaf, grad in self._gradients.items():
             leaf.grad = grad
 
@@ -144,7 +144,7 @@ class Before:
 def _only_steps_of(known: list[Any]) -> Iterator[None]:
     """Refuse a step of any other optimizer before it changes anything."""
     known = [*known, *(getattr(one, "inner_optimizer", None) for one in known)]
-    before = Optimizer._require_parameters
+    original = Optimizer._require_parameters
 
     def require(self: Any) -> None:
         if not any(self is one for one in known):
@@ -153,10 +153,10 @@ def _only_steps_of(known: list[Any]) -> Iterator[None]:
                 "has to start the same: give memory_study(..., optimizer=optimizer) too, or leave "
                 "the update out of the step."
             )
-        before(self)
+        original(self)
 
     Optimizer._require_parameters = require  # type: ignore[method-assign]
     try:
         yield
     finally:
-        Optimizer._require_parameters = before  # type: ignore[method-assign]
+        Optimizer._require_parameters = original  # type: ignore[method-assign]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from optlab.backend import random
-from optlab.lab.budget import judged, walk
+from optlab.lab.budget import evaluation_weights, run_updates
 from optlab.lab.problems.find import Problem, find
 from optlab.lab.problems.networks import Network, NetworkRun
 from optlab.lab.problems.surface import Surface
@@ -58,12 +58,12 @@ class RateSearch:
     @property
     def rate(self) -> float:
         """The rate with the lowest loss, in the mean of the seeds."""
-        return self.rates[self._place]
+        return self.rates[self._best]
 
     @property
     def best_loss(self) -> float:
         """The loss of that rate, in the mean of the seeds."""
-        return float(self.loss[self._place].mean())
+        return float(self.loss[self._best].mean())
 
     @property
     def optimizer(self) -> Optimizer:
@@ -73,12 +73,12 @@ class RateSearch:
     @property
     def end(self) -> str | None:
         """Which end of the ladder that rate lies on, "lowest" or "highest", if on any."""
-        if self._place == 0:
+        if self._best == 0:
             return "lowest"
-        return "highest" if self._place == len(self.rates) - 1 else None
+        return "highest" if self._best == len(self.rates) - 1 else None
 
     @property
-    def _place(self) -> int:
+    def _best(self) -> int:
         return int(np.argmin(self.loss.mean(axis=1)))
 
     def table(self) -> Any:
@@ -168,7 +168,7 @@ def best_rate(
             f"{found.title} is a surface, which has no data: it is judged by the loss after the "
             "last step. Leave validation out."
         )
-    make = _maker(optimizer)
+    make = _template_factory(optimizer)
     if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
         raise ValueError(f"steps must be a whole number of at least 1; got {steps!r}.")
     if isinstance(widen, bool) or not isinstance(widen, (int, np.integer)) or widen < 0:
@@ -196,7 +196,7 @@ def best_rate(
             )
 
     def tried_with(template: Optimizer) -> list[float]:
-        return [_left_over(found, template, start, int(steps), seed) for seed in chosen]
+        return [_loss_after(found, template, start, int(steps), seed) for seed in chosen]
 
     tried = {rate: tried_with(template) for rate, template in templates.items()}
     search = RateSearch(found, make, tried, int(steps), chosen)
@@ -214,7 +214,7 @@ def best_rate(
     return search
 
 
-def _maker(optimizer: Any) -> Callable[[float], Optimizer]:
+def _template_factory(optimizer: Any) -> Callable[[float], Optimizer]:
     """Give the function from a rate to a template."""
     if isinstance(optimizer, Optimizer):
         if optimizer.schedule is not None:
@@ -250,20 +250,20 @@ def _checked(template: Any) -> Optimizer:
     return template
 
 
-def _left_over(problem: Problem, template: Optimizer, start: Any, steps: int, seed: int) -> float:
+def _loss_after(problem: Problem, template: Optimizer, start: Any, steps: int, seed: int) -> float:
     """Give the loss that a run ends with, infinite if it diverged."""
     run = problem.run(start, seed)
     with random.scope("optimizer", seed=seed):
         optimizer = template.bind(run.parameters)
     with random.scope("race", seed=seed), np.errstate(all="ignore"):
         try:
-            for _, last in walk(optimizer, run, steps, []):
+            for _, last in run_updates(optimizer, run, steps, []):
                 if not math.isfinite(last):
                     return math.inf
         except FloatingPointError:  # a policy about gradients that are not finite
             return math.inf
         if isinstance(run, NetworkRun):
-            with judged(optimizer):
+            with evaluation_weights(optimizer):
                 left = run.held_out_loss()
         else:
             left = run.loss()

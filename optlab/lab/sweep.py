@@ -286,7 +286,7 @@ def sweep(
             seed,
         )
     except NotOnePassError:
-        run = _one_by_one(surface, members, int(steps), seed, executor)
+        run = _run_separately(surface, members, int(steps), seed, executor)
     return Sweep(surface, optimizer_class, axes, starts, seed, run)
 
 
@@ -308,7 +308,7 @@ def _starts(surface: Surface, start: Any) -> np.ndarray:
     return np.array([surface.checked_start(row) for row in rows])
 
 
-def _one_by_one(
+def _run_separately(
     surface: Surface,
     members: list[tuple[Optimizer, Any]],
     steps: int,
@@ -317,7 +317,7 @@ def _one_by_one(
 ) -> EnsembleRun:
     """Run the members separately, and lay their traces side by side."""
     tasks = [(surface, template, tuple(point), steps, seed) for template, point in members]
-    results: Iterator[Any] = (executor.map if executor is not None else map)(_one, tasks)
+    results: Iterator[Any] = (executor.map if executor is not None else map)(_run_member, tasks)
     run = EnsembleRun(len(members), steps, surface.dimension)
     for i, (trace, final, stopped) in enumerate(results):
         n = len(trace)
@@ -333,7 +333,7 @@ def _one_by_one(
     return run
 
 
-def _one(task: Any) -> tuple[Any, float, int]:
+def _run_member(task: Any) -> tuple[Any, float, int]:
     """Run one member; a function of the module, so that another process can be asked to."""
     surface, template, point, steps, seed = task
     race = compare(surface, {"run": template}, start=point, steps=steps, seed=seed)

@@ -11,7 +11,7 @@ from optlab.nn.layer import Layer
 
 
 @dataclass(eq=False)
-class _Home:
+class _Root:
     """A layer that is part of no other: a model, or one of a list that a loop goes through.
 
     Attributes
@@ -42,7 +42,7 @@ class _Home:
         return next((name for name, part in home.named_sublayers() if part is layer), None)
 
 
-class LayerPlaces:
+class LayerNames:
     """Names the layers that run: by their place in the model, ``"blocks.0.act: GELU"``.
 
     Where several layers run that are part of no other, as in a loop over a list, each is called by
@@ -58,7 +58,7 @@ class LayerPlaces:
     >>> import optlab as ol
     >>> from optlab.nn.following import following
     >>> running = Running()
-    >>> places, seen = LayerPlaces(running), []
+    >>> places, seen = LayerNames(running), []
     >>> blocks = [ol.nn.Sequential(ol.nn.Tanh()) for _ in range(2)]
     >>> for block in blocks:
     ...     _ = block[0].register_forward_post_hook(lambda *_: seen.append(places.path()))
@@ -71,14 +71,14 @@ class LayerPlaces:
 
     def __init__(self, running: Running) -> None:
         self.running = running
-        self._homes: list[_Home] = []
+        self._homes: list[_Root] = []
         self._count: Counter[str] = Counter()
         #: The home of each layer that was met, and its name there.
-        self._known: weakref.WeakKeyDictionary[Layer, tuple[_Home, str]] = (
+        self._known: weakref.WeakKeyDictionary[Layer, tuple[_Root, str]] = (
             weakref.WeakKeyDictionary()
         )
         #: Of each path: the home, and the place in it.
-        self._paths: dict[str, tuple[_Home, str]] = {}
+        self._paths: dict[str, tuple[_Root, str]] = {}
 
     def path(self) -> str:
         """Give the innermost layer that runs, told apart from all others; nothing where none."""
@@ -107,7 +107,7 @@ class LayerPlaces:
         """Give what each path is called that was met."""
         return {path: self.said(path) for path in self._paths}
 
-    def _met(self, layers: list[Layer]) -> tuple[_Home, str]:
+    def _met(self, layers: list[Layer]) -> tuple[_Root, str]:
         """Find the home of the innermost of layers: what holds it, as far out as there is."""
         layer = layers[-1]
         for outer in layers:
@@ -121,7 +121,7 @@ class LayerPlaces:
         found = self._known[layer] = home, name
         return found
 
-    def _home_of(self, layer: Layer) -> _Home:
+    def _home_of(self, layer: Layer) -> _Root:
         """Give the home of a layer: one that is known, else itself."""
         if layer in self._known:
             return self._known[layer][0]
@@ -129,7 +129,7 @@ class LayerPlaces:
             if home.name_of(layer) is not None:
                 return home
         kind = type(layer).__name__
-        home = _Home(weakref.ref(layer), kind, self._count[kind])
+        home = _Root(weakref.ref(layer), kind, self._count[kind])
         self._count[kind] += 1
         self._homes.append(home)
         return home

@@ -34,7 +34,7 @@ from optlab.nn.following import Running, following
 from optlab.nn.kept_buffers import kept_buffers
 from optlab.optimizer import Optimizer
 from optlab.trace.holding import Holding
-from optlab.trace.layer_places import LayerPlaces
+from optlab.trace.layer_places import LayerNames
 from optlab.trace.memory_trace import MemoryTrace
 
 __all__ = ["Holding", "MemoryTrace", "Prediction", "ledger", "predict", "report"]
@@ -126,7 +126,7 @@ def ledger(verify: bool = False) -> Iterator[MemoryTrace]:
         raise RuntimeError("a memory ledger is open already; close it before another is opened.")
     try:
         book, running = Ledger(verify), Running()
-        places = LayerPlaces(running)
+        places = LayerNames(running)
         trace = MemoryTrace(book, places.said)
         watch = Watch(book, places.path)
         try:

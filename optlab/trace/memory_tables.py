@@ -28,14 +28,14 @@ LABELS = {
 """What tables and figures call a role."""
 
 
-def where(trace: TracedMemory, event: int) -> str:
+def event_label(trace: TracedMemory, event: int) -> str:
     """Say what ran at an event: "gelu (forward) in 1: GELU".
 
     Examples
     --------
     >>> import numpy as np
     >>> import optlab as ol
-    >>> where(ol.memory.report(lambda: np.exp(ol.ones([3]))), 1)
+    >>> event_label(ol.memory.report(lambda: np.exp(ol.ones([3]))), 1)
     'exp (forward)'
     """
     name, phase = trace.operation[event], trace.phase[event]
@@ -44,7 +44,7 @@ def where(trace: TracedMemory, event: int) -> str:
     return f"{said} in {layer}" if layer else said
 
 
-def sentence(trace: TracedMemory) -> str:
+def one_line(trace: TracedMemory) -> str:
     """Say the least."""
     n, start = len(trace), int(trace.total[0]) if len(trace) else 0
     if not n:
@@ -62,7 +62,7 @@ def headline(trace: TracedMemory) -> str:
     above = trace.peak - int(trace.total[0])
     return (
         f"Memory of a step: peak {bytes_in_words(trace.peak)}, {bytes_in_words(above)} above the "
-        f"start, in {where(trace, trace.peak_event)}"
+        f"start, in {event_label(trace, trace.peak_event)}"
     )
 
 
@@ -95,7 +95,7 @@ def holding_rows(trace: TracedMemory) -> list[tuple[str, ...]]:
     return rows
 
 
-def maker(held: Holding) -> str:
+def maker_label(held: Holding) -> str:
     """Say what made something: "gelu (forward)"."""
     name = held.name
     return f"{name} ({held.phase})" if held.phase else name
@@ -109,12 +109,12 @@ def holding_row(held: Holding) -> tuple[str, ...]:
     largest = f"{held.shape} {held.dtype}" if held.arrays else "while it runs"
     role = held.role if held.role in LABELS else "temporary"
     return (
-        maker(held), role, layers, str(held.arrays or ""), largest,
+        maker_label(held), role, layers, str(held.arrays or ""), largest,
         bytes_in_words(held.nbytes), f"{held.share:.0%}",
     )  # fmt: skip
 
 
-def recomputed(trace: TracedMemory) -> str:
+def recomputed_note(trace: TracedMemory) -> str:
     """Say how much was computed again; nothing where nothing was."""
     count = trace.recomputed_operations
     if not count:
@@ -125,10 +125,10 @@ def recomputed(trace: TracedMemory) -> str:
     )
 
 
-def checked(trace: TracedMemory) -> str:
+def checked_note(trace: TracedMemory) -> str:
     """Say how far this is from what the allocators measured; nothing where they were not asked."""
     measured = trace.measured
-    if measured is None or outside(trace):
+    if measured is None or outside_note(trace):
         return ""
     off = abs(trace.made - measured)
     most = int(off.max(initial=0))
@@ -139,7 +139,7 @@ def checked(trace: TracedMemory) -> str:
     )
 
 
-def outside(trace: TracedMemory) -> str:
+def outside_note(trace: TracedMemory) -> str:
     """Say how much the allocators counted that no operation made; nothing where that is little.
 
     Examples
@@ -147,7 +147,7 @@ def outside(trace: TracedMemory) -> str:
     >>> import numpy as np
     >>> import optlab as ol
     >>> kept = []
-    >>> print(outside(ol.memory.report(lambda: kept.append(np.ones(2**20)), verify=True)))
+    >>> print(outside_note(ol.memory.report(lambda: kept.append(np.ones(2**20)), verify=True)))
     8.0 MiB (at end) are of arrays that optlab did not make: NumPy's, outside of Tensors. They are
     in no other number here. 8.0 MiB of them are alive at the end.
     """
@@ -159,8 +159,8 @@ def outside(trace: TracedMemory) -> str:
     if more[at] <= max(LITTLE, 0.02 * measured.max()):
         return ""
     said = (
-        f"{bytes_in_words(int(more[at]))} (at {where(trace, at)}) are of arrays that optlab did "
-        "not make: NumPy's, outside of Tensors. They are in no other number here."
+        f"{bytes_in_words(int(more[at]))} (at {event_label(trace, at)}) are of arrays that optlab "
+        "did not make: NumPy's, outside of Tensors. They are in no other number here."
     )
     left = int(more[-1])
     return said + f" {bytes_in_words(left)} of them are alive at the end." * (left > LITTLE)
@@ -168,13 +168,15 @@ def outside(trace: TracedMemory) -> str:
 
 def notes(trace: TracedMemory) -> list[str]:
     """Give what stands under the tables."""
-    return [said for said in (recomputed(trace), outside(trace), checked(trace)) if said]
+    return [
+        said for said in (recomputed_note(trace), outside_note(trace), checked_note(trace)) if said
+    ]
 
 
-def text(trace: TracedMemory) -> str:
+def as_text(trace: TracedMemory) -> str:
     """Give the whole report as text."""
     if not len(trace):
-        return sentence(trace)
+        return one_line(trace)
     parts = [
         headline(trace), "", *lines_of([ROLE_HEADS, *role_rows(trace)], "lrrr", total=True),
         "", "At the peak", *lines_of([HOLDING_HEADS, *holding_rows(trace)], "lllrlrr"),
@@ -217,10 +219,10 @@ def lines_of(rows: list[Any], align: str, total: bool = False) -> list[str]:
     return lines
 
 
-def page(trace: TracedMemory) -> str:
+def as_html(trace: TracedMemory) -> str:
     """Give the whole report as HTML."""
     if not len(trace):
-        return escape(sentence(trace))
+        return escape(one_line(trace))
     under = "".join(f'<div style="{QUIET}">{escape(said)}</div>' for said in notes(trace))
     return (
         f'<div class="optlab-memory" style="{FONT} max-width: 900px;">'

@@ -13,7 +13,7 @@ import numpy as np
 from optlab.backend import display
 from optlab.backend.ledger import NOISE, ROLES, Entry, Ledger
 from optlab.trace.holding import Holding
-from optlab.trace.memory_tables import page, sentence, text
+from optlab.trace.memory_tables import as_html, as_text, one_line
 
 
 class MemoryTrace:
@@ -325,13 +325,13 @@ class MemoryTrace:
         return target
 
     def __repr__(self) -> str:
-        return sentence(self)
+        return one_line(self)
 
     def __str__(self) -> str:
-        return text(self)
+        return as_text(self)
 
     def _repr_html_(self) -> str:
-        return page(self)
+        return as_html(self)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         try:

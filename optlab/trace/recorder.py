@@ -33,7 +33,7 @@ _OF_TRACES = ("name", "settings", "stopped", "error", "problem")
 _is_whole = attrgetter("whole")
 
 
-class _Waiting:
+class _PendingSteps:
     """Steps that wait to be written into the columns of a trace, and how they are written.
 
     It knows the columns but not their trace, which knows it. So no cycle keeps a trace alive that
@@ -174,7 +174,7 @@ class record:
             optimizer, "inner_optimizer"
         )
         self.taken = 0
-        self.waiting = _Waiting(
+        self.waiting = _PendingSteps(
             self.trace.columns, self.arenas, self.values, self.norms, changes_gradients
         )
         #: So many steps may wait to be written: few if they keep large arrays alive.

@@ -115,7 +115,7 @@ class BytePairs(Characters):
                 self.symbols.append(joined)
             for i, (parts, count) in enumerate(words):
                 if joined in "".join(parts):
-                    words[i] = (_joined(parts, best), count)
+                    words[i] = (_merge_pair(parts, best), count)
 
     def encode(self, text: str, skip: float = 0.0, seed: int = 0) -> np.ndarray:
         """Give the numbers of the symbols of the text: pairs are joined in the order learned.
@@ -160,11 +160,11 @@ class BytePairs(Characters):
                 known = {pair for pair in sorted(known) if draws.random() >= skip}
             if not known:
                 break
-            parts = _joined(parts, min(known, key=self.ranks.__getitem__))
+            parts = _merge_pair(parts, min(known, key=self.ranks.__getitem__))
         return parts
 
 
-def _joined(parts: Sequence[str], pair: tuple[str, str]) -> list[str]:
+def _merge_pair(parts: Sequence[str], pair: tuple[str, str]) -> list[str]:
     """Join a pair wherever it stands, from left to right."""
     after: list[str] = []
     i = 0

@@ -119,7 +119,7 @@ class Surface:
         return self.function(*point)
 
     def __repr__(self) -> str:
-        return f"<Surface {self.title!r}, start {_text(self.start)}>"
+        return f"<Surface {self.title!r}, start {_format_point(self.start)}>"
 
     def checked_start(self, start: Any) -> Point:
         """Give a start as finite floats, or say what is wrong with it."""
@@ -136,7 +136,7 @@ class Surface:
             )
         if not np.all(np.isfinite(values)):
             raise ValueError(
-                f"the start on {self.title} must be finite, but it is {_text(values)}. "
+                f"the start on {self.title} must be finite, but it is {_format_point(values)}. "
                 f"Choose {_NUMBERS[self.dimension]} of ordinary size."
             )
         return tuple(values.astype(float).tolist())
@@ -203,8 +203,8 @@ class Surface:
             raise self._not_differentiable(value, point)
         if value.shape != shape and (shape or value.size != 1):
             raise TypeError(
-                f"{self.title} must give one number a point, but at {_text(point)} it gives an "
-                f"array of shape {value.shape}. Add it up, or take one element."
+                f"{self.title} must give one number a point, but at {_format_point(point)} it gives "
+                f"an array of shape {value.shape}. Add it up, or take one element."
             )
         if value.node is None:
             raise self._not_differentiable(value.data, point)
@@ -219,8 +219,8 @@ class Surface:
         what = f"{value!r} of type {type(value).__name__}"
         return TypeError(
             f"{self.title} must give one number a point, computed from its inputs by NumPy "
-            f"functions; at {_text(point)} it gives {what}. (A missing return? math.exp in place "
-            "of np.exp?)"
+            f"functions; at {_format_point(point)} it gives {what}. (A missing return? math.exp in "
+            "place of np.exp?)"
         )
 
     @cached_property
@@ -305,7 +305,7 @@ class SurfaceRun:
 
     def place(self) -> str:
         """Say where the point stands."""
-        return f"at {_text(self.point.data)}"
+        return f"at {_format_point(self.point.data)}"
 
 
 def _takes_floats(plan: Plan) -> bool:
@@ -341,5 +341,5 @@ def _count_arguments(function: Callable[..., Any]) -> int:
     return needed or min(len(places), 2)
 
 
-def _text(point: Any) -> str:
+def _format_point(point: Any) -> str:
     return f"({', '.join(f'{float(c):.6g}' if np.ndim(c) == 0 else '...' for c in point)})"
