@@ -1,4 +1,4 @@
-"""Which array module an array belongs to, and the few calls that NumPy cannot dispatch."""
+"""The array module that an array belongs to, and the few calls that NumPy cannot dispatch."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Shape = tuple[int, ...]
 
 
 class MixedArraysError(TypeError):
-    """Arrays of NumPy and arrays on a device came together."""
+    """NumPy arrays and device arrays were used together."""
 
 
 def array_module(array: Any) -> ModuleType:
-    """Give the module (NumPy or CuPy) whose functions create arrays beside `array`.
+    """Return the module (NumPy or CuPy) whose functions create arrays like `array`.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def array_module(array: Any) -> ModuleType:
 
 
 def owner_of(array: Any) -> Any:
-    """Give the array that owns the memory of `array`: itself, or what it is a view of."""
+    """Return the array that owns the memory of `array`: itself, or the base of a view."""
     while (name := getattr(type(array), "holds", None)) is not None:  # an ensemble
         array = getattr(array, name)
     base = getattr(array, "base", None)
@@ -52,7 +52,7 @@ def owner_of(array: Any) -> Any:
 
 
 def zeros_beside(array: Any, shape: Shape) -> Any:
-    """Give zeros of `shape`, with the dtype and on the device of `array`.
+    """Return zeros of `shape` with the dtype and on the device of `array`.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def zeros_beside(array: Any, shape: Shape) -> Any:
 
 
 def as_array(x: Any, dtype: Any = None) -> Any:
-    """Give `x` as an array; one of another kind than NumPy's stays of its kind.
+    """Return `x` as an array; an array that is not NumPy's keeps its type.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def as_array(x: Any, dtype: Any = None) -> Any:
 
 
 def copied(x: Any, dtype: Any = None) -> Any:
-    """Give a copy of `x` as an array; one of another kind than NumPy's stays of its kind.
+    """Return a copy of `x` as an array; an array that is not NumPy's keeps its type.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def copied(x: Any, dtype: Any = None) -> Any:
 
 
 def spread_beside(x: Any, array: Any) -> Any:
-    """Give `x`, of the shape of `array`, as an array of the same kind as `array`.
+    """Return `x`, which has the shape of `array`, as an array of the type of `array`.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def spread_beside(x: Any, array: Any) -> Any:
 
 
 def constants_beside(array: Any, values: Any) -> Any:
-    """Give an array that was computed from shapes alone, or drawn, on the device of `array`.
+    """Return an array that was computed from shapes, or drawn, on the device of `array`.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def constants_beside(array: Any, values: Any) -> Any:
     if type(values) is np.ndarray and isinstance(array, (np.ndarray, np.generic)):
         return values
     if hasattr(values, "__array_function__") and not isinstance(values, (np.ndarray, np.generic)):
-        return values  # it came from the device
+        return values  # computed on the device
     array = unwrapped(array)
     if isinstance(array, (np.ndarray, np.generic)) or not hasattr(array, "__array_function__"):
         return np.asarray(values)
@@ -127,7 +127,7 @@ def constants_beside(array: Any, values: Any) -> Any:
 
 
 def given_beside(array: Any, x: Any, dtype: Any = None) -> Any:
-    """Give a number as an array on the device of `array`; an array stays where it is.
+    """Return a number as an array on the device of `array`; return an array where it is.
 
     Examples
     --------
@@ -139,17 +139,17 @@ def given_beside(array: Any, x: Any, dtype: Any = None) -> Any:
 
 
 def as_float(value: Any, name: str) -> float:
-    """Read one number (float, int, NumPy scalar, one-element array or Tensor) as a Python float.
+    """Convert one number (float, int, NumPy scalar, one-element array or Tensor) to a Python float.
 
-    Rates, betas and corrections are kept in float64 so that they are rounded once only, where they
-    meet an array.
+    Learning rates, betas and corrections stay in float64, so that they are rounded only once, where
+    they are combined with an array.
 
     Raises
     ------
     TypeError
         If `value` is not one number.
     ValueError
-        If it is a whole number that no float can hold.
+        If it is an integer that no float can hold.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def exact_sum(numbers: Iterable[float]) -> float:
 
 
 def on_host(array: Any) -> Any:
-    """Give `array` as a NumPy array where it lies on a device; anything else as it is.
+    """Return a device array as a NumPy array; return anything else unchanged.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def on_host(array: Any) -> Any:
 
 
 def is_on_device(array: Any) -> bool:
-    """Say whether `array` is one of CuPy or the like, which NumPy cannot read.
+    """Return whether `array` is an array of CuPy or the like, which NumPy cannot read.
 
     Examples
     --------
@@ -219,7 +219,7 @@ def is_on_device(array: Any) -> bool:
 
 
 def readonly(array: Any) -> Any:
-    """Make an array read-only, where its kind knows of that (CuPy's does not), and give it.
+    """Make an array read-only if its type supports that (CuPy's does not), and return it.
 
     Examples
     --------
@@ -233,12 +233,12 @@ def readonly(array: Any) -> Any:
 
 
 def placed_beside(array: Any, x: Any, what: str) -> Any:
-    """Give `x`, an array that is to go together with `array`; numbers go where that lies.
+    """Return `x` for use with `array`: an array unchanged, a number on the device of `array`.
 
     Raises
     ------
     MixedArraysError
-        If one of the two is an array of NumPy and the other lies on a device.
+        If one of the two is a NumPy array and the other is on a device.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def placed_beside(array: Any, x: Any, what: str) -> Any:
 
 
 def check_same_device(name: str, values: Iterable[Any]) -> None:
-    """Raise an error that says so where arrays of NumPy and of a device are among `values`.
+    """Raise an error if both NumPy arrays and device arrays are among `values`.
 
     Examples
     --------
@@ -276,7 +276,7 @@ def check_same_device(name: str, values: Iterable[Any]) -> None:
 
 
 def check_matmul_shapes(name: str, values: Iterable[Any]) -> None:
-    """Raise an error that names both shapes where matrices do not fit together.
+    """Raise an error that names both shapes if two matrices cannot be multiplied.
 
     Examples
     --------
@@ -309,7 +309,7 @@ def _turned(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def unwrapped(array: Any) -> Any:
-    """Give the array inside Tensors and ensembles.
+    """Return the array inside Tensors and ensembles.
 
     Examples
     --------
@@ -322,7 +322,7 @@ def unwrapped(array: Any) -> Any:
 
 
 def _remedy(one: Any, other: Any) -> str:
-    """Say how two arrays of different devices come together."""
+    """Return how to bring two arrays to one device, for an error message."""
     return (
         f"Nothing moves between devices by itself: move one of them, with t.to({device_of(one)!r}) "
         f"or t.to({device_of(other)!r}) (a layer: layer.to(...); arrays of CuPy: cupy.asarray(x), "
@@ -331,6 +331,6 @@ def _remedy(one: Any, other: Any) -> str:
 
 
 def _kind(x: Any) -> str:
-    """Describe an array in an error message."""
+    """Return the type, shape and device of an array for an error message."""
     root = type(x).__module__.partition(".")[0]
     return f"a {root}.{type(x).__name__} of shape {x.shape} on {device_of(x)}"

@@ -1,4 +1,4 @@
-"""Finding the user's own line, for warnings and refusals that should point there."""
+"""The frames of user code, for warnings and errors that point at the user's line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import FrameType
 
 
 def frame_outside(*packages: str) -> FrameType:
-    """Give the innermost frame of the caller that is not in one of `packages`."""
+    """Return the innermost frame of the caller that is not in one of `packages`."""
     frame = sys._getframe(1)
     while frame.f_back is not None and _is_inside(frame, packages):
         frame = frame.f_back
@@ -15,7 +15,7 @@ def frame_outside(*packages: str) -> FrameType:
 
 
 def location_of(frame: FrameType) -> str:
-    """Say where a frame is running: file and line, or the cell of a notebook and its line.
+    """Return the location of a frame: file and line, or notebook cell and line.
 
     Examples
     --------
@@ -26,14 +26,14 @@ def location_of(frame: FrameType) -> str:
 
 
 def location(file: str, line: int) -> str:
-    """Say where a line of a file is, or of the cell of a notebook.
+    """Return the location of a line: file and line, or notebook cell and line.
 
     Examples
     --------
     >>> location("model.py", 3)
     'model.py, line 3'
     """
-    # IPython keeps cells under made-up file names; who has not imported it runs no cell.
+    # IPython compiles cells under invented file names; without IPython imported there is no cell.
     find = getattr(sys.modules.get("IPython"), "get_ipython", None)
     shell = find() if find is not None else None
     named = getattr(getattr(shell, "compile", None), "format_code_name", None)
@@ -42,7 +42,7 @@ def location(file: str, line: int) -> str:
 
 
 def stack_level_outside(*packages: str) -> int:
-    """Give the ``stacklevel`` with which a warning points at the user's own line.
+    """Return the ``stacklevel`` with which a warning points at the user's line.
 
     Examples
     --------

@@ -1,13 +1,14 @@
-"""The display registry: how a result finds the one who can draw it, without knowing pictures.
+"""The display registry: how a result finds its renderer without importing it.
 
-A result knows only its own kind, such as ``"comparison"``, and asks here. Whoever can draw that
-kind declares so in the metadata of its package, under the entry point group ``optlab.renderers``::
+A result knows only its own kind, such as ``"comparison"``, and looks up the renderer here. A
+package declares the kinds that it renders in its metadata, under the entry point group
+``optlab.renderers``::
 
     [project.entry-points."optlab.renderers"]
     comparison = "optlab.viz.renderers:comparison"
 
-So the experiments stay below the pictures, run where nothing can draw, and another package can draw
-results of its own, as plotting backends do for pandas.
+So experiments do not depend on pictures and run where nothing can draw, and other packages can
+render their own results, as plotting backends do for pandas.
 """
 
 from __future__ import annotations
@@ -20,29 +21,29 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GROUP = "optlab.renderers"
-"""The entry point group in which packages declare what they can draw."""
+"""The entry point group in which packages declare what they render."""
 
 
 class Renderer(Protocol):
-    """What can draw one kind of result: an object or a module with these functions."""
+    """Renders one kind of result: an object or a module with these functions."""
 
     def figure(self, result: Any, /, **options: Any) -> Any:
         """Return an interactive figure of `result`."""
 
     def save(self, result: Any, path: Path, /) -> None:
-        """Write a picture of a result to a file, in the format that its name ends in."""
+        """Write a static image of a result to a file, in the format of the file's extension."""
 
     def mimebundle(self, result: Any, /) -> dict[str, Any]:
-        """Return `result` in the forms that a notebook can show, by MIME type."""
+        """Return `result` in the forms that a notebook can display, by MIME type."""
 
 
 _renderers: dict[str, Renderer] = {}
 
 
 def register(name: str, renderer: Renderer) -> None:
-    """Let `renderer` draw results of kind `name` in this process.
+    """Register the renderer of results of kind `name` in this process.
 
-    It goes before what installed packages declare under the same name.
+    It takes precedence over what installed packages declare under the same name.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ def register(name: str, renderer: Renderer) -> None:
 
 @contextmanager
 def naming_the_extra() -> Iterator[None]:
-    """Add the extra that pictures need to the error for a library that is not installed."""
+    """Name the extra that pictures need in the error for a library that is not installed."""
     try:
         yield
     except ModuleNotFoundError as missing:
@@ -91,7 +92,7 @@ def naming_the_extra() -> Iterator[None]:
 
 
 def renderer(name: str) -> Renderer:
-    """Find who draws results of kind `name`.
+    """Return the renderer of results of kind `name`.
 
     Parameters
     ----------
@@ -118,7 +119,7 @@ def renderer(name: str) -> Renderer:
     known = _renderers.get(name)
     if known is not None:
         return known
-    # Importing it costs as much as the rest of floor 0; a run that draws nothing never pays.
+    # Imported here, as it costs as much as the rest of the backend and few runs draw.
     from importlib.metadata import entry_points
 
     declared = entry_points(group=GROUP)

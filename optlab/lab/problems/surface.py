@@ -203,8 +203,8 @@ class Surface:
             raise self._not_differentiable(value, point)
         if value.shape != shape and (shape or value.size != 1):
             raise TypeError(
-                f"{self.title} must give one number a point, but at {_format_point(point)} it gives "
-                f"an array of shape {value.shape}. Add it up, or take one element."
+                f"{self.title} must give one number a point, but at {_format_point(point)} it "
+                f"gives an array of shape {value.shape}. Add it up, or take one element."
             )
         if value.node is None:
             raise self._not_differentiable(value.data, point)
