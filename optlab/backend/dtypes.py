@@ -14,7 +14,7 @@ import numpy as np
 float16, float32 = np.dtype(np.float16), np.dtype(np.float32)
 
 
-def __getattr__(name: str) -> Any:  # ``bfloat16`` is looked up when it is asked for
+def __getattr__(name: str) -> Any:  # bfloat16 is imported on first use
     if name == "bfloat16":
         return dtype_named(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

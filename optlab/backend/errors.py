@@ -1,4 +1,4 @@
-"""Errors that several modules of the backend raise."""
+"""Errors that several modules raise."""
 
 
 class EnsembleError(TypeError):

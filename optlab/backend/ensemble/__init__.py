@@ -1,8 +1,8 @@
 """Ensemble arrays: many copies of one computation at once, each as if it ran alone.
 
-An `EnsembleArray` holds one array a member, stacked along a leading axis that no function of NumPy
-sees: shape, axes, broadcasting and indices are those of one member. Every function that it knows
-has a batching rule (the files beside this one); what has none is refused by name.
+An `EnsembleArray` holds one array per member, stacked along a leading axis that no NumPy function
+sees: shape, axes, broadcasting and indices are those of one member. Every supported function has a
+batching rule (in the files of this package); others are refused by name.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a call of NumPy does when it meets an ensemble: the rule of the table, or a refusal."""
+"""Dispatch of NumPy calls with ensembles: apply the batching rule, or refuse."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optlab.backend.ensemble.array import EnsembleArray, register
 from optlab.backend.ensemble.call import Call
 from optlab.backend.ensemble.table import INSTEAD, RULES, public_name, refusal
 
-# The files of rules fill the table.
+# The files of rules fill the registry.
 from optlab.backend.ensemble import (  # isort: skip
     creation,
     elementwise,
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def covered(function: Any) -> bool:
-    """Say whether ensembles go through a function of NumPy.
+    """Return whether ensembles support a NumPy function.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def covered(function: Any) -> bool:
 
 
 def _is_foreign(x: Any) -> bool:
-    """Say whether `x` is of a type that knows ensembles while they do not know it (a Tensor)."""
+    """Return whether the type of `x` handles ensembles while they do not know it (a Tensor)."""
     return (
         not isinstance(x, (EnsembleArray, np.ndarray, np.generic))
         and hasattr(type(x), "__array_ufunc__")
@@ -50,7 +50,7 @@ def _is_foreign(x: Any) -> bool:
 
 @register
 def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
-    """Answer a call of a ufunc, or of one of its methods."""
+    """Apply a ufunc, or one of its methods."""
     if method == "__call__" and not kwargs and ufunc.signature is None and ufunc.nout == 1:
         y = elementwise.call_aligned(ufunc, inputs)
         if y is not None:
@@ -80,7 +80,7 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
 
 @register
 def array_function(function: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Answer a call of any other function."""
+    """Apply any other function."""
     for other in types:
         known = other is EnsembleArray or issubclass(other, np.ndarray)
         if not known and other.__module__.partition(".")[0] != "cupy":
@@ -89,5 +89,5 @@ def array_function(function: Any, types: Any, args: Any, kwargs: dict[str, Any])
     if rule is not None:
         return rule(Call(args, kwargs), *args, **kwargs)
     if not (getattr(function, "__module__", None) or "numpy").startswith("numpy"):
-        return function(*args, **kwargs)  # written in NumPy, and so at home with ensembles
+        return function(*args, **kwargs)  # written in NumPy functions, which ensembles support
     raise refusal(public_name(function), INSTEAD.get(function, ""))

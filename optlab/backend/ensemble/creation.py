@@ -1,4 +1,4 @@
-"""Batching rules of functions that make arrays beside others, or say what an array is."""
+"""Batching rules of functions that create arrays like others, or describe an array."""
 
 from __future__ import annotations
 

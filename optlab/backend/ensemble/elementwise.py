@@ -1,4 +1,4 @@
-"""Batching rules of elementwise functions: line up the axes of one member, and call."""
+"""Batching rules of elementwise functions: align the axes of one member, and call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optlab.backend.errors import EnsembleError
 
 
 def call_aligned(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
-    """Call where members and plain arrays line up as they are: the most common, and quick."""
+    """Call a ufunc if members and plain arrays align as they are: the most common case, fast."""
     first, ndim, arrays, shared = None, 0, [], 0
     for x in inputs:
         if type(x) is EnsembleArray:
@@ -39,7 +39,7 @@ _NUMBERS = frozenset([int, float, bool, np.float64, np.float32])
 
 
 def universal(call: Call, ufunc: Any, inputs: Any, kwargs: dict[str, Any]) -> Any:
-    """Call an elementwise ufunc, whichever it is."""
+    """Call any elementwise ufunc."""
     out = kwargs.get("out")
     if out is None and "where" not in kwargs:
         return call.wrap(ufunc(*call.aligned(inputs), **kwargs))
@@ -64,7 +64,7 @@ def universal(call: Call, ufunc: Any, inputs: Any, kwargs: dict[str, Any]) -> An
 
 
 def _elementwise(path: str, arrays: str) -> None:
-    """Put in the rule of a function that works element by element on the arrays so named."""
+    """Register the rule of a function that works element by element on the named arrays."""
     function = numpy_function(path)
     names = arrays.split()
 

@@ -1,4 +1,4 @@
-"""Reading and writing with indices, which may themselves differ from member to member."""
+"""Indexing: reads and writes, also with indices that differ by member."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from optlab.backend.errors import EnsembleError
 
 
 class FullIndex(NamedTuple):
-    """An index into one member, spelled out for every axis.
+    """An index into one member, with an entry for every axis.
 
     Attributes
     ----------
     entries : list
-        Whole numbers, slices, None, plain arrays and ensembles.
+        Integers, slices, None, plain arrays and ensembles.
     first : int
-        Where the axes that the index arrays give stand in the result of one member.
+        The position of the axes of the index arrays in the result of one member.
     depth : int
-        How many axes the index arrays give together.
+        The number of axes of the broadcast index arrays.
     apart : bool
-        Whether something stands between the index arrays, so that NumPy puts their axes first.
+        Whether the index arrays are separated, so that NumPy puts their axes first.
     ndim : int
-        How many axes the result of one member has.
+        The number of axes of the result of one member.
     """
 
     entries: list[Any]
@@ -36,7 +36,7 @@ class FullIndex(NamedTuple):
 
 
 def members_of(x: Any) -> Any:
-    """Give the members stacked in a plain array; anything else as it is.
+    """Return the members as one plain array; return anything else unchanged.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def members_of(x: Any) -> Any:
 
 
 def _entry(part: Any) -> Any:
-    """Give one part of an index: lists as arrays, arrays of one whole number as that number."""
+    """Return one part of an index: a list as an array, a 0-d integer array as an int."""
     if part is None or part is Ellipsis or isinstance(part, (int, np.integer, slice)):
         return part
     if isinstance(part, list) and not part:
@@ -60,7 +60,7 @@ def _entry(part: Any) -> Any:
 
 
 def _expand_booleans(x: Any, index: Any) -> tuple[Any, Any]:
-    """Read True and False in an index as a new axis of which all or nothing is taken."""
+    """Replace True and False in an index by a new axis of which all or nothing is taken."""
     parts = list(index) if isinstance(index, tuple) else [index]
     for i, part in enumerate(parts):
         if np.ndim(part) or getattr(part, "dtype", type(part)) not in (bool, np.bool):
@@ -80,7 +80,7 @@ def _expand_booleans(x: Any, index: Any) -> tuple[Any, Any]:
 
 
 def _axes_taken(part: Any) -> int:
-    """Count the axes that one part of an index takes."""
+    """Return the number of axes that one part of an index takes."""
     if part is None or part is Ellipsis:
         return 0
     mask = getattr(part, "dtype", None) == np.bool or (
@@ -90,10 +90,10 @@ def _axes_taken(part: Any) -> int:
 
 
 def full_index(index: Any, ndim: int) -> FullIndex:
-    """Spell out an index into an array of `ndim` axes."""
+    """Expand an index into an array of `ndim` axes."""
     parts = [_entry(part) for part in (index if isinstance(index, tuple) else (index,))]
     entries: list[Any] = []
-    for part in parts:  # a mask stands for the indices where it is true
+    for part in parts:  # a mask stands for the indices where it is True
         if part is not None and getattr(part, "dtype", None) == np.bool:
             if isinstance(part, EnsembleArray):
                 raise EnsembleError(
@@ -129,7 +129,7 @@ def _is_array(part: Any) -> bool:
 
 
 def _with_member_axis(call: Call, to: FullIndex) -> tuple[Any, ...]:
-    """Give the entries with ensembles as arrays whose first axis counts the members."""
+    """Return the entries, with ensembles as arrays whose first axis counts the members."""
     return tuple(call.padded(e, to.depth) if call.has(e) else e for e in to.entries)
 
 
@@ -139,8 +139,8 @@ def _member_numbers(call: Call, to: FullIndex) -> Any:
 
 @register
 def getitem(x: Any, index: Any) -> Any:
-    """Give ``x[index]`` for each member; `x` or the index, or both, are ensembles."""
-    if type(index) in (int, slice) and x.ndim:  # the most common, and quick
+    """Return ``x[index]`` for each member; `x`, the index or both are ensembles."""
+    if type(index) in (int, slice) and x.ndim:  # the most common case, fast
         return EnsembleArray(x.members[:, index], x.level)
     x, index = _expand_booleans(x, index)
     call = Call(x, index)
@@ -160,14 +160,14 @@ def getitem(x: Any, index: Any) -> Any:
 
 
 def _read(x: Any, index: tuple[Any, ...]) -> Any:
-    """Give ``x[index]``, also of a plain array with ensembles (of an outer level) in the index."""
+    """Return ``x[index]``, also of a plain array with outer-level ensembles in the index."""
     if any(isinstance(part, EnsembleArray) for part in index):
         return getitem(x, index)
     return x[index]
 
 
 def _index_axes_first(call: Call, value: Any, to: FullIndex) -> Any:
-    """Give `value` with the axes of the index arrays first, as NumPy writes them."""
+    """Return `value` with the axes of the index arrays first, as NumPy writes them."""
     value = call.padded(value, to.ndim) if call.has(value) else as_array(value)
     if not to.first or np.ndim(value) <= to.ndim - to.first - to.depth:
         return value
@@ -214,7 +214,7 @@ def _write_where(call: Call, x: Any, mask: Any, value: Any) -> None:
 
 
 def at(ufunc: Any, x: Any, index: Any, *value: Any) -> None:
-    """Answer ``ufunc.at(x, index, value)``: the same place may be reached several times."""
+    """Apply ``ufunc.at(x, index, value)``: an index may occur several times."""
     call = Call(x, index, value)
     _must_have_members(call, x)
     x, index = _expand_booleans(x, index)

@@ -1,4 +1,4 @@
-"""Batching rules of functions that join arrays and cut them up."""
+"""Batching rules of functions that join and split arrays."""
 
 from __future__ import annotations
 

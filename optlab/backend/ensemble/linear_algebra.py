@@ -1,4 +1,4 @@
-"""Batching rules of linear algebra: NumPy's own functions run over leading axes."""
+"""Batching rules of linear algebra: NumPy's functions run over leading axes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from optlab.backend.ensemble.table import (
 
 @batched("matmul", "linalg.matmul")
 def _matmul(call: Call, a: Any, b: Any) -> Any:
-    """Give one product a member; a vector is a row on the left, a column on the right."""
+    """Compute one product per member; a vector is a row on the left, a column on the right."""
     a, b = as_array(a), as_array(b)
     m, n = np.ndim(a), np.ndim(b)
     if not m or not n:
@@ -157,9 +157,9 @@ def _einsum(call: Call, *operands: Any, **options: Any) -> Any:
         raise refusal("np.einsum with out=", "Use the value that it returns.")
     subscripts, arrays = _letters(operands)
     inputs, arrow, output = subscripts.partition("->")
-    if not arrow:  # NumPy's own rule: what appears once, in alphabetical order
-        plain = inputs.replace("...", "").replace(",", "")
-        once = sorted(c for c in set(plain) if plain.count(c) == 1)
+    if not arrow:  # NumPy's rule: letters that appear once, in alphabetical order
+        labels = inputs.replace("...", "").replace(",", "")
+        once = sorted(c for c in set(labels) if labels.count(c) == 1)
         output = ("..." if "..." in inputs else "") + "".join(once)
     member = next(c for c in string.ascii_letters if c not in subscripts)
     terms = [
@@ -181,7 +181,7 @@ def _multi_dot(call: Call, arrays: Sequence[Any], *, out: Any = None) -> Any:
 
 
 def _of_matrices(path: str, arrays: str = "a") -> None:
-    """Put in the rule of a function that NumPy itself runs over leading axes."""
+    """Register the rule of a function that NumPy itself runs over leading axes."""
     function = numpy_function(path)
     names = arrays.split()
 
@@ -218,7 +218,7 @@ def _matrix_rank(
 
 @batched("linalg.solve")
 def _solve(call: Call, a: Any, b: Any) -> Any:
-    if np.ndim(b) == 1:  # one vector; with its axis of members NumPy would take it for a matrix
+    if np.ndim(b) == 1:  # with the member axis NumPy would read a vector as a matrix
         return np.linalg.solve(a, b[:, None])[..., 0]
     a, b = (call.padded(x, max(np.ndim(a), np.ndim(b))) for x in (a, b))
     return call.wrap(np.linalg.solve(a, b))

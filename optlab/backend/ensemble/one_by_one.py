@@ -1,6 +1,7 @@
 """Functions that run member by member, in a loop.
 
-NumPy's own take no leading axes. The list is what there is: no other function falls back to a loop.
+NumPy's versions take no leading axes. The list is exhaustive: no other function falls back to a
+loop.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SEQUENTIAL = (
 
 
 def _stack_results(call: Call, function: Any, results: list[Any]) -> Any:
-    """Stack the results of the members, part by part where a function gives several."""
+    """Stack the results of the members, output by output if a function has several."""
     first = results[0]
     if isinstance(first, (tuple, list)):
         parts = [_stack_results(call, function, list(part)) for part in zip(*results, strict=True)]

@@ -1,4 +1,4 @@
-"""Batching rules of functions along axes: the axis of one member is the next of all members."""
+"""Batching rules of functions along axes: axis k of a member is axis k + 1 of the stack."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from optlab.backend.ensemble.table import (
 def fold(
     call: Call, function: Callable[..., Any], a: Any, axis: Any, keepdims: Any, **options: Any
 ) -> Any:
-    """Fold away axes of each member, with a function that takes ``axis``."""
+    """Reduce axes of each member by a function that takes ``axis``."""
     x, shape = call.stacked(a), np.shape(a)
     where = options.get("where")
     if where is not None and not isinstance(where, (bool, np.bool)):
@@ -31,10 +31,10 @@ def fold(
         else:
             where = call.padded(where, len(shape))
         options["where"] = where
-    if options.get("mean") is not None:  # that of np.var and np.std, its folded axes of length 1
+    if options.get("mean") is not None:  # of np.var and np.std, with reduced axes of length 1
         mean = call.stacked(options["mean"])
         options["mean"] = mean.reshape((call.count, 1)) if axis is None else mean
-    if axis is None:  # all elements of a member in a row, as NumPy adds up an array in memory
+    if axis is None:  # all elements of a member in one row, in the order in which NumPy adds
         y = function(x.reshape((call.count, -1)), axis=1, **options)
         return call.wrap(y.reshape((call.count,) + (1,) * len(shape)) if keepdims else y)
     if keepdims:
@@ -46,7 +46,7 @@ def reduce(
     call: Call, ufunc: Any, a: Any, axis: Any = 0, dtype: Any = None, out: Any = None,
     keepdims: bool = False, initial: Any = np._NoValue, where: Any = True,
 ) -> Any:  # fmt: skip
-    """Answer ``ufunc.reduce``."""
+    """Apply ``ufunc.reduce``."""
     if out is not None and any(target is not None for target in np.atleast_1d(out)):
         raise refusal(f"np.{ufunc.__name__}.reduce with out=", "Use the value that it returns.")
     if axis == 0 and np.ndim(a) == 0:
@@ -60,7 +60,7 @@ def reduce(
 
 
 def accumulate(call: Call, ufunc: Any, method: str, a: Any, *args: Any, **kwargs: Any) -> Any:
-    """Answer ``ufunc.accumulate`` and ``ufunc.reduceat``."""
+    """Apply ``ufunc.accumulate`` and ``ufunc.reduceat``."""
     names = ["axis", "dtype", "out"] if method == "accumulate" else ["indices", "axis", "dtype"]
     given = dict(zip(names, args, strict=False)) | kwargs
     if call.has(given.get("indices")) or given.get("out") is not None:
@@ -107,7 +107,7 @@ def _quantile(path: str) -> None:
         def several(x: Any, axis: Any, **options: Any) -> Any:
             if not levels:
                 return function(x, q, axis=axis, **options)
-            # In one row: with a table of q and several axes nanquantile mixes up its own axes.
+            # As one row: with a 2-D q and several axes nanquantile confuses its axes.
             y = np.moveaxis(function(x, np.ravel(q), axis=axis, **options), 0, 1)
             return y.reshape((call.count, *np.shape(q), *y.shape[2:]))
 
@@ -121,7 +121,7 @@ for path in ("quantile", "percentile", "nanquantile", "nanpercentile"):
 
 
 def _along(path: str, array: str, flat: bool, default: Any = None) -> None:
-    """Put in the rule of a function along one axis; without one it runs over all elements."""
+    """Register the rule of a function along one axis; without axis, over all elements."""
     function = numpy_function(path)
 
     @batched(path)
@@ -170,7 +170,7 @@ def _diff(
 
 @batched("trapezoid")
 def _trapezoid(call: Call, y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    # Written with slices, as NumPy's own is.
+    # With slices, as NumPy's own.
     if x is None:
         width = dx
     elif np.ndim(x) == 1:
@@ -204,7 +204,7 @@ def _take(
 
 
 def _along_axis(call: Call, arr: Any, indices: Any, axis: Any) -> tuple[Any, ...]:
-    """Give the members, the indices and the axis of the functions named so."""
+    """Return members, indices and axis of `take_along_axis` and `put_along_axis`."""
     if axis is None:
         arr, axis = np.reshape(arr, (-1,)), 0
     return call.stacked(arr), call.stacked(indices), shifted(axis, np.ndim(arr))

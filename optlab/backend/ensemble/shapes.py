@@ -1,4 +1,4 @@
-"""Batching rules of functions that move elements: the axis of the members stays in front."""
+"""Batching rules of functions that move elements: the member axis stays first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from optlab.backend.ensemble.table import batched, refusal
 
 
 def lengths(shape: Any) -> tuple[int, ...]:
-    """Read a shape, or one length."""
+    """Return a shape, or one length, as a tuple."""
     if isinstance(shape, (int, np.integer)):
         return (int(shape),)
     return tuple(operator.index(length) for length in shape)
@@ -33,7 +33,7 @@ def _reshape(call: Call, a: Any, shape: Any = None, order: str = "C", **options:
 
 @batched("ravel")
 def _ravel(call: Call, a: Any, order: str = "C") -> Any:
-    if order == "K":  # as the elements of a member lie in memory
+    if order == "K":  # in the memory order of a member
         a = np.transpose(a, sorted(range(a.ndim), key=lambda axis: -abs(a.strides[axis])))
     elif order == "F" or (order == "A" and a.flags.fnc):
         a = np.transpose(a)
@@ -145,7 +145,7 @@ def _tile(call: Call, A: Any, reps: Any) -> Any:
 
 
 def _for_each_axis(given: Any, ndim: int) -> Any:
-    """Spell out what np.pad takes as a number, a pair, or a pair for each axis."""
+    """Expand an argument of np.pad (a number, a pair, or a pair per axis) to all axes."""
     return [(0, 0), *np.broadcast_to(np.asarray(given), (ndim, 2)).tolist()]
 
 
@@ -172,7 +172,7 @@ def _triu(call: Call, m: Any, k: int = 0) -> Any:
 
 
 def _triangle(m: Any, k: int, function: Any) -> Any:
-    """Multiply nothing: what is outside becomes 0, NaN too. A vector is repeated as rows."""
+    """Set what is outside to 0, NaN too (no product). A vector is repeated as rows."""
     n = m.shape[-1]
     mask = function(np.ones((n if m.ndim == 1 else m.shape[-2], n), bool), k)
     return np.where(mask, m, m.dtype.type(0))

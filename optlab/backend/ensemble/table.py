@@ -1,4 +1,4 @@
-"""The table of batching rules, and how a rule is put in it."""
+"""The registry of batching rules."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from optlab.backend.errors import EnsembleError
 
 Rule = Callable[..., Any]
 
-#: Every function that ensembles go through, with its batching rule: ``rule(call, *arguments)``.
+#: The batching rule of every supported function: ``rule(call, *arguments)``.
 RULES: dict[Any, Rule] = {}
 
-#: Functions that give each member a result of its own shape, or one answer for all: what to do.
+#: What to write instead of functions whose results have no member axis.
 INSTEAD: dict[Any, str] = {}
 
 
 def numpy_function(path: str) -> Any:
-    """Give the function of NumPy at a path such as ``linalg.inv``; None where NumPy lacks it."""
+    """Return the NumPy function at a path such as ``linalg.inv``; None if NumPy lacks it."""
     found: Any = np
     for part in path.split("."):
         found = getattr(found, part, None)
@@ -29,7 +29,7 @@ def numpy_function(path: str) -> Any:
 
 
 def batched(*paths: str) -> Callable[[Rule], Rule]:
-    """Put a rule in the table, for the functions at these paths (those this NumPy has)."""
+    """Register a batching rule for the functions at these paths (those this NumPy has)."""
 
     def put(rule: Rule) -> Rule:
         for path in paths:
@@ -42,7 +42,7 @@ def batched(*paths: str) -> Callable[[Rule], Rule]:
 
 
 def public_name(function: Any) -> str:
-    """Give the name under which a user calls a function of NumPy.
+    """Return the name by which a user calls a NumPy function.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def public_name(function: Any) -> str:
 
 
 def refusal(name: str, instead: str = "") -> TypeError:
-    """Give the error for a call that has no batching rule, with what to do."""
+    """Return the error for a call that has no batching rule, with what to do instead."""
     return EnsembleError(
         f"{name} has no batching rule for ensembles. "
         + (
@@ -70,7 +70,7 @@ def _signature(function: Any) -> inspect.Signature:
 
 
 def bind_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Give the arguments of a call by NumPy's names, those left at their defaults left out."""
+    """Return the arguments of a call by NumPy's names, without those left at their defaults."""
     bound = _signature(function).bind(*args, **kwargs).arguments
     given = {name: value for name, value in bound.items() if value is not np._NoValue}
     if given.pop("out", None) is not None:
