@@ -13,25 +13,25 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Holding:
-    """What one operation made, and is alive.
+    """The live arrays that one operation created.
 
     Attributes
     ----------
     name : str
         The operation, or the name of a parameter or slot.
     phase : str
-        When it ran: "forward", "backward", "recompute" or "step"; nothing of what was there before.
+        "forward", "backward", "recompute" or "step"; empty if it was there before.
     role : str
         Why the arrays are alive.
     layers : tuple of str
-        The layers that ran, where layers did.
+        The layers that ran, if any.
     arrays, nbytes : int
-        How many arrays it made, and the bytes of all of them. No arrays: what it needs itself,
-        while it runs.
+        How many arrays there are, and their bytes. No arrays: temporaries of the operation while it
+        runs.
     shape, dtype
         Of the largest.
     share : float
-        Of all bytes that are alive, 0 to 1.
+        The share of all live bytes, 0 to 1.
     """
 
     name: str

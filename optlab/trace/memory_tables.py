@@ -10,10 +10,10 @@ from optlab.nn.pages import FONT, NUMBER, QUIET, RULE
 from optlab.nn.summary import bytes_in_words
 from optlab.trace.holding import Holding, TracedMemory
 
-#: Of what makes up the peak, so many operations are listed.
+#: How many operations of the peak are listed.
 MOST = 10
 
-#: Bytes of arrays outside of Tensors that are not worth a word.
+#: Fewer bytes of arrays outside of Tensors are not reported.
 LITTLE = 1 << 16
 
 LABELS = {
@@ -25,11 +25,11 @@ LABELS = {
     "recomputed": "recomputed",
     "temporary": "temporary",
 }
-"""What tables and figures call a role."""
+"""The labels of the roles in tables and figures."""
 
 
 def event_label(trace: TracedMemory, event: int) -> str:
-    """Say what ran at an event: "gelu (forward) in 1: GELU".
+    """Return what ran at an event: "gelu (forward) in 1: GELU".
 
     Examples
     --------
@@ -45,7 +45,7 @@ def event_label(trace: TracedMemory, event: int) -> str:
 
 
 def one_line(trace: TracedMemory) -> str:
-    """Say the least."""
+    """Return the trace in one line."""
     n, start = len(trace), int(trace.total[0]) if len(trace) else 0
     if not n:
         return "<MemoryTrace, empty>"
@@ -58,7 +58,7 @@ def one_line(trace: TracedMemory) -> str:
 
 
 def headline(trace: TracedMemory) -> str:
-    """Say how high the peak is, and where."""
+    """Return the peak, and what ran at it."""
     above = trace.peak - int(trace.total[0])
     return (
         f"Memory of a step: peak {bytes_in_words(trace.peak)}, {bytes_in_words(above)} above the "
@@ -67,7 +67,7 @@ def headline(trace: TracedMemory) -> str:
 
 
 def role_rows(trace: TracedMemory) -> list[tuple[str, ...]]:
-    """Give the rows of the first table: each role at the start, at the peak and at the end."""
+    """Return the rows of the first table: each role at the start, at the peak and at the end."""
     columns = (trace.bytes[0], trace.during[trace.peak_event], trace.bytes[-1])
     rows: list[tuple[str, ...]] = [
         (LABELS[role], *(bytes_in_words(int(column[i])) if column[i] else "" for column in columns))
@@ -83,7 +83,7 @@ HOLDING_HEADS = ("made by", "kept as", "layer", "arrays", "largest", "bytes", "s
 
 
 def holding_rows(trace: TracedMemory) -> list[tuple[str, ...]]:
-    """Give the rows of the second table: what makes up the peak, largest first."""
+    """Return the rows of the second table: what makes up the peak, largest first."""
     held = trace.by_operation()
     rows = [holding_row(one) for one in held[:MOST]]
     rest = held[MOST:]
@@ -96,13 +96,13 @@ def holding_rows(trace: TracedMemory) -> list[tuple[str, ...]]:
 
 
 def maker_label(held: Holding) -> str:
-    """Say what made something: "gelu (forward)"."""
+    """Return what created an array: "gelu (forward)"."""
     name = held.name
     return f"{name} ({held.phase})" if held.phase else name
 
 
 def holding_row(held: Holding) -> tuple[str, ...]:
-    """Give a row of the second table."""
+    """Return a row of the second table."""
     layers = held.layers[0] if len(held.layers) == 1 else ""
     if len(held.layers) > 1:
         layers = f"{len(held.layers)} layers"
@@ -115,7 +115,7 @@ def holding_row(held: Holding) -> tuple[str, ...]:
 
 
 def recomputed_note(trace: TracedMemory) -> str:
-    """Say how much was computed again; nothing where nothing was."""
+    """Return how much was recomputed; empty if nothing was."""
     count = trace.recomputed_operations
     if not count:
         return ""
@@ -126,7 +126,7 @@ def recomputed_note(trace: TracedMemory) -> str:
 
 
 def checked_note(trace: TracedMemory) -> str:
-    """Say how far this is from what the allocators measured; nothing where they were not asked."""
+    """Return the deviation from the allocators' measurement; empty if there is none."""
     measured = trace.measured
     if measured is None or outside_note(trace):
         return ""
@@ -140,7 +140,7 @@ def checked_note(trace: TracedMemory) -> str:
 
 
 def outside_note(trace: TracedMemory) -> str:
-    """Say how much the allocators counted that no operation made; nothing where that is little.
+    """Return how much the allocators counted that no operation created; empty if little.
 
     Examples
     --------
@@ -167,14 +167,14 @@ def outside_note(trace: TracedMemory) -> str:
 
 
 def notes(trace: TracedMemory) -> list[str]:
-    """Give what stands under the tables."""
+    """Return the notes under the tables."""
     return [
         said for said in (recomputed_note(trace), outside_note(trace), checked_note(trace)) if said
     ]
 
 
 def as_text(trace: TracedMemory) -> str:
-    """Give the whole report as text."""
+    """Return the whole report as text."""
     if not len(trace):
         return one_line(trace)
     parts = [
@@ -187,7 +187,7 @@ def as_text(trace: TracedMemory) -> str:
 
 
 def lines_of(rows: list[Any], align: str, total: bool = False) -> list[str]:
-    r"""Write rows as lines of text, the heads first.
+    r"""Return rows as lines of text, the heads first.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def lines_of(rows: list[Any], align: str, total: bool = False) -> list[str]:
 
 
 def as_html(trace: TracedMemory) -> str:
-    """Give the whole report as HTML."""
+    """Return the whole report as HTML."""
     if not len(trace):
         return escape(one_line(trace))
     under = "".join(f'<div style="{QUIET}">{escape(said)}</div>' for said in notes(trace))
@@ -235,7 +235,7 @@ def as_html(trace: TracedMemory) -> str:
 
 
 def html_table(rows: list[Any], align: str, total: bool = False) -> str:
-    """Write rows as a table in HTML; arguments as of `lines_of`."""
+    """Return rows as an HTML table; arguments as for `lines_of`."""
     lines = []
     for at, row in enumerate(rows):
         tag = "th" if at == 0 else "td"
