@@ -1,4 +1,4 @@
-"""Running a step in one of several ways: its chains by a schedule, or all of it under a budget."""
+"""Running a step under a strategy: its chains by a schedule, or all of it under a byte budget."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Way:
     ----------
     name : str
     kind : str
-        "plain", "schedule", "budget" or "own": a step that was given beside the others.
+        "plain", "schedule", "budget" or "own", another step of the user.
     segments, snapshots
-        Of a schedule, as `optlab.recompute_sequential` takes them.
+        Of a schedule, as in `optlab.recompute_sequential`.
     budget : int or None
         Bytes.
     step : callable or None
-        Of one's own.
+        The other step.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Way:
     step: Callable[..., Any] | None = None
 
     def options(self, n: int) -> dict[str, Any]:
-        """Give what `recompute_sequential` is told for a chain of n layers."""
+        """Return the arguments of `recompute_sequential` for a chain of n layers."""
         segments = min(self.segments, n) if isinstance(self.segments, int) else self.segments
         return {"segments": segments, "snapshots": self.snapshots}
 
@@ -65,12 +65,12 @@ PLAIN = Way("plain", "plain")
 
 
 def schedule_of(way: Way, n: int) -> Schedule:
-    """Give the schedule by which a chain of n layers runs."""
+    """Return the schedule by which a chain of n layers runs."""
     return plain(n) if way.segments is None else schedule_for(n, **way.options(n))
 
 
 def read_schedule(given: Any) -> Way:
-    """Read what stands in ``schedules=``.
+    """Read one entry of ``schedules=``.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def read_schedule(given: Any) -> Way:
 
 
 def read_budget(given: Any) -> Way:
-    """Read what stands in ``budgets=``.
+    """Read one entry of ``budgets=``.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def read_budget(given: Any) -> Way:
 
 
 def takes_run(step: Any, what: str = "step") -> bool:
-    """Say whether a step takes ``run``, by which it runs its chain of layers.
+    """Return whether a step takes ``run``, the function that runs its chain of layers.
 
     Raises
     ------
@@ -149,22 +149,22 @@ def takes_run(step: Any, what: str = "step") -> bool:
 
 @dataclass
 class Outcome:
-    """What one run of a step gave: all that has to be equal to the bit.
+    """The outcome of one run of a step: everything that has to be equal to the bit.
 
     Attributes
     ----------
     gradients : dict
-        The gradient of each leaf when a backward last brought it one.
+        The gradient of each leaf after its last backward pass.
     value : list
-        The arrays, and other things, in what the step returned.
+        The arrays and other values that the step returned.
     state : dict of str to array
-        Parameters that an optimizer stepped, and buffers, afterwards.
+        Stepped parameters, and buffers, afterwards.
     random : Any
-        Where the random stream stands afterwards.
+        A bookmark of the random stream afterwards.
     operations, recomputed : int
-        How many operations ran, and how many of these ran again.
+        How many operations ran, and how many of these were recomputations.
     unused : bool
-        Whether the step returned a Tensor that still could run backward.
+        Whether the step returned a Tensor that still has a graph.
     """
 
     gradients: dict[Any, Any] = field(default_factory=dict)
@@ -182,14 +182,14 @@ class StepRunner:
     Parameters
     ----------
     step : callable
-    before : Before
+    snapshot : Snapshot
 
     Attributes
     ----------
     look : callable or None
-        Called with the layers and the arguments of every chain that is about to run.
+        Called with the layers and the arguments of every chain before it runs.
     seconds : float
-        How long the chains of the last run took forward.
+        The forward time of the chains in the last run.
     """
 
     def __init__(self, step: Callable[..., Any], snapshot: Snapshot) -> None:
@@ -199,7 +199,7 @@ class StepRunner:
         self.seconds = 0.0
 
     def run(self, way: Way) -> tuple[Any, Any]:
-        """Run the step; give what it returned, and the place of the random stream afterwards."""
+        """Run the step; return its value, and a bookmark of the random stream afterwards."""
         step = self.step if way.step is None else way.step
         self.seconds = 0.0
 
@@ -208,16 +208,16 @@ class StepRunner:
 
         def run_sequential(sequential: Any, x: Any) -> Any:
             with chains_run_by(None):
-                # What the step recomputes by itself stays its own, the first time and the second.
+                # The step's own recomputation stays its own, in the first run and the replay.
                 if saving.entered(Forgetting, Comparing) or not len(sequential):
                     return sequential.forward(x)
                 return self._chain(way, sequential, (x,))
 
         with random.replayed(self.snapshot.bookmark), ExitStack() as around:
-            if way.step is None:  # a RecomputeOptimizer of the user's may be about
+            if way.step is None:  # the user may have a RecomputeOptimizer
                 around.enter_context(saving.alone())
             if way.budget is not None:
-                # That it cannot be met is a row of the study.
+                # A budget that cannot be met is a row of the study.
                 around.enter_context(warnings.catch_warnings())
                 warnings.filterwarnings("ignore", "a budget of .* cannot be kept to", UserWarning)
                 around.enter_context(rematerialize(budget=way.budget))
@@ -245,7 +245,7 @@ class StepRunner:
         return value
 
     def observe(self, way: Way, into: Outcome) -> None:
-        """Run the step, and take note of everything that has to be equal."""
+        """Run the step, and record everything that has to be equal."""
 
         def finished(_: Any, leaves: list[Leaf]) -> None:
             for leaf in leaves:
@@ -255,7 +255,7 @@ class StepRunner:
         with events.backward_finished.subscribed(finished), counting_operations(into):
             value, into.random = self.run(way)
         new = sorted(key for key in into.gradients if not isinstance(key, Leaf))
-        for i, key in enumerate(new):  # known by their order in each run
+        for i, key in enumerate(new):  # identified by their order in each run
             into.gradients[f"Tensor {i + 1} made by the step"] = into.gradients.pop(key)
         parts = trees.flatten(value)[0]
         into.value = [host_copy(part) for part in parts]
@@ -265,7 +265,7 @@ class StepRunner:
 
 @contextmanager
 def counting_operations(into: Outcome) -> Iterator[None]:
-    """Count operations, and those that run again."""
+    """Count operations, and recomputed ones."""
 
     def ran(name: str, inputs: Any, outputs: Any) -> None:
         into.operations += 1
@@ -286,13 +286,13 @@ def counting_operations(into: Outcome) -> Iterator[None]:
 
 
 def host_copy(x: Any) -> Any:
-    """Give a copy of an array, of whatever kind, as one of NumPy; other things as they are."""
+    """Return a NumPy copy of an array of any type; return anything else unchanged."""
     x = whole(raw(x))
     return copied(on_host(x)) if hasattr(x, "dtype") else x
 
 
 def first_difference(first: Outcome, other: Outcome, names: dict[Any, str]) -> str:
-    """Say where a run first differs from the plain one, to the bit; nothing where it does not.
+    """Return where a run first differs from the plain one, to the bit; empty if equal.
 
     Examples
     --------

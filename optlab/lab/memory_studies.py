@@ -33,7 +33,7 @@ from optlab.lab.put_back import Snapshot
 from optlab.optimizer import Optimizer
 from optlab.trace.memory import ledger, predict
 
-#: What is compared where nothing else was asked for.
+#: The default schedules.
 SCHEDULES = ("plain", 4, "sqrt", "revolve")
 
 
@@ -47,22 +47,22 @@ def memory_study(
     repeats: int = 5,
     timelines: bool = True,
 ) -> MemoryStudy:
-    """Run a step under schedules of recomputation and byte budgets: its memory, its time.
+    """Run a step under recomputation schedules and byte budgets: its memory and its time.
 
-    Every way has to give what the plain one gives, to the bit: the gradient of each leaf, what the
-    step returns, buffers (and, with an optimizer, parameters) afterwards, and the place of the
-    random stream. Where one does not, its row says what differs first; where one raises an error,
-    its row says which, and the others are measured all the same.
+    Every way must give the results of the plain one, to the bit: the gradient of each leaf, the
+    value of the step, buffers (and, with an optimizer, parameters) afterwards, and the position of
+    the random stream. If one does not, its row has the first difference; if one raises an error,
+    its row has the error, and the others are measured all the same.
 
     Nothing of the study remains: parameters, gradients, slots, buffers and random numbers are
-    afterwards what they were before.
+    restored.
 
     Parameters
     ----------
     step : callable
-        Makes one step, forward and backward, as often as it is called. If it takes an argument, it
-        is given ``run(layers, x)``, by which it has to run its chain of layers. If it takes none,
-        every outermost `nn.Sequential` that is called inside is run by the schedule.
+        Runs one step, forward and backward, each time it is called. If it takes an argument, that
+        is ``run(layers, x)``, by which it has to run its chain of layers. If it takes none, every
+        outermost `nn.Sequential` that is called inside is run by the schedule.
     schedules : sequence
         ``"plain"``, a number of segments (of a shorter chain, as many as it has layers),
         ``"sqrt"``, ``"revolve"``, ``("revolve", snapshots)``, or a Schedule. Plain always runs,
@@ -70,37 +70,36 @@ def memory_study(
     budgets : sequence of int or str
         Bytes, or text such as ``"40 MiB"``, for `optlab.rematerialize`.
     own : dict of str to callable, optional
-        Other steps that should give the same, by name: such as one that calls `optlab.recompute`
+        Other steps that should give the same, by name, such as one that calls `optlab.recompute`
         itself. They are run as they are.
     optimizer : Optimizer or list of them, optional
-        Needed if the step makes updates: what is put back before each run.
+        Needed if the step makes updates: it is restored before each run.
     repeats : int
-        The step is timed so often in each way, the ways taking turns; the median counts. Once
-        has no spread, so nothing is said then of who is quicker.
+        How often the step is timed in each way, the ways taking turns; the median counts. A single
+        time has no spread and shows no difference.
     timelines : bool
-        Also keep account of every array over one run of each way (`optlab.memory.ledger`).
+        Also trace the memory of every array over one run of each way (`optlab.memory.ledger`).
 
     Returns
     -------
     MemoryStudy
-        One row a run: ``study.figure()`` draws them, ``study.table()`` is a pandas DataFrame.
+        One row per run: ``study.figure()`` draws them, ``study.table()`` is a pandas DataFrame.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit, the step makes no gradients, it is not the same each time, or
-        there is no chain for the schedules to run.
+        If an argument is wrong, the step makes no gradients, it is not the same each time, or there
+        is no chain for the schedules to run.
     RuntimeError
         If the step makes updates with an optimizer that was not given, or writes to a Tensor that
         no layer holds.
     Exception
-        Whatever the plain run raises.
+        Any error of the plain run.
 
     Notes
     -----
-    The peak is what `tracemalloc` measures above the start of the step, gradients being there
-    already, as in every step but the first. Time is measured without it, after another step of the
-    same way.
+    The peak is what `tracemalloc` measures above the start of the step, with gradients allocated,
+    as in every step but the first. Time is measured without it, after another step of the same way.
 
     Examples
     --------
@@ -139,7 +138,7 @@ def memory_study(
 
 
 def _ways(schedules: Any, budgets: Any, own: Any) -> list[Way]:
-    """Read what is to be compared; the plain run comes first."""
+    """Read the ways to compare; the plain run comes first."""
     for name, given in (("schedules", schedules), ("budgets", budgets)):
         if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
             raise TypeError(f"{name} takes a list, such as [{given!r}]; got {given!r}.")
@@ -171,19 +170,19 @@ def _optimizers(given: Any) -> list[Any]:
 
 
 class _Study:
-    """What is measured, one thing after the other, each from the same start."""
+    """The measurements, one after the other, each from the same start."""
 
     def __init__(self, runner: StepRunner, optimizers: list[Any]) -> None:
         self.runner, self.snapshot, self.optimizers = runner, runner.snapshot, optimizers
         self.plain = Outcome()
         self.predictions: list[Prediction] = []
-        #: How long the chains took forward, by the name of the way.
+        #: Forward times of the chains, by the name of the way.
         self.forward: dict[str, list[float]] = defaultdict(list)
 
     # Before anything is compared ----------------------------------------------------------------
 
     def look(self, ways: list[Way], given_run: bool) -> None:
-        """Run the step once: what it touches, what its chains will cost."""
+        """Run the step once: what it touches, and the cost of its chains."""
         wanted = [way for way in ways if way.kind == "schedule"]
 
         def look(chain: list[Any], layers: Any, args: tuple[Any, ...]) -> None:
@@ -238,9 +237,9 @@ class _Study:
     # One way ------------------------------------------------------------------------------------
 
     def attempt(self, row: MemoryRun, measure: Callable[[MemoryRun], None]) -> None:
-        """Measure something of a run; of one that fails only that is known. The plain one must not.
+        """Measure one aspect of a run; if it fails, record only that. The plain run must not fail.
 
-        A study of several ways is not worth less because one of them cannot be run.
+        One way that cannot run does not invalidate the study of the others.
         """
         if not row.ran:
             return
@@ -274,7 +273,7 @@ class _Study:
             [row.prediction] = of_chains
 
     def ready(self) -> None:
-        """Start anew, with a gradient of zeros where a step leaves one."""
+        """Restore the start, with a zero gradient where a step leaves one."""
         self.snapshot.restore()
         for leaf in self.snapshot.leaves:
             g = self.plain.gradients.get(leaf)
@@ -282,7 +281,7 @@ class _Study:
                 leaf.grad = np.zeros_like(g)
 
     def measure_peak(self, row: MemoryRun) -> None:
-        """Measure the traced bytes of a run at their highest, above its start."""
+        """Measure the peak of the traced bytes of a run, above its start."""
         with _tracing():
             self.ready()
             gc.collect()
@@ -292,7 +291,7 @@ class _Study:
             row.peak = tracemalloc.get_traced_memory()[1] - start
 
     def keep_account(self, row: MemoryRun) -> None:
-        """Keep account of every array over a run."""
+        """Trace the memory of every array over a run."""
         self.ready()
         with ledger() as row.timeline:
             self.runner.run(row.way)
@@ -300,7 +299,7 @@ class _Study:
     def take_time(self, row: MemoryRun) -> None:
         """Time a run once, after an untimed step of the same way.
 
-        A training makes one step after the other: memory that the last one freed is warm.
+        In training the previous step has freed memory, which is warm.
         """
         self.ready()
         self.runner.run(row.way)
@@ -318,9 +317,9 @@ class _Study:
                 gc.enable()
 
     def result(self, rows: list[MemoryRun]) -> MemoryStudy:
-        """Give what was found."""
+        """Return the study."""
         layers = sum(len(one.operations) for one in self.predictions)
-        # Forward is quickest where nothing is kept, as it is when a layer runs again.
+        # Forward is fastest if nothing is stored, as in a recomputation.
         forward = min((median(self.forward[r.name]) for r in rows
                        if r.ran and r.way.kind in ("plain", "schedule")), default=0.0)  # fmt: skip
         return MemoryStudy(
@@ -334,7 +333,7 @@ class _Study:
 
 @contextmanager
 def _tracing() -> Iterator[None]:
-    """Trace allocations, unless somebody does."""
+    """Trace allocations, unless they are being traced already."""
     if tracemalloc.is_tracing():
         yield
         return

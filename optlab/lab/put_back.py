@@ -1,4 +1,4 @@
-"""What a study finds before it runs a step, and puts back: so that every run starts the same."""
+"""Snapshot of the state before a study, restored so that every run starts the same."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ WRITER = "memory_study()"
 
 
 class Snapshot:
-    """How things stood: parameters, gradients, slots, buffers and random numbers.
+    """A snapshot of parameters, gradients, slots, buffers and random numbers.
 
-    Slots are those of the optimizers that are given. Parameters, gradients and buffers are found by
-    watching the first run (`watching`), each just before it is touched.
+    Slots are those of the given optimizers. Parameters, gradients and buffers are found in the
+    first run (`watching`), each just before it is touched.
 
     Attributes
     ----------
     bookmark : Bookmark
-        Where random numbers start.
+        The start of the random numbers.
     names : dict of Leaf to str
-        Parameters by their place in the layers.
+        Names of the parameters in the layers.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Snapshot:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Take note of what the first run touches, and clear the gradients that it meets."""
+        """Record what the first run touches, and clear the gradients that it meets."""
         running = Running()
 
         def called(_: Any) -> None:
@@ -76,7 +76,7 @@ class Snapshot:
             yield
 
     def meet(self, layer: Any, prefix: str = "") -> None:
-        """Take note of the names of parameters, and of buffers, before a layer runs."""
+        """Record the names of parameters, and buffers, before a layer runs."""
         if not isinstance(layer, Layer):
             return
         for name, p in layer.named_parameters():
@@ -93,16 +93,16 @@ class Snapshot:
                 edge.grad = None
 
     def predates(self, leaf: Leaf) -> bool:
-        """Say whether a leaf is older than the study: one that a step makes anew is not."""
+        """Return whether a leaf is older than the study: not created by a step."""
         return 0 < leaf.made_at < self.clock
 
     @property
     def leaves(self) -> list[Leaf]:
-        """The leaves that were there and that the step uses."""
+        """The older leaves that the step uses."""
         return list(self._gradients)
 
     def check_writes(self) -> None:
-        """Refuse a step that wrote to what cannot be put back: a Tensor that no layer holds."""
+        """Refuse a step that wrote to a Tensor that no layer holds and that cannot be restored."""
         known = {p.node for p, _ in self._parameters.values()}
         for leaf in self._gradients:
             if leaf.overwritten_at > self.clock and leaf not in known:
@@ -114,7 +114,7 @@ class Snapshot:
                 )
 
     def state(self) -> dict[str, Any]:
-        """Give what a step may have changed, by name: parameters that are stepped, and buffers."""
+        """Return what a step may have changed, by name: stepped parameters, and buffers."""
         found = {
             f"the parameter {self.names.get(p.node, '') or p.name or i}": p.data
             for i, (p, _) in enumerate(self._parameters.values())
@@ -122,19 +122,19 @@ class Snapshot:
         return found | self._buffers.state()
 
     def restore(self) -> None:
-        """Put back all but the gradients, which are cleared."""
+        """Restore everything but the gradients, which are cleared."""
         self._buffers.put_back()
         for p, values in self._parameters.values():
             overwrite(p, values, WRITER)
         for optimizer, state in self._optimizers:
-            optimizer.checked_state(state)()  # its own, so that there is nothing to warn of
+            optimizer.checked_state(state)()  # its own state: no warnings apply
         for leaf in self._gradients:
             leaf.grad = None
         np.random.set_state(self._of_numpy)  # noqa: NPY002
         of_python.setstate(self._of_python)
 
     def end(self) -> None:
-        """Put back everything."""
+        """Restore everything."""
         self.restore()
         for leaf, grad in self._gradients.items():
             leaf.grad = grad

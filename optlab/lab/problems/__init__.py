@@ -1,6 +1,6 @@
-"""Problems to race optimizers on: surfaces over the plane, and real networks.
+"""Problems for optimizers: surfaces over the plane, and real networks.
 
-Wherever a problem is expected, these are accepted alike: an object from here, its name as text, or
+Wherever a problem is expected, these are accepted: an object of this package, its name as text, or
 a function ``f(x, y)`` of your own in plain NumPy.
 """
 

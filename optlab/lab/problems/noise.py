@@ -14,9 +14,9 @@ from optlab.lab.problems.surface import Surface
 def noisy(problem: Any, sigma: float) -> Surface:
     """Return the same surface with noise on its gradients, as mini-batches have.
 
-    Every element of every gradient gets independent normal noise; the losses that are reported
-    stay exact, so that curves compare. The noise of a step depends on the seed and the step only:
-    all runs of a comparison meet the same.
+    Every element of every gradient gets independent normal noise; the reported losses stay exact,
+    so that curves are comparable. The noise of a step depends only on the seed and the step: all
+    runs of a comparison get the same.
 
     Parameters
     ----------
