@@ -12,7 +12,7 @@ import numpy as np
 
 from optlab.autograd.base import raw
 from optlab.autograd.extras import slow_path
-from optlab.backend.callers import frame_outside, place_of
+from optlab.backend.callers import frame_outside, location_of
 from optlab.backend.dtypes import is_floating
 from optlab.backend.ensemble import EnsembleArray
 
@@ -86,7 +86,7 @@ def check_forward(node: Any, values: Any, y: Any) -> None:
     frame = frame_outside("optlab", "numpy")
     name, number = frame.f_code.co_filename, frame.f_lineno
     code = linecache.getline(name, number).strip()
-    _lines[node] = place_of(frame) + (f": {code}" if code else "")
+    _lines[node] = location_of(frame) + (f": {code}" if code else "")
     names = node.operation.inputs
     values = _flat(values)
     for i, output in enumerate(y if isinstance(y, tuple) else (y,)):

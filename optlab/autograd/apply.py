@@ -17,7 +17,7 @@ from optlab.autograd.operation import Operation
 from optlab.autograd.several import collected, outputs_of
 from optlab.autograd.tape import Node
 from optlab.backend import events
-from optlab.backend.arrays import refuse_mixture, refuse_shapes
+from optlab.backend.arrays import check_matmul_shapes, check_same_device
 from optlab.backend.dtypes import is_floating
 
 Forward = Callable[..., Any]
@@ -109,10 +109,10 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
             y = forward(*values, **static) if static else forward(*values)
             values, edges = (*values, y), tuple(nodes)
     except TypeError:
-        refuse_mixture(operation.name, [raw(x) for x in inputs])
+        check_same_device(operation.name, [raw(x) for x in inputs])
         raise
     except ValueError:
-        refuse_shapes(operation.name, [raw(x) for x in inputs])
+        check_matmul_shapes(operation.name, [raw(x) for x in inputs])
         raise
     if not mask or not recording.on:
         return collected(y, map(Tensor, y)) if operation.several else Tensor(y)

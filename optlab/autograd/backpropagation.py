@@ -319,8 +319,8 @@ def _walk(
             recording.on, halves.policy = was_on, policy
         if quiet is not None:
             quiet.__exit__(None, None, None)
-        if slow_path.any and events.walk_ended.listeners:
-            events.walk_ended.publish(g, saved, pending)
+        if slow_path.any and events.backward_pass_ended.listeners:
+            events.backward_pass_ended.publish(g, saved, pending)
 
 
 def attach(node: Any, saved: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tape import Leaf
-from optlab.backend.arrays import MixedArraysError, lies_on_device, on_host
+from optlab.backend.arrays import MixedArraysError, is_on_device, on_host
 
 
 class SilentDetachError(TypeError):
@@ -40,7 +40,7 @@ class Conversions:
         A copy where an optimizer may write to the memory later, or where they lie on a device;
         else a view that is read-only.
         """
-        if lies_on_device(self.data):
+        if is_on_device(self.data):
             return on_host(self.data)  # type: ignore[no-any-return]
         if isinstance(self.node, Leaf) or getattr(self.data, "base", None) is not None:
             return np.array(self.data)
@@ -70,7 +70,7 @@ class Conversions:
                 "np.stack([...]), or import optlab.numpy as np, whose array, full, sum and random "
                 "keep the gradient; .detach() or .numpy() where no gradient is wanted",
             )
-        if lies_on_device(self.data):
+        if is_on_device(self.data):
             raise MixedArraysError(
                 f"a Tensor of shape {self.data.shape} that lies on a device does not become a "
                 "NumPy array by itself; t.numpy() brings it to the host."

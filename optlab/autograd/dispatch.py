@@ -18,7 +18,7 @@ from optlab.autograd.operation import TABLE
 from optlab.autograd.rules import cumulative, reductions
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.autograd.universal import with_options
-from optlab.backend.arrays import refuse_mixture
+from optlab.backend.arrays import check_same_device
 
 #: Functions without a derivative: they read the values and return plain arrays.
 PLAIN: set[Any] = {
@@ -168,7 +168,7 @@ def _call(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     try:
         return function(*args, **kwargs)
     except TypeError:
-        refuse_mixture(function.__name__, (*args, *kwargs.values()))
+        check_same_device(function.__name__, (*args, *kwargs.values()))
         raise
 
 

@@ -13,7 +13,7 @@ from optlab.autograd.creation import DEFAULT_DTYPE, ShapeLike, read_shape
 from optlab.autograd.random import continuous
 from optlab.autograd.random.parameters import SCORE_FUNCTION, refuse_gradient
 from optlab.autograd.tensor import Tensor, raw
-from optlab.backend.arrays import as_array, constants_beside, lies_on_device, on_host
+from optlab.backend.arrays import as_array, constants_beside, is_on_device, on_host
 from optlab.backend.device import brought_here
 from optlab.backend.dtypes import dtype_named, is_floating
 from optlab.backend.random import next_key
@@ -207,7 +207,7 @@ def bernoulli(x: Any) -> Tensor:
 
 def _probabilities(name: str, x: Any) -> Any:
     """Return an array of floating numbers; raise TypeError for another dtype."""
-    known = isinstance(x, (Tensor, np.ndarray)) or lies_on_device(x)
+    known = isinstance(x, (Tensor, np.ndarray)) or is_on_device(x)
     p = raw(x) if known else brought_here(np.asarray(x, DEFAULT_DTYPE))
     if not is_floating(p.dtype):
         raise TypeError(f"{name} takes floating numbers; got dtype {p.dtype}. Use .astype().")

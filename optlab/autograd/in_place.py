@@ -33,7 +33,7 @@ from optlab.autograd.tape import Entry, Leaf, Node
 from optlab.autograd.write_observers import about_to_write
 from optlab.backend import events
 from optlab.backend.arrays import Shape, constants_beside, placed_beside
-from optlab.backend.callers import frame_outside, place_of
+from optlab.backend.callers import frame_outside, location_of
 from optlab.backend.dtypes import is_floating
 from optlab.backend.ensemble import EnsembleArray
 
@@ -236,4 +236,4 @@ def _note_overwritten(t: Tensor, before: Any, writer: str) -> None:
 
 
 def _writer(what: str) -> str:
-    return f"{what} ({place_of(frame_outside('optlab', 'numpy'))})"
+    return f"{what} ({location_of(frame_outside('optlab', 'numpy'))})"

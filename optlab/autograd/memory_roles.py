@@ -85,7 +85,7 @@ class MemoryTracker:
             (events.values_wanted, self.values_wanted),
             (events.rule_starts, self.rule_starts),
             (events.leaf_collects, self.leaf_collects),
-            (events.walk_ended, self.walk_ended),
+            (events.backward_pass_ended, self.backward_pass_ended),
             (events.operation_recomputed, self.operation_recomputed),
             (events.backward_finished, self.backward_finished),
             (events.gradients_cleared, self.gradients_cleared),
@@ -250,7 +250,7 @@ class MemoryTracker:
                 self.finish_rule()
                 self._local.collecting.append(leaf)
 
-    def walk_ended(self, g: Any, saved: Any, pending: Any) -> None:
+    def backward_pass_ended(self, g: Any, saved: Any, pending: Any) -> None:
         """Track the gradients at the end of a backward pass."""
         if not self.passes:
             return

@@ -32,7 +32,7 @@ from optlab.autograd.rules.elementwise import (
 from optlab.autograd.rules.indexing import GETITEM
 from optlab.autograd.rules.joining import UNSTACK
 from optlab.autograd.rules.linear_algebra import MATMUL
-from optlab.backend.arrays import refuse_mixture
+from optlab.backend.arrays import check_same_device
 
 if TYPE_CHECKING:
     from optlab.autograd.tensor import Tensor
@@ -225,5 +225,5 @@ def _compared(comparison: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     try:
         return comparison(a, b)
     except TypeError:
-        refuse_mixture(f"the comparison {comparison.__name__}", (a, b))
+        check_same_device(f"the comparison {comparison.__name__}", (a, b))
         raise

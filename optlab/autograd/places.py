@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from optlab.autograd.apply import apply
 from optlab.autograd.rules.devices import TO_DEVICE
-from optlab.backend.device import device_named, place_of
+from optlab.backend.device import device_named, device_of
 from optlab.backend.dtypes import dtype_named
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ class Places:
     @property
     def device(self) -> str:
         """The name of the device where the values lie: "cpu", "gpu:0"."""
-        return place_of(self.data)
+        return device_of(self.data)
 
     @property
     def place(self) -> str:
         """The name of the device where the values lie, as `device`."""
-        return place_of(self.data)
+        return device_of(self.data)
 
     def to(self, device: Any = None, dtype: Any = None) -> Tensor:
         """Give the values on another device, or in another dtype, or both.
@@ -63,7 +63,7 @@ class Places:
         found: Any = self
         if device is not None:
             goal = _read(device)
-            here = place_of(self.data)
+            here = device_of(self.data)
             if goal != here:
                 found = apply(TO_DEVICE, (found,), {"device": goal, "origin": here})
         if dtype is not None and dtype_named(dtype) != found.dtype:

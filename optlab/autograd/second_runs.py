@@ -21,7 +21,7 @@ from optlab.autograd.tape import Leaf, Node
 from optlab.autograd.tensor import Tensor
 from optlab.autograd.written_inside import SideEffects
 from optlab.backend import random
-from optlab.backend.callers import place_in
+from optlab.backend.callers import location
 
 
 class ReplayedCall:
@@ -73,7 +73,7 @@ class ReplayedCall:
         """Name of the function, and its file and line."""
         name = str(getattr(self.function, "__name__", type(self.function).__name__))
         code = getattr(self.function, "__code__", None)
-        return f"{name} ({place_in(code.co_filename, code.co_firstlineno)})" if code else name
+        return f"{name} ({location(code.co_filename, code.co_firstlineno)})" if code else name
 
     @property
     def free_variables_hint(self) -> str:

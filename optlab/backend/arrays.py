@@ -1,7 +1,8 @@
-"""Which array module an array belongs to, and the few calls that NumPy cannot dispatch."""
+"""The array module that an array belongs to, and the few calls that NumPy cannot dispatch."""
 
 from __future__ import annotations
 
+import math
 import reprlib
 import sys
 from collections.abc import Iterable
@@ -10,17 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from optlab.backend.device import place_of
+from optlab.backend.device import device_of
+from optlab.backend.errors import EnsembleError
 
 Shape = tuple[int, ...]
 
 
 class MixedArraysError(TypeError):
-    """Arrays of NumPy and arrays on a device came together."""
+    """NumPy arrays and device arrays were used together."""
 
 
 def array_module(array: Any) -> ModuleType:
-    """Give the module (NumPy or CuPy) whose functions create arrays beside `array`.
+    """Return the module (NumPy or CuPy) whose functions create arrays like `array`.
 
     Parameters
     ----------
@@ -40,7 +42,7 @@ def array_module(array: Any) -> ModuleType:
 
 
 def owner_of(array: Any) -> Any:
-    """Give the array that owns the memory of `array`: itself, or what it is a view of."""
+    """Return the array that owns the memory of `array`: itself, or the base of a view."""
     while (name := getattr(type(array), "holds", None)) is not None:  # an ensemble
         array = getattr(array, name)
     base = getattr(array, "base", None)
@@ -50,7 +52,7 @@ def owner_of(array: Any) -> Any:
 
 
 def zeros_beside(array: Any, shape: Shape) -> Any:
-    """Give zeros of `shape`, with the dtype and on the device of `array`.
+    """Return zeros of `shape` with the dtype and on the device of `array`.
 
     Examples
     --------
@@ -64,7 +66,7 @@ def zeros_beside(array: Any, shape: Shape) -> Any:
 
 
 def as_array(x: Any, dtype: Any = None) -> Any:
-    """Give `x` as an array; one of another kind than NumPy's stays of its kind.
+    """Return `x` as an array; an array that is not NumPy's keeps its type.
 
     Examples
     --------
@@ -77,7 +79,7 @@ def as_array(x: Any, dtype: Any = None) -> Any:
 
 
 def copied(x: Any, dtype: Any = None) -> Any:
-    """Give a copy of `x` as an array; one of another kind than NumPy's stays of its kind.
+    """Return a copy of `x` as an array; an array that is not NumPy's keeps its type.
 
     Examples
     --------
@@ -90,7 +92,7 @@ def copied(x: Any, dtype: Any = None) -> Any:
 
 
 def spread_beside(x: Any, array: Any) -> Any:
-    """Give `x`, of the shape of `array`, as an array of the same kind as `array`.
+    """Return `x`, which has the shape of `array`, as an array of the type of `array`.
 
     Examples
     --------
@@ -106,7 +108,7 @@ def spread_beside(x: Any, array: Any) -> Any:
 
 
 def constants_beside(array: Any, values: Any) -> Any:
-    """Give an array that was computed from shapes alone, or drawn, on the device of `array`.
+    """Return an array that was computed from shapes, or drawn, on the device of `array`.
 
     Examples
     --------
@@ -117,7 +119,7 @@ def constants_beside(array: Any, values: Any) -> Any:
     if type(values) is np.ndarray and isinstance(array, (np.ndarray, np.generic)):
         return values
     if hasattr(values, "__array_function__") and not isinstance(values, (np.ndarray, np.generic)):
-        return values  # it came from the device
+        return values  # computed on the device
     array = unwrapped(array)
     if isinstance(array, (np.ndarray, np.generic)) or not hasattr(array, "__array_function__"):
         return np.asarray(values)
@@ -125,7 +127,7 @@ def constants_beside(array: Any, values: Any) -> Any:
 
 
 def given_beside(array: Any, x: Any, dtype: Any = None) -> Any:
-    """Give a number as an array on the device of `array`; an array stays where it is.
+    """Return a number as an array on the device of `array`; return an array where it is.
 
     Examples
     --------
@@ -137,17 +139,17 @@ def given_beside(array: Any, x: Any, dtype: Any = None) -> Any:
 
 
 def as_float(value: Any, name: str) -> float:
-    """Read one number (float, int, NumPy scalar, one-element array or Tensor) as a Python float.
+    """Convert one number (float, int, NumPy scalar, one-element array or Tensor) to a Python float.
 
-    Rates, betas and corrections are kept in float64 so that they are rounded once only, where they
-    meet an array.
+    Learning rates, betas and corrections stay in float64, so that they are rounded only once, where
+    they are combined with an array.
 
     Raises
     ------
     TypeError
         If `value` is not one number.
     ValueError
-        If it is a whole number that no float can hold.
+        If it is an integer that no float can hold.
 
     Examples
     --------
@@ -165,8 +167,6 @@ def as_float(value: Any, name: str) -> float:
     size = getattr(value, "size", None)
     members = getattr(getattr(value, "data", value), "members", None)
     if members is not None:
-        from optlab.backend.ensemble import EnsembleError
-
         raise EnsembleError(
             f"{name} must be one number for all members of an ensemble (or examples of a vmap); "
             f"got {len(members)}, one for each. Run those that differ apart."
@@ -179,34 +179,51 @@ def as_float(value: Any, name: str) -> float:
     )
 
 
+def exact_sum(numbers: Iterable[float]) -> float:
+    """Add floats as if with infinite precision, and round once: the order does not matter.
+
+    Examples
+    --------
+    >>> exact_sum([1e16, 1.0, -1e16]), sum([1e16, 1.0, -1e16])
+    (1.0, 0.0)
+    >>> exact_sum([math.inf, 1.0])
+    inf
+    """
+    numbers = [float(number) for number in numbers]
+    try:
+        return math.fsum(numbers)
+    except (OverflowError, ValueError):  # beyond float64, or infinities of both signs
+        return sum(sorted(numbers))
+
+
 def on_host(array: Any) -> Any:
-    """Give `array` as a NumPy array where it lies on a device; anything else as it is.
+    """Return a device array as a NumPy array; return anything else unchanged.
 
     Examples
     --------
     >>> on_host(2.5)
     2.5
     """
-    return array.get() if lies_on_device(array) else array
+    return array.get() if is_on_device(array) else array
 
 
-def lies_on_device(array: Any) -> bool:
-    """Say whether `array` is one of CuPy or the like, which NumPy cannot read.
+def is_on_device(array: Any) -> bool:
+    """Return whether `array` is an array of CuPy or the like, which NumPy cannot read.
 
     Examples
     --------
-    >>> lies_on_device(np.ones(2))
+    >>> is_on_device(np.ones(2))
     False
     """
     return hasattr(type(array), "get") and hasattr(type(array), "__array_function__")
 
 
-def frozen(array: Any) -> Any:
-    """Make an array read-only, where its kind knows of that (CuPy's does not), and give it.
+def readonly(array: Any) -> Any:
+    """Make an array read-only if its type supports that (CuPy's does not), and return it.
 
     Examples
     --------
-    >>> frozen(np.ones(2)).flags.writeable
+    >>> readonly(np.ones(2)).flags.writeable
     False
     """
     protect = getattr(array, "setflags", None)
@@ -216,19 +233,19 @@ def frozen(array: Any) -> Any:
 
 
 def placed_beside(array: Any, x: Any, what: str) -> Any:
-    """Give `x`, an array that is to go together with `array`; numbers go where that lies.
+    """Return `x` for use with `array`: an array unchanged, a number on the device of `array`.
 
     Raises
     ------
     MixedArraysError
-        If one of the two is an array of NumPy and the other lies on a device.
+        If one of the two is a NumPy array and the other is on a device.
 
     Examples
     --------
     >>> placed_beside(np.ones(2), np.zeros(2), "the gradient")
     array([0., 0.])
     """
-    away, here = lies_on_device(x), lies_on_device(array)
+    away, here = is_on_device(x), is_on_device(array)
     if here and isinstance(x, (np.ndarray, np.generic)):
         if x.ndim == 0:
             return constants_beside(array, x)
@@ -242,15 +259,15 @@ def placed_beside(array: Any, x: Any, what: str) -> Any:
     return x
 
 
-def refuse_mixture(name: str, values: Iterable[Any]) -> None:
-    """Raise an error that says so where arrays of NumPy and of a device are among `values`.
+def check_same_device(name: str, values: Iterable[Any]) -> None:
+    """Raise an error if both NumPy arrays and device arrays are among `values`.
 
     Examples
     --------
-    >>> refuse_mixture("add", [np.ones(2), 3.0])
+    >>> check_same_device("add", [np.ones(2), 3.0])
     """
     arrays = [unwrapped(x) for x in values]
-    away = [x for x in arrays if lies_on_device(x)]
+    away = [x for x in arrays if is_on_device(x)]
     here = [x for x in arrays if isinstance(x, np.ndarray)]
     if away and here:
         raise MixedArraysError(
@@ -258,16 +275,16 @@ def refuse_mixture(name: str, values: Iterable[Any]) -> None:
         )
 
 
-def refuse_shapes(name: str, values: Iterable[Any]) -> None:
-    """Raise an error that names both shapes where matrices do not fit together.
+def check_matmul_shapes(name: str, values: Iterable[Any]) -> None:
+    """Raise an error that names both shapes if two matrices cannot be multiplied.
 
     Examples
     --------
-    >>> refuse_shapes("matmul", [np.ones((2, 3)), np.ones((2, 3))])
+    >>> check_matmul_shapes("matmul", [np.ones((2, 3)), np.ones((2, 3))])
     Traceback (most recent call last):
         ...
     ValueError: a @ b needs as many columns in a as b has rows; got a of shape (2, 3) and b of ...
-    >>> refuse_shapes("add", [np.ones(2), np.ones(3)])
+    >>> check_matmul_shapes("add", [np.ones(2), np.ones(3)])
     """
     shapes = [np.shape(x) for x in values]
     if name != "matmul" or len(shapes) != 2:
@@ -292,7 +309,7 @@ def _turned(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def unwrapped(array: Any) -> Any:
-    """Give the array inside Tensors and ensembles.
+    """Return the array inside Tensors and ensembles.
 
     Examples
     --------
@@ -305,15 +322,15 @@ def unwrapped(array: Any) -> Any:
 
 
 def _remedy(one: Any, other: Any) -> str:
-    """Say how two arrays of different devices come together."""
+    """Return how to bring two arrays to one device, for an error message."""
     return (
-        "Nothing moves between devices by itself: move one of them, with "
-        f"t.to({place_of(one)!r}) or t.to({place_of(other)!r}) (a layer: layer.to(...); arrays of "
-        "CuPy: cupy.asarray(x), x.get())."
+        f"Nothing moves between devices by itself: move one of them, with t.to({device_of(one)!r}) "
+        f"or t.to({device_of(other)!r}) (a layer: layer.to(...); arrays of CuPy: cupy.asarray(x), "
+        "x.get())."
     )
 
 
 def _kind(x: Any) -> str:
-    """Describe an array in an error message."""
+    """Return the type, shape and device of an array for an error message."""
     root = type(x).__module__.partition(".")[0]
-    return f"a {root}.{type(x).__name__} of shape {x.shape} on {place_of(x)}"
+    return f"a {root}.{type(x).__name__} of shape {x.shape} on {device_of(x)}"

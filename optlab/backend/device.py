@@ -1,8 +1,8 @@
-"""Devices: where new arrays are made, where an array lies, and moving it from one to another.
+"""Devices: where new arrays are created, where an array is, and transfer between devices.
 
-A device is a name and the module whose functions make arrays there: NumPy for "cpu", CuPy for
-"gpu:0", "gpu:1" and so on. Everything else follows the arrays: what is computed from arrays of one
-device lies on that device, and nothing moves unless `moved` is called.
+A device is a name and the module whose functions create arrays there: NumPy for "cpu", CuPy for
+"gpu:0", "gpu:1" and so on. Everything else follows the arrays: a result is on the device of its
+inputs, and nothing is transferred unless `moved` is called.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import numpy as np
 
 
 class DeviceError(RuntimeError):
-    """A device that cannot be used: what is missing, and how to get it."""
+    """A device that cannot be used: what is missing, and how to install it."""
 
 
 class Device:
-    """A place for arrays.
+    """A device that holds arrays.
 
     Parameters
     ----------
     name : str
         Such as "gpu:1".
     module
-        What makes arrays there: it has ``asarray``, ``full`` and ``arange`` as NumPy has them.
+        Creates arrays there: it has ``asarray``, ``full`` and ``arange`` with NumPy's signatures.
     arrays : type or tuple of types
-        The arrays that lie there.
+        The types of the arrays on this device.
     enter : callable, optional
-        Called before arrays are made there.
+        Called before arrays are created there.
     """
 
     __slots__ = ("arrays", "enter", "module", "name")
@@ -43,7 +43,7 @@ class Device:
         self.enter = enter
 
     def ready(self) -> Any:
-        """Give the module, ready to make arrays on this device in this thread."""
+        """Return the module, ready to create arrays on this device in this thread."""
         if self.enter is not None:
             self.enter()
         return self.module
@@ -54,20 +54,20 @@ class Device:
 
 CPU = Device("cpu", np, (np.ndarray, np.generic))
 
-#: Devices by name: NumPy's, and those that `register` has added.
+#: Devices by name: the CPU, and those that `register` added.
 _known: dict[str, Device] = {"cpu": CPU}
 _current = CPU
 
 
 def register(device: Device) -> None:
-    """Add a device, which `set_device` and ``t.to`` then know by its name."""
+    """Register a device, so that `set_device` and ``t.to`` find it by its name."""
     _known[device.name] = device
 
 
 def set_device(device: str) -> str:
-    """Make new Tensors, parameters and random numbers on a device from now on.
+    """Set the device of new Tensors, parameters and random numbers.
 
-    What was made before stays where it is; ``t.to(device)`` and ``layer.to(device)`` move it.
+    Existing arrays stay where they are; ``t.to(device)`` and ``layer.to(device)`` move them.
 
     Parameters
     ----------
@@ -82,8 +82,8 @@ def set_device(device: str) -> str:
     Raises
     ------
     DeviceError
-        If there is no such device. It says what is missing (CuPy, the driver or the GPU itself),
-        and how to get it; the device that was set before stays.
+        If there is no such device. The message names what is missing (CuPy, the driver or the GPU
+        itself) and how to install it; the current device stays.
     ValueError
         If no device has such a name.
 
@@ -100,7 +100,7 @@ def set_device(device: str) -> str:
 
 
 def get_device() -> str:
-    """Give the name of the device on which new Tensors are made.
+    """Return the name of the device on which new Tensors are created.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def get_device() -> str:
 
 
 def device_named(name: str) -> Device:
-    """Give the device of a name.
+    """Return the device with this name.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def device_named(name: str) -> Device:
 
 
 def made_here() -> Any:
-    """Give the module that makes arrays on the current device.
+    """Return the module that creates arrays on the current device.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def made_here() -> Any:
 
 
 def brought_here(array: Any) -> Any:
-    """Give a fresh NumPy array, which nobody has seen yet, as one of the current device.
+    """Return a NumPy array that has no other reference as an array of the current device.
 
     Examples
     --------
@@ -163,12 +163,12 @@ def brought_here(array: Any) -> Any:
     return array if _current is CPU else _current.ready().asarray(array)
 
 
-def place_of(array: Any) -> str:
-    """Give the name of the device on which an array lies; numbers and lists are of the host.
+def device_of(array: Any) -> str:
+    """Return the name of the device of an array; numbers and lists are on the host.
 
     Examples
     --------
-    >>> place_of(np.ones(2))
+    >>> device_of(np.ones(2))
     'cpu'
     """
     while (holder := getattr(type(array), "holds", None)) is not None:  # Tensors, ensembles
@@ -185,9 +185,9 @@ def place_of(array: Any) -> str:
 
 
 def moved(x: Any, device: str, origin: str = "") -> Any:
-    """Give the values of `x` on a device; where they lie there already, `x` itself.
+    """Return the values of `x` on a device; return `x` itself if it is there already.
 
-    `origin`, the name of the device where `x` lies, is for the derivative rule alone.
+    `origin`, the name of the device that `x` is on, is used by the derivative rule only.
 
     Examples
     --------
@@ -196,18 +196,18 @@ def moved(x: Any, device: str, origin: str = "") -> Any:
     True
     """
     goal = device_named(device)
-    here = place_of(x)
+    here = device_of(x)
     if here == goal.name:
         return x
     if hasattr(x, "members"):  # an ensemble
         return type(x)(moved(x.members, device), x.level)
-    if not (here.startswith("gpu") and goal.name.startswith("gpu")):  # CuPy copies by itself
+    if not (here.startswith("gpu") and goal.name.startswith("gpu")):  # CuPy copies between GPUs
         x = x.get() if here != "cpu" else np.asarray(x)
     return x if goal is CPU else goal.ready().asarray(x)
 
 
 def _gpu(number: int) -> Device:
-    """Give a GPU, or say what is missing."""
+    """Return a GPU, or raise an error that names what is missing."""
     cupy = _cupy()
     count = int(cupy.cuda.runtime.getDeviceCount())
     if number >= count:
@@ -221,7 +221,7 @@ def _gpu(number: int) -> Device:
 
 
 def _cupy() -> Any:
-    """Import CuPy and see that it finds a device."""
+    """Import CuPy and check that it finds a device."""
     try:
         import cupy
     except ModuleNotFoundError as error:
@@ -243,7 +243,7 @@ def _cupy() -> Any:
 
 
 def _missing(cupy: Any) -> str:
-    """Say why CuPy finds no device: the driver, or the device itself."""
+    """Return why CuPy finds no device: the driver or the device itself is missing."""
     runtime = cupy.cuda.runtime
     try:
         driver = int(runtime.driverGetVersion())

@@ -1,46 +1,49 @@
-"""The display registry: how a result finds the one who can draw it, without knowing pictures.
+"""The display registry: how a result finds its renderer without importing it.
 
-A result knows only its own kind, such as ``"comparison"``, and asks here. Whoever can draw that
-kind declares so in the metadata of its package, under the entry point group ``optlab.renderers``::
+A result knows only its own kind, such as ``"comparison"``, and looks up the renderer here. A
+package declares the kinds that it renders in its metadata, under the entry point group
+``optlab.renderers``::
 
     [project.entry-points."optlab.renderers"]
     comparison = "optlab.viz.renderers:comparison"
 
-So the experiments stay below the pictures, run where nothing can draw, and another package can draw
-results of its own, as plotting backends do for pandas.
+So experiments do not depend on pictures and run where nothing can draw, and other packages can
+render their own results, as plotting backends do for pandas.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 GROUP = "optlab.renderers"
-"""The entry point group in which packages declare what they can draw."""
+"""The entry point group in which packages declare what they render."""
 
 
 class Renderer(Protocol):
-    """What can draw one kind of result: an object or a module with these functions."""
+    """Renders one kind of result: an object or a module with these functions."""
 
     def figure(self, result: Any, /, **options: Any) -> Any:
         """Return an interactive figure of `result`."""
 
     def save(self, result: Any, path: Path, /) -> None:
-        """Write a picture of a result to a file, in the format that its name ends in."""
+        """Write a static image of a result to a file, in the format of the file's extension."""
 
     def mimebundle(self, result: Any, /) -> dict[str, Any]:
-        """Return `result` in the forms that a notebook can show, by MIME type."""
+        """Return `result` in the forms that a notebook can display, by MIME type."""
 
 
 _renderers: dict[str, Renderer] = {}
 
 
 def register(name: str, renderer: Renderer) -> None:
-    """Let `renderer` draw results of kind `name` in this process.
+    """Register the renderer of results of kind `name` in this process.
 
-    It goes before what installed packages declare under the same name.
+    It takes precedence over what installed packages declare under the same name.
 
     Parameters
     ----------
@@ -74,8 +77,22 @@ def register(name: str, renderer: Renderer) -> None:
     _renderers[name] = renderer
 
 
+@contextmanager
+def naming_the_extra() -> Iterator[None]:
+    """Name the extra that pictures need in the error for a library that is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] == "optlab":
+            raise  # a defect of optlab, which no installation would mend
+        raise ModuleNotFoundError(
+            f"pictures need the extra lab: pip install 'optlab[lab]' ({missing})",
+            name=missing.name,
+        ) from missing
+
+
 def renderer(name: str) -> Renderer:
-    """Find who draws results of kind `name`.
+    """Return the renderer of results of kind `name`.
 
     Parameters
     ----------
@@ -102,20 +119,13 @@ def renderer(name: str) -> Renderer:
     known = _renderers.get(name)
     if known is not None:
         return known
-    # Importing it costs as much as the rest of floor 0; a run that draws nothing never pays.
+    # Imported here, as it costs as much as the rest of the backend and few runs draw.
     from importlib.metadata import entry_points
 
     declared = entry_points(group=GROUP)
     for entry in declared.select(name=name):
-        try:
+        with naming_the_extra():
             found: Renderer = entry.load()
-        except ModuleNotFoundError as missing:
-            if (missing.name or "").partition(".")[0] == "optlab":
-                raise  # a fault of ours, which no installation would mend
-            raise ModuleNotFoundError(
-                f"pictures need the extra lab: pip install 'optlab[lab]' ({missing})",
-                name=missing.name,
-            ) from missing
         register(name, found)
         return found
     kinds = sorted({*_renderers, *(entry.name for entry in declared)})

@@ -1,8 +1,8 @@
-"""Types of numbers by their names, those of the package ml_dtypes among them.
+"""Dtypes by name, those of the package ml_dtypes included.
 
-NumPy has float16 itself. bfloat16 comes with ml_dtypes; to NumPy it is a foreign type: its kind is
-not "f", ``np.finfo`` refuses it, and a Python number beside it gives float32. What the engine has
-to know of it stands here.
+NumPy itself has float16. bfloat16 comes with ml_dtypes and is a foreign type to NumPy: its kind is
+not "f", ``np.finfo`` refuses it, and with a Python number it gives float32. This module holds what
+the engine has to know about it.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import numpy as np
 float16, float32 = np.dtype(np.float16), np.dtype(np.float32)
 
 
-def __getattr__(name: str) -> Any:  # ``bfloat16`` is looked up when it is asked for
+def __getattr__(name: str) -> Any:  # bfloat16 is imported on first use
     if name == "bfloat16":
         return dtype_named(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def dtype_named(dtype: Any) -> np.dtype:
-    """Give the dtype of a name, a class or a dtype.
+    """Return the dtype of a name, a class or a dtype.
 
     Raises
     ------
     ModuleNotFoundError
-        If it is bfloat16 and the package ml_dtypes is missing; the message says how to get it.
+        If it is bfloat16 and ml_dtypes is not installed; the message says how to install it.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def dtype_named(dtype: Any) -> np.dtype:
 
 
 def is_half(dtype: Any) -> bool:
-    """Say whether numbers are float16 or bfloat16.
+    """Return whether a dtype is float16 or bfloat16.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def is_half(dtype: Any) -> bool:
 
 
 def is_floating(dtype: Any) -> bool:
-    """Say whether numbers are real floating ones, bfloat16 included: what has gradients.
+    """Return whether a dtype is real floating point, bfloat16 included: it can have gradients.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def is_floating(dtype: Any) -> bool:
 
 
 def is_real(dtype: Any) -> bool:
-    """Say whether numbers are real: floating, whole, or truth values.
+    """Return whether a dtype is real: floating point, integer or bool.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def _is_bfloat16(dtype: Any) -> bool:
 
 
 def widened(dtype: Any) -> np.dtype:
-    """Give the dtype in which numbers are computed: float32 for those of 16 bits.
+    """Return the dtype in which numbers are computed: float32 for 16-bit floats.
 
     Examples
     --------
@@ -98,9 +98,9 @@ def widened(dtype: Any) -> np.dtype:
 
 
 def common_dtype(*dtypes: Any) -> np.dtype:
-    """Give the dtype of a result: ``np.result_type``, with bfloat16 in the place of float16.
+    """Return the dtype of a result: ``np.result_type``, with bfloat16 handled like float16.
 
-    float16 and bfloat16 together give float32: neither holds the other.
+    float16 and bfloat16 together give float32, as neither contains the other.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def common_dtype(*dtypes: Any) -> np.dtype:
 
 
 def finfo(dtype: Any) -> Any:
-    """Give ``np.finfo``, for bfloat16 too.
+    """Return ``np.finfo``, for bfloat16 too.
 
     Examples
     --------

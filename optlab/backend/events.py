@@ -1,8 +1,8 @@
-"""Events: how the engine tells what it does, at no cost while nobody listens.
+"""Events: how the engine reports what it does, at no cost without listeners.
 
-The engine publishes and never asks who is there; recorders, ledgers and debuggers subscribe::
+The engine publishes and does not know its listeners; recorders, ledgers and debuggers subscribe::
 
-    if step_taken.listeners:          # one attribute read when nobody subscribed
+    if step_taken.listeners:          # one attribute read when nothing is subscribed
         step_taken.publish(...)
 """
 
@@ -15,19 +15,19 @@ from typing import Any
 
 Listener = Callable[..., None]
 
-#: Subscriptions of several threads are taken one after the other.
+#: Serializes subscriptions from several threads.
 _lock = threading.Lock()
 
 
 class Event:
-    """One kind of thing that the engine does, and those who want to hear of it.
+    """One kind of event in the engine, and its listeners.
 
     Attributes
     ----------
     name : str
         What happened, in words.
     listeners : tuple of callables
-        Called in the order of their subscription. Empty means that publishing can be skipped.
+        In the order of their subscription. If empty, publishing can be skipped.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class Event:
             self.listeners = (*self.listeners, listener)
 
     def unsubscribe(self, listener: Listener) -> None:
-        """Take back one subscription of `listener`; one that is not there is ignored."""
+        """Remove one subscription of `listener`; ignore a listener that is not subscribed."""
         with _lock:
             remaining = list(self.listeners)
             if listener in remaining:
@@ -60,7 +60,7 @@ class Event:
 
     @contextmanager
     def subscribed(self, listener: Listener) -> Iterator[None]:
-        """Subscribe for the length of a ``with`` block."""
+        """Subscribe for the duration of a ``with`` block."""
         self.subscribe(listener)
         try:
             yield
@@ -68,7 +68,7 @@ class Event:
             self.unsubscribe(listener)
 
     def publish(self, *what: Any) -> None:
-        """Tell every listener."""
+        """Call every listener."""
         for listener in self.listeners:
             listener(*what)
 
@@ -76,57 +76,57 @@ class Event:
         return f"<Event {self.name!r}, {len(self.listeners)} listening>"
 
 
-#: An operation ran and was put on the tape: ``publish(node)``.
+#: An operation ran and was recorded on the tape: ``publish(node)``.
 operation_recorded = Event("an operation was recorded")
 
-# The next six are told only while `optlab.autograd.extras` counts somebody who listens, so that an
-# operation asks no question more for them.
+# The next six are published only while `optlab.autograd.extras` counts a listener, so that an
+# operation needs no further check for them.
 
 #: An operation is about to run: ``publish(name, inputs)``, Tensors among the inputs.
 operation_starts = Event("an operation starts")
 
-#: It ran, recorded or not: ``publish(name, inputs, outputs)``; an array, or a tuple of arrays.
+#: It ran, recorded or not: ``publish(name, inputs, outputs)``, an array or a tuple of arrays.
 operation_ran = Event("an operation ran")
 
-#: Backward is about to run the derivative rules of a node: ``publish(node, g, saved, pending)``
-#: with the gradient that arrived, the values that the rules read (brought back, if they had been
-#: dropped) and all gradients on their way, by the nodes that they are for. What the rules of the
-#: node before gave is among these.
+#: The backward pass is about to run the derivative rules of a node: ``publish(node, g, saved,
+#: pending)`` with the incoming gradient, the saved values (recomputed if they had been dropped) and
+#: all pending gradients by node, those from the rules of the previous node included.
 rule_starts = Event("the rules of a node start")
 
-#: Backward is about to ask for values that a node does not hold itself, and that may have to be
-#: computed again: ``publish(node, g, pending)``, before its rules start.
+#: The backward pass is about to fetch values that a node does not hold itself and that may have to
+#: be recomputed: ``publish(node, g, pending)``, before its rules start.
 values_wanted = Event("the values of a node are wanted")
 
-#: A leaf is about to collect a gradient while others are on their way: ``publish(leaf)``. What the
-#: rules before gave is among those yet; hooks, and a sum with a Tensor, run operations next.
+#: A leaf is about to accumulate a gradient while others are pending, those from the previous rules
+#: included: ``publish(leaf)``. Hooks, and a sum with a Tensor, run operations next.
 leaf_collects = Event("a leaf collects on the way")
 
-#: A walk back is over: ``publish(g, saved, pending)``, as before; what is pending has arrived.
-walk_ended = Event("a walk back ended")
+#: A backward pass is over: ``publish(g, saved, pending)``, as above; all gradients have arrived.
+backward_pass_ended = Event("a backward pass ended")
 
-#: An operation ran again for backward: ``publish(result, array)``, see `optlab.autograd.pieces`.
+#: An operation was recomputed for the backward pass: ``publish(result, array)``, see
+#: `optlab.autograd.pieces`.
 operation_recomputed = Event("an operation ran again")
 
-#: Gradients have been propagated: ``publish(value, leaves)`` with the array that backward started
-#: from and the leaves that received a gradient.
+#: A backward pass is finished: ``publish(value, leaves)`` with the array that it started from and
+#: the leaves that received a gradient.
 backward_finished = Event("backward finished")
 
-#: A chain of layers that run again has stored the input of one: ``publish(keeper, arrays)``. They
-#: wait for backward until `keeper` is gone.
+#: A checkpointed chain has stored the input of a layer: ``publish(keeper, arrays)``. They stay for
+#: the backward pass until `keeper` is freed.
 input_stored = Event("the input of a layer was stored")
 
 #: An optimizer updated parameters: ``publish(optimizer, updates)``, see `optlab.optimizer.Update`.
 step_taken = Event("an optimizer took a step")
 
-#: The same for those who only want to know that it is done: ``publish(optimizer)``. Who listens to
-#: this does not make an optimizer compute its terms.
+#: The same without the updates: ``publish(optimizer)``. Listeners to this event do not make an
+#: optimizer compute its terms.
 step_finished = Event("an optimizer finished a step")
 
 #: Gradients were cleared: ``publish(parameters)``.
 gradients_cleared = Event("gradients were cleared")
 
-#: An array was made that stays: ``publish(array, name, role, phase)``, such as a table that is used
-#: again, or what an optimizer holds while it calls a closure; `role` as in `optlab.backend.ledger`,
-#: `phase` is "step" where an optimizer made it, empty where it is of what runs now.
+#: An array was created that stays: ``publish(array, name, role, phase)``, such as a reused table,
+#: or what an optimizer holds while it calls a closure; `role` as in `optlab.backend.ledger`,
+#: `phase` is "step" if an optimizer created it, and empty if it belongs to what runs now.
 array_kept = Event("an array stays")

@@ -1,4 +1,4 @@
-"""What a package says to a name that it does not have."""
+"""Errors of packages for names that they do not have."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-#: What PyTorch calls what has another name here.
+#: PyTorch's names for what has another name here.
 ELSEWHERE = {
     "Module": "Layer", "ModuleList": "LayerList", "ModuleDict": "LayerDict", "init": "initializer",
     "lr_scheduler": "lr",
@@ -18,10 +18,10 @@ _MOST_LISTED = 40
 
 
 class _NotCalled(ModuleType):
-    """A module that has the name of a class, but for capitals."""
+    """A module with the name of a class, but for capitals."""
 
     def __call__(self, *args: Any, **named: Any) -> None:
-        """Say which class it is."""
+        """Raise an error that names the class."""
         package, _, name = self.__name__.rpartition(".")
         plain = name.replace("_", "")
         [cls] = [one for one in vars(self) if one.lower() == plain]
@@ -30,20 +30,23 @@ class _NotCalled(ModuleType):
         )
 
 
-def not_called(cls: type) -> None:
-    """Let the module of a class of the same name say so when it is called."""
-    module = sys.modules[cls.__module__]
-    if cls.__module__.rpartition(".")[2].replace("_", "") == cls.__name__.lower():
-        module.__class__ = _NotCalled
+def not_called(package: str, *rooms: str) -> None:
+    """Let modules of a package and of its rooms that are called name their class in the error."""
+    face = vars(sys.modules[package])
+    classes = {name.lower() for name in face["__all__"] if isinstance(face[name], type)}
+    for room in (package, *rooms):
+        for name, module in vars(sys.modules[room]).items():
+            if isinstance(module, ModuleType) and name.replace("_", "") in classes:
+                module.__class__ = _NotCalled
 
 
 def elsewhere(name: str) -> str:
-    """Give what is called so in PyTorch by its name here."""
+    """Return the name here of what PyTorch calls `name`."""
     return ELSEWHERE.get(name, name)
 
 
 def missing(package: str, name: str, known: Sequence[str]) -> AttributeError:
-    """Give the error for an unknown name, with the one that was perhaps meant.
+    """Return the error for an unknown name, with a suggestion if a known name is close.
 
     Examples
     --------
@@ -52,7 +55,7 @@ def missing(package: str, name: str, known: Sequence[str]) -> AttributeError:
     >>> print(missing("optlab.optimizer", "Lion", ["Adam", "SGD"]))
     optlab.optimizer has no 'Lion'; it has Adam, SGD.
     """
-    if name.startswith("_"):  # what tools ask for by themselves
+    if name.startswith("_"):  # tools probe for such names
         return AttributeError(f"{package} has no {name!r}")
     from difflib import get_close_matches
 
@@ -64,6 +67,6 @@ def missing(package: str, name: str, known: Sequence[str]) -> AttributeError:
     close = get_close_matches(name.lower(), list(plain), 1, 0.75)
     if close:
         said = f"{package} has no {name!r}. Did you mean {plain[close[0]]!r}?"
-        return AttributeError(said, name=name, obj=None)  # else Python would add its own to this
+        return AttributeError(said, name=name, obj=None)  # obj=None: Python adds no suggestion
     listed = ", ".join(known) if len(known) <= _MOST_LISTED else f"what dir({package}) lists"
     return AttributeError(f"{package} has no {name!r}; it has {listed}.")

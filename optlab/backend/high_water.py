@@ -1,7 +1,7 @@
-"""How much memory arrays take, and took at most in between, as their allocators tell.
+"""The high-water mark of the memory of arrays, as their allocators report it.
 
-NumPy tells `tracemalloc` of every array that it makes or frees, and CuPy its memory hooks. So the
-highest point inside an operation is seen too, with arrays that nobody else gets to see.
+NumPy reports every array that it allocates or frees to `tracemalloc`, and CuPy to its memory hooks.
+So the highest point inside an operation is measured too, with temporaries that nothing else sees.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 
 
 class HighWater:
-    """Measures how the memory of arrays grew since the last `mark`, and its highest point since.
+    """Measures the growth of the memory of arrays since the last `mark`, and its peak.
 
-    On the host it is what `tracemalloc` counts, Python's own objects among it. It is started if it
-    does not run, and stopped in the end. If it runs already, its peak is set back at every mark; in
-    the end it is what it would have been: memory of that size is asked for, and not touched.
+    On the host this is what `tracemalloc` counts, Python's own objects included. It is started if
+    it is not running, and stopped at the end. If it is running, its peak is reset at every mark and
+    restored at the end: memory of that size is allocated and not touched.
 
-    On a device it is what CuPy's pool hands out in this thread.
+    On a device this is what CuPy's pool hands out in this thread.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class HighWater:
         self._pool: Any = None
 
     def start(self) -> None:
-        """Begin to measure."""
+        """Start the measurement."""
         self.is_mine = not tracemalloc.is_tracing()
         if self.is_mine:
             tracemalloc.start()
@@ -47,7 +47,7 @@ class HighWater:
             self._pool.mark()
 
     def reading(self) -> tuple[int, int]:
-        """Give by how many bytes memory has grown since the mark, and by how many at most."""
+        """Return the growth in bytes since the mark, and the highest growth in between."""
         now, peak = tracemalloc.get_traced_memory()
         if not self.is_mine:
             self._peak_before = max(self._peak_before, peak)
@@ -57,21 +57,21 @@ class HighWater:
         return grown, highest
 
     def was_there(self, owner: Any) -> bool:
-        """Say whether an array is older than the measurement; no, where nobody can know."""
+        """Return whether an array is older than the measurement; False if that is unknown."""
         if isinstance(owner, np.ndarray):
             known = self.is_mine and tracemalloc.is_tracing()
             return known and tracemalloc.get_object_traceback(owner) is None
         return self._pool is not None and owner.data.mem.ptr not in self._pool.made
 
     def of_arrays(self) -> int:
-        """Give the bytes of all arrays that the allocators know of, exactly; it takes its time."""
+        """Return the exact bytes of all arrays that the allocators know; this is slow."""
         domain = np.lib.tracemalloc_domain
         traces = tracemalloc.take_snapshot().traces
         on_host = sum(trace.size for trace in traces if trace.domain == domain)
         return on_host + (int(self._pool.used) if self._pool is not None else 0)
 
     def stop(self) -> None:
-        """Stop measuring, and leave `tracemalloc` as it was."""
+        """Stop the measurement and leave `tracemalloc` as it was."""
         if self._pool is not None:
             self._pool.__exit__(None, None, None)
         if self.is_mine:
@@ -83,11 +83,11 @@ class HighWater:
             try:
                 np.empty(missing, np.uint8)
             except MemoryError:
-                return  # the system does not promise so much: the peak stays that since the mark
+                return  # the system refuses so much: the peak stays the one since the mark
 
 
 def bytes_of(owner: Any) -> int:
-    """Give the bytes that an array has asked its allocator for; 0 where the memory is another's.
+    """Return the bytes that an array allocated itself; 0 if the memory is not its own.
 
     Examples
     --------
@@ -96,12 +96,12 @@ def bytes_of(owner: Any) -> int:
     """
     if isinstance(owner, np.ndarray):
         return owner.nbytes if owner.flags.owndata else 0
-    memory = getattr(getattr(owner, "data", None), "mem", None)  # CuPy: a piece of its pool
+    memory = getattr(getattr(owner, "data", None), "mem", None)  # CuPy: a chunk of its pool
     return int(getattr(memory, "size", 0))
 
 
 def _watched_pool() -> Any:
-    """Give a hook on CuPy's memory, set in this thread; None where CuPy is not in use."""
+    """Return a hook on CuPy's memory, set in this thread; None if CuPy is not in use."""
     cupy = sys.modules.get("cupy")
     if cupy is None or not cupy.cuda.is_available():
         return None
@@ -111,7 +111,7 @@ def _watched_pool() -> Any:
 
 
 def _pool_hook(cupy: Any) -> Any:
-    """Give a class of CuPy's memory hooks that keeps count."""
+    """Return a class of CuPy's memory hooks that counts bytes."""
 
     class Pool(cupy.cuda.MemoryHook):  # type: ignore[misc]
         name = "optlab's memory ledger"

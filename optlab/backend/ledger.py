@@ -1,9 +1,9 @@
-"""The ledger: which arrays are alive, why, and who made them, event by event.
+"""The memory ledger: which arrays are alive, why, and what created them, event by event.
 
-Memory is told by its owner: an array and all views of it count once, whole. That an owner is gone
-is learned from a weak reference, so nothing lives a moment longer because it is watched.
+Memory is counted by owner: an array and all its views count once, in full. Weak references report
+when an owner is freed, so tracking extends no lifetime.
 
-This file knows arrays, not Tensors: `optlab.autograd.memory_roles` says what is what.
+This module knows arrays, not Tensors: `optlab.autograd.memory_roles` assigns the roles.
 """
 
 from __future__ import annotations
@@ -19,42 +19,42 @@ from typing import Any, NamedTuple
 from optlab.backend.arrays import owner_of
 from optlab.backend.high_water import HighWater, bytes_of
 
-#: Why an array is alive, in the order in which it is told.
+#: Why an array is alive, in the order of the tables.
 ROLES = ("parameter", "gradient", "slot", "data", "saved", "recomputed", "temporary")
 
-#: Which of two roles counts; those that are not here give way to all others.
+#: Precedence of roles; a role that is not listed yields to all others.
 _RANK = {"gradient": 1, "slot": 2, "parameter": 3}
 
-#: What rises by less between two events is Python's own objects, for all that anybody knows.
+#: A smaller rise between two events may be Python's own objects.
 NOISE = 4096
 
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """One piece of memory.
+    """One block of memory.
 
     Attributes
     ----------
     name : str
-        What made it: the operation, or the name of a parameter or a slot.
+        The operation that created it, or the name of a parameter or slot.
     phase : str
-        When: "forward", "backward", "step", or nothing of what was there already.
+        "forward", "backward", "step", or empty if it was there already.
     path : str
         The layer that ran.
     shape, dtype
-        Of the array as it was first met.
+        Of the array when it was first met.
     nbytes : int
     role : str
-        What it is, where no operation has saved it.
+        Its role unless an operation saved it.
     born, died : int or None
-        The first event at which it was alive, and the first at which it no longer was; None for
-        what is alive. What was there before the ledger was born at event 0.
+        The first event at which it was alive, and the first at which it no longer was (None while
+        it is alive). What is older than the ledger was born at event 0.
     was_there : bool
         Whether it is older than the ledger.
     saved_by : int
-        How many operations keep it for backward.
+        How many operations saved it for the backward pass.
     history : list of (int, str)
-        From which event on it had which role.
+        Events and the role that it had from there on.
     """
 
     name: str
@@ -75,12 +75,12 @@ class Entry:
 
     @property
     def present_role(self) -> str:
-        """Why it is alive now."""
+        """The role that it has now."""
         stays = self.role in _RANK or (self.was_there and self.role == "data")
         return self.saved_as if self.saved_by and not stays else self.role
 
     def role_at(self, event: int) -> str:
-        """Why it was alive at an event."""
+        """Return the role that it had at an event."""
         found = self.history[0][1]
         for since, role in self.history:
             if since > event:
@@ -97,9 +97,9 @@ class Row(NamedTuple):
     name, phase, path : str
         What happened, when, and in which layer.
     rise : int
-        By how many bytes the memory of arrays went up at most since the event before.
+        The highest growth of the memory of arrays, in bytes, since the previous event.
     measured : int
-        What the allocators counted, where they were asked; else 0.
+        What the allocators counted; 0 unless the ledger verifies.
     """
 
     name: str
@@ -110,7 +110,7 @@ class Row(NamedTuple):
 
 
 class _Reference(weakref.ref[Any]):
-    """A weak reference that knows what it is about."""
+    """A weak reference with the entry, or the key of the node, that it belongs to."""
 
     __slots__ = ("about",)
 
@@ -123,7 +123,7 @@ class Ledger:
     Parameters
     ----------
     verify : bool
-        Also ask the allocators at every event for the bytes of all arrays. It takes long.
+        Also read the bytes of all arrays from the allocators at every event, which is slow.
 
     Examples
     --------
@@ -147,19 +147,19 @@ class Ledger:
         self.entries: list[Entry] = []
         self.rows: list[Row] = []
         self.alive = 0
-        #: How often operations ran again, and the bytes that they gave.
+        #: How many operations were recomputed, and the bytes of their results.
         self.recomputed = [0, 0]
         self._present: dict[int, Entry] = {}
         self._keepers: dict[int, tuple[Any, list[Entry]]] = {}
-        #: References to arrays and to nodes that are gone; told from any thread, at any moment.
+        #: References to freed arrays and nodes, appended from any thread at any time.
         self._gone: deque[_Reference] = deque()
         self._high_water = HighWater()
         self._lock = threading.RLock()
         self._depth = 0
         self._grown = self._highest = 0
-        #: Of the arrays that are alive, the bytes that the allocators know of; at the last event.
+        #: Bytes of the live arrays that the allocators know, now and at the last event.
         self._known = self._known_before = 0
-        #: By how much more memory has grown than is known of: Python's own objects, mostly.
+        #: Growth of memory beyond the known arrays, mostly Python's own objects.
         self._unexplained = 0
         self._measured_at_start = 0
         self._open = False
@@ -167,7 +167,7 @@ class Ledger:
     # From open to close -------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Begin: the first row."""
+        """Start, and write the first row."""
         self._high_water.start()
         self._open = True
         with self.paused():
@@ -188,7 +188,7 @@ class Ledger:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Write inside of it: what the ledger itself needs is not measured."""
+        """Pause the measurement, so that the ledger's own memory is not measured."""
         with self._lock:
             self._depth += 1
             if self._depth == 1 and self._open:
@@ -203,9 +203,9 @@ class Ledger:
                     self._high_water.mark()
 
     def event(self, name: str, phase: str, path: str = "") -> None:
-        """Write a row: how things stand now."""
+        """Write a row for an event: the state now."""
         self._bury()
-        # Python's own objects that are still there say nothing of arrays.
+        # Python's own objects that are still alive are not arrays.
         rise = self._highest - max(0, self._grown - (self._known - self._known_before))
         measured = self._high_water.of_arrays() - self._measured_at_start if self.verify else 0
         self.rows.append(Row(name, phase, path, max(0, rise), measured))
@@ -214,7 +214,7 @@ class Ledger:
         self._grown = self._highest = 0
 
     def begin_anew(self) -> None:
-        """Forget what is over: what is alive now was there from the start."""
+        """Drop what is freed; what is alive counts as there from the start."""
         with self.paused():
             self._bury()
             self.entries = [entry for entry in self.entries if entry.died is None]
@@ -227,9 +227,9 @@ class Ledger:
     def hold(
         self, array: Any, role: str, name: str = "", phase: str = "", path: str = ""
     ) -> Entry | None:
-        """Take note of an array, and give its entry; None where it has no memory of its own.
+        """Record an array and return its entry; None if it has no memory of its own.
 
-        One that is known keeps its maker, and its role too, unless `role` counts more.
+        A known array keeps its maker, and its role unless `role` has precedence.
         """
         owner = owner_of(array)
         entry = self._present.get(id(owner))
@@ -243,7 +243,7 @@ class Ledger:
         try:
             reference = _Reference(owner, self._gone.append)
         except TypeError:
-            return None  # a kind of array that cannot tell when it is gone
+            return None  # a type of array without weak references
         self._bury()
         was_there = self._was_there(owner, size, role)
         born = 0 if was_there else len(self.rows)
@@ -264,29 +264,29 @@ class Ledger:
         return entry
 
     def _was_there(self, owner: Any, size: int, role: str) -> bool:
-        """Say whether an array that is met for the first time is older than the ledger."""
+        """Return whether an array that is met for the first time is older than the ledger."""
         if self._high_water.was_there(owner):
             return True
         if self._high_water.is_mine or role == "temporary":
             return False
-        # If memory has not grown by so much more than is known, it was there.
+        # It was there if memory has not grown by that much beyond what is known.
         grown = self._unexplained + self._grown - (self._known - self._known_before)
         return grown < size
 
     def _change(self, entry: Entry, since: int, **values: Any) -> None:
-        """Change what an entry says, from an event on."""
+        """Change attributes of an entry from an event on."""
         before = entry.present_role
         for name, value in values.items():
             setattr(entry, name, value)
         if entry.present_role != before:
             since = max(entry.born, since)
             if entry.was_there and len(entry.history) == 1 and entry.role in _RANK:
-                entry.history.clear()  # it was that from the start
+                entry.history.clear()  # it had that role from the start
                 since = 0
             entry.history.append((since, entry.present_role))
 
     def _bury(self) -> None:
-        """Take down what is gone."""
+        """Record the end of what has been freed."""
         while self._gone:
             reference = self._gone.popleft()
             about = reference.about
@@ -300,10 +300,10 @@ class Ledger:
             elif self._keepers.get(about, (None,))[0] is reference:
                 self._release(about, len(self.rows))
 
-    # What is kept for backward ------------------------------------------------------------------
+    # What is saved for the backward pass --------------------------------------------------------
 
     def keeps(self, keeper: Any, arrays: Iterable[Entry | None], role: str = "saved") -> None:
-        """Take note of what `keeper`, a node, keeps for backward now, and no longer."""
+        """Record what `keeper`, a node, now saves for the backward pass, and nothing else."""
         key = id(keeper)
         self.frees(keeper)
         held = [entry for entry in arrays if entry is not None]
@@ -317,7 +317,7 @@ class Ledger:
             self._change(entry, len(self.rows) - 1, saved_by=entry.saved_by + 1, saved_as=saved_as)
 
     def frees(self, keeper: Any) -> None:
-        """Take note that a node keeps nothing any more."""
+        """Record that a node saves nothing any more."""
         known = self._keepers.get(id(keeper))
         if known is not None and known[0]() is keeper:
             self._release(id(keeper), len(self.rows) - 1)

@@ -1,25 +1,25 @@
-"""How the C library treats memory that is freed.
+"""Tuning of the C library's allocator for freed memory.
 
-glibc gives every freed array of more than 128 kB back to the system, and takes a fresh one for the
-next: the system then clears each of its pages on first touch, which takes longer than most
-arithmetic on it. glibc learns, though: once a larger piece has been freed, it keeps pieces up to
-that size for what comes next. One piece of 32 MB, which nobody writes to and so takes no memory,
-teaches it at once; a forward and backward pass of a transformer's block takes half the time then.
+glibc returns every freed array of more than 128 kB to the system and requests a new one for the
+next: the system then clears each page on first touch, which takes longer than most arithmetic on
+it. But glibc adapts: once a larger block has been freed, it keeps freed blocks up to that size. One
+block of 32 MB, which is never written to and so takes no memory, makes it adapt at once; a forward
+and backward pass of a transformer block then takes half the time.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-#: Just below the largest size from which glibc learns.
+#: Just below the largest size that glibc adapts to.
 _SIZE = 32 * 1024 * 1024 - 64 * 1024
 
 
 def keep_freed_memory() -> None:
-    """Let memory that is freed be used again: pieces up to 32 MB, up to 64 MB in all.
+    """Let freed memory be reused: blocks up to 32 MB, up to 64 MB in total.
 
-    Other C libraries take no notice, and where the environment sets ``MALLOC_MMAP_THRESHOLD_`` or
-    ``MALLOC_TRIM_THRESHOLD_``, glibc does not either.
+    Other C libraries ignore this, and so does glibc if the environment sets
+    ``MALLOC_MMAP_THRESHOLD_`` or ``MALLOC_TRIM_THRESHOLD_``.
 
     Examples
     --------

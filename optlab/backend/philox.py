@@ -1,11 +1,12 @@
-"""Starting a Philox generator from words that are already well mixed.
+"""Philox generators that start from words that are already mixed.
 
-``Philox(key=...)`` first makes a `SeedSequence` from the operating system's entropy and then throws
-it away, which takes longer than all the rest; a seed sequence that simply hands over the words
-skips that. It also gives ``generator.spawn`` children that come from the key, not from the system.
+``Philox(key=...)`` first creates a `SeedSequence` from the operating system's entropy and then
+discards it, which takes longer than all the rest; a seed sequence that just returns the words
+avoids that. It also gives ``generator.spawn`` children that derive from the key, not from the
+system.
 
-Apart from `random`, because it imports ``numpy.random``, which costs time that only programs that
-draw should pay.
+Separate from `random`, as importing ``numpy.random`` takes time that only programs that draw should
+pay for.
 """
 
 from __future__ import annotations
@@ -36,23 +37,23 @@ class Words(ISpawnableSeedSequence):
 
     @classmethod
     def of(cls, text: bytes) -> Words:
-        """Mix the words out of any text."""
+        """Hash any text to words."""
         digest = hashlib.blake2b(text, digest_size=16).digest()
         return cls(np.frombuffer(digest, "<u8"))
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
-        """Give the words (NumPy calls this)."""
+        """Return the words (NumPy calls this)."""
         if (n_words, np.dtype(dtype)) != (2, np.uint64):
             raise ValueError("these words are the key of a Philox generator, and of no other.")
         return self.words
 
     def spawn(self, n_children: int) -> list[Any]:
-        """Give words for `n_children` further generators (``generator.spawn`` calls this)."""
+        """Return words for `n_children` more generators (``generator.spawn`` calls this)."""
         first = self.children
         self.children += n_children
         return [Words.of(self.words.tobytes() + b"%d" % (first + i)) for i in range(n_children)]
 
 
 def generator_of(text: bytes) -> Generator:
-    """Give a generator at the start of the stream that `text` names."""
+    """Return a generator at the start of the stream that `text` names."""
     return Generator(Philox(Words.of(text)))  # type: ignore[arg-type]  # any ISeedSequence will do

@@ -1,18 +1,18 @@
-"""Random keys: every draw is a function of a seed and of a place, never of a hidden global state.
+"""Random keys: every draw is a function of a seed and a path, not of a hidden global state.
 
-A `Key` is a seed and a path, for example ``(7, "layer 2", "step 31")``. Its hash starts a Philox
-generator (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"), a counter-based one:
-the same key gives the same numbers whatever was drawn elsewhere before. A `scope` names a place;
-draws inside it are numbered within that place alone.
+A `Key` is a seed and a path, for example ``(7, "layer 2", "step 31")``. Its hash starts a
+counter-based Philox generator (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"):
+the same key gives the same numbers whatever was drawn elsewhere before. A `scope` adds to the path;
+draws inside are numbered within that scope alone.
 
-Threads share no counter. The thread that called `seed` or opened a scope numbers its draws there
-0, 1, 2, ...; another thread that draws from the same place (without a scope, or in a scope that it
-inherited by `contextvars.copy_context`) has a numbering of its own below it, so it never changes
-what the first one draws. Such threads are told apart by the order in which they first draw, which
-is chance where several start together: let each open a scope of its own, named by its job, and its
-numbers depend on that name alone.
+Threads share no counter. The thread that called `seed` or opened a scope numbers its draws 0, 1, 2,
+...; another thread that draws in the same scope (or without one, or in a scope that it inherited by
+`contextvars.copy_context`) has its own numbering below it, so it never changes the draws of the
+first. Such threads are distinguished by the order of their first draw, which is arbitrary if
+several start together: let each open its own scope, named by its job, and its numbers depend on
+that name alone.
 
-To keep where the draws of a program have arrived, and go on from there, see `random_state`.
+`random_state` saves and restores the position of a program's draws.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _generator_of: Any = None  # imported by the first draw
 
 
 class Key(NamedTuple):
-    """Where random numbers come from: a seed and the path of the place that draws them.
+    """The origin of random numbers: a seed and the path of what draws them.
 
     Examples
     --------
@@ -46,12 +46,12 @@ class Key(NamedTuple):
     path: tuple[str | int, ...] = ()
 
     def fold(self, *place: str | int) -> Key:
-        """Give the key of a place below this one."""
+        """Return the key of a path below this one."""
         plain = (part if isinstance(part, str) else int(part) for part in place)
         return Key(int(self.seed), (*self.path, *plain))
 
     def generator(self) -> np.random.Generator:
-        """Give a NumPy generator at the start of this key's own stream."""
+        """Return a NumPy generator at the start of this key's stream."""
         global _generator_of
         if _generator_of is None:
             from optlab.backend.philox import generator_of as _generator_of
@@ -63,14 +63,14 @@ class Key(NamedTuple):
 
 
 class Stream:
-    """The draws of one place, numbered from 0; other threads number theirs below it."""
+    """The draws of one scope, numbered from 0; other threads have their own numbering below it."""
 
     __slots__ = ("draws", "epochs", "key", "loaders", "owner", "threads", "visitors")
 
     def __init__(self, key: Key, draws: int = 0, epochs: Sequence[int] = ()) -> None:
         self.key = key
         self.draws = itertools.count(draws)
-        #: How many epochs each data loader has given, by its number; and how many there are.
+        #: How many epochs each data loader has yielded, by its number; and how many loaders.
         self.epochs = dict(enumerate(epochs))
         self.loaders = 0
         self.owner = threading.get_ident()
@@ -78,7 +78,7 @@ class Stream:
         self.threads: threading.local | None = None
 
     def next_loader(self) -> int:
-        """Give a data loader its number in this stream."""
+        """Return the number of a new data loader in this stream."""
         self.loaders += 1
         return self.loaders - 1
 
@@ -89,14 +89,14 @@ class Stream:
         return epoch
 
     def next_key(self) -> Key:
-        """Give the key of the next draw."""
+        """Return the key of the next draw."""
         if threading.get_ident() != self.owner:
             return self._of_this_thread().next_key()
         seed, path = self.key
         return Key(seed, (*path, next(self.draws)))
 
     def _of_this_thread(self) -> Stream:
-        """Give the numbering of a thread that is not the one this place belongs to."""
+        """Return the stream of a thread other than the one that owns this stream."""
         with _lock:
             if self.threads is None:
                 self.threads = threading.local()
@@ -112,7 +112,7 @@ _root: Stream | None = None
 
 
 class _Replay:
-    """What stands for the stream of the program inside `replayed`."""
+    """Replaces the stream of the program inside `replayed`."""
 
     __slots__ = ("stream",)
 
@@ -124,9 +124,9 @@ _replay: ContextVar[_Replay | None] = ContextVar("optlab random replay", default
 
 
 class Generator:
-    """What draws the random numbers of a program, as `seed` gives it: it can be seeded again.
+    """The random generator of a program, as `seed` returns it; it can be reseeded.
 
-    There is one for all devices, and it keeps nothing itself; see the top of this module.
+    There is one for all devices, and it has no state of its own; see the top of this module.
 
     Examples
     --------
@@ -138,11 +138,11 @@ class Generator:
     __slots__ = ()
 
     def manual_seed(self, seed: int) -> Generator:
-        """Fix every random draw that follows, as the function `seed` does."""
+        """Seed every following draw, as the function `seed` does."""
         return _start_from(seed)
 
     def initial_seed(self) -> int:
-        """Give the number that was last seeded with.
+        """Return the last seed.
 
         Examples
         --------
@@ -153,7 +153,7 @@ class Generator:
         if replay is not None and replay.stream is not None:
             return replay.stream.key.seed
         if _root is None:
-            seed_anywhere()
+            seed_from_entropy()
         assert _root is not None
         return _root.key.seed
 
@@ -165,21 +165,21 @@ class Generator:
         return ""
 
     def _ipython_display_(self) -> None:
-        """Show nothing, not even the number of the cell."""
+        """Display nothing, not even the number of the cell."""
 
 
 def seed(n: int) -> Generator:
-    """Fix every random draw that follows, to the bit.
+    """Seed every following random draw, to the bit.
 
     Parameters
     ----------
     n : int
-        Any integer. Without a call of `seed` the numbers differ from run to run.
+        Any integer. Without a call of `seed` the numbers differ between runs.
 
     Returns
     -------
     Generator
-        What draws; its ``manual_seed`` does the same as this function.
+        Its ``manual_seed`` does the same as this function.
 
     Raises
     ------
@@ -203,12 +203,12 @@ def _start_from(n: Any) -> Generator:
         raise TypeError(
             f"seed takes an integer, but got {n!r} of type {type(n).__name__}."
         ) from None
-    go_on_with(Stream(Key(n)))
+    set_stream(Stream(Key(n)))
     return Generator()
 
 
-def go_on_with(stream: Stream) -> None:
-    """Let the whole program draw from `stream` from now on; inside `replayed`, its end."""
+def set_stream(stream: Stream) -> None:
+    """Make `stream` the stream of the program; inside `replayed`, until its end."""
     global _root
     replay = _replay.get()
     if replay is not None:
@@ -218,7 +218,7 @@ def go_on_with(stream: Stream) -> None:
 
 
 class Bookmark(NamedTuple):
-    """A place in the random numbers of this thread, to draw the same ones from there again."""
+    """A position in the random numbers of this thread, to draw the same ones again."""
 
     key: Key
     draws: int
@@ -226,7 +226,7 @@ class Bookmark(NamedTuple):
 
 
 def bookmark() -> Bookmark:
-    """Give the place of the next draw.
+    """Return the position of the next draw.
 
     Examples
     --------
@@ -237,7 +237,7 @@ def bookmark() -> Bookmark:
     ...     print(next_key() == drawn)
     True
     """
-    stream = present_stream()
+    stream = current_stream()
     if threading.get_ident() != stream.owner:
         stream = stream._of_this_thread()
     return Bookmark(stream.key, next(copy.copy(stream.draws)), _scopes.get() is not None)
@@ -245,7 +245,7 @@ def bookmark() -> Bookmark:
 
 @contextmanager
 def replayed(place: Bookmark) -> Iterator[None]:
-    """Draw from a bookmark on, for the length of a ``with`` block; nothing outside notices."""
+    """Draw from a bookmark for the duration of a ``with`` block; draws outside do not change."""
     stream = Stream(place.key, place.draws)
     replay = _replay.set(_Replay(None if place.scoped else stream))
     token = _scopes.set(stream if place.scoped else None)
@@ -256,20 +256,20 @@ def replayed(place: Bookmark) -> Iterator[None]:
         _replay.reset(replay)
 
 
-def seed_anywhere() -> None:
-    """Start from the operating system's entropy."""
+def seed_from_entropy() -> None:
+    """Seed from the operating system's entropy."""
     import secrets
 
     seed(secrets.randbits(63))
 
 
 def next_key() -> Key:
-    """Give a fresh key: the next one of the innermost `scope`, or of the whole program."""
-    return present_stream().next_key()
+    """Return a fresh key: the next of the innermost `scope`, or of the program."""
+    return current_stream().next_key()
 
 
-def present_stream() -> Stream:
-    """Give the innermost stream; without a seed, one that starts anywhere."""
+def current_stream() -> Stream:
+    """Return the innermost stream; without a seed, one that is seeded from entropy."""
     stream = _scopes.get()
     if stream is None:
         replay = _replay.get()
@@ -277,40 +277,40 @@ def present_stream() -> Stream:
     if stream is None:
         with _lock:  # two threads may draw first at the same time
             if _root is None:
-                seed_anywhere()
+                seed_from_entropy()
         assert _root is not None
         stream = _root
     return stream
 
 
-def stream_of_the_program() -> Stream | None:
-    """Give the stream that is drawn from outside any scope; None inside one."""
-    return None if _scopes.get() is not None else present_stream()
+def program_stream() -> Stream | None:
+    """Return the stream of draws outside any scope; None inside a scope."""
+    return None if _scopes.get() is not None else current_stream()
 
 
 @contextmanager
 def scope(*place: str | int, seed: int | None = None) -> Iterator[Key]:
-    """Draw from a place of its own for the length of a ``with`` block (``ol.random_scope``).
+    """Draw from a separate stream for the duration of a ``with`` block (``ol.random_scope``).
 
-    What is drawn inside depends on the seed and on `place` only, so neither the order of other
-    draws nor the number of threads changes it; and nothing outside notices what was drawn inside.
+    Draws inside depend on the seed and on `place` only, so neither the order of other draws nor the
+    number of threads changes them, and they do not change draws outside.
 
     Parameters
     ----------
     place
-        The names and numbers that say where, for instance ``("layer 2", 31)``.
+        The names and numbers of the path, for instance ``("layer 2", 31)``.
     seed
-        Start from this seed instead of the surrounding one.
+        Replaces the surrounding seed.
 
     Yields
     ------
     Key
-        The key of the place.
+        The key of the scope.
 
     Notes
     -----
     A thread that is started inside does not inherit the scope (before Python 3.14, unless it runs
-    in `contextvars.copy_context`): open one in it. What it draws there depends on the name alone,
+    in `contextvars.copy_context`): open one in it. Its draws there depend on the name alone,
     whatever other threads draw meanwhile.
 
     Examples
@@ -320,7 +320,7 @@ def scope(*place: str | int, seed: int | None = None) -> Iterator[Key]:
     >>> a
     Key(seed=1, path=('data', 0))
 
-    Four threads, each with a scope of its own, give the same numbers in any order:
+    Four threads, each with its own scope, draw the same numbers in any order:
 
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> def job(i):
@@ -331,7 +331,7 @@ def scope(*place: str | int, seed: int | None = None) -> Iterator[Key]:
     >>> keys[2]
     Key(seed=1, path=('job', 2, 0))
     """
-    key = Key(seed) if seed is not None else present_stream().key
+    key = Key(seed) if seed is not None else current_stream().key
     stream = Stream(key.fold(*place))
     token = _scopes.set(stream)
     try:

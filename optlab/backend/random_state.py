@@ -1,7 +1,7 @@
-"""The state of a program's random numbers: where its draws have arrived, kept and taken back.
+"""The state of a program's random numbers, saved and restored.
 
-It is plain numbers, so that a run can be saved and go on in another process. What draws the
-numbers, and how draws are counted, is in `random`.
+It is plain numbers, so that a run can be saved and continued in another process. `random` has the
+keys, and how draws are counted.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from optlab.backend.random import Key, Stream, go_on_with, stream_of_the_program
+from optlab.backend.random import Key, Stream, program_stream, set_stream
 
 
 def get_rng_state() -> dict[str, Any]:
-    """Give where the random numbers of the program have arrived, to go on from there later.
+    """Return the position of the program's random numbers, to continue from there later.
 
     Returns
     -------
     dict
-        Plain numbers, which ``ol.save`` and JSON keep: the seed, how often was drawn, and how many
-        epochs each data loader has given (they are numbered in the order of their first epoch).
+        Plain numbers, which ``ol.save`` and JSON can store: the seed, the number of draws, and the
+        epochs that each data loader has yielded (numbered in the order of their first epoch).
 
     Raises
     ------
     RuntimeError
-        Inside a `scope`, whose draws start anew each time it is opened.
+        Inside a `scope`, whose draws restart each time it is opened.
 
     Examples
     --------
@@ -50,14 +50,14 @@ def get_rng_state() -> dict[str, Any]:
 
 
 def set_rng_state(state: Mapping[str, Any]) -> None:
-    """Go on with random numbers where `get_rng_state` was called, also in another process.
+    """Continue the random numbers from a state of `get_rng_state`, also in another process.
 
     Raises
     ------
     RuntimeError
         Inside a `scope`.
     ValueError
-        If it is no such state. Nothing has changed then.
+        If it is no such state; nothing has changed then.
     """
     _outside_scopes("set_rng_state")
     try:
@@ -70,11 +70,11 @@ def set_rng_state(state: Mapping[str, Any]) -> None:
             "set_rng_state takes what get_rng_state gave, a dict with seed, draws and epochs; got "
             f"{state!r}."
         ) from None
-    go_on_with(Stream(Key(given["seed"]), given["draws"], epochs))
+    set_stream(Stream(Key(given["seed"]), given["draws"], epochs))
 
 
 def _outside_scopes(function: str) -> Stream:
-    stream = stream_of_the_program()
+    stream = program_stream()
     if stream is None:
         raise RuntimeError(
             f"{function} is for the random numbers of the whole program; inside random_scope they "
@@ -84,9 +84,9 @@ def _outside_scopes(function: str) -> Stream:
 
 
 def get_cuda_rng_state() -> list[Any]:
-    """Give the states of the random generators that GPUs have: none.
+    """Return the states of the random generators of the GPUs: none.
 
-    Random numbers come from keys on every device (`seed`), so no GPU has a generator of its own.
+    Random numbers come from keys on every device (`seed`), so no GPU has its own generator.
 
     Examples
     --------
@@ -97,17 +97,17 @@ def get_cuda_rng_state() -> list[Any]:
 
 
 def set_cuda_rng_state(state_list: Sequence[Any]) -> None:
-    """Take back what `get_cuda_rng_state` gave: nothing.
+    """Restore what `get_cuda_rng_state` returned: nothing.
 
     Parameters
     ----------
     state_list : sequence
-        It has to be empty; `seed` fixes the random numbers of every device.
+        Must be empty; `seed` seeds the random numbers of every device.
 
     Raises
     ------
     ValueError
-        If there is a state in it: it is not ours.
+        If it contains a state.
 
     Examples
     --------

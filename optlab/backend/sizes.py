@@ -13,7 +13,7 @@ _UNITS = {"": 1, "B": 1} | {
 
 
 def bytes_from(budget: Any) -> int:
-    """Read a number of bytes: a whole number, or text such as ``"64 MiB"``.
+    """Read a number of bytes: an integer, or text such as ``"64 MiB"``.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def bytes_from(budget: Any) -> int:
 
 
 def in_words(size: int) -> str:
-    """Give a number of bytes as text that `bytes_from` reads, rounded up.
+    """Return a number of bytes as text that `bytes_from` reads, rounded up.
 
     Examples
     --------

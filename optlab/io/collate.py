@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tensor import Tensor
-from optlab.backend.arrays import lies_on_device
+from optlab.backend.arrays import is_on_device
 from optlab.backend.device import brought_here
 from optlab.backend.dtypes import is_floating
+from optlab.backend.text import comma_list
 
 
 def default_collate(examples: Sequence[Any]) -> Any:
@@ -56,7 +57,8 @@ def _collate(parts: list[Any], where: str) -> Any:
         return {key: _collate([part[key] for part in parts], f"{where}[{key!r}]") for key in first}
     lengths = {len(part) for part in parts}
     if len(lengths) > 1:
-        raise ValueError(f"examples have different numbers of parts{at}: {_as_text(lengths)}.")
+        given = comma_list(sorted(map(str, lengths)))
+        raise ValueError(f"examples have different numbers of parts{at}: {given}.")
     return [_collate([part[i] for part in parts], f"{where}[{i}]") for i in range(len(first))]
 
 
@@ -84,10 +86,11 @@ def _kind(parts: list[Any], at: str) -> str:
                 "numbers, arrays, text, or lists and dicts of them, or a collate_fn."
             )
     if len(found) > 1:
+        kinds = comma_list(sorted(found.values()))
         raise TypeError(
-            f"examples of different kinds make no batch: {_as_text(found.values())}{at}. Give the "
-            "same from every example, such as np.float32(x) in place of a number beside arrays, or "
-            "give a collate_fn."
+            f"examples of different kinds make no batch: {kinds}{at}. Give the same from every "
+            "example, such as np.float32(x) in place of a number beside arrays, or give a "
+            "collate_fn."
         )
     return next(iter(found))
 
@@ -95,9 +98,10 @@ def _kind(parts: list[Any], at: str) -> str:
 def _stack(arrays: list[Any], at: str) -> Any:
     shapes = {array.shape for array in arrays}
     if len(shapes) > 1:
+        given = comma_list(sorted(map(str, shapes)))
         raise ValueError(
-            f"examples of different shape make no batch: {_as_text(shapes)}{at}. Cut or fill them "
-            "to one shape, or give a collate_fn."
+            f"examples of different shape make no batch: {given}{at}. Cut or fill them to one "
+            "shape, or give a collate_fn."
         )
     batch = np.stack(arrays)
     if batch.dtype.hasobject:
@@ -105,7 +109,7 @@ def _stack(arrays: list[Any], at: str) -> Any:
             f"examples hold Python objects (dtype object){at}, of which no batch can be made; give "
             "numbers or text, or a collate_fn."
         )
-    return Tensor(batch) if lies_on_device(batch) else batch
+    return Tensor(batch) if is_on_device(batch) else batch
 
 
 def _stack_numbers(parts: list[Any], at: str) -> Any:
@@ -124,10 +128,6 @@ def _stack_numbers(parts: list[Any], at: str) -> Any:
             f"a number of about 2**{int(largest).bit_length() - 1}{at} does not fit into "
             f"{np.dtype(dtype)}; give it as an array of floats, as text, or give a collate_fn."
         ) from error
-
-
-def _as_text(values: Any) -> str:
-    return ", ".join(sorted(map(str, values)))
 
 
 def with_arrays(x: Any) -> Any:

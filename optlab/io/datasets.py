@@ -13,7 +13,7 @@ import numpy as np
 
 from optlab.autograd.creation import to_tensor
 from optlab.autograd.tensor import Tensor
-from optlab.backend.arrays import lies_on_device
+from optlab.backend.arrays import is_on_device
 from optlab.backend.random import next_key
 
 
@@ -126,7 +126,7 @@ class TensorDataset(Dataset):
     def rows(self, indices: Sequence[int]) -> list[Any]:
         """Return the arrays of several rows at once, equal to collating them one by one."""
         chosen = [t.data[np.asarray(indices)] for t in self.tensors]
-        return [Tensor(rows) if lies_on_device(rows) else rows for rows in chosen]
+        return [Tensor(rows) if is_on_device(rows) else rows for rows in chosen]
 
 
 def _as_tensor(x: Any) -> Tensor:

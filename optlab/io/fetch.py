@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy as np
 from optlab.autograd.halves import uncast
 from optlab.autograd.mode import no_grad
 from optlab.backend.random import Key, scope
+from optlab.backend.threads import PerThread
 from optlab.io.collate import default_collate, with_arrays
 from optlab.io.datasets import Subset, TensorDataset
 
@@ -184,11 +184,8 @@ class WorkerInfo:
     dataset: Any
 
 
-class _Local(threading.local):
-    info: WorkerInfo | None = None
-
-
-local = _Local()
+#: The worker that runs in this thread.
+worker_info: PerThread[WorkerInfo | None] = PerThread(None)
 
 
 def get_worker_info() -> WorkerInfo | None:
@@ -199,4 +196,4 @@ def get_worker_info() -> WorkerInfo | None:
     >>> get_worker_info() is None
     True
     """
-    return local.info
+    return worker_info.value

@@ -209,7 +209,7 @@ class DataLoader:
 
     def _next_epoch(self) -> Key:
         """Return the key of a new epoch; the count restarts when the seed is set again."""
-        stream = keys.present_stream()
+        stream = keys.current_stream()
         if self._epochs is None or self._epochs[0] is not stream:
             self._epochs = (stream, stream.next_loader())
         _, number = self._epochs

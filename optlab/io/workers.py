@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from optlab.backend.random import Key
-from optlab.io.fetch import Fetch, Task, WorkerInfo, local
+from optlab.io.fetch import Fetch, Task, WorkerInfo, worker_info
 
 Outcome = tuple[str, Any]
 
@@ -33,7 +33,7 @@ class Settings:
     def start(self, number: int) -> None:
         """Set up a worker, in that worker, before its first batch."""
         seed = int(self.key.fold("worker", number).generator().integers(2**31))
-        local.info = WorkerInfo(number, self.count, seed, self.fetch.dataset)
+        worker_info.value = WorkerInfo(number, self.count, seed, self.fetch.dataset)
         if self.init is not None:
             self.init(number)
 

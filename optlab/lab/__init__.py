@@ -1,4 +1,4 @@
-"""Floor 5: problems, data sets and models, and experiments on them."""
+"""Problems, data sets and models, and experiments on them."""
 
 from optlab.lab import data, models
 from optlab.lab.compare import Comparison, RaceWarning, compare

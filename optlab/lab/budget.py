@@ -1,4 +1,4 @@
-"""Walking on a budget: so many evaluations of the gradient, however many an update takes."""
+"""Updates on a budget: a number of gradient evaluations, however many an update takes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from optlab.optimizer import lr
 
 
 class _SpentError(Exception):
-    """All evaluations that a run may make have been made."""
+    """All evaluations of a run have been made."""
 
 
-def walk(optimizer: Any, run: Any, steps: int, counts: list[int]) -> Iterator[tuple[int, Any]]:
-    """Let an optimizer walk, and go through numbers of updates so far and losses on the way.
+def run_updates(
+    optimizer: Any, run: Any, steps: int, counts: list[int]
+) -> Iterator[tuple[int, Any]]:
+    """Run an optimizer, and yield the number of updates so far and the loss.
 
     Parameters
     ----------
@@ -25,17 +27,17 @@ def walk(optimizer: Any, run: Any, steps: int, counts: list[int]) -> Iterator[tu
     steps : int
         How many gradients may be evaluated.
     counts : list of int
-        Gets, for every update, how many had been evaluated when it was made.
+        Receives, for every update, how many were evaluated before it.
     """
     if getattr(optimizer, "needs_closure", False):
         return _with_closure(optimizer, run, steps, counts)
-    return _one_by_one(optimizer, run, steps, counts)
+    return _without_closure(optimizer, run, steps, counts)
 
 
-def _one_by_one(
+def _without_closure(
     optimizer: Any, run: Any, steps: int, counts: list[int]
 ) -> Iterator[tuple[int, Any]]:
-    """Make an update of each gradient, and give the loss before it."""
+    """Make one update per gradient, and yield the loss before it."""
     for step in range(steps):
         last = run.backward(step)
         yield step, last
@@ -48,9 +50,9 @@ def _one_by_one(
 def _with_closure(
     optimizer: Any, run: Any, steps: int, counts: list[int]
 ) -> Iterator[tuple[int, Any]]:
-    """Let the optimizer evaluate as often as it wants, until all evaluations are spent.
+    """Let the optimizer evaluate as often as it needs, until all evaluations are spent.
 
-    All evaluations of one step see the same batch.
+    All evaluations of one step use the same batch.
     """
     evaluated = taken = 0
 
@@ -74,11 +76,11 @@ def _with_closure(
                 _advance(optimizer, last)
             taken += 1
             if len(counts) == before and not getattr(run, "_noise", None):
-                return  # it has arrived
+                return  # converged
 
 
 def _advance(optimizer: Any, loss: float) -> None:
-    """Take the schedule of an optimizer one step further, as a training loop does."""
+    """Step the schedule of an optimizer, as a training loop does."""
     schedule = optimizer.schedule
     if isinstance(schedule, lr.ReduceOnPlateau):
         schedule.step(loss)
@@ -86,7 +88,7 @@ def _advance(optimizer: Any, loss: float) -> None:
         schedule.step()
 
 
-def judged(optimizer: Any) -> Any:
-    """Lend the model the weights that an optimizer is judged by: of an average the averages."""
+def evaluation_weights(optimizer: Any) -> Any:
+    """Return a context with the weights that are evaluated: averages if there are any."""
     apply = getattr(optimizer, "apply", None)
     return nullcontext() if apply is None else apply()

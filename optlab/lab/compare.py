@@ -1,10 +1,9 @@
-"""Comparing optimizers: the same problem, the same start, the same number of steps."""
+"""Comparison of optimizers: the same problem, the same start, the same number of steps."""
 
 from __future__ import annotations
 
 import math
 import operator
-import traceback
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,18 +12,19 @@ from typing import Any
 import numpy as np
 
 from optlab.backend import display, random
-from optlab.lab.budget import judged, walk
+from optlab.backend.callers import lines_outside
+from optlab.lab.budget import evaluation_weights, run_updates
 from optlab.lab.problems.find import Problem, find
 from optlab.optimizer import Optimizer
 from optlab.trace import Trace, record
 
 RUNNING_MEAN = 20
-#: Schedules that take more letters are shown in tables by their class alone.
+#: Tables show longer schedules by their class alone.
 _LONGEST = 70
 
 
 class RaceWarning(UserWarning):
-    """A run of a comparison ended early; what it had computed is kept."""
+    """A run of a comparison ended early; its results so far are kept."""
 
 
 class Comparison:
@@ -38,16 +38,16 @@ class Comparison:
     steps, seed : int
         The same for all.
     start : tuple of float or None
-        Where all started, on a surface.
+        The start of all runs on a surface.
     optimizers : dict of str to Optimizer
-        The templates that raced.
+        The templates that were compared.
     final_loss : dict of str to float
         The loss after the last step; of networks, on all training data.
     accuracy : dict of str to float
-        Of networks: the share of held-out examples that are right after the last step.
+        Of networks: the accuracy on held-out data after the last step.
     evaluations : dict of str to array of int
-        How many gradients had been evaluated when each recorded update was made: 1, 2, 3, ...
-        except for optimizers that evaluate several for one (`LBFGS`).
+        How many gradients were evaluated before each recorded update: 1, 2, 3, ... except for
+        optimizers that evaluate several for one (`LBFGS`).
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Comparison:
         self.evaluations: dict[str, np.ndarray] = {}
 
     def __getitem__(self, name: str) -> Trace:
-        """Give one trace by the name of its optimizer."""
+        """Return one trace by the name of its optimizer."""
         if name not in self.traces:
             raise KeyError(f"there is no run named {name!r}; there are {', '.join(self.traces)}.")
         return self.traces[name]
@@ -93,29 +93,28 @@ class Comparison:
         Raises
         ------
         ModuleNotFoundError
-            If nothing that draws is installed (it comes with the extra ``lab``).
+            If no renderer is installed (it comes with the extra ``lab``).
         """
         return display.renderer("comparison").figure(self, **options)
 
     def table(self, tolerance: float | None = None) -> Any:
-        """Give the results as a pandas DataFrame, one row an optimizer.
+        """Return the results as a pandas DataFrame, one row per optimizer.
 
         Parameters
         ----------
         tolerance : float, optional
-            Which loss counts as having arrived. On a surface with a known minimum it is counted
-            from there, 1e-3 by default; on a surface without one nothing is counted unless you give
-            a loss here. Of a network it is a running mean over 20 batches, 0.1 by default.
+            The loss to reach. On a surface with a known minimum it is relative to the minimum, 1e-3
+            by default; on a surface without one there is no default. Of a network it is a running
+            mean over 20 batches, 0.1 by default.
 
         Returns
         -------
         DataFrame
             With the columns learning rate (or schedule; `Trace.settings` has all of a long one),
-            final loss (of a network, on all training data), best
-            loss (of a network, the best mini-batch), steps to tolerance (how many gradients were
-            evaluated until the loss was first that low; NA if never), distance to the minimum
-            (surfaces with a known one), held-out accuracy (networks) and stopped (where a run ended
-            early).
+            final loss (of a network, on all training data), best loss (of a network, the best
+            mini-batch), steps to tolerance (gradient evaluations until the loss first reached it;
+            NA if never), distance to the minimum (surfaces with a known one), held-out accuracy
+            (networks) and stopped (if a run ended early).
         """
         import pandas as pd
 
@@ -140,7 +139,7 @@ class Comparison:
         return table
 
     def _losses(self, name: str) -> np.ndarray:
-        """Give the loss before every step and, on a surface, after the last one."""
+        """Return the loss before every step and, on a surface, after the last one."""
         losses = self.traces[name].loss
         if self.problem.kind == "surface":
             return np.append(losses, self.final_loss[name])
@@ -198,7 +197,7 @@ class Comparison:
 
 
 def _rate_of(trace: Trace) -> Any:
-    """Give the rate of a run, or its schedule in a few words."""
+    """Return the learning rate of a run, or a short description of its schedule."""
     schedule = trace.settings.get("schedule")
     if schedule is None:
         return trace.settings["learning_rate"]
@@ -213,10 +212,11 @@ def compare(
     steps: int = 500,
     seed: int = 0,
 ) -> Comparison:
-    """Let optimizers race: the same problem, the same start, the same number of steps.
+    """Compare optimizers: the same problem, the same start, the same number of steps.
 
-    Every run is recorded. A run that ends early (the loss stops being finite, the function raises)
-    is kept up to there, says why in ``trace.stopped``, and does not disturb the others.
+    Every run is recorded. A run that ends early (the loss becomes infinite or NaN, the function
+    raises) is kept up to there, has the reason in ``trace.stopped``, and does not affect the
+    others.
 
     Parameters
     ----------
@@ -225,28 +225,28 @@ def compare(
     optimizers : dict of str to Optimizer
         Templates, made without parameters: ``{"Adam": ol.optimizer.Adam(0.1)}``.
     start : two numbers, optional
-        Where on a surface; by default the problem's own start.
+        The start on a surface; by default that of the problem.
     steps : int
-        Evaluations of the gradient a run, each of which most rules make one update of. `LBFGS`,
-        whose line search needs several for one, makes fewer updates.
+        Gradient evaluations per run. Most rules make one update of each; `LBFGS`, whose line search
+        needs several per update, makes fewer updates.
     seed : int
         Fixes initial weights, order of batches and every random draw, to the bit.
 
     Returns
     -------
     Comparison
-        With ``.traces``, ``.figure()`` and ``.table()``; in a notebook it shows the race.
+        With ``.traces``, ``.figure()`` and ``.table()``; a notebook displays the figure.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit; nothing has run then. Also if the problem cannot be evaluated
-        at its start.
+        If an argument is wrong, before anything runs, or if the problem cannot be evaluated at its
+        start.
 
     Warns
     -----
     RaceWarning
-        For every run that a raising function ended early.
+        For every run that an error ended early.
 
     Examples
     --------
@@ -299,7 +299,7 @@ def _checked_optimizers(optimizers: Any) -> dict[str, Optimizer]:
 
 
 def _try_first_step(run: Any, seed: int) -> None:
-    """Evaluate once before the race, so that a problem that cannot work fails at once."""
+    """Evaluate once before the comparison, so that a faulty problem fails at once."""
     with random.scope("race", seed=seed), np.errstate(all="ignore"):
         value = run.backward(0)
     if not math.isfinite(value):
@@ -309,11 +309,11 @@ def _try_first_step(run: Any, seed: int) -> None:
 
 
 def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> bool:
-    """Run one optimizer and keep its trace, whatever happens on the way.
+    """Run one optimizer and record its trace, whatever happens.
 
-    Gives False if the user interrupted it, and wants no more.
+    Returns False if the user interrupted it.
     """
-    with random.scope("optimizer", seed=comparison.seed):  # rules that draw take their key now
+    with random.scope("optimizer", seed=comparison.seed):  # rules that draw get their key here
         optimizer = template.bind(run.parameters)
     last = math.nan
     goes_on = True
@@ -327,12 +327,12 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
         comparison.traces[name] = trace
         counts: list[int] = []
         try:
-            for step, last in walk(optimizer, run, comparison.steps, counts):
+            for step, last in run_updates(optimizer, run, comparison.steps, counts):
                 if not math.isfinite(last):
                     trace.stopped = _diverged(step, last)
                     break
             else:
-                with judged(optimizer):
+                with evaluation_weights(optimizer):
                     last = run.loss()
                 if not math.isfinite(last):
                     trace.stopped = _diverged(comparison.steps, last)
@@ -341,7 +341,7 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
             last, goes_on = math.nan, False
         except Exception as error:
             if not len(trace) and len(comparison.traces) == 1:
-                raise  # nothing has been computed yet that could be kept
+                raise  # there is nothing to keep
             trace.stopped = (
                 f"stopped in step {len(trace) + 1} {run.place()}: {type(error).__name__}: {error}"
                 f"{_line_of(error)}"
@@ -353,7 +353,7 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
         comparison.evaluations[name] = np.array(counts, dtype=int)
         if comparison.problem.kind == "network":
             try:
-                with judged(optimizer):
+                with evaluation_weights(optimizer):
                     comparison.accuracy[name] = run.accuracy
             except Exception:  # noqa: BLE001 - a model that raised in the race may raise again
                 comparison.accuracy[name] = math.nan
@@ -361,12 +361,9 @@ def _race(comparison: Comparison, name: str, template: Optimizer, run: Any) -> b
 
 
 def _line_of(error: BaseException) -> str:
-    """Say in which line outside of optlab an error arose, if in any."""
-    inside = str(Path(__file__).parents[1])
-    for line in reversed(traceback.extract_tb(error.__traceback__)):
-        if not line.filename.startswith(inside) and "numpy" not in line.filename:
-            return f" ({line.filename}, line {line.lineno})"
-    return ""
+    """Return the line outside of optlab in which an error arose, if any."""
+    lines = lines_outside(error, "optlab", "numpy")
+    return f" ({lines[-1][0]}, line {lines[-1][1]})" if lines else ""
 
 
 def _diverged(step: int, value: Any) -> str:

@@ -1,8 +1,8 @@
-"""Ensembles of toy runs: many rates, or many starts, walk one surface in one pass over arrays.
+"""Vectorized runs on surfaces: many rates or starts in one pass over arrays.
 
 The members are rows. The surface is evaluated for all of them at once, element by element, and the
-update rule, which is plain NumPy too, is given rates with one row a member. Every member goes
-through the same arithmetic as a run of its own, and so ends with the same bits.
+update rule, which is plain NumPy too, gets rates with one row per member. Every member goes through
+the same arithmetic as a separate run, and so ends with the same bits.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from optlab.optimizer.wrappers import Wrapper, free_name, layers_of
 
 
 class NotOnePassError(TypeError):
-    """A problem or a rule that cannot treat many members at once; they have to run one by one."""
+    """A problem or rule that cannot handle many members at once; they have to run separately."""
 
 
 class EnsembleRun:
-    """What an ensemble left behind: arrays with one row a member, one column a step.
+    """The results of vectorized runs: arrays with one row per member and one column per step.
 
     Attributes
     ----------
@@ -33,15 +33,14 @@ class EnsembleRun:
     gradient : array, shape (members, steps, dimension)
     slots, terms : dict of str to array, shape (members, steps, dimension)
     stopped : array of int, shape (members,)
-        The step at which the loss was no longer finite, or -1. From there on a member's rows are
-        NaN.
+        The step at which the loss was no longer finite, or -1. Later columns of the row are NaN.
     """
 
     def __init__(self, members: int, steps: int, dimension: int) -> None:
         self.loss = np.full((members, steps + 1), np.nan)
         self.point = np.full((members, steps + 1, dimension), np.nan)
         self.gradient = np.full((members, steps, dimension), np.nan)
-        #: The weights as the rule left them, before any wrapper acted.
+        #: The weights after the rule, before any wrapper.
         self.moved = np.full((members, steps, dimension), np.nan)
         self.slots: dict[str, np.ndarray] = {}
         self.terms: dict[str, np.ndarray] = {}
@@ -55,7 +54,7 @@ class EnsembleRun:
 
 
 def evaluate(surface: Surface, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Give values and gradients at many points, one a row.
+    """Return values and gradients at many points, one per row.
 
     Raises
     ------
@@ -72,7 +71,7 @@ def evaluate(surface: Surface, points: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _column(x: Any, n: int) -> np.ndarray:
-    """Give one number a member; a derivative that is the same everywhere comes as one number."""
+    """Return one number per member; a constant derivative comes as one number."""
     x = np.asarray(x, dtype=float)
     if x.shape not in ((), (n,)):
         raise NotOnePassError(f"an array of shape {x.shape} came back for {n} members")
@@ -80,12 +79,12 @@ def _column(x: Any, n: int) -> np.ndarray:
 
 
 def check_elementwise(surface: Surface, points: np.ndarray) -> None:
-    """Make sure that evaluating many points at once equals evaluating them one by one, to the bit.
+    """Check that evaluating many points at once equals evaluating each, to the bit.
 
     Raises
     ------
     NotOnePassError
-        If it does not: the function mixes its points (a mean, a sort), or looks at them.
+        If it does not: the function mixes its points (a mean, a sort) or branches on them.
     """
     if surface.plan is not None:
         return
@@ -106,14 +105,14 @@ def run_ensemble(
 ) -> EnsembleRun:
     """Run one member for each optimizer and start (rows of the same number), in one pass.
 
-    The optimizers are templates of one class whose settings differ in numbers only.
+    The optimizers are templates of one class whose settings differ only in numbers.
 
     Raises
     ------
     NotOnePassError
-        If the rule is not elementwise, or asks for the truth of a setting that differs.
+        If the rule is not elementwise, or branches on a setting that differs.
     """
-    optimizers, layers = _peeled(optimizers)
+    optimizers, layers = _unwrap(optimizers)
     first = optimizers[0]
     if type(first).kind != "elementwise":
         raise NotOnePassError(f"{type(first).__name__} needs each parameter by itself")
@@ -159,9 +158,9 @@ def run_ensemble(
             terms = dict(result[2]) if len(result) > 2 else {}
             run.moved[:, step] = p
             for after in after_step:
-                p, more, told = after(p)
+                p, more, more_terms = after(p)
                 shown |= {free_name(name, shown): rows for name, rows in more.items()}
-                terms |= {free_name(name, terms): rows for name, rows in told.items()}
+                terms |= {free_name(name, terms): rows for name, rows in more_terms.items()}
             for name, rows in shown.items():
                 run.keep(run.slots, name, step, rows)
             for name, rows in terms.items():
@@ -177,13 +176,13 @@ def run_ensemble(
     return run
 
 
-def _peeled(optimizers: list[Optimizer]) -> tuple[list[Optimizer], list[Wrapper]]:
-    """Give the optimizers without their wrappers, and the wrappers, which all have in common.
+def _unwrap(optimizers: list[Optimizer]) -> tuple[list[Optimizer], list[Wrapper]]:
+    """Return the optimizers without their wrappers, and the wrappers, which must be the same.
 
     Raises
     ------
     NotOnePassError
-        If they have not.
+        If they differ.
     """
     peeled = [layers_of(optimizer) for optimizer in optimizers]
     layers = peeled[0][1]
@@ -196,13 +195,13 @@ def _peeled(optimizers: list[Optimizer]) -> tuple[list[Optimizer], list[Wrapper]
     return [inner for inner, _ in peeled], layers
 
 
-def _spread_over(count: int, most: int) -> np.ndarray:
-    """Give up to `most` places between 0 and `count`, the first and the last among them."""
+def _sample_indices(count: int, most: int) -> np.ndarray:
+    """Return up to `most` indices below `count`, the first and the last included."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).astype(int))
 
 
 def _check_surface(surface: Surface, run: EnsembleRun) -> None:
-    """Evaluate points of the run once more, one by one: a function may look at all it is given.
+    """Evaluate points of the run again, one by one: a function may use all points at once.
 
     Raises
     ------
@@ -211,11 +210,11 @@ def _check_surface(surface: Surface, run: EnsembleRun) -> None:
     """
     compute = surface.differentiate if surface.plan is None else surface.plan.replay
     members, columns = run.loss.shape
-    for number, i in enumerate(_spread_over(members, 32)):
+    for number, i in enumerate(_sample_indices(members, 32)):
         ends = columns if run.stopped[i] < 0 else run.stopped[i]
         if ends < 1:
             continue
-        k = _spread_over(ends, 32)[::-1][number % min(ends, 32)]
+        k = _sample_indices(ends, 32)[::-1][number % min(ends, 32)]
         try:
             value, *_ = compute(*run.point[i, k])
         except Exception as error:
@@ -227,7 +226,7 @@ def _check_surface(surface: Surface, run: EnsembleRun) -> None:
 def _check_rule(
     rule: Optimizer, settings: _Settings, start: dict[str, Any], run: EnsembleRun
 ) -> None:
-    """Apply the rule once more, member by member: one that takes a norm would mix its members.
+    """Apply the rule again, member by member: one that takes a norm would mix its members.
 
     Raises
     ------
@@ -235,9 +234,9 @@ def _check_rule(
         If a number differs in one bit.
     """
     members, steps, _ = run.gradient.shape
-    for i in _spread_over(members, 32):
+    for i in _sample_indices(members, 32):
         h = settings.each[settings.row[i]]
-        for k in _spread_over(steps if run.stopped[i] < 0 else run.stopped[i], 3):
+        for k in _sample_indices(steps if run.stopped[i] < 0 else run.stopped[i], 3):
             before = start if not k else {name: a[:, k - 1] for name, a in run.slots.items()}
             slots = Slots(**{name: array[i] for name, array in before.items()})
             p, g, c = run.point[i, k], run.gradient[i, k], Scalars(**rule.scalars(int(k) + 1, h))
@@ -253,7 +252,7 @@ def _check_rule(
 
 
 def _blank_after_stop(run: EnsembleRun) -> None:
-    """Put NaN where a run of its own would have ended: after the first loss that is not finite."""
+    """Set NaN after the first loss that is not finite, where a separate run would end."""
     for i in np.flatnonzero(run.stopped >= 0):
         k = run.stopped[i]
         run.loss[i, k + 1 :] = np.nan
@@ -273,7 +272,7 @@ class _Settings:
             tuple(tuple(v) if isinstance(v, list) else v for v in o.settings.values())
             for o in optimizers
         ]
-        #: Each combination once; `row` says which one a member has.
+        #: The distinct combinations; `row` is the index of each member's.
         self.distinct = list(dict.fromkeys(combinations))
         places = {combination: i for i, combination in enumerate(self.distinct)}
         self.row = np.array([places[combination] for combination in combinations])
@@ -284,15 +283,15 @@ class _Settings:
         )
 
     def _spread(self, values: list[Any]) -> Any:
-        """Give one value if all agree, else one row a member."""
+        """Return one value if all agree, else one row per member."""
         if all(value == values[0] for value in values):
             return values[0]
-        if not isinstance(values[0], float):  # it chooses between forms of the rule, or its slots
+        if not isinstance(values[0], float):  # it selects a form of the rule, or its slots
             raise NotOnePassError("a setting that is not a number with a point differs")
         return np.array(values, dtype=float)[self.row, None]
 
     def scalars(self, t: int) -> Scalars:
-        """Give the scalars of step t: computed member by member, in Python floats, as ever."""
+        """Return the scalars of step t, computed member by member in Python floats."""
         each = [self.rule.scalars(t, h) for h in self.each]
         if any(not math.isfinite(x) for scalars in each for x in scalars.values()):
             raise NotOnePassError("a scalar of the rule is not finite")

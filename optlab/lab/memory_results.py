@@ -1,4 +1,4 @@
-"""What a memory study found: one row a way to run the step, as table, picture and words."""
+"""The result of a memory study, one row per way to run the step: table, figure and text."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from optlab.nn.pages import FONT, QUIET
 from optlab.nn.summary import bytes_in_words
 from optlab.trace.memory_tables import html_table, lines_of
 
-#: Of a bound, so many points are computed at most.
+#: The maximal number of points of a bound.
 _POINTS = 40
-#: So many times tell two ways apart, where their ranges do not overlap.
+#: With this many times, two ways differ if their ranges do not overlap.
 _FEWEST = 3
 
 HEADS = (
@@ -28,16 +28,16 @@ _ALIGN = "lrrrrrrrl"
 
 
 class MemoryStudy:
-    """What a step costs under several schedules and budgets; `optlab.lab.memory_study` makes one.
+    """The cost of a step under schedules and budgets; `optlab.lab.memory_study` creates it.
 
     Attributes
     ----------
     rows : list of MemoryRun
         The plain run first.
     chains : list of Prediction
-        The chains of layers that one step runs, with what each layer keeps.
+        The chains of layers that one step runs, with what each layer stores.
     layer_seconds : float
-        How long a layer takes forward, in the mean of the chain, in the way where that is least.
+        The forward time of a layer: the mean over the chain, in the fastest way.
     leaves : int
         How many gradients were compared.
     """
@@ -57,7 +57,7 @@ class MemoryStudy:
         self.optimizers = optimizers
 
     def __getitem__(self, name: str | int) -> MemoryRun:
-        """Give a row by its name, or by its number."""
+        """Return a row by its name or its number."""
         if isinstance(name, int):
             return self.rows[name]
         for row in self.rows:
@@ -80,12 +80,12 @@ class MemoryStudy:
 
     @property
     def equal(self) -> bool:
-        """Whether every run that could be made gave what the plain one gave, to the bit."""
+        """Whether every run that could be made equals the plain one, to the bit."""
         return all(row.equal is not False for row in self.rows)
 
     @property
     def besides(self) -> int | None:
-        """What the plain run needs beyond what its chain keeps: temporaries, other operations."""
+        """What the plain run needs beyond its chain: temporaries, other operations."""
         if len(self.chains) != 1 or self.plain.peak is None:
             return None
         [chain] = self.chains
@@ -94,9 +94,9 @@ class MemoryStudy:
 
     @property
     def equal_layers(self) -> bool:
-        """Whether the layers of the chain keep and compute the same, so that Revolve is optimal.
+        """Whether all layers of the chain store and compute the same, so that Revolve is optimal.
 
-        The first may keep less: its input is the caller's.
+        The first may store less: its input belongs to the caller.
         """
         if len(self.chains) != 1:
             return False
@@ -105,13 +105,13 @@ class MemoryStudy:
         return all(len(set(one)) < 2 for one in alike) and chain.saved[0] <= chain.saved[-1]
 
     def bounds(self) -> list[Bound]:
-        """Give what theory says of the chain: its segments from one to one a layer, and Revolve.
+        """Return the theoretical bounds of the chain: one segment to one per layer, and Revolve.
 
-        Bytes: what the schedule keeps at most, from the bytes that each layer keeps (as
+        Bytes: the stored peak of the schedule, from the bytes that each layer stores (as
         `optlab.memory.predict` finds them), and `besides`. Time: that of the plain run, and
-        `layer_seconds` for each run of a layer beyond the first. Nothing where a step runs no
-        chain or several. Revolve is a bound only where `equal_layers` holds: it counts layers, not
-        what they keep.
+        `layer_seconds` for each run of a layer beyond the first. Empty if a step runs no chain or
+        several. Revolve is a bound only if `equal_layers` holds: it counts layers, not what they
+        store.
         """
         besides, seconds = self.besides, self.plain.seconds
         if besides is None or seconds is None:
@@ -129,7 +129,7 @@ class MemoryStudy:
         return found
 
     def front(self) -> list[MemoryRun]:
-        """Give the runs that no other beats in both, peak and time; smallest peak first."""
+        """Return the Pareto front of peak and time, the smallest peak first."""
         rows = [row for row in self.rows if row.peak is not None and row.seconds is not None]
         best: list[MemoryRun] = []
         for row in sorted(rows, key=lambda one: (one.peak, one.seconds)):
@@ -137,10 +137,10 @@ class MemoryStudy:
                 best.append(row)
         return best
 
-    # Its faces ----------------------------------------------------------------------------------
+    # Representations ----------------------------------------------------------------------------
 
     def table(self) -> Any:
-        """Give the results as a pandas DataFrame, one row a run.
+        """Return the results as a pandas DataFrame, one row per run.
 
         Raises
         ------
@@ -176,16 +176,16 @@ class MemoryStudy:
         return table
 
     def slowdown(self, row: MemoryRun) -> float | None:
-        """Give the time of a run as a multiple of the plain one."""
+        """Return the time of a run as a multiple of the plain one."""
         if row.seconds is None or not self.plain.seconds:
             return None
         return row.seconds / self.plain.seconds
 
     def apart(self, row: MemoryRun) -> bool:
-        """Say whether a run took another time than the plain one, as far as can be told.
+        """Return whether a run's time differs from the plain one, as far as that is certain.
 
         Each was timed three times at least, and the two ranges do not overlap. (Of two times each,
-        every third pair of ranges would be apart by chance.)
+        every third pair of ranges would be disjoint by chance.)
         """
         one, other = row.times, self.plain.times
         if min(len(one), len(other)) < _FEWEST:
@@ -193,14 +193,14 @@ class MemoryStudy:
         return min(one) > max(other) or max(one) < min(other)
 
     def times_plain(self, row: MemoryRun) -> str:
-        """Write the time of a run as a multiple of the plain one; nothing if timed only once."""
+        """Return the slowdown of a run as text; empty if timed only once."""
         slower = self.slowdown(row)
         if slower is None or row.span is None:
             return ""
         return f"{'' if row is self.plain or self.apart(row) else '≈ '}{slower:.2f}"
 
     def timing(self) -> str:
-        """Say how times were taken, and what they are worth."""
+        """Return how times were taken, and how far they are conclusive."""
         count = len(self.plain.times)
         if count < 2:
             return (
@@ -217,7 +217,7 @@ class MemoryStudy:
         return said + " (≈: its range overlaps that of plain.)" * unclear
 
     def texts(self) -> list[tuple[str, ...]]:
-        """Give the rows of the table as text, under `HEADS`."""
+        """Return the rows of the table as text, under `HEADS`."""
         found: list[tuple[str, ...]] = []
         for row in self.rows:
             if not row.ran:
@@ -256,7 +256,7 @@ class MemoryStudy:
         return found
 
     def headline(self) -> str:
-        """Say in a sentence what came out."""
+        """Return the main result in one sentence."""
         measured = [row for row in self.rows if row.peak is not None]
         if len(measured) < 2:
             return f"Only the plain run: peak {bytes_in_words(self.plain.peak or 0)}."
@@ -270,7 +270,7 @@ class MemoryStudy:
         return said + (f", at {self.times_plain(least)} x the time." if self.apart(least) else ".")
 
     def proof(self) -> str:
-        """Say whether all runs gave the same."""
+        """Return whether all runs gave the same."""
         others = [row for row in self.rows[1:] if row.equal is not None]
         gradients = f"{self.leaves} gradient{'s' * (self.leaves != 1)}"
         said = [f"{_upper(row.name)}: {row.difference}." for row in others if row.difference]
@@ -289,7 +289,7 @@ class MemoryStudy:
         Raises
         ------
         ModuleNotFoundError
-            If nothing that draws is installed (it comes with the extra ``lab``).
+            If no renderer is installed (it comes with the extra ``lab``).
         """
         return display.renderer("memory_study").figure(self, **options)
 
@@ -329,7 +329,7 @@ def _upper(text: str) -> str:
 
 
 def _some(n: int) -> list[int]:
-    """Give numbers from 1 to n: all, or some that are dense where they are small."""
+    """Return numbers from 1 to n: all, or a selection that is dense at small numbers."""
     if n <= _POINTS:
         return list(range(1, n + 1))
     ratio = n ** (1 / (_POINTS - 1))

@@ -1,4 +1,4 @@
-"""The rows of a memory study: one way to run the step, and a point of what theory says."""
+"""The rows of a memory study: one way to run the step, and a theoretical bound."""
 
 from __future__ import annotations
 
@@ -14,35 +14,34 @@ from optlab.trace.memory import MemoryTrace
 
 @dataclass
 class MemoryRun:
-    """One way to run the step, and what it cost.
+    """One way to run the step, and its cost.
 
     Attributes
     ----------
     name : str
     way : Way
     peak : int or None
-        Traced bytes at the highest point, above the start of the step.
+        The peak of the traced bytes, above the start of the step.
     times : list of float
         Seconds, one for each repetition; `seconds` is their median.
     recomputed_operations : int
-        How many operations ran again, as counted.
+        How many operations were recomputed, as counted.
     operations : int
-        How many ran altogether.
+        How many operations ran in total.
     recomputed_layers : int or None
-        How many runs of layers there were beyond the first of each. (Schedules.)
+        How many runs of layers there were beyond the first of each (schedules).
     predicted_operations : int or None
-        How many operations the schedule said would run again.
+        How many recomputed operations the schedule predicts.
     prediction : Prediction or None
-        What the schedule said before, where the step ran one chain.
+        The prediction of the schedule, if the step ran one chain.
     smallest : int or None
-        Of a budget that cannot be met: the smallest that can. Nothing else was measured then.
+        Of a budget that cannot be met: the smallest that can. Nothing else is measured then.
     raised : str
-        Of a way in which the step raised an error: its class and its first line. Nothing else was
-        measured then.
+        If the step raised an error: its class and its first line. Nothing else is measured then.
     difference : str
-        What differs first from the plain run; empty where all is equal to the bit.
+        The first difference from the plain run; empty if all is equal to the bit.
     timeline : MemoryTrace or None
-        The account of every array, where it was asked for.
+        The memory trace of every array, if requested.
     """
 
     name: str
@@ -61,11 +60,11 @@ class MemoryRun:
 
     @property
     def ran(self) -> bool:
-        """Whether it could be run and measured: no error, no budget that cannot be met."""
+        """Whether it was run and measured: no error, no budget that cannot be met."""
         return self.smallest is None and not self.raised
 
     def fails(self, smallest: int | None = None, raised: str = "") -> None:
-        """Take note that it cannot be run, and of nothing else."""
+        """Record that it cannot be run, and drop what was measured."""
         self.smallest, self.raised = smallest, raised
         self.peak, self.timeline, self.times, self.difference = None, None, [], ""
 
@@ -76,22 +75,22 @@ class MemoryRun:
 
     @property
     def span(self) -> tuple[float, float] | None:
-        """The shortest and the longest time, where there are several."""
+        """The shortest and the longest time, if there are several."""
         return (min(self.times), max(self.times)) if len(self.times) > 1 else None
 
     @property
     def equal(self) -> bool | None:
-        """Whether all that the step gives is equal to the plain run, to the bit."""
+        """Whether all results of the step equal those of the plain run, to the bit."""
         return not self.difference if self.ran else None
 
     @property
     def predicted_peak(self) -> int | None:
-        """The most bytes that the schedule said it would keep at the same time."""
+        """The peak of the stored bytes that the schedule predicts."""
         return None if self.prediction is None else self.prediction.peak
 
     @property
     def share(self) -> float:
-        """Recomputed operations, as a share of those of the plain step."""
+        """Recomputed operations as a share of those of the plain step."""
         once = self.operations - self.recomputed_operations
         return self.recomputed_operations / once if once else 0.0
 
@@ -108,14 +107,14 @@ class MemoryRun:
 
 
 class Bound(NamedTuple):
-    """A point of what theory says: a schedule with so many segments or snapshots.
+    """A theoretical bound: a schedule with a number of segments or snapshots.
 
     Attributes
     ----------
     schedule : str
         "plain", "segments" or "revolve".
     parameter : int
-        How many segments or snapshots.
+        The number of segments or snapshots.
     nbytes : int
         The peak.
     seconds : float
@@ -130,7 +129,7 @@ class Bound(NamedTuple):
 
 
 def time_in_words(seconds: float) -> str:
-    """Write a time.
+    """Return a time as text.
 
     Examples
     --------
@@ -143,7 +142,7 @@ def time_in_words(seconds: float) -> str:
 
 
 def span_in_words(low: float, high: float) -> str:
-    """Write a range of times, both in the unit of the longer.
+    """Return a range of times as text, both in the unit of the longer one.
 
     Examples
     --------
@@ -158,7 +157,7 @@ def span_in_words(low: float, high: float) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    r"""Give the class of an error and the first line of what it says.
+    r"""Return the class of an error and the first line of its message.
 
     Examples
     --------
@@ -170,7 +169,7 @@ def first_line(error: BaseException) -> str:
 
 
 def shortened(text: str, letters: int = 90) -> str:
-    """Cut a text that is longer.
+    """Truncate a text that is longer than `letters`.
 
     Examples
     --------

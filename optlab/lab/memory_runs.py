@@ -1,4 +1,4 @@
-"""Running a step in one of several ways: its chains by a schedule, or all of it under a budget."""
+"""Running a step under a strategy: its chains by a schedule, or all of it under a byte budget."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from optlab.autograd.tensor import raw
 from optlab.backend import events, random
 from optlab.backend.arrays import copied, on_host
 from optlab.backend.sizes import bytes_from, in_words
-from optlab.lab.put_back import Before
+from optlab.lab.put_back import Snapshot
 from optlab.nn.containers import chains_run_by
 
 
@@ -39,13 +39,13 @@ class Way:
     ----------
     name : str
     kind : str
-        "plain", "schedule", "budget" or "own": a step that was given beside the others.
+        "plain", "schedule", "budget" or "own", another step of the user.
     segments, snapshots
-        Of a schedule, as `optlab.recompute_sequential` takes them.
+        Of a schedule, as in `optlab.recompute_sequential`.
     budget : int or None
         Bytes.
     step : callable or None
-        Of one's own.
+        The other step.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Way:
     step: Callable[..., Any] | None = None
 
     def options(self, n: int) -> dict[str, Any]:
-        """Give what `recompute_sequential` is told for a chain of n layers."""
+        """Return the arguments of `recompute_sequential` for a chain of n layers."""
         segments = min(self.segments, n) if isinstance(self.segments, int) else self.segments
         return {"segments": segments, "snapshots": self.snapshots}
 
@@ -65,12 +65,12 @@ PLAIN = Way("plain", "plain")
 
 
 def schedule_of(way: Way, n: int) -> Schedule:
-    """Give the schedule by which a chain of n layers runs."""
+    """Return the schedule by which a chain of n layers runs."""
     return plain(n) if way.segments is None else schedule_for(n, **way.options(n))
 
 
-def way_of(given: Any) -> Way:
-    """Read what stands in ``schedules=``.
+def read_schedule(given: Any) -> Way:
+    """Read one entry of ``schedules=``.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def way_of(given: Any) -> Way:
 
     Examples
     --------
-    >>> way_of(4).name, way_of("sqrt").name, way_of(("revolve", 3)).name
+    >>> read_schedule(4).name, read_schedule("sqrt").name, read_schedule(("revolve", 3)).name
     ('4 segments', 'sqrt', 'revolve, 3 snapshots')
     """
     if isinstance(given, str):
@@ -104,12 +104,12 @@ def way_of(given: Any) -> Way:
     )
 
 
-def budget_of(given: Any) -> Way:
-    """Read what stands in ``budgets=``.
+def read_budget(given: Any) -> Way:
+    """Read one entry of ``budgets=``.
 
     Examples
     --------
-    >>> budget_of("40 MiB").name, budget_of(1 << 20).name
+    >>> read_budget("40 MiB").name, read_budget(1 << 20).name
     ('budget 40 MiB', 'budget 1 MiB')
     """
     size = bytes_from(given)
@@ -118,7 +118,7 @@ def budget_of(given: Any) -> Way:
 
 
 def takes_run(step: Any, what: str = "step") -> bool:
-    """Say whether a step takes ``run``, by which it runs its chain of layers.
+    """Return whether a step takes ``run``, the function that runs its chain of layers.
 
     Raises
     ------
@@ -148,23 +148,23 @@ def takes_run(step: Any, what: str = "step") -> bool:
 
 
 @dataclass
-class Seen:
-    """What one run of a step gave: all that has to be equal to the bit.
+class Outcome:
+    """The outcome of one run of a step: everything that has to be equal to the bit.
 
     Attributes
     ----------
     gradients : dict
-        The gradient of each leaf when a backward last brought it one.
+        The gradient of each leaf after its last backward pass.
     value : list
-        The arrays, and other things, in what the step returned.
+        The arrays and other values that the step returned.
     state : dict of str to array
-        Parameters that an optimizer stepped, and buffers, afterwards.
+        Stepped parameters, and buffers, afterwards.
     random : Any
-        Where the random stream stands afterwards.
+        A bookmark of the random stream afterwards.
     operations, recomputed : int
-        How many operations ran, and how many of these ran again.
+        How many operations ran, and how many of these were recomputations.
     unused : bool
-        Whether the step returned a Tensor that still could run backward.
+        Whether the step returned a Tensor that still has a graph.
     """
 
     gradients: dict[Any, Any] = field(default_factory=dict)
@@ -176,30 +176,30 @@ class Seen:
     unused: bool = False
 
 
-class Runs:
+class StepRunner:
     """Runs a step in different ways.
 
     Parameters
     ----------
     step : callable
-    before : Before
+    snapshot : Snapshot
 
     Attributes
     ----------
     look : callable or None
-        Called with the layers and the arguments of every chain that is about to run.
+        Called with the layers and the arguments of every chain before it runs.
     seconds : float
-        How long the chains of the last run took forward.
+        The forward time of the chains in the last run.
     """
 
-    def __init__(self, step: Callable[..., Any], before: Before) -> None:
+    def __init__(self, step: Callable[..., Any], snapshot: Snapshot) -> None:
         self.step = step
-        self.before = before
+        self.snapshot = snapshot
         self.look: Callable[[list[Any], Any, tuple[Any, ...]], None] | None = None
         self.seconds = 0.0
 
-    def once(self, way: Way) -> tuple[Any, Any]:
-        """Run the step; give what it returned, and the place of the random stream afterwards."""
+    def run(self, way: Way) -> tuple[Any, Any]:
+        """Run the step; return its value, and a bookmark of the random stream afterwards."""
         step = self.step if way.step is None else way.step
         self.seconds = 0.0
 
@@ -208,16 +208,16 @@ class Runs:
 
         def run_sequential(sequential: Any, x: Any) -> Any:
             with chains_run_by(None):
-                # What the step recomputes by itself stays its own, the first time and the second.
+                # The step's own recomputation stays its own, in the first run and the replay.
                 if saving.entered(DropSaved, CompareReplay) or not len(sequential):
                     return sequential.forward(x)
                 return self._chain(way, sequential, (x,))
 
-        with random.replayed(self.before.place), ExitStack() as around:
-            if way.step is None:  # a RecomputeOptimizer of the user's may be about
+        with random.replayed(self.snapshot.bookmark), ExitStack() as around:
+            if way.step is None:  # the user may have a RecomputeOptimizer
                 around.enter_context(saving.alone())
             if way.budget is not None:
-                # That it cannot be met is a row of the study.
+                # A budget that cannot be met is a row of the study.
                 around.enter_context(warnings.catch_warnings())
                 warnings.filterwarnings("ignore", "a budget of .* cannot be kept to", UserWarning)
                 around.enter_context(rematerialize(budget=way.budget))
@@ -244,28 +244,28 @@ class Runs:
         self.seconds += perf_counter() - start
         return value
 
-    def seen(self, way: Way, into: Seen) -> None:
-        """Run the step, and take note of everything that has to be equal."""
+    def observe(self, way: Way, into: Outcome) -> None:
+        """Run the step, and record everything that has to be equal."""
 
         def finished(_: Any, leaves: list[Leaf]) -> None:
             for leaf in leaves:
-                key = leaf if self.before.was_there(leaf) else leaf.made_at
-                into.gradients[key] = None if leaf.grad is None else plain_copy(leaf.grad)
+                key = leaf if self.snapshot.predates(leaf) else leaf.made_at
+                into.gradients[key] = None if leaf.grad is None else host_copy(leaf.grad)
 
-        with events.backward_finished.subscribed(finished), counting(into):
-            value, into.random = self.once(way)
+        with events.backward_finished.subscribed(finished), counting_operations(into):
+            value, into.random = self.run(way)
         new = sorted(key for key in into.gradients if not isinstance(key, Leaf))
-        for i, key in enumerate(new):  # known by their order in each run
+        for i, key in enumerate(new):  # identified by their order in each run
             into.gradients[f"Tensor {i + 1} made by the step"] = into.gradients.pop(key)
         parts = trees.flatten(value)[0]
-        into.value = [plain_copy(part) for part in parts]
+        into.value = [host_copy(part) for part in parts]
         into.unused = any(getattr(part, "node", None) is not None for part in parts)
-        into.state = {name: plain_copy(array) for name, array in self.before.state().items()}
+        into.state = {name: host_copy(array) for name, array in self.snapshot.state().items()}
 
 
 @contextmanager
-def counting(into: Seen) -> Iterator[None]:
-    """Count operations, and those that run again."""
+def counting_operations(into: Outcome) -> Iterator[None]:
+    """Count operations, and recomputed ones."""
 
     def ran(name: str, inputs: Any, outputs: Any) -> None:
         into.operations += 1
@@ -283,18 +283,18 @@ def counting(into: Seen) -> Iterator[None]:
             slow_path.leave()
 
 
-def plain_copy(x: Any) -> Any:
-    """Give a copy of an array, of whatever kind, as one of NumPy; other things as they are."""
+def host_copy(x: Any) -> Any:
+    """Return a NumPy copy of an array of any type; return anything else unchanged."""
     x = whole(raw(x))
     return copied(on_host(x)) if hasattr(x, "dtype") else x
 
 
-def first_difference(first: Seen, other: Seen, names: dict[Any, str]) -> str:
-    """Say where a run first differs from the plain one, to the bit; nothing where it does not.
+def first_difference(first: Outcome, other: Outcome, names: dict[Any, str]) -> str:
+    """Return where a run first differs from the plain one, to the bit; empty if equal.
 
     Examples
     --------
-    >>> first_difference(Seen(value=[1.0]), Seen(value=[2.0]), {})
+    >>> first_difference(Outcome(value=[1.0]), Outcome(value=[2.0]), {})
     'what the step returns is 2.0, and 1.0 in the plain run'
     """
 

@@ -20,20 +20,20 @@ from optlab.lab.memory_results import MemoryStudy
 from optlab.lab.memory_rows import MemoryRun, first_line
 from optlab.lab.memory_runs import (
     PLAIN,
-    Runs,
-    Seen,
+    Outcome,
+    StepRunner,
     Way,
-    budget_of,
     first_difference,
+    read_budget,
+    read_schedule,
     schedule_of,
     takes_run,
-    way_of,
 )
-from optlab.lab.put_back import Before
+from optlab.lab.put_back import Snapshot
 from optlab.optimizer import Optimizer
 from optlab.trace.memory import ledger, predict
 
-#: What is compared where nothing else was asked for.
+#: The default schedules.
 SCHEDULES = ("plain", 4, "sqrt", "revolve")
 
 
@@ -47,22 +47,22 @@ def memory_study(
     repeats: int = 5,
     timelines: bool = True,
 ) -> MemoryStudy:
-    """Run a step under schedules of recomputation and byte budgets: its memory, its time.
+    """Run a step under recomputation schedules and byte budgets: its memory and its time.
 
-    Every way has to give what the plain one gives, to the bit: the gradient of each leaf, what the
-    step returns, buffers (and, with an optimizer, parameters) afterwards, and the place of the
-    random stream. Where one does not, its row says what differs first; where one raises an error,
-    its row says which, and the others are measured all the same.
+    Every way must give the results of the plain one, to the bit: the gradient of each leaf, the
+    value of the step, buffers (and, with an optimizer, parameters) afterwards, and the position of
+    the random stream. If one does not, its row has the first difference; if one raises an error,
+    its row has the error, and the others are measured all the same.
 
     Nothing of the study remains: parameters, gradients, slots, buffers and random numbers are
-    afterwards what they were before.
+    restored.
 
     Parameters
     ----------
     step : callable
-        Makes one step, forward and backward, as often as it is called. If it takes an argument, it
-        is given ``run(layers, x)``, by which it has to run its chain of layers. If it takes none,
-        every outermost `nn.Sequential` that is called inside is run by the schedule.
+        Runs one step, forward and backward, each time it is called. If it takes an argument, that
+        is ``run(layers, x)``, by which it has to run its chain of layers. If it takes none, every
+        outermost `nn.Sequential` that is called inside is run by the schedule.
     schedules : sequence
         ``"plain"``, a number of segments (of a shorter chain, as many as it has layers),
         ``"sqrt"``, ``"revolve"``, ``("revolve", snapshots)``, or a Schedule. Plain always runs,
@@ -70,37 +70,36 @@ def memory_study(
     budgets : sequence of int or str
         Bytes, or text such as ``"40 MiB"``, for `optlab.rematerialize`.
     own : dict of str to callable, optional
-        Other steps that should give the same, by name: such as one that calls `optlab.recompute`
+        Other steps that should give the same, by name, such as one that calls `optlab.recompute`
         itself. They are run as they are.
     optimizer : Optimizer or list of them, optional
-        Needed if the step makes updates: what is put back before each run.
+        Needed if the step makes updates: it is restored before each run.
     repeats : int
-        The step is timed so often in each way, the ways taking turns; the median counts. Once
-        has no spread, so nothing is said then of who is quicker.
+        How often the step is timed in each way, the ways taking turns; the median counts. A single
+        time has no spread and shows no difference.
     timelines : bool
-        Also keep account of every array over one run of each way (`optlab.memory.ledger`).
+        Also trace the memory of every array over one run of each way (`optlab.memory.ledger`).
 
     Returns
     -------
     MemoryStudy
-        One row a run: ``study.figure()`` draws them, ``study.table()`` is a pandas DataFrame.
+        One row per run: ``study.figure()`` draws them, ``study.table()`` is a pandas DataFrame.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit, the step makes no gradients, it is not the same each time, or
-        there is no chain for the schedules to run.
+        If an argument is wrong, the step makes no gradients, it is not the same each time, or there
+        is no chain for the schedules to run.
     RuntimeError
         If the step makes updates with an optimizer that was not given, or writes to a Tensor that
         no layer holds.
     Exception
-        Whatever the plain run raises.
+        Any error of the plain run.
 
     Notes
     -----
-    The peak is what `tracemalloc` measures above the start of the step, gradients being there
-    already, as in every step but the first. Time is measured without it, after another step of the
-    same way.
+    The peak is what `tracemalloc` measures above the start of the step, with gradients allocated,
+    as in every step but the first. Time is measured without it, after another step of the same way.
 
     Examples
     --------
@@ -123,7 +122,7 @@ def memory_study(
     optimizers = _optimizers(optimizer)
     if isinstance(repeats, bool) or not isinstance(repeats, (int, np.integer)) or repeats < 1:
         raise ValueError(f"repeats must be a whole number of at least 1; got {repeats!r}.")
-    study = _Study(Runs(step, Before(optimizers)), optimizers)
+    study = _Study(StepRunner(step, Snapshot(optimizers)), optimizers)
     try:
         study.look(ways, given_run)
         rows = [MemoryRun(way.name, way) for way in ways]
@@ -134,16 +133,16 @@ def memory_study(
             for row in rows:
                 study.attempt(row, study.take_time)
     finally:
-        study.runs.before.end()
+        study.runner.snapshot.end()
     return study.result(rows)
 
 
 def _ways(schedules: Any, budgets: Any, own: Any) -> list[Way]:
-    """Read what is to be compared; the plain run comes first."""
+    """Read the ways to compare; the plain run comes first."""
     for name, given in (("schedules", schedules), ("budgets", budgets)):
         if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
             raise TypeError(f"{name} takes a list, such as [{given!r}]; got {given!r}.")
-    found = [PLAIN, *map(way_of, schedules), *map(budget_of, budgets)]
+    found = [PLAIN, *map(read_schedule, schedules), *map(read_budget, budgets)]
     if own is not None and not isinstance(own, Mapping):
         raise TypeError(f"own takes a dict of names and steps; got {type(own).__name__}.")
     for name, step in (own or {}).items():
@@ -171,45 +170,45 @@ def _optimizers(given: Any) -> list[Any]:
 
 
 class _Study:
-    """What is measured, one thing after the other, each from the same start."""
+    """The measurements, one after the other, each from the same start."""
 
-    def __init__(self, runs: Runs, optimizers: list[Any]) -> None:
-        self.runs, self.before, self.optimizers = runs, runs.before, optimizers
-        self.plain = Seen()
+    def __init__(self, runner: StepRunner, optimizers: list[Any]) -> None:
+        self.runner, self.snapshot, self.optimizers = runner, runner.snapshot, optimizers
+        self.plain = Outcome()
         self.predictions: list[Prediction] = []
-        #: How long the chains took forward, by the name of the way.
+        #: Forward times of the chains, by the name of the way.
         self.forward: dict[str, list[float]] = defaultdict(list)
 
     # Before anything is compared ----------------------------------------------------------------
 
     def look(self, ways: list[Way], given_run: bool) -> None:
-        """Run the step once: what it touches, what its chains will cost."""
+        """Run the step once: what it touches, and the cost of its chains."""
         wanted = [way for way in ways if way.kind == "schedule"]
 
         def look(chain: list[Any], layers: Any, args: tuple[Any, ...]) -> None:
-            self.before.meet(layers)
+            self.snapshot.meet(layers)
             for i, layer in enumerate(chain):
-                self.before.meet(layer, f"{i}.")
+                self.snapshot.meet(layer, f"{i}.")
             self.predictions.append(predict(chain, *args, segments=1))
 
-        self.runs.look = look
-        with self.before.watching():
-            self.runs.once(PLAIN)
-        self.runs.look = None
-        self.before.check_writes()
+        self.runner.look = look
+        with self.snapshot.watching():
+            self.runner.run(PLAIN)
+        self.runner.look = None
+        self.snapshot.check_writes()
         self._check_chains(wanted, given_run)
-        self.before.put_back()
-        self.runs.seen(PLAIN, self.plain)
+        self.snapshot.restore()
+        self.runner.observe(PLAIN, self.plain)
         returns_arrays = any(hasattr(v, "dtype") for v in self.plain.value)
         if not self.plain.gradients and (self.plain.unused or not returns_arrays):
             raise ValueError(
                 "the step makes no gradients: it has to run forward and backward, loss.backward(), "
                 "each time that it is called."
             )
-        self.before.put_back()
-        again = Seen()
-        self.runs.seen(PLAIN, again)
-        said = first_difference(self.plain, again, self.before.names)
+        self.snapshot.restore()
+        again = Outcome()
+        self.runner.observe(PLAIN, again)
+        said = first_difference(self.plain, again, self.snapshot.names)
         if said:
             raise ValueError(
                 f"the step is not the same each time that it is called: {said}. Take the batch and "
@@ -238,9 +237,9 @@ class _Study:
     # One way ------------------------------------------------------------------------------------
 
     def attempt(self, row: MemoryRun, measure: Callable[[MemoryRun], None]) -> None:
-        """Measure something of a run; of one that fails only that is known. The plain one must not.
+        """Measure one aspect of a run; if it fails, record only that. The plain run must not fail.
 
-        A study of several ways is not worth less because one of them cannot be run.
+        One way that cannot run does not invalidate the study of the others.
         """
         if not row.ran:
             return
@@ -257,10 +256,10 @@ class _Study:
 
     def prove(self, row: MemoryRun) -> None:
         """Run the step in one way, and compare."""
-        self.before.put_back()
-        seen = Seen()
-        self.runs.seen(row.way, seen)
-        row.difference = first_difference(self.plain, seen, self.before.names)
+        self.snapshot.restore()
+        seen = Outcome()
+        self.runner.observe(row.way, seen)
+        row.difference = first_difference(self.plain, seen, self.snapshot.names)
         row.operations, row.recomputed_operations = seen.operations, seen.recomputed
         if row.way.kind not in ("plain", "schedule"):
             return
@@ -274,53 +273,53 @@ class _Study:
             [row.prediction] = of_chains
 
     def ready(self) -> None:
-        """Start anew, with a gradient of zeros where a step leaves one."""
-        self.before.put_back()
-        for leaf in self.before.leaves:
+        """Restore the start, with a zero gradient where a step leaves one."""
+        self.snapshot.restore()
+        for leaf in self.snapshot.leaves:
             g = self.plain.gradients.get(leaf)
             if type(g) is np.ndarray:
                 leaf.grad = np.zeros_like(g)
 
     def measure_peak(self, row: MemoryRun) -> None:
-        """Measure the traced bytes of a run at their highest, above its start."""
+        """Measure the peak of the traced bytes of a run, above its start."""
         with _tracing():
             self.ready()
             gc.collect()
             start = tracemalloc.get_traced_memory()[0]
             tracemalloc.reset_peak()
-            self.runs.once(row.way)
+            self.runner.run(row.way)
             row.peak = tracemalloc.get_traced_memory()[1] - start
 
     def keep_account(self, row: MemoryRun) -> None:
-        """Keep account of every array over a run."""
+        """Trace the memory of every array over a run."""
         self.ready()
         with ledger() as row.timeline:
-            self.runs.once(row.way)
+            self.runner.run(row.way)
 
     def take_time(self, row: MemoryRun) -> None:
         """Time a run once, after an untimed step of the same way.
 
-        A training makes one step after the other: memory that the last one freed is warm.
+        In training the previous step has freed memory, which is warm.
         """
         self.ready()
-        self.runs.once(row.way)
+        self.runner.run(row.way)
         self.ready()
         gc.collect()
         was_on = gc.isenabled()
         gc.disable()
         try:
             start = perf_counter()
-            self.runs.once(row.way)
+            self.runner.run(row.way)
             row.times.append(perf_counter() - start)
-            self.forward[row.name].append(self.runs.seconds)
+            self.forward[row.name].append(self.runner.seconds)
         finally:
             if was_on:
                 gc.enable()
 
     def result(self, rows: list[MemoryRun]) -> MemoryStudy:
-        """Give what was found."""
+        """Return the study."""
         layers = sum(len(one.operations) for one in self.predictions)
-        # Forward is quickest where nothing is kept, as it is when a layer runs again.
+        # Forward is fastest if nothing is stored, as in a recomputation.
         forward = min((median(self.forward[r.name]) for r in rows
                        if r.ran and r.way.kind in ("plain", "schedule")), default=0.0)  # fmt: skip
         return MemoryStudy(
@@ -334,7 +333,7 @@ class _Study:
 
 @contextmanager
 def _tracing() -> Iterator[None]:
-    """Trace allocations, unless somebody does."""
+    """Trace allocations, unless they are being traced already."""
     if tracemalloc.is_tracing():
         yield
         return

@@ -1,4 +1,4 @@
-"""What a study finds before it runs a step, and puts back: so that every run starts the same."""
+"""Snapshot of the state before a study, restored so that every run starts the same."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from optlab.optimizer import Optimizer
 WRITER = "memory_study()"
 
 
-class Before:
-    """How things stood: parameters, gradients, slots, buffers and random numbers.
+class Snapshot:
+    """A snapshot of parameters, gradients, slots, buffers and random numbers.
 
-    Slots are those of the optimizers that are given. Parameters, gradients and buffers are found by
-    watching the first run (`watching`), each just before it is touched.
+    Slots are those of the given optimizers. Parameters, gradients and buffers are found in the
+    first run (`watching`), each just before it is touched.
 
     Attributes
     ----------
-    place : Bookmark
-        Where random numbers start.
+    bookmark : Bookmark
+        The start of the random numbers.
     names : dict of Leaf to str
-        Parameters by their place in the layers.
+        Names of the parameters in the layers.
 
     Examples
     --------
     >>> import optlab as ol
     >>> w = ol.Parameter([1.0, 2.0])
-    >>> before = Before([])
-    >>> with before.watching():
+    >>> snapshot = Snapshot([])
+    >>> with snapshot.watching():
     ...     (w * w).sum().backward()
-    >>> before.end()
+    >>> snapshot.end()
     >>> w.grad is None
     True
     """
 
     def __init__(self, optimizers: Sequence[Any]) -> None:
         self.clock = next(writes.clock)
-        self.place = random.bookmark()
+        self.bookmark = random.bookmark()
         self.names: dict[Leaf, str] = {}
         self._of_numpy, self._of_python = np.random.get_state(), of_python.getstate()  # noqa: NPY002
         self._gradients: dict[Leaf, Any] = {}
@@ -61,7 +61,7 @@ class Before:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Take note of what the first run touches, and clear the gradients that it meets."""
+        """Record what the first run touches, and clear the gradients that it meets."""
         running = Running()
 
         def called(_: Any) -> None:
@@ -76,7 +76,7 @@ class Before:
             yield
 
     def meet(self, layer: Any, prefix: str = "") -> None:
-        """Take note of the names of parameters, and of buffers, before a layer runs."""
+        """Record the names of parameters, and buffers, before a layer runs."""
         if not isinstance(layer, Layer):
             return
         for name, p in layer.named_parameters():
@@ -88,21 +88,21 @@ class Before:
 
     def _recorded(self, node: Any) -> None:
         for edge in node.edges:
-            if isinstance(edge, Leaf) and edge not in self._gradients and self.was_there(edge):
+            if isinstance(edge, Leaf) and edge not in self._gradients and self.predates(edge):
                 self._gradients[edge] = edge.grad
                 edge.grad = None
 
-    def was_there(self, leaf: Leaf) -> bool:
-        """Say whether a leaf is older than the study: one that a step makes anew is not."""
+    def predates(self, leaf: Leaf) -> bool:
+        """Return whether a leaf is older than the study: not created by a step."""
         return 0 < leaf.made_at < self.clock
 
     @property
     def leaves(self) -> list[Leaf]:
-        """The leaves that were there and that the step uses."""
+        """The older leaves that the step uses."""
         return list(self._gradients)
 
     def check_writes(self) -> None:
-        """Refuse a step that wrote to what cannot be put back: a Tensor that no layer holds."""
+        """Refuse a step that wrote to a Tensor that no layer holds and that cannot be restored."""
         known = {p.node for p, _ in self._parameters.values()}
         for leaf in self._gradients:
             if leaf.overwritten_at > self.clock and leaf not in known:
@@ -114,28 +114,28 @@ class Before:
                 )
 
     def state(self) -> dict[str, Any]:
-        """Give what a step may have changed, by name: parameters that are stepped, and buffers."""
+        """Return what a step may have changed, by name: stepped parameters, and buffers."""
         found = {
             f"the parameter {self.names.get(p.node, '') or p.name or i}": p.data
             for i, (p, _) in enumerate(self._parameters.values())
         }
         return found | self._buffers.state()
 
-    def put_back(self) -> None:
-        """Put back all but the gradients, which are cleared."""
+    def restore(self) -> None:
+        """Restore everything but the gradients, which are cleared."""
         self._buffers.put_back()
         for p, values in self._parameters.values():
             overwrite(p, values, WRITER)
         for optimizer, state in self._optimizers:
-            optimizer.checked_state(state)()  # its own, so that there is nothing to warn of
+            optimizer.checked_state(state)()  # its own state: no warnings apply
         for leaf in self._gradients:
             leaf.grad = None
         np.random.set_state(self._of_numpy)  # noqa: NPY002
         of_python.setstate(self._of_python)
 
     def end(self) -> None:
-        """Put back everything."""
-        self.put_back()
+        """Restore everything."""
+        self.restore()
         for leaf, grad in self._gradients.items():
             leaf.grad = grad
 
@@ -144,7 +144,7 @@ class Before:
 def _only_steps_of(known: list[Any]) -> Iterator[None]:
     """Refuse a step of any other optimizer before it changes anything."""
     known = [*known, *(getattr(one, "inner_optimizer", None) for one in known)]
-    before = Optimizer._require_parameters
+    original = Optimizer._require_parameters
 
     def require(self: Any) -> None:
         if not any(self is one for one in known):
@@ -153,10 +153,10 @@ def _only_steps_of(known: list[Any]) -> Iterator[None]:
                 "has to start the same: give memory_study(..., optimizer=optimizer) too, or leave "
                 "the update out of the step."
             )
-        before(self)
+        original(self)
 
     Optimizer._require_parameters = require  # type: ignore[method-assign]
     try:
         yield
     finally:
-        Optimizer._require_parameters = before  # type: ignore[method-assign]
+        Optimizer._require_parameters = original  # type: ignore[method-assign]

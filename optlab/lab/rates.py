@@ -1,4 +1,4 @@
-"""Choosing a learning rate: each of a ladder is tried, and judged by what it leaves."""
+"""Learning-rate search: each rate of a ladder is tried and judged by the resulting loss."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from optlab.backend import random
-from optlab.lab.budget import judged, walk
+from optlab.lab.budget import evaluation_weights, run_updates
 from optlab.lab.problems.find import Problem, find
 from optlab.lab.problems.networks import Network, NetworkRun
 from optlab.lab.problems.surface import Surface
@@ -21,21 +21,21 @@ from optlab.optimizer.wrappers import layers_of
 
 
 class RateSearch:
-    """What the rates of a ladder led to.
+    """The results of a learning-rate search.
 
     Attributes
     ----------
     problem : Surface or Network
-        What was trained on: of a network, with the validation part split off.
+        The training problem; of a network, with the validation part split off.
     rates : tuple of float
-        That were tried, lowest first.
+        The rates that were tried, lowest first.
     loss : array, shape (rates, seeds)
-        What they were judged by: infinite where a run diverged.
+        The criterion: infinite if a run diverged.
     steps : int
-        Evaluations of the gradient a run.
+        Gradient evaluations per run.
     seeds : tuple of int
     criterion : str
-        What `loss` is.
+        The name of `loss`.
     """
 
     def __init__(
@@ -57,13 +57,13 @@ class RateSearch:
 
     @property
     def rate(self) -> float:
-        """The rate with the lowest loss, in the mean of the seeds."""
-        return self.rates[self._place]
+        """The rate with the lowest mean loss over the seeds."""
+        return self.rates[self._best]
 
     @property
     def best_loss(self) -> float:
-        """The loss of that rate, in the mean of the seeds."""
-        return float(self.loss[self._place].mean())
+        """The mean loss of that rate over the seeds."""
+        return float(self.loss[self._best].mean())
 
     @property
     def optimizer(self) -> Optimizer:
@@ -72,17 +72,17 @@ class RateSearch:
 
     @property
     def end(self) -> str | None:
-        """Which end of the ladder that rate lies on, "lowest" or "highest", if on any."""
-        if self._place == 0:
+        """The end of the ladder at which that rate is, "lowest" or "highest", if any."""
+        if self._best == 0:
             return "lowest"
-        return "highest" if self._place == len(self.rates) - 1 else None
+        return "highest" if self._best == len(self.rates) - 1 else None
 
     @property
-    def _place(self) -> int:
+    def _best(self) -> int:
         return int(np.argmin(self.loss.mean(axis=1)))
 
     def table(self) -> Any:
-        """Give the losses as a pandas DataFrame, one row a rate, one column a seed."""
+        """Return the losses as a pandas DataFrame, one row per rate, one column per seed."""
         import pandas as pd
 
         columns = [f"seed {seed}" for seed in self.seeds]
@@ -109,45 +109,46 @@ def best_rate(
     widen: int = 0,
     validation: float | None = None,
 ) -> RateSearch:
-    """Choose the learning rate of an optimizer: try all of a ladder with the same budget.
+    """Choose the learning rate of an optimizer: try a ladder of rates with the same budget.
 
-    A network is trained on a part of its training data and judged by the loss on the rest; what it
-    holds out is never looked at, and stays good for the comparison that follows. An optimizer with
-    an average (``ExponentialMovingAverage.around``) is judged there by its averages, as in the
-    comparison. A surface is judged by the loss after the last step.
+    A network is trained on a part of its training data and judged by the loss on the rest; its
+    held-out data are not used and stay valid for the comparison that follows. An optimizer with an
+    average (``ExponentialMovingAverage.around``) is judged by its averages, as in the comparison. A
+    surface is judged by the loss after the last step.
 
     Parameters
     ----------
     problem : Surface, Network, str or callable
         What `optlab.compare` accepts.
     optimizer : Optimizer or callable
-        A template, whose rate is replaced; or a function that gives a template for a rate, such as
+        A template, whose rate is replaced; or a function from a rate to a template, such as
         ``ol.optimizer.Adam`` or ``lambda rate: ol.optimizer.Adam(rate, amsgrad=True)``.
     rates : sequence of float
         The ladder; by default 1e-4, 2e-4, 5e-4, ... 1.
     start : two numbers, optional
-        Where on a surface; by default the problem's own start.
+        The start on a surface; by default that of the problem.
     steps : int
-        Evaluations of the gradient a run.
+        Gradient evaluations per run.
     seeds : sequence of int
-        A rate is judged by its mean over these. Better others than those of the comparison. Several
-        are for runs that chance has a part in: networks, `optlab.problems.noisy`, rules that draw.
+        A rate is judged by its mean over these; better not those of the comparison. Several are for
+        random runs: networks, `optlab.problems.noisy`, rules that draw.
     widen : int
-        Up to so many rungs (1, 2 or 5 times a power of ten) are added while the best rate lies on
+        Up to this many rungs (1, 2 or 5 times a power of ten) are added while the best rate is at
         an end of the ladder.
     validation : float, optional
-        The share of a network's training data that judges, by default 0.2. Surfaces have no data.
+        The share of a network's training data for validation, by default 0.2. Surfaces have no
+        data.
 
     Returns
     -------
     RateSearch
-        With ``.rate``, ``.end`` (whether it lies on an end of the ladder), ``.optimizer`` (a
-        template with that rate) and ``.table()``.
+        With ``.rate``, ``.end`` (whether it is at an end of the ladder), ``.optimizer`` (a template
+        with that rate) and ``.table()``.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit, or all runs diverged.
+        If an argument is wrong, or all runs diverged.
 
     Examples
     --------
@@ -168,7 +169,7 @@ def best_rate(
             f"{found.title} is a surface, which has no data: it is judged by the loss after the "
             "last step. Leave validation out."
         )
-    make = _maker(optimizer)
+    make = _template_factory(optimizer)
     if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
         raise ValueError(f"steps must be a whole number of at least 1; got {steps!r}.")
     if isinstance(widen, bool) or not isinstance(widen, (int, np.integer)) or widen < 0:
@@ -184,7 +185,7 @@ def best_rate(
         raise ValueError("best_rate needs at least one rate and one seed; got none.")
     if not (ladder[0] > 0 and all(map(math.isfinite, ladder))):
         raise ValueError(f"rates must be finite and greater than 0; got {ladder!r}.")
-    templates = {rate: make(rate) for rate in ladder}  # what cannot be made fails before any run
+    templates = {rate: make(rate) for rate in ladder}  # errors in settings come before any run
 
     if len(chosen) > 1 and isinstance(found, Surface) and not found.noise:
         drawing = [one for one in templates.values() if layers_of(one)[0].draws]
@@ -196,7 +197,7 @@ def best_rate(
             )
 
     def tried_with(template: Optimizer) -> list[float]:
-        return [_left_over(found, template, start, int(steps), seed) for seed in chosen]
+        return [_loss_after(found, template, start, int(steps), seed) for seed in chosen]
 
     tried = {rate: tried_with(template) for rate, template in templates.items()}
     search = RateSearch(found, make, tried, int(steps), chosen)
@@ -214,8 +215,8 @@ def best_rate(
     return search
 
 
-def _maker(optimizer: Any) -> Callable[[float], Optimizer]:
-    """Give the function from a rate to a template."""
+def _template_factory(optimizer: Any) -> Callable[[float], Optimizer]:
+    """Return the function from a rate to a template."""
     if isinstance(optimizer, Optimizer):
         if optimizer.schedule is not None:
             raise TypeError(
@@ -250,20 +251,20 @@ def _checked(template: Any) -> Optimizer:
     return template
 
 
-def _left_over(problem: Problem, template: Optimizer, start: Any, steps: int, seed: int) -> float:
-    """Give the loss that a run ends with, infinite if it diverged."""
+def _loss_after(problem: Problem, template: Optimizer, start: Any, steps: int, seed: int) -> float:
+    """Return the final loss of a run, infinite if it diverged."""
     run = problem.run(start, seed)
     with random.scope("optimizer", seed=seed):
         optimizer = template.bind(run.parameters)
     with random.scope("race", seed=seed), np.errstate(all="ignore"):
         try:
-            for _, last in walk(optimizer, run, steps, []):
+            for _, last in run_updates(optimizer, run, steps, []):
                 if not math.isfinite(last):
                     return math.inf
-        except FloatingPointError:  # a policy about gradients that are not finite
+        except FloatingPointError:  # the policy for gradients that are not finite
             return math.inf
         if isinstance(run, NetworkRun):
-            with judged(optimizer):
+            with evaluation_weights(optimizer):
                 left = run.held_out_loss()
         else:
             left = run.loss()
@@ -271,7 +272,7 @@ def _left_over(problem: Problem, template: Optimizer, start: Any, steps: int, se
 
 
 def _next_rung(rate: float, up: bool) -> float:
-    """Give the next of 1, 2, 5, 10, ... above or below a rate.
+    """Return the next of 1, 2, 5, 10, ... above or below a rate.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Sweeps: one optimizer over a grid of settings and starts, as if each had run by itself."""
+"""Sweeps: one optimizer over a grid of settings and starts, with the results of separate runs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from optlab.optimizer.wrappers import Wrapper
 
 #: Rates from 1e-4 to 1 in steps of 1, 2 and 5.
 LADDER = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-#: Of longer tables a notebook shows the beginning and the end.
+#: A notebook shows the beginning and the end of longer tables.
 _MOST_ROWS = 20
 
 
 class Sweep:
-    """What a sweep left behind: arrays whose first axes are the settings that were swept.
+    """The results of a sweep: arrays whose first axes are the swept settings.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Sweep:
     settings : dict of str to array
         The values of each setting, in the order of the axes.
     starts : array, shape (starts, dimension)
-        With more than one start they are the last of the swept axes.
+        Several starts are the last swept axis.
     loss : array, shape (*swept, steps + 1)
         Before each step, and after the last.
     point : array, shape (*swept, steps + 1, dimension)
@@ -76,7 +76,7 @@ class Sweep:
         return np.where(self.stopped >= 0, np.inf, self.loss[..., -1])
 
     def best(self) -> dict[str, Any]:
-        """Give the settings (and the start) with the lowest final loss.
+        """Return the settings (and the start) with the lowest final loss.
 
         Examples
         --------
@@ -89,7 +89,7 @@ class Sweep:
         """
         place = np.unravel_index(int(np.argmin(self.final_loss)), self.final_loss.shape)
         found: dict[str, Any] = {
-            name: values.tolist()[i]  # of an array of objects, too
+            name: values.tolist()[i]  # also for an array of objects
             for (name, values), i in zip(self.settings.items(), place, strict=False)
         }
         if len(self.starts) > 1:
@@ -98,9 +98,10 @@ class Sweep:
 
     @property
     def ends(self) -> dict[str, str]:
-        """Which settings are best at an end of what was tried: "lowest" or "highest" of them.
+        """The best settings at an end of their range: "lowest" or "highest" of the tried values.
 
-        Beyond that end there may be better ones. Of fewer than three values nothing is said.
+        There may be better values beyond that end. Settings with fewer than three values are left
+        out.
 
         Examples
         --------
@@ -121,10 +122,10 @@ class Sweep:
         return found
 
     def table(self) -> Any:
-        """Give the final losses as a pandas DataFrame, one row a run, the best first.
+        """Return the final losses as a pandas DataFrame, one row per run, the best first.
 
         Its columns are the settings (and the start), the final loss, and the step at which a run
-        diverged, NA where it did not.
+        diverged, NA if it did not.
         """
         import pandas as pd
 
@@ -140,7 +141,7 @@ class Sweep:
         return table.sort_values("final loss", kind="stable").reset_index(drop=True)
 
     def to_xarray(self) -> Any:
-        """Give the sweep as an `xarray.Dataset` with the swept settings as coordinates.
+        """Return the sweep as an `xarray.Dataset` with the swept settings as coordinates.
 
         Raises
         ------
@@ -203,9 +204,9 @@ def sweep(
 ) -> Sweep:
     """Run one optimizer with every combination of settings, and from every start.
 
-    On a surface all runs go through the same arithmetic at once, as rows of arrays; the numbers
-    equal those of separate runs to the bit. What cannot go at once (a rule that is not
-    elementwise, a function with a branch) runs one by one.
+    On a surface all runs are vectorized, as rows of arrays; the numbers equal those of separate
+    runs to the bit. What cannot be vectorized (a rule that is not elementwise, a function with a
+    branch) runs separately.
 
     Parameters
     ----------
@@ -216,25 +217,25 @@ def sweep(
     settings : dict of str to sequence
         The values to try; settings that are not named keep their defaults.
     start : one point, or an array of points, optional
-        By default the problem's own.
+        By default that of the problem.
     steps : int
-        Updates a run.
+        Updates per run.
     seed : int
         Fixes every random draw, to the bit.
     executor : concurrent.futures.Executor, optional
-        Where runs that cannot go at once are sent, for example a ``ThreadPoolExecutor``.
+        Executes runs that cannot be vectorized, for example a ``ThreadPoolExecutor``.
 
     Returns
     -------
     Sweep
         Arrays whose first axes are the settings, in the order given, then the starts; with
-        ``.best()``, ``.ends`` (which of the best settings lie at an end of what was tried) and
-        ``.table()``, which a notebook shows.
+        ``.best()``, ``.ends`` (which of the best settings are at an end of their range) and
+        ``.table()``, which a notebook displays.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit, or the problem cannot be evaluated at a start.
+        If an argument is wrong, or the problem cannot be evaluated at a start.
 
     Examples
     --------
@@ -276,7 +277,7 @@ def sweep(
         for values in itertools.product(*(axis.tolist() for axis in axes.values()))
     ]
     members = [(template, point) for template in templates for point in starts]
-    surface.value_and_gradient(starts[0])  # a problem that cannot work fails at once, by its name
+    surface.value_and_gradient(starts[0])  # a faulty problem fails at once, by its name
     try:
         run = run_ensemble(
             surface,
@@ -286,7 +287,7 @@ def sweep(
             seed,
         )
     except NotOnePassError:
-        run = _one_by_one(surface, members, int(steps), seed, executor)
+        run = _run_separately(surface, members, int(steps), seed, executor)
     return Sweep(surface, optimizer_class, axes, starts, seed, run)
 
 
@@ -298,7 +299,7 @@ def _axis(name: str, values: Any) -> np.ndarray:
 
 
 def _starts(surface: Surface, start: Any) -> np.ndarray:
-    """Give the starts as rows."""
+    """Return the starts as rows."""
     if start is None:
         return np.array([surface.start])
     points = np.asarray(getattr(start, "data", start), dtype=float)
@@ -308,16 +309,16 @@ def _starts(surface: Surface, start: Any) -> np.ndarray:
     return np.array([surface.checked_start(row) for row in rows])
 
 
-def _one_by_one(
+def _run_separately(
     surface: Surface,
     members: list[tuple[Optimizer, Any]],
     steps: int,
     seed: int,
     executor: Executor | None,
 ) -> EnsembleRun:
-    """Run the members separately, and lay their traces side by side."""
+    """Run the members separately, and stack their traces."""
     tasks = [(surface, template, tuple(point), steps, seed) for template, point in members]
-    results: Iterator[Any] = (executor.map if executor is not None else map)(_one, tasks)
+    results: Iterator[Any] = (executor.map if executor is not None else map)(_run_member, tasks)
     run = EnsembleRun(len(members), steps, surface.dimension)
     for i, (trace, final, stopped) in enumerate(results):
         n = len(trace)
@@ -333,8 +334,8 @@ def _one_by_one(
     return run
 
 
-def _one(task: Any) -> tuple[Any, float, int]:
-    """Run one member; a function of the module, so that another process can be asked to."""
+def _run_member(task: Any) -> tuple[Any, float, int]:
+    """Run one member; a module-level function, so that another process can call it."""
     surface, template, point, steps, seed = task
     race = compare(surface, {"run": template}, start=point, steps=steps, seed=seed)
     trace = race["run"]

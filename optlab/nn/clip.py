@@ -18,7 +18,7 @@ import numpy as np
 
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.arrays import as_float, unwrapped
-from optlab.backend.device import place_of
+from optlab.backend.device import device_of
 from optlab.backend.ensemble import EnsembleArray
 from optlab.plan.reductions import Reduction, sum_of_squares
 
@@ -250,6 +250,6 @@ class ClipGradByGlobalNorm(_NormClip):
         if all(isinstance(getattr(square, "members", None), np.ndarray) for square in squares):
             rows = np.sort(np.stack([square.members for square in squares]), axis=0)
             return np.sqrt(EnsembleArray(functools.reduce(operator.add, rows), squares[0].level))
-        if len({place_of(g) for g in gradients}) > 1:  # sums of several devices add up on the host
+        if len({device_of(g) for g in gradients}) > 1:  # sums of several devices add up on the host
             return math.sqrt(sum(map(float, squares)))
         return np.sqrt(sum(squares))

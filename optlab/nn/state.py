@@ -13,8 +13,9 @@ from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tape import leaf_for
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend import events
-from optlab.backend.device import device_named, moved, place_of
+from optlab.backend.device import device_named, device_of, moved
 from optlab.backend.dtypes import dtype_named, is_floating
+from optlab.backend.text import comma_list
 from optlab.nn.parameter import Parameter
 from optlab.nn.structure import Structure, members, place
 
@@ -298,7 +299,7 @@ def put_array(tensor: Tensor, array: Any) -> None:
 
 def _beside(grad: Any, array: Any) -> Any:
     """Give a gradient in the dtype and on the device of `array`."""
-    goal = place_of(array)
+    goal = device_of(array)
     if isinstance(grad, RowSparse):
         rows, values = moved(grad.rows, goal), moved(grad.values, goal)
         return RowSparse(rows, values.astype(array.dtype), grad.shape)
@@ -371,9 +372,9 @@ def _differences(keys: Keys, own: Mapping[str, Any], given: Mapping[str, Any]) -
     """Say which names are in one of the two only."""
     said = []
     if keys.missing_keys:
-        said.append(f"not in the state dict: {_listed(keys.missing_keys)}")
+        said.append(f"not in the state dict: {comma_list(keys.missing_keys, _MOST_LISTED)}")
     if keys.unexpected_keys:
-        said.append(f"not in the layer: {_listed(keys.unexpected_keys)}")
+        said.append(f"not in the layer: {comma_list(keys.unexpected_keys, _MOST_LISTED)}")
         first = keys.unexpected_keys[0]
         near = get_close_matches(first, keys.missing_keys, 1, 0.5)
         if near:
@@ -381,8 +382,3 @@ def _differences(keys: Keys, own: Mapping[str, Any], given: Mapping[str, Any]) -
     if said:
         said.append("strict=False takes what fits by name and leaves the rest alone")
     return said
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MOST_LISTED])
-    return shown if len(names) <= _MOST_LISTED else f"{shown} and {len(names) - _MOST_LISTED} more"

@@ -69,9 +69,7 @@ __all__ = [
 ]
 
 
-for _class in [globals()[_name] for _name in __all__]:
-    if isinstance(_class, type):
-        _not_called(_class)
+_not_called(__name__, f"{__name__}.wrappers")
 
 
 def __getattr__(name: str) -> object:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optlab.backend.arrays import as_float, copied, frozen, unwrapped
+from optlab.backend.arrays import as_float, copied, readonly, unwrapped
 from optlab.optimizer.per_member import PerMember, each_member, gathered
 from optlab.optimizer.values import HyperParameters, Scalars, Slots
 from optlab.optimizer.watched import first_update
@@ -127,9 +127,9 @@ def apply_rule(
         if (array.base if plain else _base(array)) is not None or array is g:
             made[name] = array = array.copy()
         if plain:
-            array.setflags(False)  # as `frozen` does
+            array.setflags(False)  # as `readonly` does
         else:
-            frozen(array)
+            readonly(array)
     if listened:
         for name, term in terms.items():
             if (term.base if term.__class__ is _array else _base(term)) is not None:

@@ -18,8 +18,8 @@ from optlab.autograd import writes
 from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tape import ZERO
 from optlab.autograd.tensor import Tensor
-from optlab.backend.arrays import frozen
-from optlab.backend.device import place_of
+from optlab.backend.arrays import readonly
+from optlab.backend.device import device_of
 from optlab.nn.parameter import Parameter
 from optlab.optimizer.values import HyperParameters
 
@@ -77,6 +77,9 @@ class Arena:
         "slots_are_open", "t", "views", "written_at",
     )  # fmt: skip
 
+    #: A memory ledger looks for arrays inside (`optlab.trace.memory`).
+    holds_arrays = True
+
     def __init__(
         self,
         parameters: Sequence[Any],
@@ -111,7 +114,7 @@ class Arena:
             name: np.full_like(self.values, start, dtype=dtype) for name, start in slots.items()
         }
         for array in self.slots.values():
-            frozen(array)
+            readonly(array)
         #: Whether they may be written to, so that a rule is to be given views that may not.
         self.slots_are_open = False
 
@@ -122,7 +125,7 @@ class Arena:
 
     def _show(self) -> None:
         # What rules are given: one that wrote into it would change parameters behind the engine.
-        self.read_only = frozen(self.values.view())
+        self.read_only = readonly(self.values.view())
 
     def __setstate__(self, state: Any) -> None:
         """Take up a copied or unpickled state, whose parameters are no longer views of `flat`."""
@@ -146,7 +149,7 @@ class Arena:
                     f"{view.shape} when the optimizer was made, and is now {p.data.dtype} of shape "
                     f"{p.data.shape}. Make a new optimizer for it."
                 )
-            if (here := place_of(p.data)) != (before := place_of(view)):
+            if (here := device_of(p.data)) != (before := device_of(view)):
                 raise ValueError(
                     f"{getattr(p, 'name', None) or 'a parameter'} was on {before} when the "
                     f"optimizer was made, and is now on {here}. Make a new optimizer for it, after "
@@ -325,7 +328,7 @@ def check_gradient(p: Any, g: Any, wide: Any) -> None:
             f"g.astype({str(p.data.dtype)!r}). Nothing was changed."
         )
     values = g.values if isinstance(g, RowSparse) else g
-    if (here := place_of(values)) != (there := place_of(p.data)):
+    if (here := device_of(values)) != (there := device_of(p.data)):
         raise ValueError(
             f"the gradient of {name} is on {here}, the parameter on {there}; move one of them with "
             ".to(device). Nothing was changed."

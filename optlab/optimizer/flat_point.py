@@ -14,8 +14,7 @@ import numpy as np
 
 from optlab.autograd.tape import ZERO
 from optlab.autograd.tensor import raw
-from optlab.backend.arrays import as_float, frozen
-from optlab.backend.sums import exact_sum
+from optlab.backend.arrays import as_float, exact_sum, readonly
 from optlab.optimizer.step import Update, clipped
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ def counted_step(groups: list[Group], rate: float, before: Evaluation, start: An
             place = slice(first, first + arena.bounds[-1])
             first = place.stop
             arena.t = [t + 1 for t in arena.t]
-            new = frozen(point[place])
+            new = readonly(point[place])
             updates.append(
                 Update(
                     arena,

@@ -38,6 +38,9 @@ class Group:
 
     __slots__ = ("arenas", "grad_clip", "h", "multiplier", "parameters", "regularizer")
 
+    #: A memory ledger looks for arrays inside (`optlab.trace.memory`).
+    holds_arrays = True
+
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(_no_entry(name), name=name, obj=None)
 

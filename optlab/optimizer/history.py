@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tensor import Tensor, raw
-from optlab.backend.arrays import copied, placed_beside
-from optlab.backend.sums import exact_sum
+from optlab.backend.arrays import copied, exact_sum, placed_beside
 
 #: A parameter's name, and from where to where it lies in a flat array.
 Span = tuple[str, int, int]
@@ -38,6 +37,9 @@ class History:
     starts : list of int
         Where the parameters begin that have elements.
     """
+
+    #: A memory ledger looks for arrays inside (`optlab.trace.memory`).
+    holds_arrays = True
 
     iterations: int = 0
     evaluations: int = 0

@@ -17,8 +17,9 @@ from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tape import ZERO
 from optlab.autograd.tensor import raw
 from optlab.backend import events
-from optlab.backend.arrays import frozen
+from optlab.backend.arrays import readonly
 from optlab.backend.ensemble import EnsembleArray
+from optlab.backend.text import comma_list
 from optlab.nn.clip import scaled
 from optlab.optimizer.application import apply_rule
 from optlab.optimizer.arena import Arena, Run, check_gradient
@@ -116,7 +117,7 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
                 raw_gradient = _flat(unclipped[span], values)
                 g = raw_gradient if ready is unclipped else _flat(ready[span], values)
                 if factor is not None:
-                    g = frozen(scaled(g, factor))
+                    g = readonly(scaled(g, factor))
                 updates.append(_updated(optimizer, arena, run, rate, raw_gradient, g, listened))
     writer = f"{type(optimizer).__name__}.step()"
     opened: dict[int, Arena] = {}
@@ -125,7 +126,7 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
     if listened:
         for arena in opened.values():
             for array in arena.slots.values():
-                frozen(array)
+                readonly(array)
     for few in few_rows:
         write_rows(few, writer)
     if passes:
@@ -159,7 +160,8 @@ def _go_on(optimizer: Optimizer, of_groups: list[tuple[Group, list[list[Any]]]])
                 count, who = int(bad.sum()), ""
                 if together:
                     found = np.flatnonzero(bad.reshape(len(bad), -1).any(1)).tolist()
-                    who = f" in member{'s' * (len(found) != 1)} {_listed(found)} of the ensemble"
+                    who = f" in member{'s' * (len(found) != 1)} {comma_list(found, most=8)} of "
+                    who += "the ensemble"
                 raise FloatingPointError(
                     f"the gradient of {getattr(p, 'name', None) or 'a parameter'} (shape "
                     f"{p.shape}) has {count} element{'s' * (count != 1)} that "
@@ -168,12 +170,6 @@ def _go_on(optimizer: Optimizer, of_groups: list[tuple[Group, list[list[Any]]]])
                     "finds the operation."
                 )
     return True
-
-
-def _listed(numbers: list[int], most: int = 8) -> str:
-    """Name the members that are meant, the first of them where there are many."""
-    more = f" and {len(numbers) - most} more" * (len(numbers) > most)
-    return ", ".join(map(str, numbers[:most])) + more
 
 
 def _updated(
@@ -191,12 +187,12 @@ def _updated(
     whole = last - first == len(arena.parameters)
     if not whole:
         place = slice(arena.bounds[first], arena.bounds[last])
-        p, slots = p[place], {name: frozen(array[place]) for name, array in slots.items()}
+        p, slots = p[place], {name: readonly(array[place]) for name, array in slots.items()}
     elif arena.slots_are_open:
-        slots = {name: frozen(array[:]) for name, array in slots.items()}
+        slots = {name: readonly(array[:]) for name, array in slots.items()}
     if regularizer is not None:
         g = regularizer.add_to(g, p)
-        frozen(g)
+        readonly(g)
     h.learning_rate = rate = rate * multiplier
     shape = None if optimizer.kind == "elementwise" else arena.parameters[first].data.shape
     new, made, terms = apply_rule(optimizer, p, g, slots, h, t, shape, (arena, first), listened)
@@ -214,7 +210,7 @@ def _whole(few: RowUpdate, raw_gradient: Any, g: Any) -> Update:
     for name, values in {**arena.slots, "": arena.values}.items():
         arrays[name] = values[span].copy()
         arrays[name].reshape(raw_gradient.shape)[few.rows] = changed[name]
-        frozen(arrays[name])
+        readonly(arrays[name])
     raw_gradient, g = _flat([raw_gradient], arena.values), _flat([g], arena.values)
     new, whole = arrays.pop(""), len(arena.parameters) == 1
     return Update(
@@ -266,7 +262,7 @@ def clipped(group: Group, raws: list[list[Any]]) -> list[list[Any]]:
     name = getattr(group.grad_clip, "__name__", type(group.grad_clip).__name__)
     try:
         # Nobody may write into p.grad: what is handed out are views to read.
-        seen = [(p, g if isinstance(g, RowSparse) else frozen(g[...])) for p, g in pairs]
+        seen = [(p, g if isinstance(g, RowSparse) else readonly(g[...])) for p, g in pairs]
         same = {id(shown): g for (_, shown), (_, g) in zip(seen, pairs, strict=True)}
         found = {id(p): same.get(id(raw(g)), raw(g)) for p, g in group.grad_clip(seen)}
     except (TypeError, ValueError) as error:
@@ -298,4 +294,4 @@ def _flat(gradients: Sequence[Any], beside: Any) -> Any:
         flat = np.concatenate([g.reshape(-1) for g in gradients])
     if flat.dtype != beside.dtype:
         flat = flat.astype(beside.dtype)
-    return frozen(flat)
+    return readonly(flat)

@@ -167,7 +167,7 @@ class BlockPlan:
             args = [self._name(x) for x in step.arguments]
             text = f" {_SYMBOLS[step.name]} ".join(args) if len(args) == 2 else f"-{args[0]}"
             lines.append(f"    {self._named[step.result]} = {text}")
-        lines.append(f"    return ({_listed(self._named.values())})")
+        lines.append(f"    return {_tuple_of(self._named.values())}")
         return "\n".join(lines) + "\n"
 
     def _run_source(self, number: int, phase: Phase, layout: Layout) -> str:
@@ -207,7 +207,7 @@ class BlockPlan:
             lines.append(
                 f"    {name} = {self._call(step, [self._name(x) for x in step.arguments])}"
             )
-        return "\n".join([*lines, f"    return ({_listed(self._named.values())})"]) + "\n"
+        return "\n".join([*lines, f"    return {_tuple_of(self._named.values())}"]) + "\n"
 
     def _call(self, step: Instruction, args: list[str], layout: Layout | None = None) -> str:
         """Write the call of a function, without a place for its result."""
@@ -235,8 +235,9 @@ class BlockPlan:
         return name
 
 
-def _listed(names: Any) -> str:
-    return "".join(f"{name}, " for name in names)
+def _tuple_of(names: Any) -> str:
+    """Return the source of a tuple of variables."""
+    return f"({''.join(f'{name}, ' for name in names)})"
 
 
 def _unused(name: str, taken: Sequence[str]) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import operator
-import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +11,9 @@ import numpy as np
 from optlab.autograd.backpropagation import backpropagate
 from optlab.autograd.tape import Leaf
 from optlab.autograd.tensor import SilentDetachError, Tensor
+from optlab.backend.callers import lines_outside
 from optlab.plan.plan import Plan
 from optlab.plan.writer import Captured, CaptureRefusedError, Writer, refusal, value_of, written
-
-_PACKAGE = str(Path(__file__).parents[1])
-
 
 #: Functions whose operator computes the same bits, and quicker on single numbers.
 _AS_OPERATOR: dict[Any, str] = {
@@ -225,11 +221,9 @@ def _once(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Writer, list[An
     try:
         result = f(*inputs)
     except SilentDetachError as error:
-        lines = traceback.extract_tb(error.__traceback__)
-        user = [line for line in lines if not line.filename.startswith(_PACKAGE)][-1]
+        file, line = lines_outside(error, "optlab")[-1]
         raise CaptureRefusedError(
-            f"a value taken out as a plain number ({user.filename}, line {user.lineno}): a plan "
-            "cannot repeat it."
+            f"a value taken out as a plain number ({file}, line {line}): a plan cannot repeat it."
         ) from error
     single = not isinstance(result, tuple)
     return writer, [written(x) for x in ((result,) if single else result)], single

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from optlab.backend.text import comma_list
+
 #: The operators that a plan writes as such: on single numbers they beat the NumPy functions.
 OPERATORS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "matmul": "@", "mod": "%",
@@ -115,9 +117,13 @@ class Plan:
         """
         given = tuple((np.shape(x), getattr(x, "dtype", type(x))) for x in inputs)
         if given != self.signature:
+            wanted, got = (
+                comma_list(f"{shape} {dtype}" for shape, dtype in one)
+                for one in (self.signature, given)
+            )
             raise TypeError(
-                f"this plan is for inputs of shapes and dtypes {_listed(self.signature)}; got "
-                f"{_listed(given)}. Capture the function again for these."
+                f"this plan is for inputs of shapes and dtypes {wanted}; got {got}. Capture the "
+                "function again for these."
             )
         result = self.replay(*inputs)
         if self.single:
@@ -178,10 +184,6 @@ class Plan:
 def _own(x: Any) -> Any:
     """Give an array that nobody else holds."""
     return x.copy() if isinstance(x, np.ndarray) else x
-
-
-def _listed(signature: Sequence[tuple[Any, Any]]) -> str:
-    return ", ".join(f"{shape} {dtype}" for shape, dtype in signature)
 
 
 def _places_in(values: Sequence[Any]) -> set[Place]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.backend.arrays import lies_on_device, unwrapped
+from optlab.backend.arrays import is_on_device, unwrapped
 from optlab.plan import sizes
 
 
@@ -51,7 +51,7 @@ class Reduction:
         flat = x.reshape(-1)
         size = math.prod(x.shape)
         # A device adds up a whole array at once faster than one block after another.
-        block = max(size, 1) if lies_on_device(unwrapped(x)) else sizes.BLOCK
+        block = max(size, 1) if is_on_device(unwrapped(x)) else sizes.BLOCK
         total = self.partial(flat[:block])
         for start in range(block, size, block):
             total = total + self.partial(flat[start : start + block])

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from optlab.backend.callers import frame_outside, place_of
+from optlab.backend.callers import frame_outside, location_of
 from optlab.plan.plan import Instruction, Joined, Place
 
 COMPUTE: dict[str, Callable[..., Any]] = {
@@ -100,5 +100,5 @@ def _is_joined(x: Any) -> bool:
 def refusal(what: str) -> CaptureRefusedError:
     """Say what cannot be captured, and in which line of the user's code."""
     frame = frame_outside("optlab", "numpy")
-    where = place_of(frame)
+    where = location_of(frame)
     return CaptureRefusedError(f"{what} ({where}): a plan cannot repeat it.")

@@ -1,4 +1,4 @@
-"""Floor 4: recording a run, and the trace that holds what was recorded."""
+"""Recording a run, and the trace that holds what was recorded."""
 
 from optlab.trace.recorder import record
 from optlab.trace.trace import Trace

@@ -1,4 +1,4 @@
-"""Where a layer stands: what ledgers call it in a model, or in a plain loop over several layers."""
+"""Names of the layers in ledgers: in a model, or in a plain loop over several layers."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from optlab.nn.layer import Layer
 
 
 @dataclass(eq=False)
-class _Home:
-    """A layer that is part of no other: a model, or one of a list that a loop goes through.
+class _Root:
+    """A layer that is part of no other: a model, or one of several that a loop calls.
 
     Attributes
     ----------
     layer : weakref of a Layer
-        Nobody's memory is to last longer because it is watched.
+        Tracking must not extend its lifetime.
     kind : str
         Its class.
     number : int
-        Which it is among those of its class, in the order of their first call.
+        Its number among those of its class, in the order of their first call.
     by_itself : bool
-        Whether it was called by no other layer.
+        Whether it was called outside of any other layer.
     parts : bool
         Whether a part of it ran.
     """
@@ -35,101 +35,101 @@ class _Home:
     parts: bool = False
 
     def name_of(self, layer: Layer) -> str | None:
-        """Give the name of a part, "" for the layer itself; None for what is not in it."""
-        home = self.layer()
-        if home is None or home is layer:
-            return None if home is None else ""
-        return next((name for name, part in home.named_sublayers() if part is layer), None)
+        """Return the name of a part, "" for the layer itself, None for a layer outside of it."""
+        root = self.layer()
+        if root is None or root is layer:
+            return None if root is None else ""
+        return next((name for name, part in root.named_sublayers() if part is layer), None)
 
 
-class LayerPlaces:
-    """Names the layers that run: by their place in the model, ``"blocks.0.act: GELU"``.
+class LayerNames:
+    """Names the layers that run by their position in the model: ``"blocks.0.act: GELU"``.
 
-    Where several layers run that are part of no other, as in a loop over a list, each is called by
-    its class and number, and so are its parts: ``"Sequential 2, 0: Linear"``.
+    If several layers run that are part of no other, as in a loop over a list, each is named by its
+    class and number, and so are its parts: ``"Sequential 2, 0: Linear"``.
 
     Parameters
     ----------
     running : Running
-        Which layers run.
+        The layers that run.
 
     Examples
     --------
     >>> import optlab as ol
     >>> from optlab.nn.following import following
     >>> running = Running()
-    >>> places, seen = LayerPlaces(running), []
+    >>> places, seen = LayerNames(running), []
     >>> blocks = [ol.nn.Sequential(ol.nn.Tanh()) for _ in range(2)]
     >>> for block in blocks:
     ...     _ = block[0].register_forward_post_hook(lambda *_: seen.append(places.path()))
     >>> with following(running):
     ...     for block in blocks:
     ...         _ = block(ol.zeros([1]))
-    >>> [places.said(path) for path in seen]
+    >>> [places.label(path) for path in seen]
     ['Sequential 0, 0: Tanh', 'Sequential 1, 0: Tanh']
     """
 
     def __init__(self, running: Running) -> None:
         self.running = running
-        self._homes: list[_Home] = []
+        self._roots: list[_Root] = []
         self._count: Counter[str] = Counter()
-        #: The home of each layer that was met, and its name there.
-        self._known: weakref.WeakKeyDictionary[Layer, tuple[_Home, str]] = (
+        #: The root of each layer that was met, and its name there.
+        self._known: weakref.WeakKeyDictionary[Layer, tuple[_Root, str]] = (
             weakref.WeakKeyDictionary()
         )
-        #: Of each path: the home, and the place in it.
-        self._paths: dict[str, tuple[_Home, str]] = {}
+        #: The root of each path, and the position in it.
+        self._paths: dict[str, tuple[_Root, str]] = {}
 
     def path(self) -> str:
-        """Give the innermost layer that runs, told apart from all others; nothing where none."""
+        """Return the unique path of the innermost layer that runs; empty without one."""
         layers = self.running.layers
         if not layers:
             return ""
         layer = layers[-1]
-        home, name = self._known.get(layer) or self._met(layers)
+        root, name = self._known.get(layer) or self._find_root(layers)
         place = f"{name}: {type(layer).__name__}" if name else ""
-        path = f"{home.kind} {home.number}" + (f", {place}" if place else "")
-        self._paths[path] = home, place
+        path = f"{root.kind} {root.number}" + (f", {place}" if place else "")
+        self._paths[path] = root, place
         return path
 
-    def said(self, path: str) -> str:
-        """Give a path as people read it: without what is the same for all that have run."""
+    def label(self, path: str) -> str:
+        """Return the label of a path, without what is common to all layers that ran."""
         if path not in self._paths:
             return path
-        home, place = self._paths[path]
-        whole = f"{home.kind} {home.number}" if self._count[home.kind] > 1 else home.kind
+        root, place = self._paths[path]
+        whole = f"{root.kind} {root.number}" if self._count[root.kind] > 1 else root.kind
         if not place:
             return whole
-        models = [one for one in self._homes if one.by_itself and one.parts]
-        return place if models == [home] else f"{whole}, {place}"
+        models = [one for one in self._roots if one.by_itself and one.parts]
+        return place if models == [root] else f"{whole}, {place}"
 
     def names(self) -> dict[str, str]:
-        """Give what each path is called that was met."""
-        return {path: self.said(path) for path in self._paths}
+        """Return the label of each path that was met."""
+        return {path: self.label(path) for path in self._paths}
 
-    def _met(self, layers: list[Layer]) -> tuple[_Home, str]:
-        """Find the home of the innermost of layers: what holds it, as far out as there is."""
+    def _find_root(self, layers: list[Layer]) -> tuple[_Root, str]:
+        """Find the root of the innermost of `layers`: the outermost layer that contains it."""
         layer = layers[-1]
         for outer in layers:
-            home = self._home_of(outer)
-            home.by_itself |= outer is layers[0] and home.layer() is outer
-            name = home.name_of(layer)
+            root = self._root_of(outer)
+            root.by_itself |= outer is layers[0] and root.layer() is outer
+            name = root.name_of(layer)
             if name is not None:
                 break
-        assert name is not None  # at the latest, it is its own
-        home.parts |= bool(name)
-        found = self._known[layer] = home, name
+        assert name is not None  # the last is its own root
+        root.parts |= bool(name)
+        found = self._known[layer] = root, name
         return found
 
-    def _home_of(self, layer: Layer) -> _Home:
-        """Give the home of a layer: one that is known, else itself."""
+    def _root_of(self, layer: Layer) -> _Root:
+        """Return the root of a layer: a known one, or the layer itself."""
         if layer in self._known:
             return self._known[layer][0]
-        for home in self._homes:
-            if home.name_of(layer) is not None:
-                return home
+        for root in self._roots:
+            if root.name_of(layer) is not None:
+                return root
         kind = type(layer).__name__
-        home = _Home(weakref.ref(layer), kind, self._count[kind])
+        root = _Root(weakref.ref(layer), kind, self._count[kind])
         self._count[kind] += 1
-        self._homes.append(home)
-        return home
+        self._roots.append(root)
+        return root

@@ -33,8 +33,9 @@ from optlab.backend.ledger import Ledger
 from optlab.nn.following import Running, following
 from optlab.nn.kept_buffers import kept_buffers
 from optlab.optimizer import Optimizer
-from optlab.trace.layer_places import LayerPlaces
-from optlab.trace.memory_trace import Holding, MemoryTrace
+from optlab.trace.holding import Holding
+from optlab.trace.layer_places import LayerNames
+from optlab.trace.memory_trace import MemoryTrace
 
 __all__ = ["Holding", "MemoryTrace", "Prediction", "ledger", "predict", "report"]
 
@@ -44,26 +45,26 @@ _one_at_a_time = threading.Lock()
 def predict(
     layers: Any, *args: Any, segments: Any = None, snapshots: int | None = None
 ) -> Prediction:
-    """Say what `recompute_sequential` will keep and run again, without doing it.
+    """Predict what `recompute_sequential` will store and recompute, without running it.
 
-    The layers run once, one after the other, and each is forgotten before the next but one, so it
+    The layers run once, one after the other, and each is dropped before the next but one, so it
     takes little more memory than the largest. Nothing remains of it in layers and random numbers:
-    buffers are put back, and random numbers, NumPy's and Python's too, are as before. (What
+    buffers are restored, and random numbers, NumPy's and Python's too, are as before. (What
     `forward` changes elsewhere, such as a list that it appends to, stays changed.) What layers
-    recompute inside is counted among the operations, and its bytes are not among those that are
-    kept: ``inner`` says where that is so.
+    recompute inside is counted among the operations, but its bytes are not counted as stored:
+    ``inner`` names these layers.
 
     Parameters
     ----------
     layers, *args, segments, snapshots
-        As of `optlab.recompute_sequential`. A schedule of your own will do, too.
+        As for `optlab.recompute_sequential`; a custom schedule works too.
 
     Returns
     -------
     Prediction
-        Its ``peak`` is what waits for backward: inputs that are stored, and what recorded layers
-        saved. What an operation needs while it runs, gradients on their way, and what is computed
-        with the chain's output, come on top; `optlab.lab.memory_study` measures all of it.
+        Its ``peak`` is what is kept for the backward pass: stored inputs, and what recorded layers
+        saved. Temporaries of operations, pending gradients, and what is computed from the chain's
+        output come on top; `optlab.lab.memory_study` measures all of it.
 
     Examples
     --------
@@ -85,27 +86,28 @@ def predict(
 
 @contextmanager
 def ledger(verify: bool = False) -> Iterator[MemoryTrace]:
-    """Keep account of every array of Tensors in a ``with`` block: what is alive, why, who made it.
+    """Track every array of Tensors in a ``with`` block: what is alive, why, and what created it.
 
-    Arrays that NumPy makes outside of Tensors are not seen: ``verify=True`` says how much they are.
+    Arrays that NumPy creates outside of Tensors are not seen: ``verify=True`` reports how much they
+    are.
 
-    Nothing that runs is changed by one bit. Results, gradients and slots are known as they are made
-    and forgotten when they are freed; the highest point between two events comes from
-    `tracemalloc`, which is started for the length of the block. If it runs already it goes on; only
-    its peak is set back at every event, and afterwards it is again what it would have been. Time is
-    another matter: a step takes longer, one of many small operations several times as long.
+    The run does not change by one bit. Results, gradients and slots are recorded when they are
+    created and dropped when they are freed; the highest point between two events comes from
+    `tracemalloc`, which is started for the duration of the block. If it is running already it
+    continues; only its peak is reset at every event, and restored afterwards. It takes time: a step
+    is slower, one of many small operations several times.
 
     Parameters
     ----------
     verify : bool
-        Also ask NumPy's allocator (by `tracemalloc`) and CuPy's pool at every event for the bytes
-        of all arrays, into ``trace.measured``. What ``trace.made`` says should be the same; what
-        is measured beyond it are arrays that NumPy made outside of Tensors. It takes its time.
+        Also read the bytes of all arrays from NumPy's allocator (by `tracemalloc`) and CuPy's pool
+        at every event, into ``trace.measured``. ``trace.made`` should be the same; measured bytes
+        beyond it are arrays that NumPy created outside of Tensors. This is slow.
 
     Yields
     ------
     MemoryTrace
-        Complete when the block is left.
+        Complete when the block ends.
 
     Raises
     ------
@@ -125,8 +127,8 @@ def ledger(verify: bool = False) -> Iterator[MemoryTrace]:
         raise RuntimeError("a memory ledger is open already; close it before another is opened.")
     try:
         book, running = Ledger(verify), Running()
-        places = LayerPlaces(running)
-        trace = MemoryTrace(book, places.said)
+        places = LayerNames(running)
+        trace = MemoryTrace(book, places.label)
         watch = MemoryTracker(book, places.path)
         try:
             with (
@@ -136,29 +138,30 @@ def ledger(verify: bool = False) -> Iterator[MemoryTrace]:
             ):
                 yield trace
         finally:
-            trace.call_layers(places.names())  # the trace shall not keep the layers
+            trace.call_layers(places.names())  # so that the trace does not keep the layers alive
     finally:
         _one_at_a_time.release()
 
 
 def report(step: Callable[[], Any], verify: bool = False) -> MemoryTrace:
-    """Run a training step, and say where the memory of its Tensors went.
+    """Run a training step, and report where the memory of its Tensors went.
 
-    Arrays that NumPy makes outside of Tensors, such as ``np.zeros(10**6)`` appended to a list, are
-    not seen, except with ``verify=True``: then a line under the table says how much they are.
+    Arrays that NumPy creates outside of Tensors, such as ``np.zeros(10**6)`` appended to a list,
+    are not seen, except with ``verify=True``: then a line under the table reports how much they
+    are.
 
     Parameters
     ----------
     step : callable
-        Makes one step: forward, backward, the optimizer. It is called once, without arguments.
+        Runs one step: forward, backward, the optimizer. It is called once, without arguments.
     verify : bool
-        As of `ledger`.
+        As for `ledger`.
 
     Returns
     -------
     MemoryTrace
-        Printed, it is a table: bytes by role at the start, at the peak and at the end, and which
-        operations' arrays make up the peak. ``.figure()`` draws the timeline.
+        It prints as a table: bytes by role at the start, at the peak and at the end, and the
+        operations whose arrays make up the peak. ``.figure()`` draws the timeline.
 
     Raises
     ------
@@ -202,7 +205,7 @@ def report(step: Callable[[], Any], verify: bool = False) -> MemoryTrace:
 
 
 class _Steps:
-    """Takes note of what optimizers remember."""
+    """Records the arrays of optimizers after each step."""
 
     def __init__(self, watch: MemoryTracker) -> None:
         self.watch = watch
@@ -214,7 +217,7 @@ class _Steps:
                 for arena in group.arenas:
                     count = len(arena.parameters)
                     flat = book.hold(arena.flat, "parameter", "parameter", "step")
-                    if flat is not None and count > 1:  # met as the first of them, mostly
+                    if flat is not None and count > 1:  # mostly known as the first of them
                         flat.name, flat.shape = f"{count} parameters", arena.flat.shape
                     for p in arena.parameters:
                         if p.node is not None:
@@ -228,7 +231,7 @@ class _Steps:
 
 
 def _held_by(thing: Any, depth: int = 6, seen: set[int] | None = None) -> Iterator[Any]:
-    """Go through the arrays that an optimizer holds, wherever it has put them."""
+    """Yield the arrays that an optimizer holds, at any depth."""
     seen = set() if seen is None else seen
     if id(thing) in seen or isinstance(thing, Tensor):  # parameters are known
         return
@@ -237,7 +240,7 @@ def _held_by(thing: Any, depth: int = 6, seen: set[int] | None = None) -> Iterat
         parts = list(thing.values())
     elif isinstance(thing, (list, tuple, set, deque)):
         parts = list(thing)
-    elif isinstance(thing, Optimizer) or type(thing).__module__.startswith("optlab.optimizer."):
+    elif isinstance(thing, Optimizer) or getattr(type(thing), "holds_arrays", False):
         names = {name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())}
         parts = [getattr(thing, name, None) for name in names]
         parts += list(getattr(thing, "__dict__", {}).values())

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from optlab.backend.ledger import ROLES
 from optlab.nn.pages import FONT, NUMBER, QUIET, RULE
 from optlab.nn.summary import bytes_in_words
+from optlab.trace.holding import Holding, TracedMemory
 
-if TYPE_CHECKING:
-    from optlab.trace.memory_trace import Holding, MemoryTrace
-
-#: Of what makes up the peak, so many operations are listed.
+#: How many operations of the peak are listed.
 MOST = 10
 
-#: Bytes of arrays outside of Tensors that are not worth a word.
+#: Fewer bytes of arrays outside of Tensors are not reported.
 LITTLE = 1 << 16
 
 LABELS = {
@@ -27,17 +25,17 @@ LABELS = {
     "recomputed": "recomputed",
     "temporary": "temporary",
 }
-"""What tables and figures call a role."""
+"""The labels of the roles in tables and figures."""
 
 
-def where(trace: MemoryTrace, event: int) -> str:
-    """Say what ran at an event: "gelu (forward) in 1: GELU".
+def event_label(trace: TracedMemory, event: int) -> str:
+    """Return what ran at an event: "gelu (forward) in 1: GELU".
 
     Examples
     --------
     >>> import numpy as np
     >>> import optlab as ol
-    >>> where(ol.memory.report(lambda: np.exp(ol.ones([3]))), 1)
+    >>> event_label(ol.memory.report(lambda: np.exp(ol.ones([3]))), 1)
     'exp (forward)'
     """
     name, phase = trace.operation[event], trace.phase[event]
@@ -46,8 +44,8 @@ def where(trace: MemoryTrace, event: int) -> str:
     return f"{said} in {layer}" if layer else said
 
 
-def sentence(trace: MemoryTrace) -> str:
-    """Say the least."""
+def one_line(trace: TracedMemory) -> str:
+    """Return the trace in one line."""
     n, start = len(trace), int(trace.total[0]) if len(trace) else 0
     if not n:
         return "<MemoryTrace, empty>"
@@ -59,17 +57,17 @@ def sentence(trace: MemoryTrace) -> str:
     )
 
 
-def headline(trace: MemoryTrace) -> str:
-    """Say how high the peak is, and where."""
+def headline(trace: TracedMemory) -> str:
+    """Return the peak, and what ran at it."""
     above = trace.peak - int(trace.total[0])
     return (
         f"Memory of a step: peak {bytes_in_words(trace.peak)}, {bytes_in_words(above)} above the "
-        f"start, in {where(trace, trace.peak_event)}"
+        f"start, in {event_label(trace, trace.peak_event)}"
     )
 
 
-def role_rows(trace: MemoryTrace) -> list[tuple[str, ...]]:
-    """Give the rows of the first table: each role at the start, at the peak and at the end."""
+def role_rows(trace: TracedMemory) -> list[tuple[str, ...]]:
+    """Return the rows of the first table: each role at the start, at the peak and at the end."""
     columns = (trace.bytes[0], trace.during[trace.peak_event], trace.bytes[-1])
     rows: list[tuple[str, ...]] = [
         (LABELS[role], *(bytes_in_words(int(column[i])) if column[i] else "" for column in columns))
@@ -84,8 +82,8 @@ ROLE_HEADS = ("", "start", "peak", "end")
 HOLDING_HEADS = ("made by", "kept as", "layer", "arrays", "largest", "bytes", "share")
 
 
-def holding_rows(trace: MemoryTrace) -> list[tuple[str, ...]]:
-    """Give the rows of the second table: what makes up the peak, largest first."""
+def holding_rows(trace: TracedMemory) -> list[tuple[str, ...]]:
+    """Return the rows of the second table: what makes up the peak, largest first."""
     held = trace.by_operation()
     rows = [holding_row(one) for one in held[:MOST]]
     rest = held[MOST:]
@@ -97,27 +95,27 @@ def holding_rows(trace: MemoryTrace) -> list[tuple[str, ...]]:
     return rows
 
 
-def maker(held: Holding) -> str:
-    """Say what made something: "gelu (forward)"."""
+def maker_label(held: Holding) -> str:
+    """Return what created an array: "gelu (forward)"."""
     name = held.name
     return f"{name} ({held.phase})" if held.phase else name
 
 
 def holding_row(held: Holding) -> tuple[str, ...]:
-    """Give a row of the second table."""
+    """Return a row of the second table."""
     layers = held.layers[0] if len(held.layers) == 1 else ""
     if len(held.layers) > 1:
         layers = f"{len(held.layers)} layers"
     largest = f"{held.shape} {held.dtype}" if held.arrays else "while it runs"
     role = held.role if held.role in LABELS else "temporary"
     return (
-        maker(held), role, layers, str(held.arrays or ""), largest,
+        maker_label(held), role, layers, str(held.arrays or ""), largest,
         bytes_in_words(held.nbytes), f"{held.share:.0%}",
     )  # fmt: skip
 
 
-def recomputed(trace: MemoryTrace) -> str:
-    """Say how much was computed again; nothing where nothing was."""
+def recomputed_note(trace: TracedMemory) -> str:
+    """Return how much was recomputed; empty if nothing was."""
     count = trace.recomputed_operations
     if not count:
         return ""
@@ -127,10 +125,10 @@ def recomputed(trace: MemoryTrace) -> str:
     )
 
 
-def checked(trace: MemoryTrace) -> str:
-    """Say how far this is from what the allocators measured; nothing where they were not asked."""
+def checked_note(trace: TracedMemory) -> str:
+    """Return the deviation from the allocators' measurement; empty if there is none."""
     measured = trace.measured
-    if measured is None or outside(trace):
+    if measured is None or outside_note(trace):
         return ""
     off = abs(trace.made - measured)
     most = int(off.max(initial=0))
@@ -141,15 +139,15 @@ def checked(trace: MemoryTrace) -> str:
     )
 
 
-def outside(trace: MemoryTrace) -> str:
-    """Say how much the allocators counted that no operation made; nothing where that is little.
+def outside_note(trace: TracedMemory) -> str:
+    """Return how much the allocators counted that no operation created; empty if little.
 
     Examples
     --------
     >>> import numpy as np
     >>> import optlab as ol
     >>> kept = []
-    >>> print(outside(ol.memory.report(lambda: kept.append(np.ones(2**20)), verify=True)))
+    >>> print(outside_note(ol.memory.report(lambda: kept.append(np.ones(2**20)), verify=True)))
     8.0 MiB (at end) are of arrays that optlab did not make: NumPy's, outside of Tensors. They are
     in no other number here. 8.0 MiB of them are alive at the end.
     """
@@ -161,22 +159,24 @@ def outside(trace: MemoryTrace) -> str:
     if more[at] <= max(LITTLE, 0.02 * measured.max()):
         return ""
     said = (
-        f"{bytes_in_words(int(more[at]))} (at {where(trace, at)}) are of arrays that optlab did "
-        "not make: NumPy's, outside of Tensors. They are in no other number here."
+        f"{bytes_in_words(int(more[at]))} (at {event_label(trace, at)}) are of arrays that optlab "
+        "did not make: NumPy's, outside of Tensors. They are in no other number here."
     )
     left = int(more[-1])
     return said + f" {bytes_in_words(left)} of them are alive at the end." * (left > LITTLE)
 
 
-def notes(trace: MemoryTrace) -> list[str]:
-    """Give what stands under the tables."""
-    return [said for said in (recomputed(trace), outside(trace), checked(trace)) if said]
+def notes(trace: TracedMemory) -> list[str]:
+    """Return the notes under the tables."""
+    return [
+        said for said in (recomputed_note(trace), outside_note(trace), checked_note(trace)) if said
+    ]
 
 
-def text(trace: MemoryTrace) -> str:
-    """Give the whole report as text."""
+def as_text(trace: TracedMemory) -> str:
+    """Return the whole report as text."""
     if not len(trace):
-        return sentence(trace)
+        return one_line(trace)
     parts = [
         headline(trace), "", *lines_of([ROLE_HEADS, *role_rows(trace)], "lrrr", total=True),
         "", "At the peak", *lines_of([HOLDING_HEADS, *holding_rows(trace)], "lllrlrr"),
@@ -187,7 +187,7 @@ def text(trace: MemoryTrace) -> str:
 
 
 def lines_of(rows: list[Any], align: str, total: bool = False) -> list[str]:
-    r"""Write rows as lines of text, the heads first.
+    r"""Return rows as lines of text, the heads first.
 
     Parameters
     ----------
@@ -219,10 +219,10 @@ def lines_of(rows: list[Any], align: str, total: bool = False) -> list[str]:
     return lines
 
 
-def page(trace: MemoryTrace) -> str:
-    """Give the whole report as HTML."""
+def as_html(trace: TracedMemory) -> str:
+    """Return the whole report as HTML."""
     if not len(trace):
-        return escape(sentence(trace))
+        return escape(one_line(trace))
     under = "".join(f'<div style="{QUIET}">{escape(said)}</div>' for said in notes(trace))
     return (
         f'<div class="optlab-memory" style="{FONT} max-width: 900px;">'
@@ -235,7 +235,7 @@ def page(trace: MemoryTrace) -> str:
 
 
 def html_table(rows: list[Any], align: str, total: bool = False) -> str:
-    """Write rows as a table in HTML; arguments as of `lines_of`."""
+    """Return rows as an HTML table; arguments as for `lines_of`."""
     lines = []
     for at, row in enumerate(rows):
         tag = "th" if at == 0 else "td"

@@ -1,11 +1,10 @@
-"""MemoryTrace: which bytes were alive at every event of a step, and why."""
+"""MemoryTrace: the bytes that were alive at every event of a step, and why."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,61 +12,29 @@ import numpy as np
 
 from optlab.backend import display
 from optlab.backend.ledger import NOISE, ROLES, Entry, Ledger
-
-
-@dataclass(frozen=True)
-class Holding:
-    """What one operation made, and is alive.
-
-    Attributes
-    ----------
-    name : str
-        The operation, or the name of a parameter or slot.
-    phase : str
-        When it ran: "forward", "backward", "recompute" or "step"; nothing of what was there before.
-    role : str
-        Why the arrays are alive.
-    layers : tuple of str
-        The layers that ran, where layers did.
-    arrays, nbytes : int
-        How many arrays it made, and the bytes of all of them. No arrays: what it needs itself,
-        while it runs.
-    shape, dtype
-        Of the largest.
-    share : float
-        Of all bytes that are alive, 0 to 1.
-    """
-
-    name: str
-    phase: str
-    role: str
-    layers: tuple[str, ...]
-    arrays: int
-    nbytes: int
-    shape: tuple[int, ...]
-    dtype: str
-    share: float
+from optlab.trace.holding import Holding
+from optlab.trace.memory_tables import as_html, as_text, one_line
 
 
 class MemoryTrace:
-    """Which bytes were alive over the course of a step, and why.
+    """The bytes that were alive over the course of a step, and why.
 
-    Events are numbered from 0, the start, to the end. ``bytes[i]`` is how things stand after event
-    i; ``during[i]`` how they stood when memory was highest on the way from event i - 1 to it.
+    Events are numbered from 0, the start, to the end. ``bytes[i]`` is the state after event i;
+    ``during[i]`` is the state at the highest point between event i - 1 and event i.
 
     Attributes
     ----------
     roles : tuple of str
-        Why arrays are alive: "parameter", "gradient", "slot", "data", "saved" (for backward),
-        "recomputed" and "temporary".
-    operation, phase, layer : list of str, one an event
-        What happened; whether in "forward", "backward", a "step" or a "recompute"; and in which
-        layer, where one ran ("1: GELU"; in a loop over several models "Sequential 2, 1: GELU").
+        Why arrays are alive: "parameter", "gradient", "slot", "data", "saved" (for the backward
+        pass), "recomputed" and "temporary".
+    operation, phase, layer : list of str, one per event
+        What happened; "forward", "backward", "step" or "recompute"; and the layer that ran, if any
+        ("1: GELU"; in a loop over several models "Sequential 2, 1: GELU").
     bytes, during : array of int, shape (events, roles)
     entries : list of Entry
-        Every piece of memory that was met.
+        Every block of memory that was met.
     recomputed_operations, recomputed_bytes : int
-        How often operations ran again, and the bytes that they gave.
+        How many operations were recomputed, and the bytes of their results.
 
     Examples
     --------
@@ -83,14 +50,14 @@ class MemoryTrace:
 
     roles: tuple[str, ...] = ROLES
 
-    def __init__(self, ledger: Ledger, said: Callable[[str], str] = str) -> None:
+    def __init__(self, ledger: Ledger, label: Callable[[str], str] = str) -> None:
         self._ledger = ledger
-        self._said = said
+        self._label = label
         self._found: tuple[np.ndarray, np.ndarray] | None = None
 
     def call_layers(self, names: dict[str, str]) -> None:
-        """Say from now on what layers are called, by the paths under which they were noted."""
-        self._said = lambda path: names.get(path, path)
+        """Use these labels of layers from now on, by the paths of the ledger."""
+        self._label = lambda path: names.get(path, path)
 
     # Over events --------------------------------------------------------------------------------
 
@@ -99,7 +66,7 @@ class MemoryTrace:
 
     @property
     def entries(self) -> list[Entry]:
-        """Every piece of memory that was met."""
+        """Every block of memory that was met."""
         return self._ledger.entries
 
     @property
@@ -109,26 +76,26 @@ class MemoryTrace:
 
     @property
     def phase(self) -> list[str]:
-        """Where in a step each event was."""
+        """The phase of each event."""
         return [row.phase for row in self._ledger.rows]
 
     @property
     def layer(self) -> list[str]:
         """The layer that ran."""
-        return [self._said(row.path) for row in self._ledger.rows]
+        return [self._label(row.path) for row in self._ledger.rows]
 
     @property
     def recomputed_operations(self) -> int:
-        """How often operations ran again."""
+        """How many operations were recomputed."""
         return self._ledger.recomputed[0]
 
     @property
     def recomputed_bytes(self) -> int:
-        """The bytes that they gave."""
+        """The bytes of their results."""
         return self._ledger.recomputed[1]
 
     def _tables(self) -> tuple[np.ndarray, np.ndarray]:
-        """Bytes after events, and at the highest point before them."""
+        """Return the bytes after events, and at the highest point before them."""
         if self._found is None or len(self._found[0]) != len(self):
             self._found = self._added_up()
         return self._found
@@ -146,7 +113,7 @@ class MemoryTrace:
                 at = ROLES.index(role)
                 after[since, at] += entry.nbytes
                 after[until, at] -= entry.nbytes
-                # At the highest point before an event things were still what they had been.
+                # At the highest point before an event the roles had not changed yet.
                 before[since + (since > entry.born), at] += entry.nbytes
                 before[until + (until < n), at] -= entry.nbytes
         after, before = np.cumsum(after, axis=0)[:n], np.cumsum(before, axis=0)[:n]
@@ -180,7 +147,7 @@ class MemoryTrace:
 
     @property
     def made(self) -> np.ndarray:
-        """Bytes after each event of what was made since the start: what `measured` measures."""
+        """Bytes after each event of what was created since the start, as `measured` counts."""
         sums = np.zeros(len(self) + 1, np.int64)
         for entry in self.entries:
             if not entry.was_there:
@@ -191,29 +158,29 @@ class MemoryTrace:
 
     @property
     def measured(self) -> np.ndarray | None:
-        """What the allocators counted of it, where ``verify=True`` asked them."""
+        """What the allocators counted of it; None without ``verify=True``."""
         if not self._ledger.verify:
             return None
         return np.array([row.measured for row in self._ledger.rows])
 
     def by_role(self) -> dict[str, np.ndarray]:
-        """Give the bytes of each role after each event."""
+        """Return the bytes of each role after each event."""
         return dict(zip(ROLES, self.bytes.T, strict=True))
 
     # The peak -----------------------------------------------------------------------------------
 
     @property
     def peak(self) -> int:
-        """The most bytes that were alive at any time."""
+        """The highest number of live bytes."""
         return int(self.during.sum(axis=1).max(initial=0))
 
     @property
     def peak_event(self) -> int:
-        """The event on the way to which that was."""
+        """The event before which the peak was reached."""
         return int(self.during.sum(axis=1).argmax())
 
     def by_operation(self, event: int | None = None) -> list[Holding]:
-        """Give what makes up the memory at the highest point before an event, largest first.
+        """Return what makes up the memory at the highest point before an event, largest first.
 
         Parameters
         ----------
@@ -255,13 +222,13 @@ class MemoryTrace:
     def _holding(self, name: str, phase: str, role: str, held: list[Entry], total: int) -> Holding:
         largest = max(held, key=lambda entry: entry.nbytes)
         size = sum(entry.nbytes for entry in held)
-        layers = tuple(dict.fromkeys(self._said(entry.path) for entry in held if entry.path))
+        layers = tuple(dict.fromkeys(self._label(entry.path) for entry in held if entry.path))
         return Holding(
             name, phase, role, layers, len(held), size, largest.shape, largest.dtype, size / total
         )
 
     def _alive_before(self, i: int) -> Iterator[Entry]:
-        """Go through what was alive at the highest point before an event."""
+        """Yield what was alive at the highest point before an event."""
         rows = self._ledger.rows
         born = sum(e.nbytes for e in self.entries if e.born == i and not e.was_there)
         new = not i or rows[i].rise >= born - NOISE
@@ -273,12 +240,12 @@ class MemoryTrace:
                 yield entry
 
     def cut(self, name: str) -> np.ndarray:
-        """Give the bytes by role at the highest point so far, and begin anew.
+        """Return the bytes by role at the highest point so far, and restart.
 
         Parameters
         ----------
         name : str
-            What has just happened.
+            The event that ends here.
         """
         with self._ledger.paused():
             self._ledger.event(name, "step")
@@ -287,10 +254,10 @@ class MemoryTrace:
             self._found = None
         return highest
 
-    # Its faces ----------------------------------------------------------------------------------
+    # Representations ----------------------------------------------------------------------------
 
     def to_xarray(self) -> Any:
-        """Give the trace as an `xarray.Dataset` over events and roles.
+        """Return the trace as an `xarray.Dataset` over events and roles.
 
         Raises
         ------
@@ -315,7 +282,7 @@ class MemoryTrace:
         )
 
     def table(self) -> Any:
-        """Give what makes up the peak as a pandas DataFrame, one row an operation.
+        """Return what makes up the peak as a pandas DataFrame, one row per operation.
 
         Raises
         ------
@@ -347,7 +314,7 @@ class MemoryTrace:
         Raises
         ------
         ModuleNotFoundError
-            If nothing that draws is installed (it comes with the extra ``lab``).
+            If no renderer is installed (it comes with the extra ``lab``).
         """
         return display.renderer("memory").figure(self, **options)
 
@@ -358,19 +325,13 @@ class MemoryTrace:
         return target
 
     def __repr__(self) -> str:
-        from optlab.trace.memory_tables import sentence
-
-        return sentence(self)
+        return one_line(self)
 
     def __str__(self) -> str:
-        from optlab.trace.memory_tables import text
-
-        return text(self)
+        return as_text(self)
 
     def _repr_html_(self) -> str:
-        from optlab.trace.memory_tables import page
-
-        return page(self)
+        return as_html(self)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         try:
@@ -380,19 +341,19 @@ class MemoryTrace:
 
 
 def _spans(entry: Entry, died: int) -> Iterator[tuple[int, int, str]]:
-    """Go through the spans of events in which a piece of memory had one role."""
+    """Yield the spans of events in which a block of memory had one role."""
     ends = [since for since, _ in entry.history[1:]] + [died]
     for (since, role), until in zip(entry.history, ends, strict=True):
         if min(until, died) > since:
             yield since, min(until, died), role
-        elif since == died:  # it came and went on the way to one event
+        elif since == died:  # it was created and freed before one event
             yield since, since, role
 
 
 def _together(role: str, entries: list[Entry]) -> str:
-    """Name the parameters, or their gradients, that were there before: by name if it is one."""
+    """Return the label of parameters, or gradients, of before: by name if there is one."""
     if len(entries) == 1:
         return entries[0].name
-    many = re.compile(r"(\d+) parameters")  # the array in which an optimizer lays them together
+    many = re.compile(r"(\d+) parameters")  # the flat array of an optimizer
     counts = [found[1] if (found := many.fullmatch(e.name)) else "1" for e in entries]
     return f"{sum(map(int, counts))} {role}s"

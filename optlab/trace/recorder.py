@@ -1,4 +1,4 @@
-"""Recording: listening to an optimizer and writing a trace, without touching the run."""
+"""The recorder: it listens to an optimizer and writes a trace, without changing the run."""
 
 from __future__ import annotations
 
@@ -21,23 +21,21 @@ from optlab.optimizer.whole import whole_updates
 from optlab.trace.memory import ledger
 from optlab.trace.trace import Column, Trace
 
-#: Up to so many elements everything is recorded by default; above, norms.
+#: Up to this many elements everything is recorded by default; above, norms.
 SMALL = 1000
 
 PROBES = {"toy": ("values",), "light": ("norms",)}
-
-
-#: Attributes of traces that are no part of their class.
+#: Instance attributes of traces.
 _OF_TRACES = ("name", "settings", "stopped", "error", "problem")
 
 _is_whole = attrgetter("whole")
 
 
-class _Waiting:
+class _PendingSteps:
     """Steps that wait to be written into the columns of a trace, and how they are written.
 
-    It knows the columns but not their trace, which knows it. So no cycle keeps a trace alive that
-    nobody holds any more: its memory goes at once, and serves the next run.
+    It refers to the columns and not to their trace, which refers to it. So no cycle keeps an
+    unreferenced trace alive: its memory is freed at once and serves the next run.
 
     Attributes
     ----------
@@ -60,7 +58,7 @@ class _Waiting:
         self.steps: list[Any] = []
 
     def write(self) -> None:
-        """Write the steps that are waiting into the columns of the trace."""
+        """Write the waiting steps into the columns of the trace."""
         steps, self.steps = self.steps, []
         column = self.columns
         for taken, loss, rate, now, rows in steps:
@@ -72,7 +70,7 @@ class _Waiting:
             for row in rows:
                 i = self.arenas[row.arena]
                 for kind, there in self._kinds(row):
-                    array = on_host(there)  # a trace is read, drawn and saved on the host
+                    array = on_host(there)  # traces are read, drawn and saved on the host
                     if self.values:
                         values = column[kind, i]
                         values.fill(before, array)
@@ -84,7 +82,7 @@ class _Waiting:
                         norms.append(row_of_norms)
 
     def _kinds(self, row: Update) -> Iterator[tuple[str, Any]]:
-        """Go through what is recorded of one update, each with the kind of its column."""
+        """Yield the arrays of one update that are recorded, with the kind of their column."""
         yield "parameter", row.parameter
         yield "gradient", row.raw_gradient
         for name, array in row.slots.items():
@@ -99,18 +97,18 @@ class _Waiting:
 class record:
     """Record every step that an optimizer takes inside a ``with`` block.
 
-    The run is not changed by one bit: the recorder keeps what the update rule returned.
+    The run does not change by one bit: the recorder keeps what the update rule returned.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Whose steps are recorded.
+        The optimizer to record.
     probes : str or list of str, optional
         ``"toy"`` or ``["values"]`` keeps every element of every parameter, gradient, slot and
-        term; ``"light"`` or ``["norms"]`` keeps their norms, one number a parameter. By default
-        everything up to 1000 elements, norms above. ``"memory"``, beside these in a list, keeps
-        the bytes by role where memory was highest in each step; it takes time (see
-        `optlab.memory.ledger`), and so does what is recorded take memory.
+        term; ``"light"`` or ``["norms"]`` keeps their norms, one number per parameter. By default
+        everything up to 1000 elements, norms above. ``"memory"``, in a list with these, keeps the
+        bytes by role at the memory peak of each step; it takes time (see `optlab.memory.ledger`),
+        and what is recorded takes memory.
     every : int
         Record steps 1, 1 + every, 1 + 2 every, ...
 
@@ -164,7 +162,7 @@ class record:
         self.trace = Trace(optimizer.name or name, settings)
         arenas = [arena for group in optimizer.groups for arena in group.arenas]
         self.arenas = {arena: i for i, arena in enumerate(arenas)}
-        #: Clipping or decay make the gradient that the rule sees another one than the raw one.
+        #: Whether clipping or decay change the gradient before the rule.
         changes_gradients = any(
             group.grad_clip is not None or group.regularizer is not None
             for group in optimizer.groups
@@ -174,10 +172,10 @@ class record:
             optimizer, "inner_optimizer"
         )
         self.taken = 0
-        self.waiting = _Waiting(
+        self.waiting = _PendingSteps(
             self.trace.columns, self.arenas, self.values, self.norms, changes_gradients
         )
-        #: So many steps may wait to be written: few if they keep large arrays alive.
+        #: How many steps may wait to be written: few if they keep large arrays alive.
         self.patience = max(1, min(512, 20 * SMALL // max(size, 1))) if self.values else 1
         self._loss: float | None = None
         self.started = 0.0
@@ -242,7 +240,7 @@ class record:
         if optimizer is not self.optimizer:
             return
         self.taken += 1
-        # LBFGS runs backward many times in a step, and says itself what the loss was before it.
+        # LBFGS runs several backward passes per step, and provides the loss before it itself.
         loss, self._loss = self._loss, None
         if self.asks_for_the_loss:
             loss = getattr(optimizer, "loss_of_step", loss)
@@ -250,8 +248,8 @@ class record:
         if (self.taken - 1) % self.every:
             return
         now = time.perf_counter() - self.started
-        # The updates keep their arrays as they are, so writing them down can wait; what a step left
-        # out has to be read from the arenas now.
+        # The arrays of the updates do not change, so writing them can wait; what a step left out
+        # must be read from the flat arrays now.
         rows = updates
         if len(updates) != len(self.arenas) or not all(map(_is_whole, updates)):
             rows = whole_updates(list(self.arenas), updates, optimizer.get_lr())
@@ -279,6 +277,6 @@ def _read_probes(probes: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def _norms(row: Any, bounds: list[int]) -> np.ndarray:
-    """Give the Euclidean norm of each parameter's part of a flat row, added up in float64."""
+    """Return the Euclidean norm of each parameter's part of a flat row, summed in float64."""
     squares = np.square(row, dtype=np.float64)
     return np.sqrt([squares[a:b].sum() for a, b in itertools.pairwise(bounds)])

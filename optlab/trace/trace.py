@@ -14,45 +14,45 @@ Arrays = Mapping[str, np.ndarray]
 
 
 class Trace:
-    """What happened in a run, step by step.
+    """The quantities of a run, step by step.
 
     Step 1 is the first update. ``loss[0]`` is the loss before it, at ``parameters[...][0]``.
 
     Attributes
     ----------
     name : str
-        What tables and figures call the run.
+        The label of the run in tables and figures.
     settings : dict
         The class of the optimizer and its hyper-parameters.
     step : array of int, shape (n,)
         The numbers of the recorded steps: 1, 2, ... unless only every k-th was recorded.
     loss : array of float64, shape (n,)
-        The value that backward started from before each step (their sum, if there were several;
-        NaN if there was none).
+        The value that the backward pass started from before each step (their sum if there were
+        several; NaN if there was none).
     learning_rate : array of float64, shape (n,)
         The rate of the first group, without the multipliers of its parameters.
     seconds : array of float64, shape (n,)
-        When the step was taken, counted from the start of the recording.
+        The time of the step since the start of the recording.
     parameters : mapping of str to array, shape (n + 1, ...)
         The value of each parameter: at the start, then after each recorded step.
     gradients : mapping of str to array, shape (n, ...)
         The raw gradients, before clipping and decay. NaN in a step that skipped the parameter.
     slots : mapping of str to mapping of str to array, shape (n, ...)
-        Slot by slot, what the optimizer remembers for each parameter after each step.
+        The optimizer's slots of each parameter after each step.
     terms : mapping of str to mapping of str to array, shape (n, ...)
-        The terms that the rule names, "update" among them, for each parameter; also
-        "used_gradient" where clipping or decay changed the gradient.
+        The named terms of the update rule, "update" included, for each parameter; also
+        "used_gradient" if clipping or decay changed the gradient.
     norms : mapping of str to mapping of str to array, shape (n,)
         Euclidean norms of "parameter" (after the step), "gradient", every slot and every term.
     memory : mapping of str to array of int, shape (n,)
         With the probe "memory": the bytes of each role (parameter, gradient, slot, data, saved,
-        recomputed, temporary) where memory was highest in the step. Empty without.
+        recomputed, temporary) at the memory peak of the step. Otherwise empty.
     stopped : str or None
         Why the run ended early, if it did.
     error : exception or None
-        What was raised, if something was.
+        The exception that ended the run, if any.
     problem : Surface, Network or None
-        What a race was on; None of a run outside of one.
+        The problem of a comparison; None for a run outside of one.
 
     Examples
     --------
@@ -77,9 +77,9 @@ class Trace:
         self.error: BaseException | None = None
         self.problem: Any = None
         self.columns: defaultdict[tuple[str, int], Column] = defaultdict(Column)
-        #: For each arena: name, first element, last element (excluded) and shape of its parameters.
+        #: For each flat array: name, first element, end and shape of its parameters.
         self.layouts: list[list[tuple[str, int, int, tuple[int, ...]]]] = []
-        #: Writes what the recorder still holds back; called before anything is read.
+        #: Writes the steps that the recorder still holds; called before anything is read.
         self.complete: Callable[[], None] = _nothing
 
     def _scalars(self, kind: str) -> np.ndarray:
@@ -109,7 +109,7 @@ class Trace:
 
     @property
     def synchronisations(self) -> np.ndarray:
-        """Numbers of the recorded steps after which LookAhead let fast and slow weights meet.
+        """Numbers of the recorded steps after which LookAhead synchronized fast and slow weights.
 
         Empty if the run had no LookAhead.
         """
@@ -120,7 +120,7 @@ class Trace:
         return self.step[met]
 
     def _group(self, kind: str) -> dict[str, np.ndarray]:
-        """Cut the flat rows of one kind into the parameters' own shapes."""
+        """Split the flat rows of one kind into parameters of their shapes."""
         self.complete()
         found = {}
         for arena, layout in enumerate(self.layouts):
@@ -163,7 +163,7 @@ class Trace:
 
     @property
     def terms(self) -> Mapping[str, Arrays]:
-        """Named terms of the rule in each step."""
+        """Named terms of the update rule in each step."""
         return self._groups("term ")
 
     @property
@@ -182,7 +182,7 @@ class Trace:
 
     @property
     def memory(self) -> Arrays:
-        """Bytes by role where memory was highest in each step."""
+        """Bytes by role at the memory peak of each step."""
         self.complete()
         column = self.columns.get(("memory", 0))
         if column is None or not len(column):
@@ -190,7 +190,7 @@ class Trace:
         return dict(zip(ROLES, column.array().T, strict=True))
 
     def _recorded(self) -> dict[str, Arrays]:
-        """Give all that was recorded element by element, by its label."""
+        """Return everything that was recorded element by element, by its label."""
         return _by_label(self._groups(""))
 
     def __len__(self) -> int:
@@ -202,18 +202,18 @@ class Trace:
 
     @property
     def names(self) -> list[str]:
-        """Names that ``trace[name]`` knows."""
+        """Names that ``trace[name]`` accepts."""
         return ["loss", "learning_rate", "seconds", *self._recorded()]
 
     def __getitem__(self, name: str) -> Any:
-        """Give one recorded quantity by its name: ``trace["moment1"]``, ``trace["loss"]``.
+        """Return one recorded quantity by its name: ``trace["moment1"]``, ``trace["loss"]``.
 
-        With several parameters the answer is a mapping from their names.
+        With several parameters it is a mapping from their names.
 
         Raises
         ------
         KeyError
-            If nothing of that name was recorded; the message lists what was.
+            If nothing of that name was recorded; the message lists the names.
         """
         if name in ("loss", "learning_rate", "seconds", "step"):
             return getattr(self, name)
@@ -223,10 +223,10 @@ class Trace:
         return next(iter(arrays.values())) if len(arrays) == 1 else arrays
 
     def to_xarray(self) -> Any:
-        """Give the trace as an `xarray.Dataset`, for labelled selection and plotting.
+        """Return the trace as an `xarray.Dataset`, for labelled selection and plotting.
 
         Variables are named ``loss``, ``learning_rate``, ``parameter/w``, ``gradient/w``,
-        ``moment1/w`` and so on. They share the coordinate ``step``; parameters stand as they are
+        ``moment1/w`` and so on. They share the coordinate ``step``; parameters have their values
         after each step, and their start is ``start/w``.
 
         Raises
@@ -284,7 +284,7 @@ class Trace:
 
 
 def _by_label(kinds: Mapping[str, Arrays]) -> dict[str, Arrays]:
-    """Leave out whether it is a slot or a term, unless a slot and a term have one name."""
+    """Drop the prefix slot or term, unless a slot and a term have the same name."""
     found: dict[str, Arrays] = {}
     for kind, arrays in kinds.items():
         what, _, name = kind.rpartition(" ")
@@ -293,18 +293,18 @@ def _by_label(kinds: Mapping[str, Arrays]) -> dict[str, Arrays]:
 
 
 def _nothing() -> None:
-    """Stand for a recorder that holds nothing back."""
+    """Do nothing: no recorder holds back steps."""
 
 
 def _rows(array: np.ndarray) -> np.ndarray:
-    """Give one row of float64 a step."""
+    """Return one row of float64 per step."""
     return array.reshape(len(array), -1).astype(np.float64)
 
 
 class Column:
-    """An array that grows by one row a step.
+    """An array that grows by one row per step.
 
-    Rows are kept as they are and joined in blocks, so that appending costs next to nothing.
+    Rows are stored by reference and joined in blocks, so that appending is cheap.
     """
 
     __slots__ = ("blocks", "count", "rows")
@@ -317,7 +317,7 @@ class Column:
         self.count = 0
 
     def append(self, row: Any) -> None:
-        """Add a row; it is kept, not copied, and must not change later."""
+        """Append a row; it is stored, not copied, and must not change later."""
         self.rows.append(row)
         self.count += 1
         if len(self.rows) >= self.BLOCK:
@@ -325,7 +325,7 @@ class Column:
             self.rows = []
 
     def fill(self, count: int, like: Any) -> None:
-        """Add rows of NaN, each like the given one, until there are `count`."""
+        """Append rows of NaN of the given shape until there are `count`."""
         while self.count < count:
             self.append(np.full_like(like, np.nan))
 
@@ -333,7 +333,7 @@ class Column:
         return self.count
 
     def array(self, dtype: Any = None) -> np.ndarray:
-        """Give all rows as one array."""
+        """Return all rows as one array."""
         if self.rows or not self.blocks:
             self.blocks.append(np.array(self.rows, dtype=dtype))
             self.rows = []

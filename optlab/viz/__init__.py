@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from optlab.backend.display import naming_the_extra
+
 _NAMES = {
     "optlab.viz.figures": ("loss_curves", "race", "surface_map"),
     "optlab.viz.pictures": ("race_png",),
@@ -51,15 +53,8 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"optlab.viz has no {name!r}; it has {', '.join(__all__)}")
-    try:
+    with naming_the_extra():
         return getattr(import_module(home), name)
-    except ModuleNotFoundError as missing:
-        if (missing.name or "").partition(".")[0] == "optlab":
-            raise  # an error in optlab, which no installation would fix
-        raise ModuleNotFoundError(
-            f"pictures need the extra lab: pip install 'optlab[lab]' ({missing})",
-            name=missing.name,
-        ) from missing
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.trace.memory_tables import outside
+from optlab.trace.memory_tables import outside_note
 from optlab.viz import layout, theme
 from optlab.viz.geometry import Floats
 from optlab.viz.layout import Page, Panel
@@ -273,7 +273,7 @@ def _note(trace: Any, drawn: int) -> str:
     again = trace.recomputed_operations
     if again:
         said.append(f"{again} operations ran again ({format_bytes(trace.recomputed_bytes)}).")
-    said += filter(None, [outside(trace)])
+    said += filter(None, [outside_note(trace)])
     return " ".join(said)
 
 

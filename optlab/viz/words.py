@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from optlab.backend.text import and_list
 from optlab.nn.summary import bytes_in_words
 from optlab.viz.results import ComparisonLike, TraceLike
 
@@ -179,7 +180,7 @@ def join_names(names: Sequence[str], most: int = 10_000) -> str:
     >>> join_names(["Adam", "SGD", "Lion"]), join_names(["Adam", "SGD", "Lion", "SAM"], most=12)
     ('Adam, SGD and Lion', 'Adam, SGD and 2 more')
     """
-    said = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    said = and_list(names)
     if len(said) <= most or len(names) == 1:
         return said
     shown = [names[0]]

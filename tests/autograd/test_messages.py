@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.backend.arrays import refuse_shapes
+from optlab.backend.arrays import check_matmul_shapes
 
 
 def test_a_ufunc_of_somebody_else_is_not_called_one_of_numpy() -> None:
@@ -53,8 +53,8 @@ def test_shapes_that_do_not_fit_are_named_with_what_would(
     a: tuple[int, ...], b: tuple[int, ...], said: str
 ) -> None:
     with pytest.raises(ValueError, match="as many columns in a") as caught:
-        refuse_shapes("matmul", [np.ones(a), np.ones(b)])
+        check_matmul_shapes("matmul", [np.ones(a), np.ones(b)])
     message = str(caught.value)
     assert f"a of shape {a} and b of shape {b}." in message
     assert said in message
-    refuse_shapes("add", [np.ones(a), np.ones(b)])
+    check_matmul_shapes("add", [np.ones(a), np.ones(b)])

@@ -11,7 +11,7 @@ import pytest
 
 import optlab as ol
 from optlab.backend import device as devices
-from optlab.backend.device import DeviceError, place_of
+from optlab.backend.device import DeviceError, device_of
 from tests.guarded import GuardedArray, guarded, values
 
 
@@ -200,4 +200,4 @@ def test_mixing_names_both_devices() -> None:
     for mixed in (lambda: a + b, lambda: b * a, lambda: np.matmul(a, b)):
         with pytest.raises(TypeError, match=r"on cpu .*on guarded.*t\.to\("):
             mixed()
-    assert place_of(guarded()) == "guarded"
+    assert device_of(guarded()) == "guarded"

@@ -11,7 +11,7 @@ import numpy as np
 from optlab.autograd.mode import recording
 from optlab.autograd.rules import random as rules
 from optlab.autograd.tensor import Tensor, apply, raw
-from optlab.backend.arrays import Shape, as_array, constants_beside, lies_on_device, on_host
+from optlab.backend.arrays import Shape, as_array, constants_beside, is_on_device, on_host
 from optlab.backend.dtypes import common_dtype, is_floating
 from optlab.backend.random import Key, next_key
 
@@ -53,7 +53,7 @@ def any_tensor(*parameters: Any) -> bool:
 def copied_values(x: Any) -> Any:
     """Return the values of a parameter that the tape reads later; arrays are copied."""
     x = raw(x)
-    return x.copy() if isinstance(x, np.ndarray) or lies_on_device(x) else x
+    return x.copy() if isinstance(x, np.ndarray) or is_on_device(x) else x
 
 
 def read_size(size: Any) -> Shape | None:
@@ -100,7 +100,7 @@ def refuse_gradient(law: str, parameter: str, x: Any, hint: str) -> None:
 def check_sign(law: str, parameter: str, x: Any, *, positive: bool = False) -> None:
     """Raise ValueError unless a parameter is nonnegative (or positive), as NumPy does."""
     x = raw(x)
-    if isinstance(x, (np.ndarray, np.generic, int, float)) or lies_on_device(x):
+    if isinstance(x, (np.ndarray, np.generic, int, float)) or is_on_device(x):
         wrong = np.any(as_array(x) <= 0) if positive else np.any(as_array(x) < 0)
         if wrong:
             wanted = "positive" if positive else "0 or more"
@@ -109,7 +109,7 @@ def check_sign(law: str, parameter: str, x: Any, *, positive: bool = False) -> N
 
 def device_among(parameters: Sequence[Any]) -> Any:
     """Return the first parameter that is stored on a device; None if all are NumPy's."""
-    return next((raw(x) for x in parameters if lies_on_device(raw(x))), None)
+    return next((raw(x) for x in parameters if is_on_device(raw(x))), None)
 
 
 def _draw_dtype(parameters: Sequence[Any]) -> Any:

@@ -31,7 +31,7 @@ def seed(seed: int | None = None) -> None:
     True
     """
     if seed is None:
-        keys.seed_anywhere()
+        keys.seed_from_entropy()
     else:
         keys.seed(seed)
 

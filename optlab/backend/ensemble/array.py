@@ -1,21 +1,19 @@
-"""EnsembleArray: one array a member, of which a function sees one."""
+"""EnsembleArray: one array per member; a function sees the shape of one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-# The array reads with indices, and reading makes arrays: the modules import each other, and meet
-# when an array is read.
-import optlab.backend.ensemble.indexing as indexing
+from optlab.backend.errors import EnsembleError
 
-_numpy: Any = np  # NumPy's annotations know nothing of arrays that answer for themselves
+_Handler = TypeVar("_Handler", bound=Callable[..., Any])
+_numpy: Any = np  # NumPy's annotations do not cover arrays with protocols
 
 
-#: What to write where one Python number was asked for.
+#: What to write instead of one Python number.
 _GO_ON = (
     "Go on with the array itself (np.sqrt(x), not math.sqrt(float(x))), and return what you want "
     "to see: what vmap gives is a plain array of all examples. (Of an ensemble, .members[k] is "
@@ -23,15 +21,11 @@ _GO_ON = (
 )
 
 
-class EnsembleError(TypeError):
-    """Something would need one answer where the members of an ensemble have one each."""
-
-
 class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
-    """K arrays of one shape that go through a computation together, each as if it were alone.
+    """K arrays of one shape that pass through a computation together, each as if it were alone.
 
-    Its shape, axes and indices are those of one member. A plain array beside it is shared by all
-    members, and is broadcast against one member: the axis of the members meets no axis of data,
+    Shape, axes and indices are those of one member. A plain array beside it is shared by all
+    members and is broadcast against one member: the member axis never meets an axis of data,
     whatever the sizes.
 
     Parameters
@@ -39,8 +33,8 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
     members : array
         The members, stacked along the first axis; not copied.
     level : int
-        Ensembles of one level run side by side and must have equally many members. One level
-        inside another (`optlab.vmap` in `optlab.vmap`) is an ensemble of ensembles.
+        Ensembles of one level must have the same number of members. One level inside another
+        (`optlab.vmap` in `optlab.vmap`) is an ensemble of ensembles.
 
     Attributes
     ----------
@@ -50,9 +44,9 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
     Notes
     -----
     Elementwise functions, functions that move elements, sorting, sums, and products of two
-    matrices compute for each member the bits that it has alone, where it lies alike in memory.
-    Sums over all elements of transposed arrays, products with vectors, `einsum`, `tensordot` and
-    norms may add up in another order, and agree within rounding.
+    matrices compute for each member the same bits as alone, given the same memory layout. Sums
+    over all elements of transposed arrays, products with vectors, `einsum`, `tensordot` and norms
+    may add in another order, and agree within rounding.
 
     Examples
     --------
@@ -66,7 +60,7 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     __slots__ = ("__weakref__", "level", "members")
 
-    #: Where the array itself is.
+    #: The attribute that holds the array.
     holds = "members"
 
     def __init__(self, members: Any, level: int = 0) -> None:
@@ -84,7 +78,7 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def member_count(self) -> int:
-        """How many members there are."""
+        """Number of members."""
         return self.members.shape[0]  # type: ignore[no-any-return]
 
     @property
@@ -124,7 +118,7 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def flags(self) -> Any:
-        """How one member lies in memory (all lie alike)."""
+        """Memory layout of one member (all are alike)."""
         return self.members[0, ...].flags
 
     @property
@@ -203,33 +197,33 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
         )
 
     def item(self, *index: Any) -> Any:
-        """Refuse: there is one number a member (``.members`` has all)."""
+        """Refuse: there is one number per member (``.members`` has all)."""
         raise self._refused(".item()", _GO_ON)
 
     def tolist(self) -> Any:
-        """Refuse: there is one list a member (``.members`` has all)."""
+        """Refuse: there is one list per member (``.members`` has all)."""
         raise self._refused(".tolist()", _GO_ON)
 
     # Copies, dtypes, shapes ---------------------------------------------------------------------
 
     def astype(self, dtype: Any, copy: bool = True) -> EnsembleArray:
-        """Give the values in another dtype."""
+        """Return the values in another dtype."""
         return self._like(self.members.astype(dtype, copy=copy))
 
     def copy(self, order: Any = "C") -> EnsembleArray:
-        """Give the same values in memory of their own."""
+        """Return a copy."""
         return self._like(self.members.copy())
 
     def view(self) -> EnsembleArray:
-        """Give the same memory again."""
+        """Return a view of the same memory."""
         return self._like(self.members.view())
 
     def fill(self, value: Any) -> None:
-        """Write one value everywhere."""
+        """Fill with one value."""
         self[...] = value
 
     def reshape(self, *shape: Any, order: str = "C") -> Any:
-        """Give each member another shape."""
+        """Reshape each member."""
         return _numpy.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)
 
     def transpose(self, *axes: Any) -> Any:
@@ -239,7 +233,7 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
         return _numpy.transpose(self, axes or None)
 
     def flatten(self) -> Any:
-        """Give the elements of each member along one axis, in memory of their own."""
+        """Return a flattened copy of each member."""
         return _numpy.ravel(self).copy()
 
     def sort(self, axis: int = -1, **options: Any) -> None:
@@ -249,40 +243,62 @@ class EnsembleArray(np.lib.mixins.NDArrayOperatorsMixin):
     # Elements -----------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> EnsembleArray:
-        return indexing.getitem(self, index)  # type: ignore[no-any-return]
+        return _getitem(self, index)  # type: ignore[no-any-return]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        indexing.setitem(self, index, value)
+        _setitem(self, index, value)
 
     def __iter__(self) -> Iterator[EnsembleArray]:
         return (self[i] for i in range(len(self)))
 
-    # Arithmetic: NDArrayOperatorsMixin hands the operators to the ufuncs. ----------------------
+    # Arithmetic: NDArrayOperatorsMixin passes the operators to the ufuncs. ---------------------
 
     def __imatmul__(self, other: Any) -> EnsembleArray:
         self[...] = np.matmul(self, other)
         return self
 
     def __pow__(self, other: Any) -> Any:
-        if isinstance(other, (int, float)):  # NumPy's operator is quicker, and other bits
+        if isinstance(other, (int, float)):  # NumPy's operator is faster and rounds differently
             return self._like(self.members**other)
         return np.power(self, other)
 
-    # What NumPy calls when it meets an ensemble (NEP 13, NEP 18) --------------------------------
+    # NumPy's protocols (NEP 13, NEP 18) ---------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return _rules().universal_function(ufunc, method, inputs, kwargs)
+        return _universal_function(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return _rules().array_function(function, types, args, kwargs)
+        return _array_function(function, types, args, kwargs)
 
 
-@cache
-def _rules() -> Any:
-    """Give the module that answers NumPy; it fills the table when the first ensemble is made."""
-    from optlab.backend.ensemble import batching
+# The handlers are registered from above, so that this module imports no rule: indexing when the
+# package is imported, the rest when NumPy first meets an ensemble.
 
-    return batching
+_getitem: Any = None
+_setitem: Any = None
+_load_rules: Any = None
+
+
+def _universal_function(*call: Any) -> Any:
+    """Import the rules, which register a handler that replaces this one, and call it."""
+    _load_rules()
+    return _universal_function(*call)
+
+
+def _array_function(*call: Any) -> Any:
+    """Import the rules, which register a handler that replaces this one, and call it."""
+    _load_rules()
+    return _array_function(*call)
+
+
+def register(handler: _Handler) -> _Handler:
+    """Register a function that answers for ensembles, under its name.
+
+    ``getitem``, ``setitem``, ``universal_function``, ``array_function``, and ``load_rules``, which
+    imports the module of the last two.
+    """
+    globals()[f"_{handler.__name__}"] = handler
+    return handler
 
 
 def _method(name: str) -> Callable[..., Any]:
@@ -293,7 +309,7 @@ def _method(name: str) -> Callable[..., Any]:
 
     method.__name__ = name
     method.__qualname__ = f"EnsembleArray.{name}"
-    method.__doc__ = f"Give ``np.{name}(self, ...)``."
+    method.__doc__ = f"Return ``np.{name}(self, ...)``."
     return method
 
 

@@ -1,4 +1,4 @@
-"""What a call of NumPy does when it meets an ensemble: the rule of the table, or a refusal."""
+"""Dispatch of NumPy calls with ensembles: apply the batching rule, or refuse."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-import optlab.backend.ensemble.array as kind
 from optlab.backend.ensemble import indexing
+from optlab.backend.ensemble.array import EnsembleArray, register
 from optlab.backend.ensemble.call import Call
-from optlab.backend.ensemble.table import INSTEAD, RULES, name_of, refused
+from optlab.backend.ensemble.table import INSTEAD, RULES, public_name, refusal
 
-# The files of rules fill the table.
+# The files of rules fill the registry.
 from optlab.backend.ensemble import (  # isort: skip
     creation,
     elementwise,
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def covered(function: Any) -> bool:
-    """Say whether ensembles go through a function of NumPy.
+    """Return whether ensembles support a NumPy function.
 
     Examples
     --------
@@ -39,23 +39,24 @@ def covered(function: Any) -> bool:
     return function in RULES or (isinstance(function, np.ufunc) and function.signature is None)
 
 
-def _stranger(x: Any) -> bool:
-    """Say whether `x` is of a type that knows ensembles while they do not know it (a Tensor)."""
+def _is_foreign(x: Any) -> bool:
+    """Return whether the type of `x` handles ensembles while they do not know it (a Tensor)."""
     return (
-        not isinstance(x, (kind.EnsembleArray, np.ndarray, np.generic))
+        not isinstance(x, (EnsembleArray, np.ndarray, np.generic))
         and hasattr(type(x), "__array_ufunc__")
         and type(x).__module__.partition(".")[0] != "cupy"
     )
 
 
+@register
 def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
-    """Answer a call of a ufunc, or of one of its methods."""
+    """Apply a ufunc, or one of its methods."""
     if method == "__call__" and not kwargs and ufunc.signature is None and ufunc.nout == 1:
-        y = elementwise.lined_up(ufunc, inputs)
+        y = elementwise.call_aligned(ufunc, inputs)
         if y is not None:
             return y
     out = kwargs.get("out") or ()
-    if any(_stranger(x) for x in (*inputs, *out, kwargs.get("where"))):
+    if any(_is_foreign(x) for x in (*inputs, *out, kwargs.get("where"))):
         return NotImplemented
     if method == "__call__":
         call = Call(inputs, kwargs)
@@ -74,18 +75,19 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
         return indexing.at(ufunc, *inputs)
     given = f" with {', '.join(kwargs)}" if kwargs else ""
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-    raise refused(f"np.{name}{given}")
+    raise refusal(f"np.{name}{given}")
 
 
+@register
 def array_function(function: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Answer a call of any other function."""
+    """Apply any other function."""
     for other in types:
-        known = other is kind.EnsembleArray or issubclass(other, np.ndarray)
+        known = other is EnsembleArray or issubclass(other, np.ndarray)
         if not known and other.__module__.partition(".")[0] != "cupy":
             return NotImplemented
     rule = RULES.get(function)
     if rule is not None:
         return rule(Call(args, kwargs), *args, **kwargs)
     if not (getattr(function, "__module__", None) or "numpy").startswith("numpy"):
-        return function(*args, **kwargs)  # written in NumPy, and so at home with ensembles
-    raise refused(name_of(function), INSTEAD.get(function, ""))
+        return function(*args, **kwargs)  # written in NumPy functions, which ensembles support
+    raise refusal(public_name(function), INSTEAD.get(function, ""))

@@ -1,4 +1,4 @@
-"""What batching rules are written with: the ensembles of one call, and their axes."""
+"""The arguments of one batched call: its ensembles, and their axes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-import optlab.backend.ensemble.array as kind
+from optlab.backend.ensemble.array import EnsembleArray
 
 
 def _collect(x: Any, found: list[Any]) -> None:
-    """Add the ensembles in nested tuples, lists and dicts to `found`."""
-    if isinstance(x, kind.EnsembleArray):
+    """Append the ensembles in nested tuples, lists and dicts to `found`."""
+    if isinstance(x, EnsembleArray):
         found.append(x)
     elif isinstance(x, (tuple, list)):
         for part in x:
@@ -25,7 +25,7 @@ def _collect(x: Any, found: list[Any]) -> None:
 class Call:
     """One call of a function with ensembles among its arguments.
 
-    The innermost ensembles (those of the highest level) are run through here; all else is shared
+    The innermost ensembles (those of the highest level) are batched over; everything else is shared
     by their members, ensembles of an outer level included.
     """
 
@@ -50,38 +50,38 @@ class Call:
         self.count = counts.pop()
 
     def has(self, x: Any) -> bool:
-        """Say whether `x` is an ensemble of this call."""
-        return isinstance(x, kind.EnsembleArray) and x.level == self.level
+        """Return whether `x` is an ensemble of this call."""
+        return isinstance(x, EnsembleArray) and x.level == self.level
 
     def wrap(self, y: Any) -> Any:
-        """Make ensembles of results whose first axis counts the members."""
+        """Wrap results whose first axis counts the members as ensembles."""
         if isinstance(y, tuple):
             return getattr(type(y), "_make", tuple)([self.wrap(part) for part in y])
         if isinstance(y, list):
             return [self.wrap(part) for part in y]
-        return kind.EnsembleArray(y, self.level)
+        return EnsembleArray(y, self.level)
 
     def stacked(self, x: Any) -> Any:
-        """Give the members of `x` along a first axis; what is shared, the same for each."""
+        """Return the members of `x` along a first axis; broadcast a shared array to it."""
         if self.has(x):
             return x.members
         x = as_array(x)
         return np.broadcast_to(x, (self.count, *np.shape(x)))
 
     def padded(self, x: Any, ndim: int) -> Any:
-        """Give `x` so that one member broadcasts as an array of `ndim` axes does."""
+        """Return `x` with axes of length 1 such that one member broadcasts as `ndim` axes do."""
         if not self.has(x) or x.ndim == ndim:
             return x.members if self.has(x) else x
         missing = ndim - x.ndim
         return x.members.reshape((self.count,) + (1,) * missing + x.shape)
 
     def aligned(self, arrays: Any) -> list[Any]:
-        """Give arrays that broadcast by the axes of one member."""
+        """Return arrays that broadcast by the axes of one member."""
         ndim = max([np.ndim(x) for x in arrays])
         return [self.padded(x, ndim) if self.has(x) else x for x in arrays]
 
     def member(self, x: Any, k: int) -> Any:
-        """Give what the k-th member has in place of `x`."""
+        """Return the k-th member's value of `x`."""
         if self.has(x):
             return x.members[k]
         if isinstance(x, (tuple, list)):
@@ -92,12 +92,12 @@ class Call:
 
 
 def as_array(x: Any) -> Any:
-    """Give `x` as an array, what is one of any kind as it is."""
+    """Return `x` as an array; return an array of any type unchanged."""
     return x if hasattr(x, "__array_function__") else np.asarray(x)
 
 
 def shifted(axis: Any, ndim: int) -> Any:
-    """Give the place of an axis (or axes) of one member among the axes of all members.
+    """Return the axis (or axes) of one member as axes of the stacked members.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Batching rules of functions that make arrays beside others, or say what an array is."""
+"""Batching rules of functions that create arrays like others, or describe an array."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from optlab.backend.ensemble.call import Call
 from optlab.backend.ensemble.indexing import members_of
 from optlab.backend.ensemble.shapes import lengths
-from optlab.backend.ensemble.table import INSTEAD, batched, function_of
+from optlab.backend.ensemble.table import INSTEAD, batched, numpy_function
 
 
 def _like(path: str) -> None:
-    function = function_of(path)
+    function = numpy_function(path)
 
     @batched(path)
     def rule(call: Call, a: Any, *args: Any, shape: Any = None, **kwargs: Any) -> Any:
@@ -62,7 +62,7 @@ def _size(call: Call, a: Any, axis: Any = None) -> Any:
 
 
 def _about_the_dtype(path: str) -> None:
-    function = function_of(path)
+    function = numpy_function(path)
 
     @batched(path)
     def rule(call: Call, *args: Any, **kwargs: Any) -> Any:
@@ -99,4 +99,4 @@ for names, instead in {
     "piecewise": "Use np.select or np.where.",
 }.items():
     for name in names.split():
-        INSTEAD[function_of(name)] = instead
+        INSTEAD[numpy_function(name)] = instead

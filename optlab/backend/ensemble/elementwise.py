@@ -1,4 +1,4 @@
-"""Batching rules of elementwise functions: line up the axes of one member, and call."""
+"""Batching rules of elementwise functions: align the axes of one member, and call."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 
-import optlab.backend.ensemble.array as kind
+from optlab.backend.ensemble.array import EnsembleArray
 from optlab.backend.ensemble.call import Call
-from optlab.backend.ensemble.table import batched, by_name, function_of
+from optlab.backend.ensemble.table import batched, bind_arguments, numpy_function
+from optlab.backend.errors import EnsembleError
 
 
-def lined_up(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
-    """Call where members and plain arrays line up as they are: the most common, and quick."""
+def call_aligned(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
+    """Call a ufunc if members and plain arrays align as they are: the most common case, fast."""
     first, ndim, arrays, shared = None, 0, [], 0
     for x in inputs:
-        if type(x) is kind.EnsembleArray:
+        if type(x) is EnsembleArray:
             members = x.members
             if first is None:
                 first, ndim, length = x, members.ndim, len(members)
@@ -31,14 +32,14 @@ def lined_up(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
             return None
     if first is None or shared >= ndim:
         return None
-    return kind.EnsembleArray(ufunc(*arrays), first.level)
+    return EnsembleArray(ufunc(*arrays), first.level)
 
 
 _NUMBERS = frozenset([int, float, bool, np.float64, np.float32])
 
 
 def universal(call: Call, ufunc: Any, inputs: Any, kwargs: dict[str, Any]) -> Any:
-    """Call an elementwise ufunc, whichever it is."""
+    """Call any elementwise ufunc."""
     out = kwargs.get("out")
     if out is None and "where" not in kwargs:
         return call.wrap(ufunc(*call.aligned(inputs), **kwargs))
@@ -50,7 +51,7 @@ def universal(call: Call, ufunc: Any, inputs: Any, kwargs: dict[str, Any]) -> An
     if out is not None:
         for target in out:
             if target is not None and not call.has(target):
-                raise kind.EnsembleError(
+                raise EnsembleError(
                     f"np.{ufunc.__name__} was asked to write values that differ from member to "
                     "member into an array that all members share (out=, or += on that array). "
                     "Write a = a + b instead of a += b."
@@ -63,13 +64,13 @@ def universal(call: Call, ufunc: Any, inputs: Any, kwargs: dict[str, Any]) -> An
 
 
 def _elementwise(path: str, arrays: str) -> None:
-    """Put in the rule of a function that works element by element on the arrays so named."""
-    function = function_of(path)
+    """Register the rule of a function that works element by element on the named arrays."""
+    function = numpy_function(path)
     names = arrays.split()
 
     @batched(path)
     def rule(call: Call, *args: Any, **kwargs: Any) -> Any:
-        given = by_name(function, args, kwargs)
+        given = bind_arguments(function, args, kwargs)
         present = [name for name in names if given.get(name) is not None]
         given |= zip(present, call.aligned([given[name] for name in present]), strict=True)
         return call.wrap(function(**given))
@@ -91,9 +92,7 @@ def _clip(
     high = options.pop("max", None) if a_max is None or a_max is np._NoValue else a_max
     low, high = (None if x is np._NoValue else x for x in (low, high))
     if out is not None or options:
-        raise kind.EnsembleError(
-            "np.clip on ensembles takes an array, a_min (min) and a_max (max)."
-        )
+        raise EnsembleError("np.clip on ensembles takes an array, a_min (min) and a_max (max).")
     bounds = [x for x in (low, high) if x is not None]
     a, *bounds = call.aligned([a, *bounds])
     low = bounds.pop(0) if low is not None else None
@@ -104,7 +103,7 @@ def _clip(
 @batched("where")
 def _where(call: Call, condition: Any, *choices: Any) -> Any:
     if not choices:
-        raise kind.EnsembleError(
+        raise EnsembleError(
             "np.where(condition) gives each member of an ensemble a length of its own; use the "
             "condition itself, or np.where(condition, a, b)."
         )
@@ -123,7 +122,7 @@ def _select(call: Call, condlist: Any, choicelist: Any, default: Any = 0) -> Any
 @batched("choose")
 def _choose(call: Call, a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     if out is not None:
-        raise kind.EnsembleError("np.choose on ensembles takes no out=; use what it returns.")
+        raise EnsembleError("np.choose on ensembles takes no out=; use what it returns.")
     numbers, *arrays = call.aligned([a, *choices])
     options: Any = {"mode": mode}
     return call.wrap(np.choose(numbers, arrays, **options))
@@ -132,7 +131,7 @@ def _choose(call: Call, a: Any, choices: Any, out: Any = None, mode: str = "rais
 @batched("copyto")
 def _copyto(call: Call, dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     if not call.has(dst):
-        raise kind.EnsembleError(
+        raise EnsembleError(
             "np.copyto cannot write values that differ from member to member into an array that "
             "all members share."
         )

@@ -1,4 +1,4 @@
-"""Reading and writing with indices, which may themselves differ from member to member."""
+"""Indexing: reads and writes, also with indices that differ by member."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import optlab.backend.ensemble.array as kind
+from optlab.backend.ensemble.array import EnsembleArray, register
 from optlab.backend.ensemble.call import Call, as_array
+from optlab.backend.errors import EnsembleError
 
 
-class Places(NamedTuple):
-    """An index into one member, spelled out for every axis.
+class FullIndex(NamedTuple):
+    """An index into one member, with an entry for every axis.
 
     Attributes
     ----------
     entries : list
-        Whole numbers, slices, None, plain arrays and ensembles.
+        Integers, slices, None, plain arrays and ensembles.
     first : int
-        Where the axes that the index arrays give stand in the result of one member.
+        The position of the axes of the index arrays in the result of one member.
     depth : int
-        How many axes the index arrays give together.
+        The number of axes of the broadcast index arrays.
     apart : bool
-        Whether something stands between the index arrays, so that NumPy puts their axes first.
+        Whether the index arrays are separated, so that NumPy puts their axes first.
     ndim : int
-        How many axes the result of one member has.
+        The number of axes of the result of one member.
     """
 
     entries: list[Any]
@@ -35,19 +36,19 @@ class Places(NamedTuple):
 
 
 def members_of(x: Any) -> Any:
-    """Give the members stacked in a plain array; anything else as it is.
+    """Return the members as one plain array; return anything else unchanged.
 
     Examples
     --------
     >>> import numpy as np
-    >>> members_of(kind.EnsembleArray(np.ones((2, 3)))).shape
+    >>> members_of(EnsembleArray(np.ones((2, 3)))).shape
     (2, 3)
     """
-    return x.members if isinstance(x, kind.EnsembleArray) else x
+    return x.members if isinstance(x, EnsembleArray) else x
 
 
 def _entry(part: Any) -> Any:
-    """Give one part of an index: lists as arrays, arrays of one whole number as that number."""
+    """Return one part of an index: a list as an array, a 0-d integer array as an int."""
     if part is None or part is Ellipsis or isinstance(part, (int, np.integer, slice)):
         return part
     if isinstance(part, list) and not part:
@@ -58,14 +59,14 @@ def _entry(part: Any) -> Any:
     return part
 
 
-def _without_truth(x: Any, index: Any) -> tuple[Any, Any]:
-    """Read True and False in an index as a new axis of which all or nothing is taken."""
+def _expand_booleans(x: Any, index: Any) -> tuple[Any, Any]:
+    """Replace True and False in an index by a new axis of which all or nothing is taken."""
     parts = list(index) if isinstance(index, tuple) else [index]
     for i, part in enumerate(parts):
         if np.ndim(part) or getattr(part, "dtype", type(part)) not in (bool, np.bool):
             continue
-        if isinstance(part, kind.EnsembleArray):
-            raise kind.EnsembleError(
+        if isinstance(part, EnsembleArray):
+            raise EnsembleError(
                 "a condition as an index gives each member of an ensemble a length of its own; "
                 "keep the shape with np.where."
             )
@@ -74,12 +75,12 @@ def _without_truth(x: Any, index: Any) -> tuple[Any, Any]:
         if any(p is Ellipsis for p in before):
             axis = np.ndim(x) - sum(map(_axes_taken, parts[i + 1 :]))
         parts[i] = [0] * bool(part)
-        return _without_truth(np.expand_dims(x, axis), tuple(parts))
+        return _expand_booleans(np.expand_dims(x, axis), tuple(parts))
     return x, index
 
 
 def _axes_taken(part: Any) -> int:
-    """Count the axes that one part of an index takes."""
+    """Return the number of axes that one part of an index takes."""
     if part is None or part is Ellipsis:
         return 0
     mask = getattr(part, "dtype", None) == np.bool or (
@@ -88,14 +89,14 @@ def _axes_taken(part: Any) -> int:
     return np.ndim(part) if mask else 1
 
 
-def places(index: Any, ndim: int) -> Places:
-    """Spell out an index into an array of `ndim` axes."""
+def full_index(index: Any, ndim: int) -> FullIndex:
+    """Expand an index into an array of `ndim` axes."""
     parts = [_entry(part) for part in (index if isinstance(index, tuple) else (index,))]
     entries: list[Any] = []
-    for part in parts:  # a mask stands for the places where it is true
+    for part in parts:  # a mask stands for the indices where it is True
         if part is not None and getattr(part, "dtype", None) == np.bool:
-            if isinstance(part, kind.EnsembleArray):
-                raise kind.EnsembleError(
+            if isinstance(part, EnsembleArray):
+                raise EnsembleError(
                     "reading through a mask gives each member of an ensemble a length of its own. "
                     "Keep the shape with np.where(mask, x, 0)."
                 )
@@ -116,7 +117,7 @@ def places(index: Any, ndim: int) -> Places:
     free = len(entries) - len(given)
     depth = max((np.ndim(part) for part in arrays), default=0)
     first = given[0] if given and not apart else 0
-    return Places(entries, first, depth, apart, free + depth)
+    return FullIndex(entries, first, depth, apart, free + depth)
 
 
 def _is_slice(part: Any) -> bool:
@@ -127,45 +128,46 @@ def _is_array(part: Any) -> bool:
     return hasattr(part, "__array_function__") and not isinstance(part, np.integer)
 
 
-def _spelled_out(call: Call, to: Places) -> tuple[Any, ...]:
-    """Give the entries with ensembles as arrays whose first axis counts the members."""
+def _with_member_axis(call: Call, to: FullIndex) -> tuple[Any, ...]:
+    """Return the entries, with ensembles as arrays whose first axis counts the members."""
     return tuple(call.padded(e, to.depth) if call.has(e) else e for e in to.entries)
 
 
-def _member_numbers(call: Call, to: Places) -> Any:
+def _member_numbers(call: Call, to: FullIndex) -> Any:
     return np.arange(call.count).reshape((call.count,) + (1,) * to.depth)
 
 
+@register
 def getitem(x: Any, index: Any) -> Any:
-    """Give ``x[index]`` for each member; `x` or the index, or both, are ensembles."""
-    if type(index) in (int, slice) and x.ndim:  # the most common, and quick
-        return kind.EnsembleArray(x.members[:, index], x.level)
-    x, index = _without_truth(x, index)
+    """Return ``x[index]`` for each member; `x`, the index or both are ensembles."""
+    if type(index) in (int, slice) and x.ndim:  # the most common case, fast
+        return EnsembleArray(x.members[:, index], x.level)
+    x, index = _expand_booleans(x, index)
     call = Call(x, index)
-    to = places(index, np.ndim(x))
+    to = full_index(index, np.ndim(x))
     if not call.has(x):
-        y = _read(x, _spelled_out(call, to))
+        y = _read(x, _with_member_axis(call, to))
         return call.wrap(np.moveaxis(y, 0 if to.apart else to.first, 0))
     if not any(call.has(e) for e in to.entries):
         y = _read(x.members, (slice(None), *to.entries))
         if to.apart and any(_is_array(e) for e in to.entries):
             y = np.moveaxis(y, to.depth, 0)
         return call.wrap(y)
-    y = _read(x.members, (_member_numbers(call, to), *_spelled_out(call, to)))
+    y = _read(x.members, (_member_numbers(call, to), *_with_member_axis(call, to)))
     if to.first:
         y = np.moveaxis(y, range(1, 1 + to.depth), range(1 + to.first, 1 + to.first + to.depth))
     return call.wrap(y)
 
 
 def _read(x: Any, index: tuple[Any, ...]) -> Any:
-    """Give ``x[index]``, also of a plain array with ensembles (of an outer level) in the index."""
-    if any(isinstance(part, kind.EnsembleArray) for part in index):
+    """Return ``x[index]``, also of a plain array with outer-level ensembles in the index."""
+    if any(isinstance(part, EnsembleArray) for part in index):
         return getitem(x, index)
     return x[index]
 
 
-def _laid_out(call: Call, value: Any, to: Places) -> Any:
-    """Give `value` with the axes of the index arrays first, as NumPy writes them."""
+def _index_axes_first(call: Call, value: Any, to: FullIndex) -> Any:
+    """Return `value` with the axes of the index arrays first, as NumPy writes them."""
     value = call.padded(value, to.ndim) if call.has(value) else as_array(value)
     if not to.first or np.ndim(value) <= to.ndim - to.first - to.depth:
         return value
@@ -175,13 +177,14 @@ def _laid_out(call: Call, value: Any, to: Places) -> Any:
 
 def _must_have_members(call: Call, x: Any) -> None:
     if not call.has(x):
-        raise kind.EnsembleError(
+        raise EnsembleError(
             "values that differ from member to member cannot be written into an array that all "
             "members share. Start from np.zeros_like of an ensemble, or build the value with "
             "np.where."
         )
 
 
+@register
 def setitem(x: Any, index: Any, value: Any) -> None:
     """Write `value` to ``x[index]``, for each member."""
     call = Call(x, index, value)
@@ -189,11 +192,11 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     if call.has(index) and index.dtype == np.bool:
         _write_where(call, x, index, value)
         return
-    x, index = _without_truth(x, index)
-    to = places(index, x.ndim)
+    x, index = _expand_booleans(x, index)
+    to = full_index(index, x.ndim)
     if any(_is_array(e) for e in to.entries):
-        where = (_member_numbers(call, to), *_spelled_out(call, to))
-        x.members[where] = _laid_out(call, value, to)
+        where = (_member_numbers(call, to), *_with_member_axis(call, to))
+        x.members[where] = _index_axes_first(call, value, to)
     else:
         value = call.padded(value, to.ndim) if call.has(value) else value
         x.members[(slice(None), *to.entries)] = value
@@ -201,7 +204,7 @@ def setitem(x: Any, index: Any, value: Any) -> None:
 
 def _write_where(call: Call, x: Any, mask: Any, value: Any) -> None:
     if np.ndim(value):
-        raise kind.EnsembleError(
+        raise EnsembleError(
             "x[mask] = values would need another number of values for each member; write one "
             "number a member, or use np.where(mask, values, x)."
         )
@@ -211,10 +214,10 @@ def _write_where(call: Call, x: Any, mask: Any, value: Any) -> None:
 
 
 def at(ufunc: Any, x: Any, index: Any, *value: Any) -> None:
-    """Answer ``ufunc.at(x, index, value)``: the same place may be reached several times."""
+    """Apply ``ufunc.at(x, index, value)``: an index may occur several times."""
     call = Call(x, index, value)
     _must_have_members(call, x)
-    x, index = _without_truth(x, index)
-    to = places(index, x.ndim)
-    where = (_member_numbers(call, to), *_spelled_out(call, to))
-    ufunc.at(x.members, where, *[_laid_out(call, v, to) for v in value])
+    x, index = _expand_booleans(x, index)
+    to = full_index(index, x.ndim)
+    where = (_member_numbers(call, to), *_with_member_axis(call, to))
+    ufunc.at(x.members, where, *[_index_axes_first(call, v, to) for v in value])

@@ -1,4 +1,4 @@
-"""Batching rules of functions that join arrays and cut them up."""
+"""Batching rules of functions that join and split arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from optlab.backend.ensemble.call import Call, shifted
-from optlab.backend.ensemble.table import batched, refused
+from optlab.backend.ensemble.table import batched, refusal
 
 
 @batched("concatenate", "concat")
@@ -17,7 +17,7 @@ def _concatenate(
     call: Call, arrays: Sequence[Any], /, axis: int | None = 0, out: Any = None, **options: Any
 ) -> Any:
     if out is not None:
-        raise refused("np.concatenate with out=", "Use the value that it returns.")
+        raise refusal("np.concatenate with out=", "Use the value that it returns.")
     arrays = list(arrays)
     if axis is None:
         arrays, axis = [np.reshape(x, (-1,)) for x in arrays], 0
@@ -30,7 +30,7 @@ def _stack(
     call: Call, arrays: Sequence[Any], axis: int = 0, out: Any = None, **options: Any
 ) -> Any:
     if out is not None:
-        raise refused("np.stack with out=", "Use the value that it returns.")
+        raise refusal("np.stack with out=", "Use the value that it returns.")
     arrays = list(arrays)
     axis = normalize_axis_index(axis, np.ndim(arrays[0]) + 1) + 1
     return call.wrap(np.stack([call.stacked(x) for x in arrays], axis, **options))

@@ -1,4 +1,4 @@
-"""Batching rules of linear algebra: NumPy's own functions run over leading axes."""
+"""Batching rules of linear algebra: NumPy's functions run over leading axes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from optlab.backend.ensemble.call import Call, as_array, shifted
 from optlab.backend.ensemble.reductions import fold
-from optlab.backend.ensemble.table import batched, by_name, function_of, name_of, refused
+from optlab.backend.ensemble.table import (
+    batched,
+    bind_arguments,
+    numpy_function,
+    public_name,
+    refusal,
+)
 
 # Products -----------------------------------------------------------------------------------------
 
 
 @batched("matmul", "linalg.matmul")
 def _matmul(call: Call, a: Any, b: Any) -> Any:
-    """Give one product a member; a vector is a row on the left, a column on the right."""
+    """Compute one product per member; a vector is a row on the left, a column on the right."""
     a, b = as_array(a), as_array(b)
     m, n = np.ndim(a), np.ndim(b)
     if not m or not n:
@@ -57,7 +63,7 @@ def _vecmat(call: Call, x1: Any, x2: Any) -> Any:
 @batched("dot")
 def _dot(call: Call, a: Any, b: Any, out: Any = None) -> Any:
     if out is not None:
-        raise refused("np.dot with out=", "Use the value that it returns.")
+        raise refusal("np.dot with out=", "Use the value that it returns.")
     if not np.ndim(a) or not np.ndim(b):
         return np.multiply(a, b)
     if np.ndim(b) <= 2:
@@ -80,7 +86,7 @@ def _vdot(call: Call, a: Any, b: Any, /) -> Any:
 @batched("outer", "linalg.outer")
 def _outer(call: Call, a: Any, b: Any, out: Any = None) -> Any:
     if out is not None:
-        raise refused("np.outer with out=", "Use the value that it returns.")
+        raise refusal("np.outer with out=", "Use the value that it returns.")
     return np.reshape(a, (-1, 1)) * np.reshape(b, (1, -1))
 
 
@@ -125,7 +131,7 @@ def _cross(
         axisa = axisb = axisc = axis
     a, b = np.moveaxis(a, axisa, -1), np.moveaxis(b, axisb, -1)
     if np.shape(a)[-1] != 3 or np.shape(b)[-1] != 3:
-        raise refused("np.cross of vectors that are not three long")
+        raise refusal("np.cross of vectors that are not three long")
     (a0, a1, a2), (b0, b1, b2) = ([v[..., i] for i in range(3)] for v in (a, b))
     parts = [a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0]
     return np.moveaxis(np.stack(parts, -1), -1, axisc)
@@ -148,12 +154,12 @@ def _letters(operands: tuple[Any, ...]) -> tuple[str, list[Any]]:
 @batched("einsum")
 def _einsum(call: Call, *operands: Any, **options: Any) -> Any:
     if options.pop("out", None) is not None:
-        raise refused("np.einsum with out=", "Use the value that it returns.")
+        raise refusal("np.einsum with out=", "Use the value that it returns.")
     subscripts, arrays = _letters(operands)
     inputs, arrow, output = subscripts.partition("->")
-    if not arrow:  # NumPy's own rule: what appears once, in alphabetical order
-        plain = inputs.replace("...", "").replace(",", "")
-        once = sorted(c for c in set(plain) if plain.count(c) == 1)
+    if not arrow:  # NumPy's rule: letters that appear once, in alphabetical order
+        labels = inputs.replace("...", "").replace(",", "")
+        once = sorted(c for c in set(labels) if labels.count(c) == 1)
         output = ("..." if "..." in inputs else "") + "".join(once)
     member = next(c for c in string.ascii_letters if c not in subscripts)
     terms = [
@@ -167,7 +173,7 @@ def _einsum(call: Call, *operands: Any, **options: Any) -> Any:
 @batched("linalg.multi_dot")
 def _multi_dot(call: Call, arrays: Sequence[Any], *, out: Any = None) -> Any:
     if out is not None:
-        raise refused("np.linalg.multi_dot with out=", "Use the value that it returns.")
+        raise refusal("np.linalg.multi_dot with out=", "Use the value that it returns.")
     return reduce(np.matmul, arrays)
 
 
@@ -175,15 +181,15 @@ def _multi_dot(call: Call, arrays: Sequence[Any], *, out: Any = None) -> Any:
 
 
 def _of_matrices(path: str, arrays: str = "a") -> None:
-    """Put in the rule of a function that NumPy itself runs over leading axes."""
-    function = function_of(path)
+    """Register the rule of a function that NumPy itself runs over leading axes."""
+    function = numpy_function(path)
     names = arrays.split()
 
     @batched(path)
     def rule(call: Call, *args: Any, **kwargs: Any) -> Any:
-        given = by_name(function, args, kwargs)
+        given = bind_arguments(function, args, kwargs)
         if any(call.has(value) for name, value in given.items() if name not in names):
-            raise refused(f"{name_of(function)} with these arguments of each member")
+            raise refusal(f"{public_name(function)} with these arguments of each member")
         matrices = [call.stacked(given.pop(name)) for name in names]
         return call.wrap(function(*matrices, **given))
 
@@ -206,13 +212,13 @@ def _matrix_rank(
     call: Call, A: Any, tol: Any = None, hermitian: bool = False, **options: Any
 ) -> Any:
     if call.has(tol) or np.ndim(A) < 2:
-        raise refused("np.linalg.matrix_rank with these arguments")
+        raise refusal("np.linalg.matrix_rank with these arguments")
     return call.wrap(np.linalg.matrix_rank(A.members, tol, hermitian, **options))
 
 
 @batched("linalg.solve")
 def _solve(call: Call, a: Any, b: Any) -> Any:
-    if np.ndim(b) == 1:  # one vector; with its axis of members NumPy would take it for a matrix
+    if np.ndim(b) == 1:  # with the member axis NumPy would read a vector as a matrix
         return np.linalg.solve(a, b[:, None])[..., 0]
     a, b = (call.padded(x, max(np.ndim(a), np.ndim(b))) for x in (a, b))
     return call.wrap(np.linalg.solve(a, b))
@@ -221,7 +227,7 @@ def _solve(call: Call, a: Any, b: Any) -> Any:
 @batched("linalg.norm")
 def _norm(call: Call, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     if call.has(ord):
-        raise refused("np.linalg.norm with an order of each member")
+        raise refusal("np.linalg.norm with an order of each member")
     if axis is None and ord is not None:
         axis = tuple(range(x.ndim)) if x.ndim != 1 else 0
     return fold(call, lambda x, **options: np.linalg.norm(x, ord, **options), x, axis, keepdims)

@@ -1,4 +1,4 @@
-"""Batching rules of functions along axes: the axis of one member is the next of all members."""
+"""Batching rules of functions along axes: axis k of a member is axis k + 1 of the stack."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from typing import Any
 
 import numpy as np
 
-import optlab.backend.ensemble.array as kind
+from optlab.backend.ensemble.array import EnsembleArray
 from optlab.backend.ensemble.call import Call, shifted
 from optlab.backend.ensemble.indexing import getitem
-from optlab.backend.ensemble.table import batched, by_name, function_of, name_of, refused
+from optlab.backend.ensemble.table import (
+    batched,
+    bind_arguments,
+    numpy_function,
+    public_name,
+    refusal,
+)
 
 
 def fold(
     call: Call, function: Callable[..., Any], a: Any, axis: Any, keepdims: Any, **options: Any
 ) -> Any:
-    """Fold away axes of each member, with a function that takes ``axis``."""
+    """Reduce axes of each member by a function that takes ``axis``."""
     x, shape = call.stacked(a), np.shape(a)
     where = options.get("where")
     if where is not None and not isinstance(where, (bool, np.bool)):
@@ -25,10 +31,10 @@ def fold(
         else:
             where = call.padded(where, len(shape))
         options["where"] = where
-    if options.get("mean") is not None:  # that of np.var and np.std, its folded axes of length 1
+    if options.get("mean") is not None:  # of np.var and np.std, with reduced axes of length 1
         mean = call.stacked(options["mean"])
         options["mean"] = mean.reshape((call.count, 1)) if axis is None else mean
-    if axis is None:  # all elements of a member in a row, as NumPy adds up an array in memory
+    if axis is None:  # all elements of a member in one row, in the order in which NumPy adds
         y = function(x.reshape((call.count, -1)), axis=1, **options)
         return call.wrap(y.reshape((call.count,) + (1,) * len(shape)) if keepdims else y)
     if keepdims:
@@ -40,9 +46,9 @@ def reduce(
     call: Call, ufunc: Any, a: Any, axis: Any = 0, dtype: Any = None, out: Any = None,
     keepdims: bool = False, initial: Any = np._NoValue, where: Any = True,
 ) -> Any:  # fmt: skip
-    """Answer ``ufunc.reduce``."""
+    """Apply ``ufunc.reduce``."""
     if out is not None and any(target is not None for target in np.atleast_1d(out)):
-        raise refused(f"np.{ufunc.__name__}.reduce with out=", "Use the value that it returns.")
+        raise refusal(f"np.{ufunc.__name__}.reduce with out=", "Use the value that it returns.")
     if axis == 0 and np.ndim(a) == 0:
         axis = ()
     options = {} if where is True else {"where": where}
@@ -54,24 +60,24 @@ def reduce(
 
 
 def accumulate(call: Call, ufunc: Any, method: str, a: Any, *args: Any, **kwargs: Any) -> Any:
-    """Answer ``ufunc.accumulate`` and ``ufunc.reduceat``."""
+    """Apply ``ufunc.accumulate`` and ``ufunc.reduceat``."""
     names = ["axis", "dtype", "out"] if method == "accumulate" else ["indices", "axis", "dtype"]
     given = dict(zip(names, args, strict=False)) | kwargs
     if call.has(given.get("indices")) or given.get("out") is not None:
-        raise refused(f"np.{ufunc.__name__}.{method} with these arguments")
+        raise refusal(f"np.{ufunc.__name__}.{method} with these arguments")
     given["axis"] = shifted(given.get("axis", 0), np.ndim(a))
     return call.wrap(getattr(ufunc, method)(call.stacked(a), **given))
 
 
 def _folding(path: str) -> None:
-    function = function_of(path)
+    function = numpy_function(path)
 
     @batched(path)
     def rule(call: Call, *args: Any, **kwargs: Any) -> Any:
-        given = by_name(function, args, kwargs)
+        given = bind_arguments(function, args, kwargs)
         a, axis = given.pop("a"), given.pop("axis", None)
         if any(call.has(value) for name, value in given.items() if name not in ("where", "mean")):
-            raise refused(f"{name_of(function)} with {', '.join(given)} of each member")
+            raise refusal(f"{public_name(function)} with {', '.join(given)} of each member")
         keepdims = given.pop("keepdims", False)
         if given.get("dtype", 0) is None:
             del given["dtype"]
@@ -87,21 +93,21 @@ for path in (
 
 
 def _quantile(path: str) -> None:
-    function = function_of(path)
+    function = numpy_function(path)
 
     @batched(path)
     def rule(call: Call, *args: Any, **kwargs: Any) -> Any:
-        given = by_name(function, args, kwargs)
+        given = bind_arguments(function, args, kwargs)
         a, q, axis = given.pop("a"), given.pop("q"), given.pop("axis", None)
         keepdims = given.pop("keepdims", False)
         if call.has(q) or any(call.has(value) for value in given.values()):
-            raise refused(f"{name_of(function)} with a q or weights of each member")
+            raise refusal(f"{public_name(function)} with a q or weights of each member")
         levels = np.ndim(q)
 
         def several(x: Any, axis: Any, **options: Any) -> Any:
             if not levels:
                 return function(x, q, axis=axis, **options)
-            # In one row: with a table of q and several axes nanquantile mixes up its own axes.
+            # As one row: with a 2-D q and several axes nanquantile confuses its axes.
             y = np.moveaxis(function(x, np.ravel(q), axis=axis, **options), 0, 1)
             return y.reshape((call.count, *np.shape(q), *y.shape[2:]))
 
@@ -115,15 +121,15 @@ for path in ("quantile", "percentile", "nanquantile", "nanpercentile"):
 
 
 def _along(path: str, array: str, flat: bool, default: Any = None) -> None:
-    """Put in the rule of a function along one axis; without one it runs over all elements."""
-    function = function_of(path)
+    """Register the rule of a function along one axis; without axis, over all elements."""
+    function = numpy_function(path)
 
     @batched(path)
     def rule(call: Call, *args: Any, **kwargs: Any) -> Any:
-        given = by_name(function, args, kwargs)
+        given = bind_arguments(function, args, kwargs)
         a, axis = given.pop(array), given.pop("axis", default)
         if any(call.has(value) for value in given.values()):
-            raise refused(f"{name_of(function)} with {', '.join(given)} of each member")
+            raise refusal(f"{public_name(function)} with {', '.join(given)} of each member")
         x, ndim = call.stacked(a), np.ndim(a)
         if axis is None and flat:
             return call.wrap(function(x.reshape((call.count, -1)), axis=1, **given))
@@ -139,7 +145,7 @@ for path, array, default in [
     ("repeat", "a", None), ("delete", "arr", None), ("compress", "a", None),
     ("fft.fft", "a", -1), ("fft.ifft", "a", -1), ("fft.rfft", "a", -1), ("fft.irfft", "a", -1),
 ]:  # fmt: skip
-    if function_of(path) is not None:
+    if numpy_function(path) is not None:
         _along(path, array, flat=True, default=default)
 _along("flip", "m", flat=False)
 _along("unwrap", "p", flat=True, default=-1)
@@ -164,7 +170,7 @@ def _diff(
 
 @batched("trapezoid")
 def _trapezoid(call: Call, y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    # Written with slices, as NumPy's own is.
+    # With slices, as NumPy's own.
     if x is None:
         width = dx
     elif np.ndim(x) == 1:
@@ -184,11 +190,11 @@ def _take(
     call: Call, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
 ) -> Any:
     if out is not None:
-        raise refused("np.take with out=", "Use the value that it returns.")
+        raise refusal("np.take with out=", "Use the value that it returns.")
     if axis is None:
         a, axis = np.ravel(a), 0
     place = shifted(axis, np.ndim(a)) - 1
-    if not isinstance(indices, kind.EnsembleArray):
+    if not isinstance(indices, EnsembleArray):
         return call.wrap(np.take(call.stacked(a), indices, axis=place + 1, mode=mode))  # type: ignore[call-overload]
     if mode == "clip":
         indices = np.clip(indices, 0, np.shape(a)[place] - 1)
@@ -198,7 +204,7 @@ def _take(
 
 
 def _along_axis(call: Call, arr: Any, indices: Any, axis: Any) -> tuple[Any, ...]:
-    """Give the members, the indices and the axis of the functions named so."""
+    """Return members, indices and axis of `take_along_axis` and `put_along_axis`."""
     if axis is None:
         arr, axis = np.reshape(arr, (-1,)), 0
     return call.stacked(arr), call.stacked(indices), shifted(axis, np.ndim(arr))
@@ -212,6 +218,6 @@ def _take_along_axis(call: Call, arr: Any, indices: Any, axis: Any = -1) -> Any:
 @batched("put_along_axis")
 def _put_along_axis(call: Call, arr: Any, indices: Any, values: Any, axis: Any) -> None:
     if not call.has(arr) or axis is None:
-        raise refused("np.put_along_axis into a shared array, or with axis=None")
+        raise refusal("np.put_along_axis into a shared array, or with axis=None")
     x, places, axis = _along_axis(call, arr, indices, axis)
     np.put_along_axis(x, places, call.padded(values, arr.ndim), axis)

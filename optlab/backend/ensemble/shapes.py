@@ -1,4 +1,4 @@
-"""Batching rules of functions that move elements: the axis of the members stays in front."""
+"""Batching rules of functions that move elements: the member axis stays first."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from optlab.backend.ensemble.call import Call, shifted
-from optlab.backend.ensemble.table import batched, refused
+from optlab.backend.ensemble.table import batched, refusal
 
 
 def lengths(shape: Any) -> tuple[int, ...]:
-    """Read a shape, or one length."""
+    """Return a shape, or one length, as a tuple."""
     if isinstance(shape, (int, np.integer)):
         return (int(shape),)
     return tuple(operator.index(length) for length in shape)
@@ -24,7 +24,7 @@ def lengths(shape: Any) -> tuple[int, ...]:
 def _reshape(call: Call, a: Any, shape: Any = None, order: str = "C", **options: Any) -> Any:
     shape = options.pop("newshape", None) if shape is None else shape
     if options:
-        raise refused(f"np.reshape with {', '.join(options)}")
+        raise refusal(f"np.reshape with {', '.join(options)}")
     shape = lengths(shape)
     if order == "F" or (order == "A" and a.flags.fnc):
         return np.transpose(np.reshape(np.transpose(a), shape[::-1]))
@@ -33,7 +33,7 @@ def _reshape(call: Call, a: Any, shape: Any = None, order: str = "C", **options:
 
 @batched("ravel")
 def _ravel(call: Call, a: Any, order: str = "C") -> Any:
-    if order == "K":  # as the elements of a member lie in memory
+    if order == "K":  # in the memory order of a member
         a = np.transpose(a, sorted(range(a.ndim), key=lambda axis: -abs(a.strides[axis])))
     elif order == "F" or (order == "A" and a.flags.fnc):
         a = np.transpose(a)
@@ -116,7 +116,7 @@ for n in (1, 2, 3):
 @batched("roll")
 def _roll(call: Call, a: Any, shift: Any, axis: Any = None) -> Any:
     if call.has(shift):
-        raise refused("np.roll with a shift of each member", "Read with np.take.")
+        raise refusal("np.roll with a shift of each member", "Read with np.take.")
     if axis is None:
         return np.reshape(np.roll(np.ravel(a), shift, 0), a.shape)
     return call.wrap(np.roll(a.members, shift, shifted(axis, a.ndim)))
@@ -145,14 +145,14 @@ def _tile(call: Call, A: Any, reps: Any) -> Any:
 
 
 def _for_each_axis(given: Any, ndim: int) -> Any:
-    """Spell out what np.pad takes as a number, a pair, or a pair for each axis."""
+    """Expand an argument of np.pad (a number, a pair, or a pair per axis) to all axes."""
     return [(0, 0), *np.broadcast_to(np.asarray(given), (ndim, 2)).tolist()]
 
 
 @batched("pad")
 def _pad(call: Call, array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
     if callable(mode) or isinstance(pad_width, dict) or any(map(call.has, options.values())):
-        raise refused("np.pad with a function, a dict, or values of each member")
+        raise refusal("np.pad with a function, a dict, or values of each member")
     for name, value in options.items():
         if name != "reflect_type" and value is not None:
             options[name] = _for_each_axis(value, array.ndim)
@@ -172,7 +172,7 @@ def _triu(call: Call, m: Any, k: int = 0) -> Any:
 
 
 def _triangle(m: Any, k: int, function: Any) -> Any:
-    """Multiply nothing: what is outside becomes 0, NaN too. A vector is repeated as rows."""
+    """Set what is outside to 0, NaN too (no product). A vector is repeated as rows."""
     n = m.shape[-1]
     mask = function(np.ones((n if m.ndim == 1 else m.shape[-2], n), bool), k)
     return np.where(mask, m, m.dtype.type(0))
@@ -190,7 +190,7 @@ def _trace(
     out: Any = None,
 ) -> Any:  # fmt: skip
     if out is not None:
-        raise refused("np.trace with out=", "Use the value that it returns.")
+        raise refusal("np.trace with out=", "Use the value that it returns.")
     return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 

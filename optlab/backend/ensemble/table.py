@@ -1,4 +1,4 @@
-"""The table of batching rules, and how a rule is put in it."""
+"""The registry of batching rules."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from optlab.backend.errors import EnsembleError
+
 Rule = Callable[..., Any]
 
-#: Every function that ensembles go through, with its batching rule: ``rule(call, *arguments)``.
+#: The batching rule of every supported function: ``rule(call, *arguments)``.
 RULES: dict[Any, Rule] = {}
 
-#: Functions that give each member a result of its own shape, or one answer for all: what to do.
+#: What to write instead of functions whose results have no member axis.
 INSTEAD: dict[Any, str] = {}
 
 
-def function_of(path: str) -> Any:
-    """Give the function of NumPy at a path such as ``linalg.inv``; None where NumPy lacks it."""
+def numpy_function(path: str) -> Any:
+    """Return the NumPy function at a path such as ``linalg.inv``; None if NumPy lacks it."""
     found: Any = np
     for part in path.split("."):
         found = getattr(found, part, None)
@@ -27,11 +29,11 @@ def function_of(path: str) -> Any:
 
 
 def batched(*paths: str) -> Callable[[Rule], Rule]:
-    """Put a rule in the table, for the functions at these paths (those this NumPy has)."""
+    """Register a batching rule for the functions at these paths (those this NumPy has)."""
 
     def put(rule: Rule) -> Rule:
         for path in paths:
-            function = function_of(path)
+            function = numpy_function(path)
             if function is not None:
                 RULES[function] = rule
         return rule
@@ -39,22 +41,20 @@ def batched(*paths: str) -> Callable[[Rule], Rule]:
     return put
 
 
-def name_of(function: Any) -> str:
-    """Give the name under which a user calls a function of NumPy.
+def public_name(function: Any) -> str:
+    """Return the name by which a user calls a NumPy function.
 
     Examples
     --------
-    >>> name_of(np.linalg.inv), name_of(np.sum)
+    >>> public_name(np.linalg.inv), public_name(np.sum)
     ('np.linalg.inv', 'np.sum')
     """
     module = getattr(function, "__module__", None) or "numpy"
     return f"{module}.{function.__name__}".replace("numpy.", "np.", 1)
 
 
-def refused(name: str, instead: str = "") -> TypeError:
-    """Give the error for a call that has no batching rule, with what to do."""
-    from optlab.backend.ensemble.array import EnsembleError
-
+def refusal(name: str, instead: str = "") -> TypeError:
+    """Return the error for a call that has no batching rule, with what to do instead."""
     return EnsembleError(
         f"{name} has no batching rule for ensembles. "
         + (
@@ -69,10 +69,10 @@ def _signature(function: Any) -> inspect.Signature:
     return inspect.signature(function)
 
 
-def by_name(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Give the arguments of a call by NumPy's names, those left at their defaults left out."""
+def bind_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call by NumPy's names, without those left at their defaults."""
     bound = _signature(function).bind(*args, **kwargs).arguments
     given = {name: value for name, value in bound.items() if value is not np._NoValue}
     if given.pop("out", None) is not None:
-        raise refused(f"{name_of(function)} with out=", "Use the value that it returns.")
+        raise refusal(f"{public_name(function)} with out=", "Use the value that it returns.")
     return given

@@ -1,4 +1,4 @@
-"""Data sets that need no download, and what texts are read and judged by.
+"""Data sets that need no download, tokenizers, and a baseline for models of text.
 
 :func:`digits`, :func:`pydoc_topics`; :class:`Characters` and :class:`BytePairs`, :func:`windows`;
 :class:`KneserNey` and :func:`best_order`, the baseline that a model of text has to beat.

@@ -1,4 +1,4 @@
-"""Images to learn from, that need no download."""
+"""Image data sets that need no download."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Data(NamedTuple):
-    """Inputs and labels, to train on and held out."""
+    """Inputs and labels, for training and held out."""
 
     train_x: np.ndarray
     train_y: np.ndarray
@@ -17,24 +17,23 @@ class Data(NamedTuple):
 
 
 def digits(size: int | None = None) -> Data:
-    """Give handwritten digits, 8 x 8 pixels between 0 and 1: 1437 to train on, 360 held out.
+    """Return handwritten digits, 8 x 8 pixels in [0, 1]: 1437 for training, 360 held out.
 
     Parameters
     ----------
     size : int, optional
-        The images come as [count, 1, size, size], for convolutions, linear between the centres of
-        their pixels (LeNet takes 28); without it as [count, 64].
+        The images then have the shape [count, 1, size, size], for convolutions, interpolated
+        linearly between pixel centers (LeNet takes 28); without it [count, 64].
 
     Returns
     -------
     Data
-        The images as float32, the labels as int64; the split is stratified by class, and never
-        changes.
+        Images of float32, labels of int64; the split is stratified by class, and never changes.
 
     Raises
     ------
     ModuleNotFoundError
-        If scikit-learn, which holds the images, is not installed.
+        If scikit-learn, which contains the images, is not installed.
     ValueError
         If the size is less than 1.
 
@@ -69,7 +68,7 @@ def digits(size: int | None = None) -> Data:
 
 
 def _enlarged(images: np.ndarray, size: int) -> np.ndarray:
-    """Give images of 8 x 8 pixels in another size, with an axis for the one channel."""
+    """Return images of 8 x 8 pixels in another size, with an axis for the one channel."""
     at = np.clip((np.arange(size) + 0.5) * 8 / size - 0.5, 0, 7)
     left = np.minimum(at.astype(int), 6)
     weights = np.zeros((size, 8), images.dtype)

@@ -1,9 +1,9 @@
-"""A baseline for models of text: how often each symbol followed the last few.
+"""A baseline for models of text: n-gram counts with interpolated Kneser-Ney smoothing.
 
-Interpolated Kneser-Ney: from every count a little is taken, by which the next shorter context is
-asked; and in shorter contexts it counts in how many different longer ones a symbol was seen, not
-how often. Three discounts (for counts of 1, 2 and more) come from how many counts of 1 to 4 there
-are. Of the smoothing methods for n-grams it is the best known one (Chen and Goodman 1999).
+Every count is reduced by a discount, whose mass goes to the next shorter context; shorter contexts
+count in how many different longer ones a symbol was seen, not how often. Three discounts (for
+counts of 1, 2 and more) follow from the numbers of n-grams with counts of 1 to 4. It is the best
+known smoothing method for n-grams (Chen and Goodman 1999).
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import math
 
 import numpy as np
 
-#: Contexts are numbers of 64 bits.
+#: Contexts are 64-bit integers.
 _BITS = 63
 
 
 class KneserNey:
-    """Probabilities of the next symbol, from the last ``order - 1`` ones.
+    """Probabilities of the next symbol, given the last ``order - 1`` symbols.
 
     Parameters
     ----------
     symbols : array of int, shape [length]
         The text to count, each symbol a number from 0 to ``vocabulary - 1``.
     order : int
-        How many symbols an n-gram has: the last `order` - 1 are looked at.
+        The number of symbols of an n-gram; the context is the last `order` - 1.
     vocabulary : int
-        How many symbols there are.
+        The number of different symbols.
 
     Raises
     ------
@@ -36,7 +36,8 @@ class KneserNey:
     Notes
     -----
     Source: Chen and Goodman 1999, "An empirical study of smoothing techniques for language
-    modeling" (modified Kneser-Ney). The shortest context asks a law in which all symbols are alike.
+    modeling" (modified Kneser-Ney). The shortest context interpolates with the uniform
+    distribution.
 
     Examples
     --------
@@ -68,16 +69,16 @@ class KneserNey:
         self._levels.reverse()
 
     def _codes(self, symbols: np.ndarray, length: int) -> np.ndarray:
-        """Give each run of symbols as one number, the last symbol in its lowest bits."""
+        """Return each run of symbols as one number, the last symbol in its lowest bits."""
         codes = np.zeros(len(symbols) - length + 1, np.int64)
         for i in range(length):
             codes = codes << self._bits | symbols[i : len(symbols) - length + 1 + i]
         return codes
 
     def probabilities(self, symbols: np.ndarray) -> np.ndarray:
-        """Give the probability of each symbol after those before it.
+        """Return the probability of each symbol after those before it.
 
-        The first ones have fewer before them, and are looked up in shorter contexts.
+        The first symbols have fewer before them and use shorter contexts.
         """
         found = np.full(len(symbols), 1 / self.vocabulary)
         for length, level in enumerate(self._levels, start=1):
@@ -87,7 +88,7 @@ class KneserNey:
         return found
 
     def bits(self, symbols: np.ndarray) -> float:
-        """Give the mean of -log2 of the probabilities: bits a symbol."""
+        """Return the mean of -log2 of the probabilities: bits per symbol."""
         return float(-np.log2(self.probabilities(symbols)).mean())
 
 
@@ -107,34 +108,34 @@ class _Level:
         self.left = counts - taken
         self.contexts, starts = np.unique(grams >> bits, return_index=True)
         self.totals = np.add.reduceat(counts, starts)
-        self.asked = np.add.reduceat(taken, starts) / self.totals
+        self.backoff = np.add.reduceat(taken, starts) / self.totals
 
     def interpolated(self, codes: np.ndarray, shorter: np.ndarray) -> np.ndarray:
-        """Give the probabilities of n-grams, from those in the next shorter context."""
+        """Return the probabilities of n-grams, from those in the next shorter context."""
         contexts = codes >> self.bits
         at = np.minimum(np.searchsorted(self.contexts, contexts), len(self.contexts) - 1)
         seen = self.contexts[at] == contexts
         gram = np.minimum(np.searchsorted(self.grams, codes), len(self.grams) - 1)
         left = np.where(self.grams[gram] == codes, self.left[gram], 0.0)
-        here: np.ndarray = left / self.totals[at] + self.asked[at] * shorter
+        here: np.ndarray = left / self.totals[at] + self.backoff[at] * shorter
         return np.where(seen, here, shorter)
 
 
 def best_order(
     symbols: np.ndarray, vocabulary: int, orders: range = range(1, 10), share: float = 0.9
 ) -> int:
-    """Give the order of `KneserNey` that does best on the last part of a training text.
+    """Return the order of `KneserNey` that predicts the last part of a training text best.
 
     Parameters
     ----------
     symbols : array of int
-        The training text. Its first part is counted, its last one predicted; nothing else is
-        looked at, so that what is held out stays so.
+        The training text. Its first part is counted, its last one predicted; held-out data are not
+        used.
     vocabulary : int
     orders : range
-        Which orders to try.
+        The orders to try.
     share : float
-        How long the first part is.
+        The share of the first part.
 
     Examples
     --------

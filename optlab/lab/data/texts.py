@@ -1,4 +1,4 @@
-"""Texts to learn from, that need no download."""
+"""Texts that need no download."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from optlab.backend.random import Key
 
 
 class Text(NamedTuple):
-    """A text to train on, and one that is held out."""
+    """A text for training, and a held-out one."""
 
     train: str
     validation: str
 
 
 def pydoc_topics(share: float = 0.9) -> Text:
-    """Give the reference of the Python language, as ``help()`` shows it.
+    """Return the reference of the Python language, as ``help()`` shows it.
 
     It is the text of ``pydoc_data.topics``, which comes with Python: a third of a million
-    characters. Sections that stand there several times (``help("while")`` is a part of
-    ``help("compound")``) are taken once, so that what is held out was not seen in training. Topics
-    follow in the order of the alphabet, and the last ones are held out.
+    characters. Repeated sections (``help("while")`` is a part of ``help("compound")``) are taken
+    once, so that held-out text does not occur in training. Topics are in alphabetical order, and
+    the last ones are held out.
 
     Parameters
     ----------
     share : float
-        How much of the text is for training, between 0 and 1.
+        The share of the text for training, between 0 and 1.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def pydoc_topics(share: float = 0.9) -> Text:
 
     Notes
     -----
-    The text differs from one version of Python to the next, and so do figures reached on it.
+    The text differs between versions of Python, and so do results on it.
     Source: the Python Software Foundation, "The Python language reference".
 
     Examples
@@ -62,7 +62,7 @@ def pydoc_topics(share: float = 0.9) -> Text:
     sections = []
     for topic in sorted(topics):
         for section in topics[topic].split("\n\n"):
-            words = " ".join(section.split())  # however deep it is indented
+            words = " ".join(section.split())  # whatever its indentation
             if words not in seen:
                 seen.add(words)
                 sections.append(section.strip("\n"))
@@ -74,24 +74,24 @@ def pydoc_topics(share: float = 0.9) -> Text:
 def windows(
     symbols: np.ndarray, length: int, count: int, step: int, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Give `count` pieces of a text from places drawn at random, and what follows each symbol.
+    """Return `count` windows of a text at random positions, and the symbol after each symbol.
 
     Parameters
     ----------
     symbols : array of int
         The text.
     length : int
-        The length of the pieces.
+        The length of the windows.
     count : int
-        How many.
+        The number of windows.
     step : int
-        Which batch: the places depend on the seed and on this number alone.
+        The number of the batch: the positions depend only on the seed and this number.
     seed : int
 
     Returns
     -------
     tuple of arrays, shape [count, length]
-        The pieces, and the same one symbol later.
+        The windows, and the same shifted by one symbol.
 
     Raises
     ------

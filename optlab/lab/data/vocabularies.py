@@ -1,4 +1,4 @@
-"""From text to whole numbers, and back: by characters, or by pairs of bytes grown together."""
+"""Tokenizers: text to integers and back, by characters or by byte-pair encoding."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from random import Random
 
 import numpy as np
 
-#: What is never joined with its neighbours: words with the space before them, line ends with the
-#: spaces after them, and other signs.
+#: Units that are never merged: words with the space before them, line ends with the spaces after
+#: them, and other signs.
 _WORD = re.compile(r"[ ]?\w+|\n+[ ]*|[ ]+|[ ]?[^\w\s]+|\s")
-
-
-#: In how many ways a word is read in one reading of a text, where pairs are skipped.
+#: How many segmentations of a word one encoding of a text uses, if pairs are skipped.
 _WAYS = 4
 
 
@@ -47,7 +45,7 @@ class Characters:
         return f"<{type(self).__name__}: {len(self)} symbols>"
 
     def encode(self, text: str) -> np.ndarray:
-        """Give the number of each symbol of the text.
+        """Return the number of each symbol of the text.
 
         Raises
         ------
@@ -65,22 +63,22 @@ class Characters:
             ) from None
 
     def decode(self, numbers: Iterable[int]) -> str:
-        """Give the text that the numbers stand for."""
+        """Return the text of the numbers."""
         return "".join(self.symbols[int(number)] for number in numbers)
 
 
 class BytePairs(Characters):
-    """Characters, and the pairs that stand together most often, joined again and again.
+    """Byte-pair encoding: characters, and the most frequent pairs, merged repeatedly.
 
     Parameters
     ----------
     text : str
-        Its characters are symbols, and pairs are counted in it. Words, line ends with what they
-        are indented by, and other signs are never joined with each other.
+        Its characters are symbols, and pairs are counted in it. Words, line ends with their
+        indentation, and other signs are never merged with each other.
     size : int
-        How many symbols to stop at.
+        The number of symbols to stop at.
     alphabet : str, optional
-        More characters that are to be symbols.
+        More characters to include.
 
     Notes
     -----
@@ -107,7 +105,7 @@ class BytePairs(Characters):
                     pairs[pair] += count
             if not pairs:
                 break
-            best = min(pairs, key=lambda pair: (-pairs[pair], pair))  # no chance in ties
+            best = min(pairs, key=lambda pair: (-pairs[pair], pair))  # deterministic in ties
             self.ranks[best] = len(self.ranks)
             joined = "".join(best)
             if joined not in self._numbers:
@@ -115,19 +113,19 @@ class BytePairs(Characters):
                 self.symbols.append(joined)
             for i, (parts, count) in enumerate(words):
                 if joined in "".join(parts):
-                    words[i] = (_joined(parts, best), count)
+                    words[i] = (_merge_pair(parts, best), count)
 
     def encode(self, text: str, skip: float = 0.0, seed: int = 0) -> np.ndarray:
-        """Give the numbers of the symbols of the text: pairs are joined in the order learned.
+        """Return the numbers of the symbols of the text, merging pairs in the order learned.
 
         Parameters
         ----------
         text : str
         skip : float
-            The probability of not joining a pair: the same word is read in several ways then. To
-            learn from a text in many such readings hinders learning it by heart.
+            The probability of not merging a pair, so that a word has several segmentations.
+            Training on many of them reduces overfitting.
         seed : int
-            Which reading.
+            The seed of the segmentation.
 
         Raises
         ------
@@ -160,12 +158,12 @@ class BytePairs(Characters):
                 known = {pair for pair in sorted(known) if draws.random() >= skip}
             if not known:
                 break
-            parts = _joined(parts, min(known, key=self.ranks.__getitem__))
+            parts = _merge_pair(parts, min(known, key=self.ranks.__getitem__))
         return parts
 
 
-def _joined(parts: Sequence[str], pair: tuple[str, str]) -> list[str]:
-    """Join a pair wherever it stands, from left to right."""
+def _merge_pair(parts: Sequence[str], pair: tuple[str, str]) -> list[str]:
+    """Merge each occurrence of a pair, from left to right."""
     after: list[str] = []
     i = 0
     while i < len(parts):

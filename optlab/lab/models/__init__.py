@@ -1,4 +1,4 @@
-"""Models that are too large for one line and too common to write anew each time."""
+"""Models that are too large for one line and too common to write anew."""
 
 from optlab.backend.faces import missing as _missing
 from optlab.lab.models.gpt import GPT, Block

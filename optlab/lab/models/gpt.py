@@ -1,4 +1,4 @@
-"""A GPT: a network that reads a text and says which symbol comes next."""
+"""GPT: a language model that predicts the next symbol of a text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from optlab.nn.initializer import Normal
 
 
 class Block(Layer):
-    r"""Attention to the past, then a small network on each place, with a residual around each.
+    r"""Causal self-attention, then a position-wise network, each with a residual connection.
 
     .. math:: h = x + \mathrm{mix}(\mathrm{attention}(\mathrm{norm}_1(x))), \quad
         y = h + \mathrm{narrow}(\mathrm{gelu}(\mathrm{wide}(\mathrm{norm}_2(h))))
@@ -22,24 +22,23 @@ class Block(Layer):
     Parameters
     ----------
     width : int
-        The length of the vector at each place.
+        The embedding dimension.
     heads : int
-        Into how many heads of attention the width is divided.
+        The number of attention heads.
     dropout : float
-        The probability of elements to be dropped before they are added to the residual.
+        The dropout probability before each residual addition.
     depth : int
-        How many blocks the model has: what is added to the residual starts the smaller, the more
-        there are.
+        The number of blocks of the model: residual branches start smaller in deeper models.
 
     Raises
     ------
     ValueError
-        If the width is no multiple of the heads.
+        If the width is not a multiple of the number of heads.
 
     Notes
     -----
-    Queries, keys and values are made by one product of matrices. Sources: Radford et al. 2019
-    (where the normalisations stand, and how weights start), Vaswani et al. 2017.
+    One matrix product computes queries, keys and values. Sources: Radford et al. 2019 (positions of
+    the normalizations, initial weights), Vaswani et al. 2017.
 
     Examples
     --------
@@ -53,7 +52,7 @@ class Block(Layer):
         if heads < 1 or width < 1 or width % heads:
             raise ValueError(f"Block: a width of {width} cannot be divided into {heads} heads.")
         self.heads = heads
-        spread = 0.02 * math.sqrt(768 / width)  # GPT-2 has a width of 768 and a spread of 0.02
+        spread = 0.02 * math.sqrt(768 / width)  # GPT-2: width 768, standard deviation 0.02
         start, small = Normal(0.0, spread), Normal(0.0, spread / math.sqrt(2 * depth))
         self.norm1 = LayerNorm(width)
         self.look = Linear(width, 3 * width, start)
@@ -64,7 +63,7 @@ class Block(Layer):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Any) -> Any:
-        """Give the output, of the shape [batch, length, width] of the input."""
+        """Return the output, [batch, length, width] as the input."""
         heads = (*x.shape[:-1], self.heads, x.shape[-1] // self.heads)
         query, key, value = (
             part.reshape(heads) for part in np.split(self.look(self.norm1(x)), 3, axis=-1)
@@ -75,29 +74,29 @@ class Block(Layer):
 
 
 class GPT(Layer):
-    """Say for each place of a text which symbol comes next, from all those before it.
+    """A network that predicts the next symbol at each position of a text from those before it.
 
     Parameters
     ----------
     vocabulary : int
-        How many symbols there are.
+        The number of symbols.
     length : int
-        The longest text it can read at once.
+        The context length.
     width : int
-        The length of the vector at each place.
+        The embedding dimension.
     depth : int
-        How many blocks.
+        The number of blocks.
     heads : int
-        How many heads of attention in each.
+        The number of attention heads per block.
     dropout : float
-        The probability of elements to be dropped, in each block and after the embedding.
+        The dropout probability, in each block and after the embedding.
     tied : bool
-        Whether what reads the symbols is also what gives their scores.
+        Whether the embedding is also the weight of the output layer.
 
     Notes
     -----
-    Source: Radford et al. 2019, "Language models are unsupervised multitask learners"; weights
-    that are tied: Press and Wolf 2017.
+    Source: Radford et al. 2019, "Language models are unsupervised multitask learners"; tied
+    weights: Press and Wolf 2017.
 
     Examples
     --------
@@ -133,12 +132,12 @@ class GPT(Layer):
         self.head = None if tied else Linear(width, vocabulary, start, bias_attr=False)
 
     def forward(self, symbols: Any) -> Any:
-        """Give the scores of the next symbol, [batch, length, vocabulary].
+        """Return the scores of the next symbol, [batch, length, vocabulary].
 
         Raises
         ------
         ValueError
-            If the text is longer than the model can read.
+            If the text is longer than the context length.
         """
         length = np.shape(symbols)[-1]
         if length > self.length:
@@ -152,10 +151,10 @@ class GPT(Layer):
         return functional.linear(x, self.symbols.weight.T)
 
     def bits(self, symbols: np.ndarray, batch: int = 16) -> float:
-        """Give the sum of -log2 of the probabilities of all symbols of a text but the first.
+        """Return the sum of -log2 of the probabilities of all symbols of a text but the first.
 
-        The text is read in pieces that overlap by three quarters, so that each symbol (but those
-        at the start) is predicted from at least that much of what the model can read.
+        The text is read in windows that overlap by three quarters, so that each symbol (except at
+        the start) is predicted from at least that much of the longest context.
         """
         quarter = max(1, self.length // 4)
         known = self.length - quarter
@@ -165,7 +164,7 @@ class GPT(Layer):
         self.eval()
         with no_grad():
             for group in np.split(starts, range(batch, len(starts), batch)):
-                # The last piece of the text may be shorter than the others: on its own then.
+                # A shorter last window is a batch of its own.
                 for pieces in _of_one_length(group, len(symbols) - 1, self.length):
                     stop = min(self.length, len(symbols) - 1 - pieces[0])
                     at = pieces[:, None] + np.arange(stop)
@@ -180,18 +179,18 @@ class GPT(Layer):
     def generate(
         self, start: Any, count: int, temperature: float = 1.0, seed: int | None = None
     ) -> np.ndarray:
-        """Go on with a text.
+        """Continue a text.
 
         Parameters
         ----------
         start : array of int
-            The symbols to start with, at least one.
+            The first symbols, at least one.
         count : int
-            How many to add.
+            How many symbols to add.
         temperature : float
-            Below 1 likely symbols are preferred; 0 takes the likeliest each time.
+            Below 1 favors likely symbols; 0 takes the likeliest each time.
         seed : int, optional
-            By default it is drawn.
+            By default drawn from the current random stream.
         """
         found = [int(symbol) for symbol in start]
         if not found:
@@ -214,6 +213,6 @@ class GPT(Layer):
 
 
 def _of_one_length(starts: np.ndarray, end: int, length: int) -> list[np.ndarray]:
-    """Sort the starts of pieces into those with `length` symbols up to `end`, and shorter ones."""
+    """Group the starts of windows by length: those with `length` symbols, and each shorter one."""
     full = starts + length <= end
     return [part for part in (starts[full], *starts[~full][:, None]) if len(part)]

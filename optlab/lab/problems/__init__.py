@@ -1,6 +1,6 @@
-"""Problems to race optimizers on: surfaces over the plane, and real networks.
+"""Problems for optimizers: surfaces over the plane, and real networks.
 
-Wherever a problem is expected, these are accepted alike: an object from here, its name as text, or
+Wherever a problem is expected, these are accepted: an object of this package, its name as text, or
 a function ``f(x, y)`` of your own in plain NumPy.
 """
 
@@ -24,7 +24,8 @@ from optlab.lab.problems.catalogue import (
 )  # fmt: skip
 from optlab.lab.problems.find import find, names
 from optlab.lab.problems.networks import Network, digits_mlp
-from optlab.lab.problems.surface import Surface, noisy
+from optlab.lab.problems.noise import noisy
+from optlab.lab.problems.surface import Surface
 
 __all__ = [
     "Network", "Surface", "ackley", "beale", "booth", "cliff", "digits_mlp", "double_well", "find",

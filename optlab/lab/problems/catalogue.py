@@ -1,4 +1,4 @@
-"""The surfaces of the house, in plain NumPy."""
+"""The built-in surfaces, in plain NumPy."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ himmelblau = Surface(
 
 
 def quadratic(condition: float = 100.0, angle: float = 0.0) -> Surface:
-    r"""Give a long narrow bowl whose curvatures are 1 and `condition`.
+    r"""Return a long narrow bowl with curvatures 1 and `condition`.
 
     .. math:: \tfrac{1}{2} (u^2 + \kappa v^2)
 
-    with (u, v) the coordinates turned by `angle`. Gradient descent is stable for rates below
+    with (u, v) the coordinates rotated by `angle`. Gradient descent is stable for rates below
     :math:`2 / \kappa`, and then still needs about :math:`\kappa` steps.
 
     Parameters
@@ -87,8 +87,8 @@ def quadratic(condition: float = 100.0, angle: float = 0.0) -> Surface:
     condition : float
         The condition number :math:`\kappa`, at least 1.
     angle : float
-        In degrees. Rules that scale every coordinate by itself, as Adam does, feel it; gradient
-        descent does not.
+        In degrees. It matters to rules that scale every coordinate separately, such as Adam, and
+        not to gradient descent.
 
     Raises
     ------
@@ -150,7 +150,7 @@ rastrigin = Surface(
 
 
 def _ackley(x: Any, y: Any) -> Any:
-    # The offset keeps the root differentiable at the minimum, and moves the value by 2e-7 there.
+    # The offset makes the root differentiable at the minimum, and changes the value by 2e-7 there.
     distance = np.sqrt(0.5 * (x**2 + y**2) + 1e-14)
     waves = 0.5 * (np.cos(2 * math.pi * x) + np.cos(2 * math.pi * y))
     return 20 + math.e - 20 * np.exp(-0.2 * distance) - np.exp(waves)
@@ -253,7 +253,7 @@ six_hump_camel = Surface(
 
 
 def _monkey_saddle(x: Any, y: Any) -> Any:
-    # The fourth-order bowl keeps the function bounded below; near 0 the monkey saddle rules.
+    # The fourth-order bowl bounds the function below; near 0 the monkey saddle dominates.
     return x**3 - 3 * x * y**2 + 0.25 * (x**2 + y**2) ** 2
 
 

@@ -1,4 +1,4 @@
-"""Finding the problem that a user means."""
+"""Look-up of problems by name or function."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SURFACES = (
     catalogue.double_well, catalogue.ripples,
 )  # fmt: skip
 
-#: What can be asked for by name; functions are called without arguments.
+#: Problems by name; functions are called without arguments.
 NAMED: dict[str, Problem | Callable[[], Problem]] = {
     **{surface.name: surface for surface in _SURFACES},
     "quadratic": catalogue.quadratic,
@@ -30,7 +30,7 @@ NAMED: dict[str, Problem | Callable[[], Problem]] = {
 
 
 def names() -> list[str]:
-    """List the names that `find` knows.
+    """Return the names that `find` knows.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def names() -> list[str]:
 
 
 def find(problem: Any) -> Problem:
-    """Give the problem that is meant: an object, a name, or a function of one's own.
+    """Return the problem for an object, a name, or a function of your own.
 
     Raises
     ------

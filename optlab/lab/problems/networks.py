@@ -1,4 +1,4 @@
-"""Networks to train: a model, its data, and how well it does on data it has not seen."""
+"""Networks to train: a model, its data, and its accuracy on held-out data."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from optlab.nn import CrossEntropyLoss, Layer, Linear, ReLU, Sequential
 
 
 class Network:
-    """A network and the data it learns from.
+    """A network and its data.
 
     Parameters
     ----------
     build : callable
-        Gives a fresh model; its initial values come from the current random scope.
+        Returns a fresh model; its initial values come from the current random scope.
     data : callable
-        Gives the `Data`.
+        Returns the `Data`.
     name, title : str
-        For code, and for people.
+        For code, and for display.
     batch_size : int
-        Examples a step.
+        Examples per step.
     tolerance : float
-        A running mean of the loss (20 steps) below this counts as having arrived.
+        The loss to reach, as a running mean over 20 steps.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Network:
         return f"<Network {self.title!r}, batches of {self.batch_size}>"
 
     def run(self, start: Any = None, seed: int = 0) -> NetworkRun:
-        """Make a fresh model and its stream of batches, both fixed by the seed.
+        """Return a fresh model and its stream of batches, both fixed by the seed.
 
         Raises
         ------
@@ -78,15 +78,15 @@ class Network:
         return NetworkRun(self, seed)
 
     def with_validation(self, share: float = 0.2) -> Network:
-        """Give the same network with a part of the training data in place of what is held out.
+        """Return the same network with a part of the training data as its held-out data.
 
-        Settings are chosen on it, so that the data held out stay unseen until the end. Which
-        examples judge is drawn once, and is always the same.
+        Settings are chosen on it, so that the held-out data stay unseen until the end. The split is
+        drawn once and is always the same.
 
         Parameters
         ----------
         share : float
-            How much of the training data judges, between 0 and 1.
+            The share of the training data for validation, between 0 and 1.
 
         Raises
         ------
@@ -143,7 +143,7 @@ class NetworkRun:
         self._epoch = -1
 
     def batch(self, step: int) -> tuple[np.ndarray, np.ndarray]:
-        """Give the examples of step `step` (from 0): every epoch shuffled anew, by the seed."""
+        """Return the examples of step `step` (from 0); every epoch is shuffled by the seed."""
         n, size = len(self.data.train_x), min(self.network.batch_size, len(self.data.train_x))
         steps_per_epoch = n // size
         epoch, place = divmod(step, steps_per_epoch)
@@ -154,7 +154,7 @@ class NetworkRun:
         return self.data.train_x[chosen], self.data.train_y[chosen]
 
     def backward(self, step: int) -> Any:
-        """Compute the loss on the next batch, and leave its gradients on the parameters."""
+        """Compute the loss on the next batch, and set the gradients of the parameters."""
         for parameter in self.parameters:
             if parameter.trainable:
                 parameter.grad = None
@@ -165,45 +165,45 @@ class NetworkRun:
         return loss.data
 
     def loss(self) -> float:
-        """Give the loss on all training data."""
+        """Return the loss on all training data."""
         with no_grad():
             value = self.loss_function(self.model(self.data.train_x), self.data.train_y)
         return float(value.item())
 
     def held_out_loss(self) -> float:
-        """Give the loss on all held-out data."""
+        """Return the loss on all held-out data."""
         with no_grad():
             value = self.loss_function(self.model(self.data.test_x), self.data.test_y)
         return float(value.item())
 
     @property
     def accuracy(self) -> float:
-        """The share of held-out examples that the model gets right."""
+        """The accuracy on held-out data."""
         with no_grad():
             scores = self.model(self.data.test_x)
         return float(np.mean(scores.argmax(axis=1) == self.data.test_y))
 
     def place(self) -> str:
-        """Say where the run stands."""
+        """Return the position of the run, for messages."""
         return "in training"
 
 
 def digits_mlp(hidden: int = 64, batch_size: int = 32) -> Network:
-    """Give the handwritten digits as a problem: 8 x 8 pixels, ten classes, a two-layer network.
+    """Return the handwritten digits as a problem: 8 x 8 pixels, ten classes, a two-layer network.
 
     1437 images are for training and 360 held out, stratified by class; the split never changes.
 
     Parameters
     ----------
     hidden : int
-        Units between the two layers.
+        Hidden units.
     batch_size : int
-        Images a step.
+        Images per step.
 
     Raises
     ------
     ModuleNotFoundError
-        When a run starts and scikit-learn, which holds the images, is not installed.
+        When a run starts and scikit-learn, which contains the images, is not installed.
 
     Notes
     -----

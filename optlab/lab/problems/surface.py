@@ -1,8 +1,7 @@
-"""Surface: a function of one or two numbers to walk down on."""
+"""Surface: a function of one or two numbers to minimize."""
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -27,18 +26,18 @@ _NUMBERS = {1: "one number x", 2: "two numbers (x, y)"}
 
 
 class Surface:
-    """A function f(x, y), or f(x), with what is worth knowing about it.
+    """A function f(x, y), or f(x), with its domain, start, minima and source.
 
     Parameters
     ----------
     function : callable
-        Takes one or two numbers (or arrays, element by element), gives one; plain NumPy.
+        Maps one or two numbers (or arrays, element by element) to one; plain NumPy.
     title, name : str, optional
-        For people, and for code. By default the name of the function.
+        For display, and for code. By default the name of the function.
     domain : one or two intervals, optional
-        The part of the plane or line that pictures show. By default from -3 to 3.
+        The part of the plane or line that figures show. By default from -3 to 3.
     start : one or two numbers, optional
-        Where races start by default.
+        The default start of runs.
     minima : sequence of points
         Known global minima.
     minimum_value : float, optional
@@ -46,14 +45,14 @@ class Surface:
     formula : str
         LaTeX, without dollar signs.
     source : str
-        Where it comes from.
+        The reference of the function.
     shows : str
-        In one sentence, what it is good for showing.
+        What it demonstrates, in one sentence.
     repeatable : bool
-        Promise that the function only computes: no branches on values, no counters, no fresh
-        random numbers. Races then replay it as a plan instead of calling it at every step.
+        Promise that the function is pure: no branches on values, no counters, no fresh random
+        numbers. Runs then replay it as a plan instead of calling it at every step.
     tolerance : float
-        A loss so close to the minimum counts as having arrived.
+        The distance of the loss from the minimum that has to be reached.
 
     Attributes
     ----------
@@ -116,14 +115,14 @@ class Surface:
         self.tolerance = tolerance
 
     def __call__(self, *point: Any) -> Any:
-        """Give the value of the function."""
+        """Return the value of the function."""
         return self.function(*point)
 
     def __repr__(self) -> str:
-        return f"<Surface {self.title!r}, start {_text(self.start)}>"
+        return f"<Surface {self.title!r}, start {_format_point(self.start)}>"
 
     def checked_start(self, start: Any) -> Point:
-        """Give a start as finite floats, or say what is wrong with it."""
+        """Return a start as finite floats, or raise an error that says what is wrong with it."""
         try:
             values = np.asarray(raw(start))
         except ValueError:  # rows of different length
@@ -137,15 +136,15 @@ class Surface:
             )
         if not np.all(np.isfinite(values)):
             raise ValueError(
-                f"the start on {self.title} must be finite, but it is {_text(values)}. "
+                f"the start on {self.title} must be finite, but it is {_format_point(values)}. "
                 f"Choose {_NUMBERS[self.dimension]} of ordinary size."
             )
         return tuple(values.astype(float).tolist())
 
     def values(self, *coordinates: Any) -> np.ndarray:
-        """Give the values at many points, also where the function takes one point at a time.
+        """Return the values at many points, also if the function takes one point at a time.
 
-        Points where it fails or is not a number get NaN.
+        Points at which it fails, or is not a number, get NaN.
         """
         # Copies: a function that writes into its arguments must not reach the caller's.
         arrays = [
@@ -157,18 +156,18 @@ class Surface:
                 found = np.asarray(raw(self.function(*arrays)), dtype=float)
                 if found.shape == shape:
                     return found
-            except Exception:  # noqa: BLE001 - a user's function; asked again point by point
+            except Exception:  # noqa: BLE001 - a user's function; retried point by point
                 pass
             found = np.full(shape, np.nan)
             for i in np.ndindex(shape):
                 try:
                     found[i] = float(raw(self.function(*[c[i] for c in arrays])))
-                except Exception:  # noqa: BLE001 - the picture leaves this point out
+                except Exception:  # noqa: BLE001 - figures leave this point out
                     continue
         return found
 
     def value_and_gradient(self, point: Sequence[float]) -> tuple[float, np.ndarray]:
-        """Give the value and the gradient at one point.
+        """Return the value and the gradient at one point.
 
         Raises
         ------
@@ -179,7 +178,7 @@ class Surface:
         return float(value), np.array([float(part) for part in gradient])
 
     def differentiate(self, *point: Any) -> tuple[Any, ...]:
-        """Give the value and its derivative for each coordinate, by calling the function.
+        """Return the value and its derivative for each coordinate, by calling the function.
 
         Coordinates may be arrays of one shape, for many points at once; the value must then have
         their shape.
@@ -204,8 +203,8 @@ class Surface:
             raise self._not_differentiable(value, point)
         if value.shape != shape and (shape or value.size != 1):
             raise TypeError(
-                f"{self.title} must give one number a point, but at {_text(point)} it gives an "
-                f"array of shape {value.shape}. Add it up, or take one element."
+                f"{self.title} must give one number a point, but at {_format_point(point)} it "
+                f"gives an array of shape {value.shape}. Add it up, or take one element."
             )
         if value.node is None:
             raise self._not_differentiable(value.data, point)
@@ -220,8 +219,8 @@ class Surface:
         what = f"{value!r} of type {type(value).__name__}"
         return TypeError(
             f"{self.title} must give one number a point, computed from its inputs by NumPy "
-            f"functions; at {_text(point)} it gives {what}. (A missing return? math.exp in place "
-            "of np.exp?)"
+            f"functions; at {_format_point(point)} it gives {what}. (A missing return? math.exp in "
+            "place of np.exp?)"
         )
 
     @cached_property
@@ -237,52 +236,12 @@ class Surface:
         return plan if np.shape(plan.replay(*start)[0]) == () else None
 
     def run(self, start: Any = None, seed: int = 0) -> SurfaceRun:
-        """Put a point on the surface, ready to be moved by an optimizer."""
+        """Return a point on the surface that an optimizer can move."""
         return SurfaceRun(self, self.start if start is None else self.checked_start(start), seed)
 
 
-def noisy(problem: Any, sigma: float) -> Surface:
-    """Give the same surface with noise on its gradients, as mini-batches have.
-
-    Every element of every gradient gets independent normal noise; the losses that are reported
-    stay exact, so that curves compare. The noise of a step depends on the seed and the step only:
-    all runs of a comparison meet the same.
-
-    Parameters
-    ----------
-    problem : Surface, str or callable
-        What `optlab.compare` accepts, except networks, whose batches are noisy by themselves.
-    sigma : float
-        Standard deviation of the noise.
-
-    Raises
-    ------
-    ValueError
-        If `sigma` is negative or not finite.
-    TypeError
-        If the problem is a network.
-
-    Examples
-    --------
-    >>> import optlab as ol
-    >>> ol.problems.noisy("rosenbrock", 0.5).title
-    'Rosenbrock valley, gradient noise 0.5'
-    """
-    from optlab.lab.problems.find import find
-
-    surface = find(problem)
-    if not isinstance(surface, Surface):
-        raise TypeError(f"{surface.title} is a network: its mini-batches are noisy by themselves.")
-    if not 0 <= sigma < np.inf:
-        raise ValueError(f"sigma must be a finite number of at least 0; got {sigma!r}.")
-    fresh = copy.copy(surface)
-    fresh.noise = float(sigma)
-    fresh.title = f"{surface.title}, gradient noise {sigma:g}"
-    return fresh
-
-
 class Noise:
-    """The noise of a run: one row a step, a function of seed and step alone."""
+    """The gradient noise of a run: one row per step, a function of seed and step alone."""
 
     BLOCK = 256
 
@@ -294,7 +253,7 @@ class Noise:
         self.rows = np.empty((0, dimension))
 
     def at(self, step: int) -> np.ndarray:
-        """Give the noise of step `step`, from 0."""
+        """Return the noise of step `step`, from 0."""
         block, row = divmod(step, self.BLOCK)
         if block != self.block:
             drawn = self.key.fold(block).generator().standard_normal((self.BLOCK, self.dimension))
@@ -303,7 +262,7 @@ class Noise:
 
 
 class SurfaceRun:
-    """One point on its way over a surface.
+    """One point that moves over a surface.
 
     Attributes
     ----------
@@ -325,7 +284,7 @@ class SurfaceRun:
         self._leaves = [self._leaf]
 
     def backward(self, step: int) -> Any:
-        """Compute the loss where the point stands, and leave the gradient on it."""
+        """Compute the loss at the point, and set the gradient of the point."""
         point = self.point.data
         if self._on_floats:
             point = point.tolist()
@@ -339,18 +298,18 @@ class SurfaceRun:
         return value
 
     def loss(self) -> float:
-        """Give the loss where the point stands."""
+        """Return the loss at the point."""
         with no_grad():
             value = self.surface.function(*(Tensor(np.float64(c)) for c in self.point.data))
         return float(np.asarray(raw(value)).item())
 
     def place(self) -> str:
-        """Say where the point stands."""
-        return f"at {_text(self.point.data)}"
+        """Return the position of the point, for messages."""
+        return f"at {_format_point(self.point.data)}"
 
 
 def _takes_floats(plan: Plan) -> bool:
-    """Say whether a plan gives the same bits on Python's floats, which take a third of the time.
+    """Return whether a plan gives the same bits on Python's floats, which take a third of the time.
 
     Sums and products are the same. Quotients by 0 are not, nor are powers.
     """
@@ -363,7 +322,7 @@ def _takes_floats(plan: Plan) -> bool:
 
 
 def _count_arguments(function: Callable[..., Any]) -> int:
-    """Give how many numbers a function takes, 1 or 2."""
+    """Return how many numbers a function takes, 1 or 2."""
     if isinstance(function, np.ufunc):
         return function.nin
     try:
@@ -382,5 +341,5 @@ def _count_arguments(function: Callable[..., Any]) -> int:
     return needed or min(len(places), 2)
 
 
-def _text(point: Any) -> str:
+def _format_point(point: Any) -> str:
     return f"({', '.join(f'{float(c):.6g}' if np.ndim(c) == 0 else '...' for c in point)})"

@@ -15,7 +15,7 @@ from optlab.autograd.operation import rule
 from optlab.autograd.rules.guarded import PRODUCT, product
 from optlab.autograd.rules.indexing import getitem
 from optlab.autograd.tensor import Tensor, apply, apply_several, raw
-from optlab.backend.arrays import constants_beside, copied, frozen
+from optlab.backend.arrays import constants_beside, copied, readonly
 from optlab.backend.dtypes import widened
 from optlab.nn.functional.activations import LOG_SOFTMAX
 from optlab.nn.functional.class_losses import BLOCK, CROSS_ENTROPY
@@ -41,7 +41,7 @@ _FEW = 64
 
 @lru_cache(maxsize=8)
 def _unit_vectors(count: int, dtype: Any) -> Any:
-    return frozen(np.eye(count, dtype=dtype))
+    return readonly(np.eye(count, dtype=dtype))
 
 
 def _one_hot(g: Any, labels: Any, scale: float, shape: Any) -> Any:

@@ -12,6 +12,7 @@ from optlab.autograd.creation import DEFAULT_DTYPE
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.arrays import as_array, constants_beside, placed_beside, unwrapped
 from optlab.backend.dtypes import is_floating
+from optlab.backend.text import or_list
 
 #: From this size on, `clip` is faster than NumPy's maximum with a number.
 MANY = 10_000
@@ -150,8 +151,7 @@ def reduced(losses: Any, reduction: str) -> Tensor:
 def check_reduction(reduction: str, allowed: tuple[str, ...] = REDUCTIONS) -> None:
     """Raise if a reduction is unknown."""
     if reduction not in allowed:
-        *others, last = map(repr, allowed)
-        raise ValueError(f"reduction must be {', '.join(others)} or {last}; got {reduction!r}.")
+        raise ValueError(f"reduction must be {or_list(allowed)}; got {reduction!r}.")
 
 
 def check_same_shape(function: str, **arrays: Any) -> None:

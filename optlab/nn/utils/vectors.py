@@ -10,7 +10,7 @@ import numpy as np
 from optlab.autograd import in_place
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.arrays import unwrapped
-from optlab.backend.device import place_of
+from optlab.backend.device import device_of
 from optlab.nn.functional.shared import given_with, no_name
 
 
@@ -108,4 +108,4 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Tensor], name: None = No
 
 def places(arrays: Iterable[Any]) -> set[str]:
     """Give the names of the devices where arrays lie."""
-    return {place_of(unwrapped(array)) for array in arrays}
+    return {device_of(unwrapped(array)) for array in arrays}

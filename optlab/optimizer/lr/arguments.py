@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from optlab.backend.arrays import as_float
+from optlab.backend.text import or_list
 from optlab.optimizer.per_member import read_members
 
 
@@ -110,7 +111,7 @@ def choice(name: str, value: Any, options: Sequence[str]) -> str:
     ...
     ValueError: mode must be 'min' or 'max'; got 'lowest'.
     """
-    wanted = f"{', '.join(map(repr, options[:-1]))} or {options[-1]!r}"
+    wanted = or_list(options)
     if not isinstance(value, str):
         raise TypeError(f"{name} must be {wanted}; got {value!r} of type {type(value).__name__}.")
     if value not in options:

@@ -49,6 +49,9 @@ class Source(NamedTuple):
 class Average:
     """What `ModelAverage` and `ExponentialMovingAverage` share."""
 
+    #: A memory ledger looks for arrays inside (`optlab.trace.memory`).
+    holds_arrays = True
+
     name: str | None
     own_settings: dict[str, Any]
     sources: list[Source]

@@ -36,6 +36,9 @@ class Loan:
         What they are to hold; everything has been checked.
     """
 
+    #: A memory ledger looks for arrays inside (`optlab.trace.memory`).
+    holds_arrays = True
+
     def __init__(self, lender: object, parameters: Sequence[Tensor], values: Sequence[Any]) -> None:
         self.lender = type(lender).__name__
         self.parameters = list(parameters)

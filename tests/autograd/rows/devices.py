@@ -6,13 +6,13 @@ from typing import Any
 
 import tests.guarded  # noqa: F401 - it registers the device
 from optlab.autograd.operation import as_one
-from optlab.backend.device import moved, place_of
+from optlab.backend.device import device_of, moved
 from tests.autograd.rows.table import SHAPES, numbers, put
 
 
 def away_and_back(x: Any) -> Any:
     """Compute a product on another device."""
-    here = place_of(x)
+    here = device_of(x)
     there = "cpu" if here == "guarded" else "guarded"
     away = as_one(moved, x, device=there, origin=here)
     return as_one(moved, away * away, device=here, origin=there) * x
