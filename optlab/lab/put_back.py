@@ -13,8 +13,8 @@ from optlab.autograd import writes
 from optlab.autograd.tape import Leaf
 from optlab.backend import events, random
 from optlab.backend.arrays import copied
+from optlab.nn.buffers import Buffers, overwrite
 from optlab.nn.following import Running, following
-from optlab.nn.kept_buffers import Buffers, overwrite
 from optlab.nn.layer import Layer
 from optlab.optimizer import Optimizer
 

@@ -112,11 +112,14 @@ def _named(x: Any) -> str:
 
 
 def _layer_like(name: str) -> str | None:
-    """Give the class of layers that a function is named like: ReLU for relu."""
-    from optlab import nn
-
-    wanted = name.replace("_", "").lower()
-    return next((known for known in nn.__all__ if known.lower() == wanted), None)
+    """Return the class of layers that a function is named like: ReLU for relu."""
+    wanted, classes = name.replace("_", "").lower(), [Layer]
+    for cls in classes:
+        ours = [sub for sub in cls.__subclasses__() if sub.__module__.startswith("optlab.nn.")]
+        if not ours and cls.__name__.lower() == wanted:  # no base class of several layers
+            return cls.__name__
+        classes += ours
+    return None
 
 
 class _Chains(threading.local):

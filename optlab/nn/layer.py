@@ -15,19 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optlab.autograd.creation import DEFAULT_DTYPE
+from optlab.autograd.creation import DEFAULT_DTYPE, ones
+from optlab.autograd.tensor import Tensor
 from optlab.backend.dtypes import dtype_named
 from optlab.nn.attributes import made
 from optlab.nn.hooks import Hookable
 from optlab.nn.initializer import Constant, Initializer, XavierUniform
+from optlab.nn.pages import layer_page
 from optlab.nn.parameter import Parameter
 from optlab.nn.state import State
 from optlab.nn.structure import members
+from optlab.nn.summary import Summary, summarise
 
 if TYPE_CHECKING:
     from typing import Self
-
-    from optlab.nn.summary import Summary
 
 #: What PyTorch calls it, and what it is called here.
 _CALLED_HERE = {
@@ -242,7 +243,7 @@ class Layer(State, Hookable):
         ----------
         *inputs, **options
             What the layer is called with. A tuple or list of whole numbers stands for an input of
-            ones of that shape (for an `Embedding`: of the number of its first row).
+            that shape, see `example_input`: ones, or the number of the first row of an `Embedding`.
 
         Returns
         -------
@@ -258,15 +259,17 @@ class Layer(State, Hookable):
         layer       | output    | parameters | saved for backward
         ------------+-----------+------------+-------------------
         Sequential  | (100, 10) |            |
-          0: Linear | (100, 32) |      2,080 |           25.0 KiB
+          0: Linear | (100, 32) |      2,080 |             25 KiB
           1: Tanh   | (100, 32) |            |           12.5 KiB
           2: Linear | (100, 10) |        330 |
         ------------+-----------+------------+-------------------
         total       |           |      2,410 |           37.5 KiB
         """
-        from optlab.nn.summary import summarise
+        return summarise(self, inputs, options, Layer.example_input)
 
-        return summarise(self, inputs, options)
+    def example_input(self, shape: Any) -> Tensor:
+        """Return an input of this shape for `summary`: ones, unless a subclass says otherwise."""
+        return ones(shape)
 
     def extra_repr(self) -> str:
         """Say what distinguishes this layer from others of its class."""
@@ -283,6 +286,4 @@ class Layer(State, Hookable):
         return head if not inside else "\n".join([f"{type(self).__name__}(", *inside, ")"])
 
     def _repr_html_(self) -> str:
-        from optlab.nn.pages import layer_page
-
         return layer_page(self)

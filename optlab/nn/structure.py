@@ -130,10 +130,8 @@ class Structure:
         """Go through the layers that this one holds itself, with their names; each one once."""
         return _once(self._own_layers())
 
-    def _own_layers(self) -> Iterator[tuple[str, Layer]]:
-        from optlab.nn.layer import Layer
-
-        return ((name, value) for name, value in members(self) if isinstance(value, Layer))
+    def _own_layers(self) -> Iterator[tuple[str, Any]]:
+        return ((name, value) for name, value in members(self) if isinstance(value, Structure))
 
     def children(self) -> Iterator[Layer]:
         """Go through the layers that this one holds itself; each one once.
@@ -205,9 +203,7 @@ class Structure:
         >>> model.first
         Tanh()
         """
-        from optlab.nn.layer import Layer
-
-        if not isinstance(sublayer, Layer):
+        if not isinstance(sublayer, Structure):
             raise TypeError(
                 f"add_sublayer({name!r}, ...) takes a Layer; got {type(sublayer).__name__}."
             )

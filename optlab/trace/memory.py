@@ -171,25 +171,25 @@ def report(step: Callable[[], Any], verify: bool = False) -> MemoryTrace:
     >>> import optlab as ol
     >>> w = ol.to_tensor(np.ones((256, 1024)), requires_grad=True)
     >>> print(ol.memory.report(lambda: np.sum(np.tanh(w)).backward()))
-    Memory of a step: peak 8.0 MiB, 6.0 MiB above the start, in tanh (backward)
+    Memory of a step: peak 8 MiB, 6 MiB above the start, in tanh (backward)
     <BLANKLINE>
-                       |   start |    peak |     end
-    -------------------+---------+---------+--------
-    parameters         | 2.0 MiB | 2.0 MiB | 2.0 MiB
-    gradients          |         | 2.0 MiB | 2.0 MiB
-    saved for backward |         | 2.0 MiB |
-    temporary          |         | 2.0 MiB |
-    -------------------+---------+---------+--------
-    total              | 2.0 MiB | 8.0 MiB | 4.0 MiB
+                       | start |  peak |   end
+    -------------------+-------+-------+------
+    parameters         | 2 MiB | 2 MiB | 2 MiB
+    gradients          |       | 2 MiB | 2 MiB
+    saved for backward |       | 2 MiB |
+    temporary          |       | 2 MiB |
+    -------------------+-------+-------+------
+    total              | 2 MiB | 8 MiB | 4 MiB
     <BLANKLINE>
     At the peak
-    made by         | kept as   | layer | arrays | largest             |   bytes | share
-    ----------------+-----------+-------+--------+---------------------+---------+------
-    parameter       | parameter |       |      1 | (256, 1024) float64 | 2.0 MiB |   25%
-    tanh (forward)  | saved     |       |      1 | (256, 1024) float64 | 2.0 MiB |   25%
-    tanh (backward) | gradient  |       |      1 | (256, 1024) float64 | 2.0 MiB |   25%
-    tanh (backward) | temporary |       |        | while it runs       | 2.0 MiB |   25%
-    sum (backward)  | temporary |       |      1 | () float64          |     8 B |    0%
+    made by         | kept as   | layer | arrays | largest             | bytes | share
+    ----------------+-----------+-------+--------+---------------------+-------+------
+    parameter       | parameter |       |      1 | (256, 1024) float64 | 2 MiB |   25%
+    tanh (forward)  | saved     |       |      1 | (256, 1024) float64 | 2 MiB |   25%
+    tanh (backward) | gradient  |       |      1 | (256, 1024) float64 | 2 MiB |   25%
+    tanh (backward) | temporary |       |        | while it runs       | 2 MiB |   25%
+    sum (backward)  | temporary |       |      1 | () float64          |   8 B |    0%
     """
     if not callable(step):
         raise TypeError(

@@ -6,8 +6,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from optlab.backend.ledger import ROLES
+from optlab.backend.sizes import in_words
 from optlab.nn.pages import FONT, NUMBER, QUIET, RULE
-from optlab.nn.summary import bytes_in_words
 
 if TYPE_CHECKING:
     from optlab.trace.memory_trace import Holding, MemoryTrace
@@ -54,8 +54,8 @@ def sentence(trace: MemoryTrace) -> str:
     i = trace.peak_event
     name, phase = trace.operation[i], trace.phase[i]
     return (
-        f"<MemoryTrace of {n} events: peak {bytes_in_words(trace.peak)} in "
-        f"{f'{phase} of ' if phase else ''}{name}, {bytes_in_words(start)} at the start>"
+        f"<MemoryTrace of {n} events: peak {in_words(trace.peak)} in "
+        f"{f'{phase} of ' if phase else ''}{name}, {in_words(start)} at the start>"
     )
 
 
@@ -63,7 +63,7 @@ def headline(trace: MemoryTrace) -> str:
     """Say how high the peak is, and where."""
     above = trace.peak - int(trace.total[0])
     return (
-        f"Memory of a step: peak {bytes_in_words(trace.peak)}, {bytes_in_words(above)} above the "
+        f"Memory of a step: peak {in_words(trace.peak)}, {in_words(above)} above the "
         f"start, in {where(trace, trace.peak_event)}"
     )
 
@@ -72,11 +72,11 @@ def role_rows(trace: MemoryTrace) -> list[tuple[str, ...]]:
     """Give the rows of the first table: each role at the start, at the peak and at the end."""
     columns = (trace.bytes[0], trace.during[trace.peak_event], trace.bytes[-1])
     rows: list[tuple[str, ...]] = [
-        (LABELS[role], *(bytes_in_words(int(column[i])) if column[i] else "" for column in columns))
+        (LABELS[role], *(in_words(int(column[i])) if column[i] else "" for column in columns))
         for i, role in enumerate(ROLES)
         if any(column[i] for column in columns)
     ]
-    rows.append(("total", *(bytes_in_words(int(column.sum())) for column in columns)))
+    rows.append(("total", *(in_words(int(column.sum())) for column in columns)))
     return rows
 
 
@@ -93,7 +93,7 @@ def holding_rows(trace: MemoryTrace) -> list[tuple[str, ...]]:
         size, share = sum(one.nbytes for one in rest), sum(one.share for one in rest)
         arrays = sum(one.arrays for one in rest)
         others = f"{len(rest)} other{'s' * (len(rest) > 1)}"
-        rows.append((others, "", "", str(arrays), "", bytes_in_words(size), f"{share:.0%}"))
+        rows.append((others, "", "", str(arrays), "", in_words(size), f"{share:.0%}"))
     return rows
 
 
@@ -112,7 +112,7 @@ def holding_row(held: Holding) -> tuple[str, ...]:
     role = held.role if held.role in LABELS else "temporary"
     return (
         maker(held), role, layers, str(held.arrays or ""), largest,
-        bytes_in_words(held.nbytes), f"{held.share:.0%}",
+        in_words(held.nbytes), f"{held.share:.0%}",
     )  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def recomputed(trace: MemoryTrace) -> str:
         return ""
     return (
         f"{count} operation{'s' * (count > 1)} ran again in backward, and gave "
-        f"{bytes_in_words(trace.recomputed_bytes)}."
+        f"{in_words(trace.recomputed_bytes)}."
     )
 
 
@@ -137,7 +137,7 @@ def checked(trace: MemoryTrace) -> str:
     share = float((off / measured.clip(min=1)).max(initial=0)) if most else 0.0
     return (
         "Checked against the allocators at every event: off by at most "
-        f"{bytes_in_words(most)} ({share:.1%})."
+        f"{in_words(most)} ({share:.1%})."
     )
 
 
@@ -150,8 +150,8 @@ def outside(trace: MemoryTrace) -> str:
     >>> import optlab as ol
     >>> kept = []
     >>> print(outside(ol.memory.report(lambda: kept.append(np.ones(2**20)), verify=True)))
-    8.0 MiB (at end) are of arrays that optlab did not make: NumPy's, outside of Tensors. They are
-    in no other number here. 8.0 MiB of them are alive at the end.
+    8 MiB (at end) are of arrays that optlab did not make: NumPy's, outside of Tensors. They are
+    in no other number here. 8 MiB of them are alive at the end.
     """
     measured = trace.measured
     if measured is None or not len(trace):
@@ -161,11 +161,11 @@ def outside(trace: MemoryTrace) -> str:
     if more[at] <= max(LITTLE, 0.02 * measured.max()):
         return ""
     said = (
-        f"{bytes_in_words(int(more[at]))} (at {where(trace, at)}) are of arrays that optlab did "
+        f"{in_words(int(more[at]))} (at {where(trace, at)}) are of arrays that optlab did "
         "not make: NumPy's, outside of Tensors. They are in no other number here."
     )
     left = int(more[-1])
-    return said + f" {bytes_in_words(left)} of them are alive at the end." * (left > LITTLE)
+    return said + f" {in_words(left)} of them are alive at the end." * (left > LITTLE)
 
 
 def notes(trace: MemoryTrace) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.creation import zeros
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
 from optlab.nn.attributes import made, named, needed
@@ -174,6 +175,10 @@ class Embedding(Layer):
     def forward(self, x: Any) -> Tensor:
         """Look up a vector for each number."""
         return functional.embedding(x, self.weight, self.padding_idx, self.sparse)
+
+    def example_input(self, shape: Any) -> Tensor:
+        """Return an input of this shape for `summary`: the number of the first row."""
+        return zeros(shape, "int64")
 
     def extra_repr(self) -> str:
         """Say the sizes."""
