@@ -14,7 +14,7 @@ from optlab.nn import functional
 from optlab.nn.attributes import made, named, needed
 from optlab.nn.initializer import XavierUniform
 from optlab.nn.layer import Layer
-from optlab.nn.layers.shown import Shown
+from optlab.nn.layers.applied import Configured
 
 
 class Identity(Layer):
@@ -35,7 +35,7 @@ class Identity(Layer):
         return x
 
 
-class Flatten(Shown):
+class Flatten(Configured, settings=True):
     """Make one axis of several neighbouring ones.
 
     Parameters
@@ -50,8 +50,8 @@ class Flatten(Shown):
     (2, 12)
     """
 
-    def __init__(self, start_axis: int = 1, stop_axis: int = -1) -> None:
-        super().__init__(start_axis=start_axis, stop_axis=stop_axis)
+    start_axis: int = 1
+    stop_axis: int = -1
 
     def forward(self, x: Any) -> Tensor:
         """Give `x` with fewer axes."""
@@ -69,7 +69,7 @@ class Flatten(Shown):
         return y
 
 
-class Unflatten(Shown):
+class Unflatten(Configured, settings=True):
     """Make several axes of one.
 
     Parameters
@@ -78,8 +78,6 @@ class Unflatten(Shown):
         Which axis.
     shape : list of int
         The lengths of the new ones; one of them may be -1, for what remains.
-    name : str, optional
-        Shown by ``repr``.
 
     Examples
     --------
@@ -88,8 +86,12 @@ class Unflatten(Shown):
     (2, 3, 4)
     """
 
-    def __init__(self, axis: int, shape: Sequence[int], name: str | None = None) -> None:
-        super().__init__(name, axis=axis, shape=list(shape))
+    axis: int
+    shape: Sequence[int]
+    name: str | None = None
+
+    def _check(self) -> None:
+        self.shape = list(self.shape)
 
     def forward(self, x: Any) -> Tensor:
         """Give `x` with more axes."""

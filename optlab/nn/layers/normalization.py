@@ -11,6 +11,7 @@ from optlab.nn.attributes import made, named
 from optlab.nn.functional.normalizations import as_shape
 from optlab.nn.initializer import Constant
 from optlab.nn.layer import Layer
+from optlab.nn.layers.applied import Unary
 from optlab.nn.parameter import Parameter
 
 
@@ -205,20 +206,8 @@ class GroupNorm(Normalization):
         )
 
 
-class LocalResponseNorm(Layer):
+class LocalResponseNorm(Unary, function=functional.local_response_norm):
     """Divide by a mean over neighbouring channels.
-
-    Parameters
-    ----------
-    size : int
-        How many channels around each are averaged.
-    alpha, beta, k : float
-    data_format : str
-        Where the channels are: on axis 1 ('NC...'), or on the last ('N...C').
-
-    See Also
-    --------
-    optlab.nn.functional.local_response_norm : the formula, and its source.
 
     Examples
     --------
@@ -227,23 +216,11 @@ class LocalResponseNorm(Layer):
     [[[0.25], [0.25]]]
     """
 
-    def __init__(
-        self,
-        size: int,
-        alpha: float = 1e-4,
-        beta: float = 0.75,
-        k: float = 1.0,
-        data_format: str = "NCHW",
-    ) -> None:
-        super().__init__()
-        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
-        self.data_format = data_format
-
-    def forward(self, x: Any) -> Tensor:
-        """Divide by a mean over neighbouring channels."""
-        return functional.local_response_norm(
-            x, self.size, self.alpha, self.beta, self.k, self.data_format
-        )
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    k: float = 1.0
+    data_format: str = "NCHW"
 
     def extra_repr(self) -> str:
         """Say the settings."""

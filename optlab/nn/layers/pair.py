@@ -71,13 +71,6 @@ class Bilinear(Layer):
 class CosineSimilarity(Configured, function=functional.cosine_similarity):
     """Give the cosine of the angle between vectors.
 
-    Parameters
-    ----------
-    axis : int
-        Along which the vectors lie.
-    eps : float
-        The least product of lengths that is divided by.
-
     Examples
     --------
     >>> import optlab as ol
@@ -91,22 +84,11 @@ class CosineSimilarity(Configured, function=functional.cosine_similarity):
 
     def forward(self, x1: Any, x2: Any) -> Any:
         """Give the cosine of the angle."""
-        return self._applied(x1, x2)
+        return self._call_function(x1, x2)
 
 
 class PairwiseDistance(Configured, function=functional.pairwise_distance):
     """Give the distance of vectors along the last axis.
-
-    Parameters
-    ----------
-    p : float
-        Which norm.
-    epsilon : float
-        Added to the differences, so that equal vectors have a slope.
-    keepdim : bool
-        Keep the last axis, with length 1.
-    name : str, optional
-        Shown by ``repr``.
 
     Examples
     --------
@@ -122,4 +104,4 @@ class PairwiseDistance(Configured, function=functional.pairwise_distance):
 
     def forward(self, x: Any, y: Any) -> Any:
         """Give the distance."""
-        return self._applied(x, y)
+        return self._call_function(x, y)

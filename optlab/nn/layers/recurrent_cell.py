@@ -15,6 +15,7 @@ from optlab.nn.attributes import made, named, needed
 from optlab.nn.functional.recurrences import GRU_STEP, LSTM, LSTM_STEP
 from optlab.nn.initializer import Uniform
 from optlab.nn.layer import Layer
+from optlab.nn.layers.docstrings import inherit_docstring
 
 
 class RNNCellBase(Layer):
@@ -72,33 +73,51 @@ class RNNCellBase(Layer):
 
 
 class Gated(RNNCellBase):
-    """What our own cells have in common: two affine functions, of the input and of the state."""
+    """Base class of our cells: affine functions of the input and of the state, for each gate.
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Lengths of the last axis of input and state.
+    weight_ih_attr, weight_hh_attr : ParamAttr, str or Initializer, optional
+        Settings of the weights, of shapes [gates * hidden, input] and [gates * hidden, hidden] for
+        1 gate, 3 of a GRU and 4 of an LSTM. By default all parameters are uniform within
+        1 / sqrt(hidden).
+    bias_ih_attr, bias_hh_attr : ParamAttr, str, Initializer or bool, optional
+        Settings of the biases; False omits one.
+    name : str, optional
+        Prefix of the parameter names.
+    dtype : str or dtype
+        Dtype of the parameters.
+    """
 
     _gates = 1
+    proj_size = 0
 
     def __init__(
         self,
         input_size: int,
         hidden_size: int,
-        weight_ih_attr: Any,
-        weight_hh_attr: Any,
-        bias_ih_attr: Any,
-        bias_hh_attr: Any,
-        name: str | None,
-        dtype: Any,
-        proj_size: int = 0,
+        weight_ih_attr: Any = None,
+        weight_hh_attr: Any = None,
+        bias_ih_attr: Any = None,
+        bias_hh_attr: Any = None,
+        name: str | None = None,
+        *,
+        dtype: Any = "float32",
     ) -> None:
         super().__init__()
         kind = type(self).__name__
         for argument, size in (("input_size", input_size), ("hidden_size", hidden_size)):
             if not isinstance(size, (int, np.integer)) or size < 1:
                 raise ValueError(f"{kind}: {argument} must be at least 1; got {size!r}.")
+        proj_size = self.proj_size
         if not 0 <= proj_size < hidden_size:
             raise ValueError(
                 f"{kind}: proj_size must be less than hidden_size={hidden_size}, or 0 for none; "
                 f"got {proj_size!r}."
             )
-        self.input_size, self.hidden_size, self.proj_size = input_size, hidden_size, proj_size
+        self.input_size, self.hidden_size = input_size, hidden_size
         self._start = Uniform(-1 / math.sqrt(hidden_size), 1 / math.sqrt(hidden_size))
         rows = self._gates * hidden_size
         weight_ih = made((rows, input_size), weight_ih_attr, "weight_ih_attr", dtype, self._start,
@@ -149,23 +168,13 @@ class Gated(RNNCellBase):
         return f"{self.input_size}, {self.hidden_size}"
 
 
+@inherit_docstring
 class SimpleRNNCell(Gated):
     r"""Give :math:`h' = \tanh(W_{ih} x + b_{ih} + W_{hh} h + b_{hh})`.
 
     Parameters
     ----------
-    input_size, hidden_size : int
-        Lengths of the last axis of input and of output and state.
     activation : {'tanh', 'relu'}
-    weight_ih_attr, weight_hh_attr : ParamAttr, str or Initializer, optional
-        Settings of the weights, of shapes [hidden, input] and [hidden, hidden], which start
-        uniformly within 1 / sqrt(hidden), as the biases do.
-    bias_ih_attr, bias_hh_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the biases; False leaves one out.
-    name : str, optional
-        What the names of the parameters start with.
-    dtype : str or dtype
-        Of the parameters.
 
     Examples
     --------
@@ -194,7 +203,7 @@ class SimpleRNNCell(Gated):
             )
         super().__init__(
             input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr,
-            name, dtype,
+            name, dtype=dtype,
         )  # fmt: skip
         self.activation = activation
 
@@ -205,6 +214,7 @@ class SimpleRNNCell(Gated):
         return h, h
 
 
+@inherit_docstring
 class LSTMCell(Gated):
     r"""Long short-term memory: a cell c that gates write to, forget and read.
 
@@ -214,19 +224,8 @@ class LSTMCell(Gated):
 
     Parameters
     ----------
-    input_size, hidden_size : int
-        Lengths of the last axis of the input and of the cell.
-    weight_ih_attr, weight_hh_attr : ParamAttr, str or Initializer, optional
-        Settings of the weights, of shapes [4 hidden, input] and [4 hidden, hidden], which start
-        uniformly within 1 / sqrt(hidden), as the biases do.
-    bias_ih_attr, bias_hh_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the biases; False leaves one out.
     proj_size : int
         If not 0: h' is multiplied with ``weight_ho``, of shape [hidden, proj_size].
-    name : str, optional
-        What the names of the parameters start with.
-    dtype : str or dtype
-        Of the parameters.
 
     Notes
     -----
@@ -255,9 +254,10 @@ class LSTMCell(Gated):
         *,
         dtype: Any = "float32",
     ) -> None:
+        self.proj_size = proj_size
         super().__init__(
             input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr,
-            name, dtype, proj_size,
+            name, dtype=dtype,
         )  # fmt: skip
         if proj_size:
             self.weight_ho = made(
@@ -295,6 +295,7 @@ class LSTMCell(Gated):
         return y, (y[:, last] if time else y[last], cells[last])
 
 
+@inherit_docstring
 class GRUCell(Gated):
     r"""A gated recurrent unit, whose state is partly kept and partly replaced.
 
@@ -303,20 +304,6 @@ class GRUCell(Gated):
         u = \tanh(x_u + r\, h_u), \quad h' = z h + (1 - z) u
 
     where x with its indices is :math:`W_{ih} x + b_{ih}`, and h is :math:`W_{hh} h + b_{hh}`.
-
-    Parameters
-    ----------
-    input_size, hidden_size : int
-        Lengths of the last axis of input and of output and state.
-    weight_ih_attr, weight_hh_attr : ParamAttr, str or Initializer, optional
-        Settings of the weights, of shapes [3 hidden, input] and [3 hidden, hidden], which start
-        uniformly within 1 / sqrt(hidden), as the biases do.
-    bias_ih_attr, bias_hh_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the biases; False leaves one out.
-    name : str, optional
-        What the names of the parameters start with.
-    dtype : str or dtype
-        Of the parameters.
 
     Notes
     -----
@@ -331,23 +318,6 @@ class GRUCell(Gated):
     """
 
     _gates = 3
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
-        super().__init__(
-            input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr,
-            name, dtype,
-        )  # fmt: skip
 
     def advance(self, given: Any, states: Any, turned: Any) -> tuple[Any, Any]:
         """Give the output and the new state."""

@@ -9,6 +9,7 @@ from optlab.nn import functional
 from optlab.nn.containers import LayerList
 from optlab.nn.layer import Layer
 from optlab.nn.layers.attention import MultiHeadAttention, StaticCache
+from optlab.nn.layers.docstrings import inherit_docstring
 from optlab.nn.layers.dropout import Dropout
 from optlab.nn.layers.linear import Linear
 from optlab.nn.layers.normalization import LayerNorm
@@ -38,7 +39,37 @@ def _attributes(given: Any, count: int, name: str) -> list[Any]:
 
 
 class _Block(Layer):
-    """What the layers of encoder and decoder have in common."""
+    """Base class of the layers of encoder and decoder.
+
+    Parameters
+    ----------
+    d_model : int
+        Width of input and output.
+    nhead : int
+        Number of attention heads.
+    dim_feedforward : int
+        Width of the hidden layer of the feed-forward network.
+    dropout : float
+        Probability of an element to be dropped before it is added to the residual.
+    activation : str
+        Name of a function of ``optlab.nn.functional``, such as 'relu' or 'gelu'.
+    attn_dropout, act_dropout : float, optional
+        Dropout probabilities of the attention weights and after the activation; by default
+        `dropout`.
+    normalize_before : bool
+        Whether to normalize the input of each part rather than its sum with the residual.
+    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, or a list of them, optional
+        Settings of all weights and biases, or a list with one for each part.
+    layer_norm_eps : float
+        Added to the variances.
+    dtype : str or dtype
+        Dtype of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If `nhead` does not divide the width, or the activation is not known.
+    """
 
     _parts = 2
 
@@ -102,36 +133,15 @@ class _Block(Layer):
         return y if self.normalize_before else norm(y)
 
 
+@inherit_docstring
 class TransformerEncoderLayer(_Block):
-    """Attention to oneself, then a small network on each place, with a residual around each.
+    """Self-attention, then a feed-forward network on each position, each with a residual.
 
     Parameters
     ----------
-    d_model : int
-        The width of input and output.
-    nhead : int
-        How many heads of attention.
-    dim_feedforward : int
-        The width inside the small network.
-    dropout : float
-        The probability of elements to be dropped before they are added to the residual.
-    activation : str
-        The name of a function of ``optlab.nn.functional``, such as 'relu' or 'gelu'.
-    attn_dropout, act_dropout : float, optional
-        Those of the weights of attention and after the activation; by default `dropout`.
-    normalize_before : bool
-        Whether to normalise the input of each part rather than its sum with the residual.
     weight_attr, bias_attr : ParamAttr, str, Initializer or bool, or a list of them, optional
-        Settings of all weights and biases, or a list: of attention, of the small network.
-    layer_norm_eps : float
-        Added to the variances.
-    dtype : str or dtype
-        Of the parameters.
-
-    Raises
-    ------
-    ValueError
-        If the width is no multiple of the heads, or the activation is not known.
+        Settings of all weights and biases, or a list of two: for self-attention, for the
+        feed-forward network.
 
     Notes
     -----
@@ -163,17 +173,15 @@ class TransformerEncoderLayer(_Block):
         return self.self_attn.gen_cache(src)
 
 
+@inherit_docstring
 class TransformerDecoderLayer(_Block):
-    """Attention to oneself, to the encoder's output, then a small network on each place.
+    """Self-attention, cross-attention to the encoder output, then a feed-forward network.
 
     Parameters
     ----------
-    d_model, nhead, dim_feedforward, dropout, activation, attn_dropout, act_dropout, \
-normalize_before, layer_norm_eps, dtype
-        As in `TransformerEncoderLayer`.
     weight_attr, bias_attr : ParamAttr, str, Initializer or bool, or a list of them, optional
-        Settings of all weights and biases, or a list: of attention to oneself, of attention to
-        the encoder's output, of the small network.
+        Settings of all weights and biases, or a list of three: for self-attention, for
+        cross-attention, for the feed-forward network.
 
     Examples
     --------
