@@ -21,14 +21,14 @@ from optlab.backend.dtypes import dtype_named
 from optlab.nn.attributes import made
 from optlab.nn.hooks import Hookable
 from optlab.nn.initializer import Constant, Initializer, XavierUniform
-from optlab.nn.pages import layer_page
 from optlab.nn.parameter import Parameter
 from optlab.nn.state import State
 from optlab.nn.structure import members
-from optlab.nn.summary import Summary, summarise
 
 if TYPE_CHECKING:
     from typing import Self
+
+    from optlab.nn.summary import Summary
 
 #: What PyTorch calls it, and what it is called here.
 _CALLED_HERE = {
@@ -265,6 +265,8 @@ class Layer(State, Hookable):
         ------------+-----------+------------+-------------------
         total       |           |      2,410 |           37.5 KiB
         """
+        from optlab.nn.summary import summarise  # here: `import optlab.nn` need not pay 2.5 ms
+
         return summarise(self, inputs, options, Layer.example_input)
 
     def example_input(self, shape: Any) -> Tensor:
@@ -286,4 +288,6 @@ class Layer(State, Hookable):
         return head if not inside else "\n".join([f"{type(self).__name__}(", *inside, ")"])
 
     def _repr_html_(self) -> str:
+        from optlab.nn.pages import layer_page
+
         return layer_page(self)
