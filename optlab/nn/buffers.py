@@ -23,9 +23,9 @@ class Buffers:
     >>> import optlab as ol
     >>> norm = ol.nn.BatchNorm1D(2)
     >>> buffers = Buffers("nobody")
-    >>> buffers.meet(norm)
+    >>> buffers.record(norm)
     >>> _ = norm(ol.to_tensor([[0.0, 4.0], [8.0, 4.0]]))
-    >>> buffers.put_back()
+    >>> buffers.restore()
     >>> [buffer.tolist() for buffer in norm.buffers()]
     [[0.0, 0.0], [1.0, 1.0]]
     """
@@ -34,7 +34,7 @@ class Buffers:
         self._writer = writer
         self._known: dict[tuple[int, str], tuple[Any, str, Any, Any]] = {}
 
-    def meet(self, layer: Any) -> None:
+    def record(self, layer: Any) -> None:
         """Take note of the buffers of a layer and of those inside, the first time they are met."""
         for part in layer.sublayers(include_self=True):
             for name, buffer in part._own_buffers():
@@ -48,7 +48,7 @@ class Buffers:
             for i, (part, name, _, _) in enumerate(self._known.values())
         }
 
-    def put_back(self) -> None:
+    def restore(self) -> None:
         """Put back what was there, whether it was replaced or written over."""
         for part, name, buffer, values in self._known.values():
             setattr(part, name, buffer)

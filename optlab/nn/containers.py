@@ -44,7 +44,7 @@ class _Ordered(Layer):
 
     def _check(self, item: Any) -> None:
         if not isinstance(item, self._kind):
-            raise TypeError(f"{type(self).__name__} takes a {self._what}; got {_named(item)}.")
+            raise TypeError(f"{type(self).__name__} takes a {self._what}; got {_described(item)}.")
 
     def _position(self, position: Any) -> int:
         """Read a position, which may count from the end."""
@@ -61,7 +61,7 @@ class _Ordered(Layer):
             )
         return i % len(items)
 
-    def _found(self, position: Any) -> Any:
+    def _item(self, position: Any) -> Any:
         return self._items()[self._position(position)][1]
 
     def __len__(self) -> int:
@@ -100,7 +100,7 @@ class _Ordered(Layer):
         return self
 
 
-def _named(x: Any) -> str:
+def _described(x: Any) -> str:
     """Say what something is: a class or a function is often given where a layer is meant."""
     if isinstance(x, type):
         return f"the class {x.__name__}; call it: {x.__name__}(...)"
@@ -131,14 +131,14 @@ chains = _Chains()
 
 
 @contextmanager
-def chains_run_by(run: Callable[[Any, Any], Any] | None) -> Iterator[None]:
+def run_chains_by(run: Callable[[Any, Any], Any] | None) -> Iterator[None]:
     """Let ``run(sequential, x)`` run every `Sequential` of this thread; None: run as they are.
 
     Examples
     --------
     >>> import optlab as ol
     >>> model = ol.nn.Sequential(ol.nn.Tanh(), ol.nn.Tanh())
-    >>> with chains_run_by(lambda chain, x: len(chain)):
+    >>> with run_chains_by(lambda chain, x: len(chain)):
     ...     model(ol.zeros([1]))
     2
     """
@@ -183,12 +183,12 @@ class Sequential(_Ordered):
             named = isinstance(item, (tuple, list)) and len(item) == 2 and isinstance(item[0], str)
             name, layer = item if named else (str(position), item)
             if not isinstance(layer, Layer):
-                self._refuse(layer, name)
+                self._refuse_part(layer, name)
             self.add_sublayer(name, layer)
 
-    def _refuse(self, part: Any, name: str) -> None:
+    def _refuse_part(self, part: Any, name: str) -> None:
         """Say what a part is that is no layer, and what to write."""
-        said = f"is {_named(part)}"
+        said = f"is {_described(part)}"
         if isinstance(part, type):
             said = f"is the class {part.__name__}; write {part.__name__}()"
         elif isinstance(part, (list, tuple)):
@@ -231,7 +231,7 @@ class Sequential(_Ordered):
             if position not in named:
                 raise KeyError(f"no layer is named {position!r}; there are {', '.join(named)}.")
             return named[position]  # type: ignore[no-any-return]
-        return self._found(position)  # type: ignore[no-any-return]
+        return self._item(position)  # type: ignore[no-any-return]
 
     def __setitem__(self, position: Any, item: Any) -> None:
         """Put a layer in the place of another, by position or by name."""
@@ -282,11 +282,11 @@ class LayerList(_Ordered):
         """Give a layer by its position, or a list of some (the same layers)."""
         if isinstance(position, slice):
             return LayerList(list(self)[position])
-        return self._found(position)  # type: ignore[no-any-return]
+        return self._item(position)  # type: ignore[no-any-return]
 
     def pop(self, position: int = -1) -> Layer:
         """Take a layer out, by default the last, and give it."""
-        layer = self._found(position)
+        layer = self._item(position)
         del self[position]
         return layer  # type: ignore[no-any-return]
 
@@ -328,7 +328,7 @@ class ParameterList(_Ordered):
         """Give a parameter by its position, or a list of some (the same parameters)."""
         if isinstance(position, slice):
             return ParameterList(list(self)[position])
-        return self._found(position)  # type: ignore[no-any-return]
+        return self._item(position)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
         """Say the shapes."""

@@ -7,30 +7,30 @@ from contextlib import contextmanager
 from typing import Any
 
 from optlab.nn.buffers import Buffers
-from optlab.nn.following import Running, following
+from optlab.nn.following import CallStack, follow_calls
 
 
 @contextmanager
-def kept_buffers(writer: str) -> Iterator[None]:
+def restore_buffers(writer: str) -> Iterator[None]:
     """Put back, afterwards, the buffers of all layers that are called inside.
 
     Examples
     --------
     >>> import optlab as ol
     >>> norm = ol.nn.BatchNorm1D(2)
-    >>> with kept_buffers("nobody"):
+    >>> with restore_buffers("nobody"):
     ...     _ = norm(ol.to_tensor([[0.0, 4.0], [8.0, 4.0]]))
     >>> [buffer.tolist() for buffer in norm.buffers()]
     [[0.0, 0.0], [1.0, 1.0]]
     """
-    buffers, running = Buffers(writer), Running()
+    buffers, running = Buffers(writer), CallStack()
 
     def called(_: Any) -> None:
         if len(running.layers) == 1:
-            buffers.meet(running.layers[0])
+            buffers.record(running.layers[0])
 
     try:
-        with following(running, called):
+        with follow_calls(running, called):
             yield
     finally:
-        buffers.put_back()
+        buffers.restore()

@@ -18,12 +18,12 @@ import numpy as np
 from optlab.autograd.creation import DEFAULT_DTYPE, ones
 from optlab.autograd.tensor import Tensor
 from optlab.backend.dtypes import dtype_named
-from optlab.nn.attributes import made
+from optlab.nn.attributes import make_parameter
 from optlab.nn.hooks import Hookable
 from optlab.nn.initializer import Constant, Initializer, XavierUniform
 from optlab.nn.parameter import Parameter
 from optlab.nn.state import State
-from optlab.nn.structure import members
+from optlab.nn.structure import named_values
 
 if TYPE_CHECKING:
     from typing import Self
@@ -210,7 +210,7 @@ class Layer(State, Hookable):
         """
         default = default_initializer or (Constant(0.0) if is_bias else XavierUniform())
         lengths = tuple(int(length) for length in np.atleast_1d(shape))
-        return made(lengths, attr, "attr", dtype or self._dtype, default)
+        return make_parameter(lengths, attr, "attr", dtype or self._dtype, default)
 
     # What it is ---------------------------------------------------------------------------------
 
@@ -265,9 +265,9 @@ class Layer(State, Hookable):
         ------------+-----------+------------+-------------------
         total       |           |      2,410 |           37.5 KiB
         """
-        from optlab.nn.summary import summarise  # here: `import optlab.nn` need not pay 2.5 ms
+        from optlab.nn.summary import summarize  # here: `import optlab.nn` need not pay 2.5 ms
 
-        return summarise(self, inputs, options, Layer.example_input)
+        return summarize(self, inputs, options, Layer.example_input)
 
     def example_input(self, shape: Any) -> Tensor:
         """Return an input of this shape for `summary`: ones, unless a subclass says otherwise."""
@@ -281,7 +281,7 @@ class Layer(State, Hookable):
     def __repr__(self) -> str:
         inside = [
             f"  {name}: {value!r}".replace("\n", "\n  ")
-            for name, value in members(self)
+            for name, value in named_values(self)
             if isinstance(value, Layer)
         ]
         head = f"{type(self).__name__}({self.extra_repr()})"

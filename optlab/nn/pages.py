@@ -11,7 +11,7 @@ from typing import Any
 
 from optlab.backend.sizes import in_words
 from optlab.nn.parameter import Parameter
-from optlab.nn.structure import members, place
+from optlab.nn.structure import named_values, qualified_name
 
 #: The columns of a summary.
 HEADS = ("layer", "output", "parameters", "saved for backward")
@@ -52,7 +52,7 @@ def _tree(layer: Any, name: str, where: str, spread: bool, seen: set[int], path:
     chips = "".join(_chips(layer, seen))
     head = f"{named}<b>{escape(type(layer).__name__)}</b>{options}{chips}"
     inside = "".join(
-        _tree(part, inner, place(where, inner), spread, seen, [*path, id(layer)])
+        _tree(part, inner, qualified_name(where, inner), spread, seen, [*path, id(layer)])
         for inner, part in layer.named_children()
         if id(part) not in path and part is not layer
     )
@@ -69,7 +69,7 @@ def _tree(layer: Any, name: str, where: str, spread: bool, seen: set[int], path:
 def _chips(layer: Any, seen: set[int]) -> list[str]:
     """Give each parameter and buffer of a layer itself, with its shape and what is special."""
     found = []
-    for name, value in members(layer):
+    for name, value in named_values(layer):
         if not isinstance(value, Parameter):
             continue
         notes = [] if str(value.dtype) == "float32" else [str(value.dtype)]

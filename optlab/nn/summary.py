@@ -18,7 +18,7 @@ from optlab.backend.sizes import in_words
 from optlab.nn.buffers import Buffers
 from optlab.nn.pages import HEADS, summary_page
 from optlab.nn.parameter import Parameter
-from optlab.nn.structure import members
+from optlab.nn.structure import named_values
 
 
 @dataclass
@@ -122,32 +122,34 @@ def _line(cells: tuple[str, ...], widths: list[int], head: bool) -> str:
     return " | ".join(parts).rstrip()
 
 
-def summarise(
+def summarize(
     layer: Any, inputs: tuple[Any, ...], options: dict[str, Any], default: Any
 ) -> Summary:
     """Run a layer and return its summary; `default` is `Layer.example_input`."""
     given = tuple(layer.example_input(x) if _is_shape(x) else x for x in inputs)
     examples = [new for new, old in zip(given, inputs, strict=True) if new is not old]
-    watch = _Watch(layer, examples, default)
+    recorder = _Recorder(layer, examples, default)
     with ExitStack() as undo:
         buffers = Buffers("summary()")
-        buffers.meet(layer)
-        undo.callback(buffers.put_back)
-        for row, part in zip(watch.rows, watch.layers, strict=True):
-            undo.callback(part.register_forward_pre_hook(watch.entering(row)).remove)
-            undo.callback(part.register_forward_post_hook(watch.leaving(row), prepend=True).remove)
-        undo.enter_context(events.operation_recorded.subscribed(watch.recorded))
+        buffers.record(layer)
+        undo.callback(buffers.restore)
+        for row, part in zip(recorder.rows, recorder.layers, strict=True):
+            undo.callback(part.register_forward_pre_hook(recorder.entering(row)).remove)
+            undo.callback(
+                part.register_forward_post_hook(recorder.leaving(row), prepend=True).remove
+            )
+        undo.enter_context(events.operation_recorded.subscribed(recorder.recorded))
         undo.enter_context(scope("summary"))
         undo.enter_context(enable_grad())
         layer(*given, **options)
-    return watch.summary()
+    return recorder.summary()
 
 
 def _is_shape(x: Any) -> bool:
     return isinstance(x, (tuple, list)) and len(x) > 0 and all(type(n) is int for n in x)
 
 
-class _Watch:
+class _Recorder:
     """Hears which layer runs and what operations save."""
 
     def __init__(self, layer: Any, examples: list[Any], default: Any) -> None:
@@ -164,12 +166,12 @@ class _Watch:
         self.parameters = self.frozen = 0
         counted: set[int] = set()
         for row, part in zip(self.rows, self.layers, strict=True):
-            for _, value in members(part):
+            for _, value in named_values(part):
                 if isinstance(value, Parameter) and id(value) not in counted:
                     counted.add(id(value))
                     row.parameters += value.size
                     self.frozen += 0 if value.trainable else value.size
-            for _, value in [*members(part), *part._own_buffers()]:
+            for _, value in [*named_values(part), *part._own_buffers()]:
                 if isinstance(value, Tensor):
                     self.memory.add(value.data)
         self.parameters = sum(row.parameters for row in self.rows)

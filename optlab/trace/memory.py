@@ -30,8 +30,8 @@ from optlab.autograd.memory_roles import Watch, arrays_of
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events
 from optlab.backend.ledger import Ledger
-from optlab.nn.following import Running, following
-from optlab.nn.kept_buffers import kept_buffers
+from optlab.nn.following import CallStack, follow_calls
+from optlab.nn.kept_buffers import restore_buffers
 from optlab.optimizer import Optimizer
 from optlab.trace.layer_places import LayerPlaces
 from optlab.trace.memory_trace import Holding, MemoryTrace
@@ -76,7 +76,7 @@ def predict(
     """
     of_numpy, of_python = np.random.get_state(), random.getstate()  # noqa: NPY002
     try:
-        with kept_buffers("memory.predict()"):
+        with restore_buffers("memory.predict()"):
             return chain_costs.predict(layers, *args, segments=segments, snapshots=snapshots)
     finally:
         np.random.set_state(of_numpy)  # noqa: NPY002
@@ -124,14 +124,14 @@ def ledger(verify: bool = False) -> Iterator[MemoryTrace]:
     if not _one_at_a_time.acquire(blocking=False):
         raise RuntimeError("a memory ledger is open already; close it before another is opened.")
     try:
-        book, running = Ledger(verify), Running()
+        book, running = Ledger(verify), CallStack()
         places = LayerPlaces(running)
         trace = MemoryTrace(book, places.said)
         watch = Watch(book, places.path)
         try:
             with (
                 watch,
-                following(running, watch.given),
+                follow_calls(running, watch.given),
                 events.step_finished.subscribed(_Steps(watch)),
             ):
                 yield trace

@@ -13,7 +13,7 @@ from optlab.nn.layers.docstrings import Entry, complete_docstring
 _NAME = {"name": Entry("str, optional", "    Shown by ``repr``.")}
 
 
-class _Constructor:
+class _ConstructorSignature:
     """The signature of a class, made when it is asked for."""
 
     def __get__(self, instance: Any, owner: Any) -> inspect.Signature:
@@ -29,7 +29,7 @@ class _Constructor:
         )
 
 
-def _shown(value: Any) -> str:
+def _setting_text(value: Any) -> str:
     """Give a setting in words; of an array, what it is like."""
     if hasattr(value, "__array_function__"):
         return f"<{type(value).__name__} of shape {value.shape}>"
@@ -65,7 +65,7 @@ class Configured(Layer):
     #: Those of them that the function is given: all but the name.
     _passed: ClassVar[tuple[str, ...]] = ()
 
-    __signature__ = _Constructor()
+    __signature__ = _ConstructorSignature()
 
     if TYPE_CHECKING:
 
@@ -125,9 +125,9 @@ class Configured(Layer):
     def extra_repr(self) -> str:
         """Say the settings that are not what they would be by themselves."""
         return ", ".join(
-            f"{name}={_shown(value)}"
+            f"{name}={_setting_text(value)}"
             for name, (default, _) in self._settings.items()
-            if _shown(value := getattr(self, name)) != _shown(default)
+            if _setting_text(value := getattr(self, name)) != _setting_text(default)
         )
 
 

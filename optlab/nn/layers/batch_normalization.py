@@ -66,7 +66,7 @@ class _BatchNorm(Normalization):
             )
         self.num_features, self.momentum, self.epsilon = num_features, momentum, epsilon
         self.data_format, self.use_global_stats = data_format, use_global_stats
-        self._make((num_features,), weight_attr, bias_attr, name, dtype)
+        self._make_parameters((num_features,), weight_attr, bias_attr, name, dtype)
         self.register_buffer("running_mean", zeros([num_features], dtype))
         self.register_buffer("running_var", ones([num_features], dtype))
 

@@ -11,7 +11,7 @@ import numpy as np
 from optlab.autograd.creation import zeros
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.attributes import made, named, needed
+from optlab.nn.attributes import make_parameter, parameter_name, require_parameter
 from optlab.nn.initializer import XavierUniform
 from optlab.nn.layer import Layer
 from optlab.nn.layers.applied import Configured
@@ -164,11 +164,11 @@ class Embedding(Layer):
             )
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx, self.sparse = padding_idx, sparse
-        table = made(
+        table = make_parameter(
             (num_embeddings, embedding_dim), weight_attr, "weight_attr", dtype, XavierUniform(),
-            named(name, "weight"),
+            parameter_name(name, "weight"),
         )  # fmt: skip
-        self.weight = needed(table, "Embedding", "weight_attr")
+        self.weight = require_parameter(table, "Embedding", "weight_attr")
         if padding_idx is not None:
             start = self.weight.numpy()
             start[padding_idx] = 0.0

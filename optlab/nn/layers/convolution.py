@@ -9,7 +9,7 @@ import numpy as np
 
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.attributes import made, needed
+from optlab.nn.attributes import make_parameter, require_parameter
 from optlab.nn.functional import windows
 from optlab.nn.functional.paddings import MODES
 from optlab.nn.initializer import Constant, Initializer, Normal
@@ -71,12 +71,12 @@ class Filters(Layer):
         last = windows.is_channels_last(data_format, self.dims, call)
         windows.paddings(padding, self.dims, last, call)
         self.padding, self.data_format = padding, data_format
-        shape, start = self._start()
-        self.weight = needed(made(shape, weight_attr, "weight_attr", dtype, start), call,
-                             "weight_attr")  # fmt: skip
-        self.bias = made((out_channels,), bias_attr, "bias_attr", dtype, Constant(0.0))
+        shape, start = self._initial_weight()
+        weight = make_parameter(shape, weight_attr, "weight_attr", dtype, start)
+        self.weight = require_parameter(weight, call, "weight_attr")
+        self.bias = make_parameter((out_channels,), bias_attr, "bias_attr", dtype, Constant(0.0))
 
-    def _start(self) -> tuple[tuple[int, ...], Initializer]:
+    def _initial_weight(self) -> tuple[tuple[int, ...], Initializer]:
         """Return the shape of the weight and its initializer. Subclasses define it."""
         raise NotImplementedError
 
@@ -84,7 +84,7 @@ class Filters(Layer):
         """Return the sizes, and the settings that differ from their defaults."""
         words = [str(self.in_channels), str(self.out_channels), f"kernel_size={self.kernel_size}"]
         ones = (1,) * self.dims
-        for name, usual in self._usual(ones).items():
+        for name, usual in self._defaults(ones).items():
             value = getattr(self, name)
             if value != usual:
                 words.append(f"{name}={value!r}")
@@ -92,7 +92,7 @@ class Filters(Layer):
             words.append("bias_attr=False")
         return ", ".join(words)
 
-    def _usual(self, ones: tuple[int, ...]) -> dict[str, Any]:
+    def _defaults(self, ones: tuple[int, ...]) -> dict[str, Any]:
         return {
             "stride": ones, "padding": 0, "dilation": ones, "groups": 1,
             "data_format": windows.FORMATS[self.dims][0],
@@ -153,12 +153,12 @@ class _Convolution(Filters):
         )  # fmt: skip
         self.padding_mode = padding_mode
 
-    def _start(self) -> tuple[tuple[int, ...], Initializer]:
+    def _initial_weight(self) -> tuple[tuple[int, ...], Initializer]:
         shape = (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
         return shape, Normal(0.0, math.sqrt(2 / (self.in_channels * math.prod(self.kernel_size))))
 
-    def _usual(self, ones: tuple[int, ...]) -> dict[str, Any]:
-        return super()._usual(ones) | {"padding_mode": "zeros"}
+    def _defaults(self, ones: tuple[int, ...]) -> dict[str, Any]:
+        return super()._defaults(ones) | {"padding_mode": "zeros"}
 
     def forward(self, x: Any) -> Tensor:
         """Convolve x with the filters."""

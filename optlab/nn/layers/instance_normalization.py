@@ -60,7 +60,7 @@ class _InstanceNorm(Normalization):
             )
         self.num_features, self.epsilon, self.momentum = num_features, epsilon, momentum
         self.data_format = data_format
-        self._make((num_features,), weight_attr, bias_attr, name, dtype)
+        self._make_parameters((num_features,), weight_attr, bias_attr, name, dtype)
 
     def forward(self, x: Any) -> Tensor:
         """Normalize each channel of each example."""

@@ -10,14 +10,14 @@ from optlab.nn.functional.windows import per_axis
 from optlab.nn.layers.applied import Unary
 
 
-def sides(padding: Any, dims: int, call: str) -> list[int]:
+def padding_per_side(padding: Any, dims: int, call: str) -> list[int]:
     """Read one number for all sides, or one a side."""
     return list(per_axis(padding, 2 * dims, "padding", call, least=0))
 
 
-def padded(layer: Any, x: Any, **options: Any) -> Tensor:
+def pad_spatial_axes(layer: Any, x: Any, **options: Any) -> Tensor:
     """Put elements around `x`, along as many axes of space as the layer is for."""
-    padding = sides(layer.padding, layer._dims, type(layer).__name__)
+    padding = padding_per_side(layer.padding, layer._dims, type(layer).__name__)
     return functional.pad(x, padding, data_format=layer.data_format, **options)
 
 
@@ -35,7 +35,7 @@ class _Pad(Unary, settings=True):
 
     def forward(self, x: Any) -> Tensor:
         """Put elements around `x`."""
-        return padded(self, x, mode=self.mode, value=self.value)
+        return pad_spatial_axes(self, x, mode=self.mode, value=self.value)
 
 
 class _ZeroPad(Unary, settings=True):
@@ -49,7 +49,7 @@ class _ZeroPad(Unary, settings=True):
 
     def forward(self, x: Any) -> Tensor:
         """Put zeros around `x`."""
-        return padded(self, x)
+        return pad_spatial_axes(self, x)
 
 
 class Pad1D(_Pad, function=functional.pad):

@@ -6,7 +6,7 @@ from typing import Any
 
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.attributes import made, named, needed
+from optlab.nn.attributes import make_parameter, parameter_name, require_parameter
 from optlab.nn.initializer import Constant
 from optlab.nn.layer import Layer
 from optlab.nn.layers.applied import Unary
@@ -132,10 +132,15 @@ class PReLU(Layer):
     ) -> None:
         super().__init__()
         start = Constant(float(init))
-        weight = made(
-            (num_parameters,), weight_attr, "weight_attr", "float32", start, named(name, "weight")
+        weight = make_parameter(
+            (num_parameters,),
+            weight_attr,
+            "weight_attr",
+            "float32",
+            start,
+            parameter_name(name, "weight"),
         )
-        self.weight = needed(weight, "PReLU", "weight_attr")
+        self.weight = require_parameter(weight, "PReLU", "weight_attr")
         self.data_format = data_format
 
     def forward(self, x: Any) -> Tensor:

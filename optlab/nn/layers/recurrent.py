@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from optlab.nn import functional
-from optlab.nn.attributes import named
+from optlab.nn.attributes import parameter_name
 from optlab.nn.containers import LayerList
 from optlab.nn.layer import Layer
 from optlab.nn.layers.docstrings import inherit_docstring
 from optlab.nn.layers.recurrent_cell import GRUCell, LSTMCell, SimpleRNNCell
-from optlab.nn.layers.sequence import along, checked_lengths, sequences
+from optlab.nn.layers.sequence import checked_lengths, read_sequences, run_cell
 
 
 class _Recurrent(Layer):
@@ -82,7 +82,7 @@ class _Recurrent(Layer):
                 cell = self._cell(
                     size, hidden_size, weight_ih_attr=weight_ih_attr,
                     weight_hh_attr=weight_hh_attr, bias_ih_attr=bias_ih_attr,
-                    bias_hh_attr=bias_hh_attr, name=named(name, place), dtype=dtype,
+                    bias_hh_attr=bias_hh_attr, name=parameter_name(name, place), dtype=dtype,
                 )  # fmt: skip
                 cells.append(cell)
                 # Before the cells, so that parameters are named by these.
@@ -105,9 +105,9 @@ class _Recurrent(Layer):
             How long each sequence is: afterwards outputs are 0 and states stay.
         """
         kind = type(self).__name__
-        x, time = sequences(inputs, self.time_major, kind)
+        x, time = read_sequences(inputs, self.time_major, kind)
         lengths = checked_lengths(sequence_length, x, time)
-        starts = self._separate(initial_states)
+        starts = self._split_states(initial_states)
         last = []
         for layer in range(self.num_layers):
             if layer and self.dropout:
@@ -115,7 +115,7 @@ class _Recurrent(Layer):
             outputs = []
             for way in range(self.num_directions):
                 cell = self.cells[layer * self.num_directions + way]
-                y, states = along(cell, x, next(starts), lengths, time, way == 1)
+                y, states = run_cell(cell, x, next(starts), lengths, time, way == 1)
                 outputs.append(y)
                 last.append(states)
             x = outputs[0] if len(outputs) == 1 else np.concatenate(outputs, axis=-1)
@@ -123,7 +123,7 @@ class _Recurrent(Layer):
             return x, np.stack(last)
         return x, tuple(np.stack(parts) for parts in zip(*last, strict=True))
 
-    def _separate(self, states: Any) -> Iterator[Any]:
+    def _split_states(self, states: Any) -> Iterator[Any]:
         """Give the states that each cell starts with."""
         count = len(self.cells)
         if states is None:

@@ -28,7 +28,7 @@ _ACTIVATIONS = (
 )
 
 
-def _attributes(given: Any, count: int, name: str) -> list[Any]:
+def _settings_per_part(given: Any, count: int, name: str) -> list[Any]:
     """Give the settings for each part: one for all, or one for each."""
     if not isinstance(given, (list, tuple)):
         return [given] * count
@@ -103,8 +103,8 @@ class _Block(Layer):
         }  # fmt: skip
         self.normalize_before = normalize_before
         self.activation = getattr(functional, activation)
-        weights = _attributes(weight_attr, self._parts, "weight_attr")
-        biases = _attributes(bias_attr, self._parts, "bias_attr")
+        weights = _settings_per_part(weight_attr, self._parts, "weight_attr")
+        biases = _settings_per_part(bias_attr, self._parts, "bias_attr")
         within = dropout if attn_dropout is None else attn_dropout
 
         def attention(part: int) -> MultiHeadAttention:
@@ -123,10 +123,10 @@ class _Block(Layer):
             setattr(self, f"norm{part}", LayerNorm(d_model, layer_norm_eps, dtype=dtype))
             setattr(self, f"dropout{part}", Dropout(dropout))
 
-    def _network(self, x: Any) -> Any:
+    def _feed_forward(self, x: Any) -> Any:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
-    def _around(self, part: int, x: Any, inner: Any) -> Any:
+    def _with_residual(self, part: int, x: Any, inner: Any) -> Any:
         """Add what `inner` makes of x to it, and normalise before or afterwards."""
         norm, dropout = getattr(self, f"norm{part}"), getattr(self, f"dropout{part}")
         y = x + dropout(inner(norm(x) if self.normalize_before else x))
@@ -165,7 +165,7 @@ class TransformerEncoderLayer(_Block):
             after.append(y[1])
             return y[0]
 
-        y = self._around(2, self._around(1, src, attend), self._network)
+        y = self._with_residual(2, self._with_residual(1, src, attend), self._feed_forward)
         return y if cache is None else (y, after[0])
 
     def gen_cache(self, src: Any) -> Any:
@@ -216,8 +216,8 @@ class TransformerDecoderLayer(_Block):
             y = self.cross_attn(x, memory, memory, memory_mask, other)
             return y if other is None else y[0]
 
-        y = self._around(2, self._around(1, tgt, attend), look)
-        y = self._around(3, y, self._network)
+        y = self._with_residual(2, self._with_residual(1, tgt, attend), look)
+        y = self._with_residual(3, y, self._feed_forward)
         return y if cache is None else (y, (after[0], other))
 
     def gen_cache(self, memory: Any) -> tuple[Any, Any]:

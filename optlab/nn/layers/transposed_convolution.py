@@ -50,12 +50,12 @@ class _Transposed(Filters):
             output_padding, self.dims, "output_padding", type(self).__name__, least=0
         )
 
-    def _start(self) -> tuple[tuple[int, ...], Initializer]:
+    def _initial_weight(self) -> tuple[tuple[int, ...], Initializer]:
         shape = (self.in_channels, self.out_channels // self.groups, *self.kernel_size)
         return shape, XavierUniform()
 
-    def _usual(self, ones: tuple[int, ...]) -> dict[str, Any]:
-        return super()._usual(ones) | {"output_padding": (0,) * self.dims}
+    def _defaults(self, ones: tuple[int, ...]) -> dict[str, Any]:
+        return super()._defaults(ones) | {"output_padding": (0,) * self.dims}
 
     def forward(self, x: Any, output_size: Any = None) -> Tensor:
         """Convolve x with the transposed filters, to `output_size` if given."""
