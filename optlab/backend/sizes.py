@@ -61,14 +61,14 @@ def bytes_from(budget: Any) -> int:
 
 
 def in_words(size: int) -> str:
-    """Return a number of bytes as text that `bytes_from` reads, rounded up.
+    """Return a number of bytes as text that `bytes_from` reads, rounded up to hundredths of a unit.
 
     Examples
     --------
-    >>> in_words(67108864), in_words(1500)
-    ('64 MiB', '1.47 KiB')
+    >>> in_words(67108864), in_words(1500), in_words(300)
+    ('64 MiB', '1.47 KiB', '300 B')
     """
-    for unit in ("GiB", "MiB", "KiB"):
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
         factor = _UNITS[unit]
         if size >= factor:
             hundredths = -(-size * 100 // factor)

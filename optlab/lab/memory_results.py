@@ -13,7 +13,6 @@ from optlab.backend import display
 from optlab.backend.sizes import in_words
 from optlab.lab.memory_rows import Bound, MemoryRun, shortened, span_in_words, time_in_words
 from optlab.nn.pages import FONT, QUIET
-from optlab.nn.summary import bytes_in_words
 from optlab.trace.memory_tables import html_table, lines_of
 
 #: The maximal number of points of a bound.
@@ -243,8 +242,8 @@ class MemoryStudy:
             found.append(
                 (
                     row.name,
-                    "" if row.peak is None else bytes_in_words(row.peak),
-                    "" if row.predicted_peak is None else bytes_in_words(row.predicted_peak),
+                    "" if row.peak is None else in_words(row.peak),
+                    "" if row.predicted_peak is None else in_words(row.predicted_peak),
                     "" if row.seconds is None else time_in_words(row.seconds),
                     span_in_words(*row.span) if row.span else "once" if row.times else "",
                     self.times_plain(row),
@@ -259,13 +258,13 @@ class MemoryStudy:
         """Return the main result in one sentence."""
         measured = [row for row in self.rows if row.peak is not None]
         if len(measured) < 2:
-            return f"Only the plain run: peak {bytes_in_words(self.plain.peak or 0)}."
+            return f"Only the plain run: peak {in_words(self.plain.peak or 0)}."
         least = min(measured, key=lambda row: row.peak or 0)
         if least is self.plain:
             return "No way needs less memory than the plain run."
         said = (
-            f"{_upper(least.name)} needs least memory: {bytes_in_words(least.peak or 0)} in place "
-            f"of {bytes_in_words(self.plain.peak or 0)}"
+            f"{_upper(least.name)} needs least memory: {in_words(least.peak or 0)} in place "
+            f"of {in_words(self.plain.peak or 0)}"
         )
         return said + (f", at {self.times_plain(least)} x the time." if self.apart(least) else ".")
 

@@ -7,8 +7,8 @@ from statistics import median
 from typing import NamedTuple
 
 from optlab.autograd.chain_costs import Prediction
+from optlab.backend.sizes import in_words
 from optlab.lab.memory_runs import Way
-from optlab.nn.summary import bytes_in_words
 from optlab.trace.memory import MemoryTrace
 
 
@@ -102,7 +102,7 @@ class MemoryRun:
         if self.raised:
             return f"<MemoryRun {self.name}: raised {self.raised}>"
         said = "equal to plain" if self.equal else self.difference
-        peak = "" if self.peak is None else f"peak {bytes_in_words(self.peak)}, "
+        peak = "" if self.peak is None else f"peak {in_words(self.peak)}, "
         return f"<MemoryRun {self.name}: {peak}{said}>"
 
 

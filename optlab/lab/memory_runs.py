@@ -28,7 +28,7 @@ from optlab.backend import events, random
 from optlab.backend.arrays import copied, on_host
 from optlab.backend.sizes import bytes_from, in_words
 from optlab.lab.put_back import Snapshot
-from optlab.nn.containers import chains_run_by
+from optlab.nn.containers import run_chains_by
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class StepRunner:
             return self._chain(way, layers, args)
 
         def run_sequential(sequential: Any, x: Any) -> Any:
-            with chains_run_by(None):
+            with run_chains_by(None):
                 # The step's own recomputation stays its own, in the first run and the replay.
                 if saving.entered(DropSaved, CompareReplay) or not len(sequential):
                     return sequential.forward(x)
@@ -226,7 +226,7 @@ class StepRunner:
             elif way.step is not None:
                 value = step()
             else:
-                with chains_run_by(run_sequential):
+                with run_chains_by(run_sequential):
                     value = step()
             return value, random.bookmark()
 

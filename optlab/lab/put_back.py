@@ -13,8 +13,8 @@ from optlab.autograd import writes
 from optlab.autograd.tape import Leaf
 from optlab.backend import events, random
 from optlab.backend.arrays import copied
-from optlab.nn.following import Running, following
-from optlab.nn.kept_buffers import Buffers, overwrite
+from optlab.nn.buffers import Buffers, overwrite
+from optlab.nn.following import CallStack, follow_calls
 from optlab.nn.layer import Layer
 from optlab.optimizer import Optimizer
 
@@ -62,14 +62,14 @@ class Snapshot:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Record what the first run touches, and clear the gradients that it meets."""
-        running = Running()
+        running = CallStack()
 
         def called(_: Any) -> None:
             if len(running.layers) == 1:
                 self.meet(running.layers[0])
 
         with (
-            following(running, called),
+            follow_calls(running, called),
             events.operation_recorded.subscribed(self._recorded),
             _only_steps_of([optimizer for optimizer, _ in self._optimizers]),
         ):
@@ -84,7 +84,7 @@ class Snapshot:
                 self.names.setdefault(p.node, prefix + name)
             if id(p) not in self._parameters:
                 self._parameters[id(p)] = p, copied(p.data)
-        self._buffers.meet(layer)
+        self._buffers.record(layer)
 
     def _recorded(self, node: Any) -> None:
         for edge in node.edges:
@@ -123,7 +123,7 @@ class Snapshot:
 
     def restore(self) -> None:
         """Restore everything but the gradients, which are cleared."""
-        self._buffers.put_back()
+        self._buffers.restore()
         for p, values in self._parameters.values():
             overwrite(p, values, WRITER)
         for optimizer, state in self._optimizers:

@@ -102,7 +102,7 @@ def as_attr(attr: Any, argument: str = "attr") -> ParamAttr | None:
     )
 
 
-def made(
+def make_parameter(
     shape: tuple[int, ...],
     attr: Any,
     argument: str,
@@ -125,14 +125,14 @@ def made(
     )
 
 
-def needed(parameter: Parameter | None, layer: str, argument: str) -> Parameter:
+def require_parameter(parameter: Parameter | None, layer: str, argument: str) -> Parameter:
     """Give the parameter, which a layer cannot do without."""
     if parameter is None:
         raise TypeError(f"{layer} cannot do without it: {argument}=False is not covered.")
     return parameter
 
 
-def named(name: str | None, role: str) -> str | None:
+def parameter_name(name: str | None, role: str) -> str | None:
     """Give the name of a parameter of a layer that was given a name."""
     return None if name is None else f"{name}.{role}"
 
@@ -178,5 +178,5 @@ def create_parameter(
         raise TypeError(
             f"create_parameter: default_initializer must be an initializer; got {default!r}."
         )
-    found = made(read_shape(shape), attr, "attr", dtype, default, name)
-    return needed(found, "create_parameter", "attr")
+    found = make_parameter(read_shape(shape), attr, "attr", dtype, default, name)
+    return require_parameter(found, "create_parameter", "attr")

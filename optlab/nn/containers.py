@@ -1,4 +1,4 @@
-"""Layers that hold others, or parameters, in order: a chain, a list."""
+"""Layers that hold others, or parameters: a chain, lists and dicts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import operator
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
 from optlab.nn.layer import Layer
 from optlab.nn.parameter import Parameter
@@ -14,7 +14,7 @@ from optlab.nn.parameter import Parameter
 if TYPE_CHECKING:
     from typing import Self
 
-T = TypeVar("T")
+Item = TypeVar("Item")
 
 
 class _Ordered(Layer):
@@ -44,7 +44,7 @@ class _Ordered(Layer):
 
     def _check(self, item: Any) -> None:
         if not isinstance(item, self._kind):
-            raise TypeError(f"{type(self).__name__} takes a {self._what}; got {_named(item)}.")
+            raise TypeError(f"{type(self).__name__} takes a {self._what}; got {_described(item)}.")
 
     def _position(self, position: Any) -> int:
         """Read a position, which may count from the end."""
@@ -61,7 +61,7 @@ class _Ordered(Layer):
             )
         return i % len(items)
 
-    def _found(self, position: Any) -> Any:
+    def _item(self, position: Any) -> Any:
         return self._items()[self._position(position)][1]
 
     def __len__(self) -> int:
@@ -100,7 +100,7 @@ class _Ordered(Layer):
         return self
 
 
-def _named(x: Any) -> str:
+def _described(x: Any) -> str:
     """Say what something is: a class or a function is often given where a layer is meant."""
     if isinstance(x, type):
         return f"the class {x.__name__}; call it: {x.__name__}(...)"
@@ -112,11 +112,14 @@ def _named(x: Any) -> str:
 
 
 def _layer_like(name: str) -> str | None:
-    """Give the class of layers that a function is named like: ReLU for relu."""
-    from optlab import nn
-
-    wanted = name.replace("_", "").lower()
-    return next((known for known in nn.__all__ if known.lower() == wanted), None)
+    """Return the class of layers that a function is named like: ReLU for relu."""
+    wanted, classes = name.replace("_", "").lower(), [Layer]
+    for cls in classes:
+        ours = [sub for sub in cls.__subclasses__() if sub.__module__.startswith("optlab.nn.")]
+        if not ours and cls.__name__.lower() == wanted:  # no base class of several layers
+            return cls.__name__
+        classes += ours
+    return None
 
 
 class _Chains(threading.local):
@@ -128,14 +131,14 @@ chains = _Chains()
 
 
 @contextmanager
-def chains_run_by(run: Callable[[Any, Any], Any] | None) -> Iterator[None]:
+def run_chains_by(run: Callable[[Any, Any], Any] | None) -> Iterator[None]:
     """Let ``run(sequential, x)`` run every `Sequential` of this thread; None: run as they are.
 
     Examples
     --------
     >>> import optlab as ol
     >>> model = ol.nn.Sequential(ol.nn.Tanh(), ol.nn.Tanh())
-    >>> with chains_run_by(lambda chain, x: len(chain)):
+    >>> with run_chains_by(lambda chain, x: len(chain)):
     ...     model(ol.zeros([1]))
     2
     """
@@ -180,12 +183,12 @@ class Sequential(_Ordered):
             named = isinstance(item, (tuple, list)) and len(item) == 2 and isinstance(item[0], str)
             name, layer = item if named else (str(position), item)
             if not isinstance(layer, Layer):
-                self._refuse(layer, name)
+                self._refuse_part(layer, name)
             self.add_sublayer(name, layer)
 
-    def _refuse(self, part: Any, name: str) -> None:
+    def _refuse_part(self, part: Any, name: str) -> None:
         """Say what a part is that is no layer, and what to write."""
-        said = f"is {_named(part)}"
+        said = f"is {_described(part)}"
         if isinstance(part, type):
             said = f"is the class {part.__name__}; write {part.__name__}()"
         elif isinstance(part, (list, tuple)):
@@ -228,7 +231,7 @@ class Sequential(_Ordered):
             if position not in named:
                 raise KeyError(f"no layer is named {position!r}; there are {', '.join(named)}.")
             return named[position]  # type: ignore[no-any-return]
-        return self._found(position)  # type: ignore[no-any-return]
+        return self._item(position)  # type: ignore[no-any-return]
 
     def __setitem__(self, position: Any, item: Any) -> None:
         """Put a layer in the place of another, by position or by name."""
@@ -279,11 +282,11 @@ class LayerList(_Ordered):
         """Give a layer by its position, or a list of some (the same layers)."""
         if isinstance(position, slice):
             return LayerList(list(self)[position])
-        return self._found(position)  # type: ignore[no-any-return]
+        return self._item(position)  # type: ignore[no-any-return]
 
     def pop(self, position: int = -1) -> Layer:
         """Take a layer out, by default the last, and give it."""
-        layer = self._found(position)
+        layer = self._item(position)
         del self[position]
         return layer  # type: ignore[no-any-return]
 
@@ -325,8 +328,138 @@ class ParameterList(_Ordered):
         """Give a parameter by its position, or a list of some (the same parameters)."""
         if isinstance(position, slice):
             return ParameterList(list(self)[position])
-        return self._found(position)  # type: ignore[no-any-return]
+        return self._item(position)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
         """Say the shapes."""
         return ", ".join(str(parameter.shape) for parameter in self)
+
+
+class _Dictionary(Layer, Generic[Item]):
+    """What holds items by name: they are the attributes of the right kind."""
+
+    _kind: ClassVar[Any]
+    _what: ClassVar[str]
+
+    def __init__(self, items: Any = None) -> None:
+        super().__init__()
+        self.update(items or ())
+
+    def _items(self) -> dict[str, Item]:
+        return {name: x for name, x in vars(self).items() if isinstance(x, self._kind)}
+
+    def __getitem__(self, key: str) -> Item:
+        items = self._items()
+        if key not in items:
+            known = ", ".join(items) or "none"
+            raise KeyError(f"no {self._what} is named {key!r}; there are {known}.")
+        return items[key]
+
+    def __delitem__(self, key: str) -> None:
+        self[key]
+        delattr(self, key)
+
+    def __setitem__(self, key: str, item: Item) -> None:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self._items())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items())
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._items()
+
+    def keys(self) -> Iterable[str]:
+        """Give the names."""
+        return self._items().keys()
+
+    def values(self) -> Iterable[Item]:
+        """Give what is held."""
+        return self._items().values()
+
+    def items(self) -> Iterable[tuple[str, Item]]:
+        """Give names and what is held."""
+        return self._items().items()
+
+    def pop(self, key: str) -> Item:
+        """Take one out, and give it."""
+        item = self[key]
+        del self[key]
+        return item
+
+    def clear(self) -> None:
+        """Take all out."""
+        for key in list(self):
+            del self[key]
+
+    def update(self, items: Any) -> None:
+        """Put in those of a dict, or of pairs of name and item; an old name gets the new."""
+        if isinstance(items, (Mapping, _Dictionary)):
+            items = items.items()
+        for key, item in items:
+            self[key] = item
+
+
+class LayerDict(_Dictionary[Layer]):
+    """A dict of layers, named by their keys. It has no forward: the layer that holds it has.
+
+    Parameters
+    ----------
+    sublayers : mapping or iterable of (str, Layer), optional
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> heads = ol.nn.LayerDict({"mean": ol.nn.Linear(4, 1), "spread": ol.nn.Linear(4, 1)})
+    >>> list(heads), heads["mean"]
+    (['mean', 'spread'], Linear(4, 1))
+    """
+
+    _kind = Layer
+    _what = "layer"
+
+    def __init__(
+        self, sublayers: Mapping[str, Layer] | Iterable[tuple[str, Layer]] | LayerDict | None = None
+    ) -> None:
+        super().__init__(sublayers)
+
+    def __setitem__(self, key: str, sublayer: Layer) -> None:
+        self.add_sublayer(key, sublayer)
+
+
+class ParameterDict(_Dictionary[Parameter]):
+    """A dict of parameters, named by their keys.
+
+    Parameters
+    ----------
+    parameters : mapping or iterable of (str, Parameter), optional
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> layer = ol.nn.Layer()
+    >>> layer.scales = ol.nn.ParameterDict({"mean": ol.Parameter([1.0])})
+    >>> [name for name, _ in layer.named_parameters()], list(layer.scales)
+    (['scales.mean'], ['mean'])
+    """
+
+    _kind = Parameter
+    _what = "parameter"
+
+    def __init__(
+        self,
+        parameters: Mapping[str, Parameter]
+        | Iterable[tuple[str, Parameter]]
+        | ParameterDict
+        | None = None,
+    ) -> None:
+        super().__init__(parameters)
+
+    def __setitem__(self, key: str, parameter: Parameter) -> None:
+        self.add_parameter(key, parameter)
+
+    def extra_repr(self) -> str:
+        """Say the shapes."""
+        return ", ".join(f"{name}: {parameter.shape}" for name, parameter in self.items())

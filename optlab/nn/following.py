@@ -11,16 +11,16 @@ from typing import Any
 from optlab.nn.layer import Layer
 
 
-class Running(threading.local):
+class CallStack(threading.local):
     """The layers that run in this thread, the outermost first.
 
     Examples
     --------
     >>> import optlab as ol
-    >>> running, seen = Running(), []
+    >>> running, seen = CallStack(), []
     >>> model = ol.nn.Sequential(ol.nn.Tanh())
     >>> _ = model[0].register_forward_post_hook(lambda *_: seen.append(running.path()))
-    >>> with following(running):
+    >>> with follow_calls(running):
     ...     _ = model(ol.zeros([1]))
     >>> seen
     ['0: Tanh']
@@ -47,7 +47,7 @@ class Running(threading.local):
 
 
 @contextmanager
-def following(running: Running, given: Callable[[Any], None] | None = None) -> Iterator[None]:
+def follow_calls(running: CallStack, given: Callable[[Any], None] | None = None) -> Iterator[None]:
     """Keep `running` told of every layer that is called inside, and `given` of its inputs."""
     before = Layer.__call__
 

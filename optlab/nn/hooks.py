@@ -63,14 +63,14 @@ class Hooks:
     def run(self, layer: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Call the layer with all its hooks."""
         for entry in list(self.before):
-            inputs, options = _before(entry, layer, inputs, options)
+            inputs, options = _run_pre_hook(entry, layer, inputs, options)
         call = None
         if self.backward and recording.on:
-            call = _Call(layer, self.backward)
-            inputs = call.watch_inputs(inputs)
+            call = _ObservedCall(layer, self.backward)
+            inputs = call.observe_inputs(inputs)
         output = layer.forward(*inputs, **options)
         if call is not None:
-            output = call.watch_output(output)
+            output = call.observe_output(output)
         for entry in list(self.after):
             given = (inputs, options) if entry.with_kwargs else (inputs,)
             replaced = entry.hook(layer, *given, output)
@@ -78,7 +78,9 @@ class Hooks:
         return output
 
 
-def _before(entry: _Entry, layer: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def _run_pre_hook(
+    entry: _Entry, layer: Any, inputs: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
     """Run a hook that comes before forward; give the inputs and options to go on with."""
     if not entry.with_kwargs:
         replaced = entry.hook(layer, inputs)
@@ -132,7 +134,7 @@ class Hookable:
         2.0
         >>> handle.remove()
         """
-        return self._put("before", hook, prepend, with_kwargs)
+        return self._register("before", hook, prepend, with_kwargs)
 
     def register_forward_post_hook(
         self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
@@ -166,7 +168,7 @@ class Hookable:
         >>> shapes
         [(2, 3), (2, 3)]
         """
-        return self._put("after", hook, prepend, with_kwargs)
+        return self._register("after", hook, prepend, with_kwargs)
 
     def register_backward_hook(self, hook: Hook) -> HookHandle:
         """Call ``hook(layer, grad_input, grad_output)`` when backward has gone through this layer.
@@ -202,9 +204,9 @@ class Hookable:
         >>> (layer(x) * 3).sum().backward()
         (Tensor([3.], dtype=float32),) (Tensor([3.], dtype=float32),)
         """
-        return self._put("backward", hook, False, False)
+        return self._register("backward", hook, False, False)
 
-    def _put(self, kind: str, hook: Hook, prepend: bool, with_kwargs: bool) -> HookHandle:
+    def _register(self, kind: str, hook: Hook, prepend: bool, with_kwargs: bool) -> HookHandle:
         if not callable(hook):
             raise TypeError(f"a hook is a function; got {hook!r}.")
         if self._hooks is None:
@@ -215,28 +217,28 @@ class Hookable:
         return HookHandle(entries, entry)
 
 
-class _Call:
+class _ObservedCall:
     """One call of a layer whose gradients are watched."""
 
     def __init__(self, layer: Any, hooks: Sequence[_Entry]) -> None:
         self.layer = layer
         self.hooks = list(hooks)
         self.number_of_inputs = 0
-        self.watched: list[int] = []
+        self.observed: list[int] = []
         self.grad_output: tuple[Any, ...] = ()
 
-    def watch_inputs(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    def observe_inputs(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         self.number_of_inputs = len(inputs)
-        self.watched = [i for i, x in enumerate(inputs) if _needs_gradient(x)]
-        if not self.watched:
+        self.observed = [i for i, x in enumerate(inputs) if _needs_gradient(x)]
+        if not self.observed:
             return inputs
-        through = _Watch.apply(self.at_inputs, *(inputs[i] for i in self.watched))
-        new = dict(zip(self.watched, through, strict=True))
+        through = _ObserveGradients.apply(self.at_inputs, *(inputs[i] for i in self.observed))
+        new = dict(zip(self.observed, through, strict=True))
         return tuple(new.get(i, x) for i, x in enumerate(inputs))
 
-    def watch_output(self, output: Any) -> Any:
+    def observe_output(self, output: Any) -> Any:
         found: list[Tensor] = []
-        _replace(output, found.append)
+        _map_tensors(output, found.append)
         wanted = [i for i, t in enumerate(found) if t.node is not None]
         if not wanted:
             return output
@@ -247,23 +249,23 @@ class _Call:
             given = dict(zip(wanted, grads, strict=True))
             return self.at_output(grads, tuple(given.get(i) for i in range(count)))
 
-        through = _Watch.apply(at_output, *(found[i] for i in wanted))
+        through = _ObserveGradients.apply(at_output, *(found[i] for i in wanted))
         new = dict(zip(wanted, through, strict=True))
         rest = iter([new.get(i, t) for i, t in enumerate(found)])
-        return _replace(output, lambda t: next(rest))
+        return _map_tensors(output, lambda t: next(rest))
 
-    def at_output(self, grads: tuple[Any, ...], told: tuple[Any, ...]) -> tuple[Any, ...]:
-        self.grad_output = told
-        if not self.watched:
-            self.tell((None,) * self.number_of_inputs)
+    def at_output(self, grads: tuple[Any, ...], grads_of_all: tuple[Any, ...]) -> tuple[Any, ...]:
+        self.grad_output = grads_of_all
+        if not self.observed:
+            self.run_hooks((None,) * self.number_of_inputs)
         return grads
 
     def at_inputs(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        found = dict(zip(self.watched, grads, strict=True))
-        told = self.tell(tuple(found.get(i) for i in range(self.number_of_inputs)))
-        return tuple(told[i] for i in self.watched)
+        found = dict(zip(self.observed, grads, strict=True))
+        grads_of_all = self.run_hooks(tuple(found.get(i) for i in range(self.number_of_inputs)))
+        return tuple(grads_of_all[i] for i in self.observed)
 
-    def tell(self, grad_input: tuple[Any, ...]) -> tuple[Any, ...]:
+    def run_hooks(self, grad_input: tuple[Any, ...]) -> tuple[Any, ...]:
         """Run the hooks; give what they make of the gradients."""
         for entry in self.hooks:
             replaced = entry.hook(self.layer, grad_input, self.grad_output)
@@ -282,18 +284,18 @@ class _Call:
         return grad_input
 
 
-class _Watch(Function):
+class _ObserveGradients(Function):
     """Passes Tensors on, and tells of the gradients that come back."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
-        told, *tensors = args
-        ctx.told = told
+        grads_of_all, *tensors = args
+        ctx.grads_of_all = grads_of_all
         return tuple(Tensor(_copy(t.data)) for t in tensors)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        return (None, *ctx.told(grads))
+        return (None, *ctx.grads_of_all(grads))
 
 
 def _copy(array: Any) -> Any:
@@ -305,16 +307,16 @@ def _needs_gradient(x: Any) -> bool:
     return isinstance(x, Tensor) and x.node is not None
 
 
-def _replace(x: Any, new: Callable[[Tensor], Any]) -> Any:
+def _map_tensors(x: Any, new: Callable[[Tensor], Any]) -> Any:
     """Give `x` with each Tensor inside replaced."""
     if isinstance(x, Tensor):
         return new(x)
     if isinstance(x, dict):
         built = x.copy()  # of the same kind
-        built.update((key, _replace(part, new)) for key, part in x.items())
+        built.update((key, _map_tensors(part, new)) for key, part in x.items())
         return built
     if isinstance(x, (list, tuple)):
-        parts = [_replace(part, new) for part in x]
+        parts = [_map_tensors(part, new) for part in x]
         make: Any = getattr(type(x), "_make", type(x))  # a named tuple
         return make(parts)
     return x

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optlab.autograd.creation import DEFAULT_DTYPE
+from optlab.autograd.creation import DEFAULT_DTYPE, ones
+from optlab.autograd.tensor import Tensor
 from optlab.backend.dtypes import dtype_named
-from optlab.nn.attributes import made
+from optlab.nn.attributes import make_parameter
 from optlab.nn.hooks import Hookable
 from optlab.nn.initializer import Constant, Initializer, XavierUniform
 from optlab.nn.parameter import Parameter
 from optlab.nn.state import State
-from optlab.nn.structure import members
+from optlab.nn.structure import named_values
 
 if TYPE_CHECKING:
     from typing import Self
@@ -209,7 +210,7 @@ class Layer(State, Hookable):
         """
         default = default_initializer or (Constant(0.0) if is_bias else XavierUniform())
         lengths = tuple(int(length) for length in np.atleast_1d(shape))
-        return made(lengths, attr, "attr", dtype or self._dtype, default)
+        return make_parameter(lengths, attr, "attr", dtype or self._dtype, default)
 
     # What it is ---------------------------------------------------------------------------------
 
@@ -242,7 +243,7 @@ class Layer(State, Hookable):
         ----------
         *inputs, **options
             What the layer is called with. A tuple or list of whole numbers stands for an input of
-            ones of that shape (for an `Embedding`: of the number of its first row).
+            that shape, see `example_input`: ones, or the number of the first row of an `Embedding`.
 
         Returns
         -------
@@ -258,15 +259,19 @@ class Layer(State, Hookable):
         layer       | output    | parameters | saved for backward
         ------------+-----------+------------+-------------------
         Sequential  | (100, 10) |            |
-          0: Linear | (100, 32) |      2,080 |           25.0 KiB
+          0: Linear | (100, 32) |      2,080 |             25 KiB
           1: Tanh   | (100, 32) |            |           12.5 KiB
           2: Linear | (100, 10) |        330 |
         ------------+-----------+------------+-------------------
         total       |           |      2,410 |           37.5 KiB
         """
-        from optlab.nn.summary import summarise
+        from optlab.nn.summary import summarize  # here: `import optlab.nn` need not pay 2.5 ms
 
-        return summarise(self, inputs, options)
+        return summarize(self, inputs, options, Layer.example_input)
+
+    def example_input(self, shape: Any) -> Tensor:
+        """Return an input of this shape for `summary`: ones, unless a subclass says otherwise."""
+        return ones(shape)
 
     def extra_repr(self) -> str:
         """Say what distinguishes this layer from others of its class."""
@@ -276,7 +281,7 @@ class Layer(State, Hookable):
     def __repr__(self) -> str:
         inside = [
             f"  {name}: {value!r}".replace("\n", "\n  ")
-            for name, value in members(self)
+            for name, value in named_values(self)
             if isinstance(value, Layer)
         ]
         head = f"{type(self).__name__}({self.extra_repr()})"

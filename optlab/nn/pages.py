@@ -7,13 +7,14 @@ quiet ones are made of the page's own colour, so that they suit a light and a da
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from optlab.backend.sizes import in_words
 from optlab.nn.parameter import Parameter
-from optlab.nn.structure import members, place
+from optlab.nn.structure import named_values, qualified_name
 
-if TYPE_CHECKING:
-    from optlab.nn.summary import Summary
+#: The columns of a summary.
+HEADS = ("layer", "output", "parameters", "saved for backward")
 
 FONT = (
     "font: 13px/1.5 Inter, 'Helvetica Neue', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif;"
@@ -33,9 +34,7 @@ def layer_page(layer: Any) -> str:
     parameters = list(layer.named_parameters())
     count = sum(parameter.size for _, parameter in parameters)
     size = sum(parameter.nbytes for _, parameter in parameters)
-    from optlab.nn.summary import bytes_in_words
-
-    facts = f"{count:,} parameters, {bytes_in_words(size)}" if count else "no parameters"
+    facts = f"{count:,} parameters, {in_words(size)}" if count else "no parameters"
     facts += ", in training" if layer.training else ", in evaluation"
     spread = len(layer.sublayers()) <= _OPEN_UP_TO
     return (
@@ -53,7 +52,7 @@ def _tree(layer: Any, name: str, where: str, spread: bool, seen: set[int], path:
     chips = "".join(_chips(layer, seen))
     head = f"{named}<b>{escape(type(layer).__name__)}</b>{options}{chips}"
     inside = "".join(
-        _tree(part, inner, place(where, inner), spread, seen, [*path, id(layer)])
+        _tree(part, inner, qualified_name(where, inner), spread, seen, [*path, id(layer)])
         for inner, part in layer.named_children()
         if id(part) not in path and part is not layer
     )
@@ -70,7 +69,7 @@ def _tree(layer: Any, name: str, where: str, spread: bool, seen: set[int], path:
 def _chips(layer: Any, seen: set[int]) -> list[str]:
     """Give each parameter and buffer of a layer itself, with its shape and what is special."""
     found = []
-    for name, value in members(layer):
+    for name, value in named_values(layer):
         if not isinstance(value, Parameter):
             continue
         notes = [] if str(value.dtype) == "float32" else [str(value.dtype)]
@@ -89,10 +88,8 @@ def _chips(layer: Any, seen: set[int]) -> list[str]:
     ]
 
 
-def summary_page(summary: Summary) -> str:
+def summary_page(summary: Any) -> str:
     """Give a summary as an HTML table."""
-    from optlab.nn.summary import HEADS
-
     lines = [
         _row([_indented(row.label, row.depth), *map(escape, row.cells())], "td", "")
         for row in summary.rows

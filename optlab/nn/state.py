@@ -17,7 +17,7 @@ from optlab.backend.device import device_named, device_of, moved
 from optlab.backend.dtypes import dtype_named, is_floating
 from optlab.backend.text import comma_list
 from optlab.nn.parameter import Parameter
-from optlab.nn.structure import Structure, members, place
+from optlab.nn.structure import Structure, named_values, qualified_name
 
 if TYPE_CHECKING:
     from typing import Self
@@ -88,17 +88,17 @@ class State(Structure):
         self, prefix: str, include_sublayers: bool, path: tuple[int, ...]
     ) -> Iterator[tuple[str, Tensor]]:
         """Go through the state, under each place where it is found."""
-        held = list(members(self))
+        held = list(named_values(self))
         for name, value in held:
             if isinstance(value, Parameter):
-                yield place(prefix, name), value
+                yield qualified_name(prefix, name), value
         for name, buffer in self._own_buffers(persistable=True):
-            yield place(prefix, name), buffer
+            yield qualified_name(prefix, name), buffer
         if include_sublayers:
             path = (*path, id(self))
             for name, value in held:
                 if isinstance(value, State) and id(value) not in path:  # a layer may know its owner
-                    yield from value._state(place(prefix, name), True, path)
+                    yield from value._state(qualified_name(prefix, name), True, path)
 
     def set_state_dict(
         self, state_dict: Mapping[str, Any], use_structured_name: bool = True, strict: bool = True
@@ -153,8 +153,8 @@ class State(Structure):
                 "set_state_dict takes a dict of names and values, as state_dict() gives it or "
                 f"optlab.load(path) reads it; got {type(state_dict).__name__}."
             )
-        own = self.state_dict() if use_structured_name else _by_own_name(self)
-        keys, writes, faults = _compared(own, state_dict)
+        own = self.state_dict() if use_structured_name else _state_by_own_name(self)
+        keys, writes, faults = _match(own, state_dict)
         if strict:
             faults = [*_differences(keys, own, state_dict), *faults]
         if faults:
@@ -233,7 +233,7 @@ class State(Structure):
             held = [*self.named_parameters(), *self.named_buffers()]
             for _, tensor in held:
                 if tensor.device != goal:
-                    put_array(tensor, moved(tensor.data, goal))
+                    replace_array(tensor, moved(tensor.data, goal))
         return self if dtype is None else self._cast(dtype, None)
 
     def astype(self, dtype: Any) -> Self:
@@ -277,14 +277,14 @@ class State(Structure):
             if classes and isinstance(layer, classes):
                 continue
             layer._dtype = wanted.name
-            own = [value for _, value in members(layer) if isinstance(value, Parameter)]
+            own = [value for _, value in named_values(layer) if isinstance(value, Parameter)]
             for tensor in [*own, *(buffer for _, buffer in layer._own_buffers())]:
                 if is_floating(tensor.dtype) and tensor.dtype != wanted:
-                    put_array(tensor, tensor.data.astype(wanted))
+                    replace_array(tensor, tensor.data.astype(wanted))
         return self
 
 
-def put_array(tensor: Tensor, array: Any) -> None:
+def replace_array(tensor: Tensor, array: Any) -> None:
     """Give a Tensor another array, of another dtype or device; its gradient goes along."""
     old = tensor.node
     tensor.data = array
@@ -293,11 +293,11 @@ def put_array(tensor: Tensor, array: Any) -> None:
     new = leaf_for(array)
     new.name, new.hooks = old.name, old.hooks
     if old.grad is not None:
-        new.grad = old.grad if old.grad is tape.ZERO else _beside(old.grad, array)
+        new.grad = old.grad if old.grad is tape.ZERO else _like(old.grad, array)
     tensor.node = new
 
 
-def _beside(grad: Any, array: Any) -> Any:
+def _like(grad: Any, array: Any) -> Any:
     """Give a gradient in the dtype and on the device of `array`."""
     goal = device_of(array)
     if isinstance(grad, RowSparse):
@@ -308,7 +308,7 @@ def _beside(grad: Any, array: Any) -> Any:
     return moved(grad, goal).astype(array.dtype)
 
 
-def _by_own_name(layer: State) -> dict[str, Tensor]:
+def _state_by_own_name(layer: State) -> dict[str, Tensor]:
     """Give the state by the parameters' own names, where they have one."""
     found: dict[str, Tensor] = {}
     for where, value in layer.state_dict().items():
@@ -321,7 +321,7 @@ def _by_own_name(layer: State) -> dict[str, Tensor]:
     return found
 
 
-def _compared(
+def _match(
     own: Mapping[str, Tensor], given: Mapping[str, Any]
 ) -> tuple[Keys, list[tuple[Tensor, Any]], list[str]]:
     """Give the names that differ, what is to be written, and what is wrong with it."""
@@ -330,7 +330,7 @@ def _compared(
     for name, tensor in own.items():
         if name not in given:
             continue
-        array, fault = _fitted(name, tensor, given[name])
+        array, fault = _checked_value(name, tensor, given[name])
         if fault:
             faults.append(fault)
             continue
@@ -346,7 +346,7 @@ def _compared(
     return Keys(missing, unexpected), [(t, array) for _, t, array in writes.values()], faults
 
 
-def _fitted(name: str, tensor: Tensor, value: Any) -> tuple[Any, str]:
+def _checked_value(name: str, tensor: Tensor, value: Any) -> tuple[Any, str]:
     """Give the array to write and an empty text, or a text that says what does not fit."""
     array = raw(value)
     if not hasattr(array, "dtype"):

@@ -23,7 +23,7 @@ T = TypeVar("T")
 _LONG = 32
 
 
-def members(holder: Any) -> Iterator[tuple[str, Any]]:
+def named_values(holder: Any) -> Iterator[tuple[str, Any]]:
     """Go through what the attributes of a layer refer to, in lists, tuples and dicts as well.
 
     Long containers that hold neither Tensors nor layers, such as a vocabulary, are left out.
@@ -35,34 +35,36 @@ def members(holder: Any) -> Iterator[tuple[str, Any]]:
     """
     for name, value in list(vars(holder).items()):
         if isinstance(value, (list, tuple, dict)):
-            yield from _inside(name, value, ())
+            yield from _container_values(name, value, ())
         else:
             yield name, value
 
 
-def _inside(name: str, container: Any, path: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
+def _container_values(
+    name: str, container: Any, path: tuple[int, ...]
+) -> Iterator[tuple[str, Any]]:
     if id(container) in path:  # it contains itself
         return
-    if len(container) > _LONG and _holds_nothing(container):
+    if len(container) > _LONG and _holds_no_values(container):
         return
     path = (*path, id(container))
     if not isinstance(container, dict):
         for position, value in enumerate(container):
-            yield from _at(f"{name}.{position}", value, path)
+            yield from _values_at(f"{name}.{position}", value, path)
         return
     taken: dict[str, Any] = {}
     for key, value in container.items():
         word, named = str(key), False
-        for found in _at(f"{name}.{word}", value, path):
+        for found in _values_at(f"{name}.{word}", value, path):
             if not named and isinstance(found[1], (Structure, Parameter)):
                 named = True
                 _check_key(name, key, word, value, taken)
             yield found
 
 
-def _at(name: str, value: Any, path: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
+def _values_at(name: str, value: Any, path: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
     if isinstance(value, (list, tuple, dict)):
-        yield from _inside(name, value, path)
+        yield from _container_values(name, value, path)
     else:
         yield name, value
 
@@ -84,7 +86,7 @@ def _check_key(name: str, key: Any, word: str, value: Any, taken: dict[str, Any]
         )
 
 
-def _holds_nothing(container: Any) -> bool:
+def _holds_no_values(container: Any) -> bool:
     """Say whether neither a container nor the lists in it hold a Tensor, a layer or a container.
 
     It is asked anew every time, as lists change; looking at types alone takes about 10 ns each.
@@ -92,24 +94,24 @@ def _holds_nothing(container: Any) -> bool:
     values: Iterable[Any] = container.values() if isinstance(container, dict) else container
     types = set(map(type, values))
     inner = {one for one in types if issubclass(one, (list, tuple))}
-    if not _interesting(types - inner):
+    if not _may_hold_values(types - inner):
         if not inner:
             return True
         if len(inner) == len(types):  # a list of pairs, say: one level more is as quick
-            return not _interesting(set(map(type, chain.from_iterable(values))))
+            return not _may_hold_values(set(map(type, chain.from_iterable(values))))
     return False
 
 
-def _interesting(types: set[type]) -> bool:
+def _may_hold_values(types: set[type]) -> bool:
     return any(issubclass(one, (Tensor, Structure, list, tuple, dict)) for one in types)
 
 
-def place(prefix: str, name: str) -> str:
+def qualified_name(prefix: str, name: str) -> str:
     """Give the place of something called `name` inside `prefix`."""
     return f"{prefix}.{name}" if prefix else name
 
 
-def _once(found: Iterator[tuple[str, T]]) -> Iterator[tuple[str, T]]:
+def _unique(found: Iterator[tuple[str, T]]) -> Iterator[tuple[str, T]]:
     """Leave out what came before under another name."""
     seen: set[int] = set()
     for name, value in found:
@@ -128,12 +130,10 @@ class Structure:
 
     def named_children(self) -> Iterator[tuple[str, Layer]]:
         """Go through the layers that this one holds itself, with their names; each one once."""
-        return _once(self._own_layers())
+        return _unique(self._own_layers())
 
-    def _own_layers(self) -> Iterator[tuple[str, Layer]]:
-        from optlab.nn.layer import Layer
-
-        return ((name, value) for name, value in members(self) if isinstance(value, Layer))
+    def _own_layers(self) -> Iterator[tuple[str, Any]]:
+        return ((name, value) for name, value in named_values(self) if isinstance(value, Structure))
 
     def children(self) -> Iterator[Layer]:
         """Go through the layers that this one holds itself; each one once.
@@ -167,9 +167,9 @@ class Structure:
         >>> [name for name, _ in model.named_sublayers()]
         ['body', 'body.0']
         """
-        return self._walk(prefix, include_self, {id(self)}, remove_duplicate)
+        return self._named_layers(prefix, include_self, {id(self)}, remove_duplicate)
 
-    def _walk(
+    def _named_layers(
         self, prefix: str, here: bool, seen: set[int], once: bool
     ) -> Iterator[tuple[str, Any]]:
         """Go down; `seen` has what came before or, if not `once`, what lies above."""
@@ -180,7 +180,7 @@ class Structure:
                 if once:
                     seen.add(id(layer))
                 below = seen if once else seen | {id(layer)}
-                yield from layer._walk(place(prefix, name), True, below, once)
+                yield from layer._named_layers(qualified_name(prefix, name), True, below, once)
 
     def sublayers(self, include_self: bool = False) -> list[Layer]:
         """Give the layers inside this one, all the way down."""
@@ -205,9 +205,7 @@ class Structure:
         >>> model.first
         Tanh()
         """
-        from optlab.nn.layer import Layer
-
-        if not isinstance(sublayer, Layer):
+        if not isinstance(sublayer, Structure):
             raise TypeError(
                 f"add_sublayer({name!r}, ...) takes a Layer; got {type(sublayer).__name__}."
             )
@@ -234,12 +232,12 @@ class Structure:
             False: a parameter that is found in several places comes once for each.
         """
         found = (
-            (place(where, name), value)
-            for where, layer in self._where(prefix, include_sublayers, remove_duplicate)
-            for name, value in members(layer)
+            (qualified_name(where, name), value)
+            for where, layer in self._scopes(prefix, include_sublayers, remove_duplicate)
+            for name, value in named_values(layer)
             if isinstance(value, Parameter)
         )
-        return _once(found) if remove_duplicate else found
+        return _unique(found) if remove_duplicate else found
 
     def parameters(self, include_sublayers: bool = True) -> list[Parameter]:
         """Give all parameters; those without a name get their place in the structure as name.
@@ -336,11 +334,11 @@ class Structure:
         With ``remove_duplicate=False`` one that is found in several places comes once for each.
         """
         found = (
-            (place(where, name), value)
-            for where, layer in self._where(prefix, include_sublayers, remove_duplicate)
+            (qualified_name(where, name), value)
+            for where, layer in self._scopes(prefix, include_sublayers, remove_duplicate)
             for name, value in layer._own_buffers()
         )
-        return _once(found) if remove_duplicate else found
+        return _unique(found) if remove_duplicate else found
 
     def buffers(self, include_sublayers: bool = True) -> list[Tensor]:
         """Give all buffers."""
@@ -357,7 +355,9 @@ class Structure:
 
     # Shared -------------------------------------------------------------------------------------
 
-    def _where(self, prefix: str, include_sublayers: bool, once: bool) -> Iterator[tuple[str, Any]]:
+    def _scopes(
+        self, prefix: str, include_sublayers: bool, once: bool
+    ) -> Iterator[tuple[str, Any]]:
         """Go through this layer and, if asked, those inside, with their places."""
         if include_sublayers:
             return self.named_sublayers(prefix, include_self=True, remove_duplicate=once)

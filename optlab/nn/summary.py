@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.creation import ones, zeros
 from optlab.autograd.kept_memory import Memory, kept_by
 from optlab.autograd.mode import enable_grad
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events
 from optlab.backend.random import scope
-from optlab.nn.kept_buffers import Buffers
+from optlab.backend.sizes import in_words
+from optlab.nn.buffers import Buffers
+from optlab.nn.pages import HEADS, summary_page
 from optlab.nn.parameter import Parameter
-from optlab.nn.structure import members
-
-HEADS = ("layer", "output", "parameters", "saved for backward")
+from optlab.nn.structure import named_values
 
 
 @dataclass
@@ -63,7 +62,7 @@ class Row:
         return (
             self.output,
             f"{self.parameters:,}" if self.parameters else "",
-            bytes_in_words(self.saved) if self.saved else "",
+            in_words(self.saved) if self.saved else "",
         )
 
 
@@ -91,7 +90,7 @@ class Summary:
 
     def totals(self) -> tuple[str, str, str, str]:
         """Give the last line of the table."""
-        return ("total", "", f"{self.parameters:,}", bytes_in_words(self.saved))
+        return ("total", "", f"{self.parameters:,}", in_words(self.saved))
 
     def note(self) -> str:
         """Say how many parameters are not trained; nothing where all are."""
@@ -111,8 +110,6 @@ class Summary:
         return "\n".join(text if not self.note() else [*text, self.note()])
 
     def _repr_html_(self) -> str:
-        from optlab.nn.pages import summary_page
-
         return summary_page(self)
 
 
@@ -125,51 +122,38 @@ def _line(cells: tuple[str, ...], widths: list[int], head: bool) -> str:
     return " | ".join(parts).rstrip()
 
 
-def bytes_in_words(count: int) -> str:
-    """Give a number of bytes as people read it.
-
-    Examples
-    --------
-    >>> bytes_in_words(300), bytes_in_words(25600), bytes_in_words(5 * 2**20)
-    ('300 B', '25.0 KiB', '5.0 MiB')
-    """
-    if count < 1024:
-        return f"{count} B"
-    units = ("KiB", "MiB", "GiB", "TiB")
-    power = min((count.bit_length() - 1) // 10, len(units))
-    return f"{count / 1024**power:.1f} {units[power - 1]}"
-
-
-def summarise(layer: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> Summary:
-    """Run a layer and give its summary."""
-    given = tuple(_input(x) for x in inputs)
-    stand_ins = [new for new, old in zip(given, inputs, strict=True) if new is not old]
-    watch = _Watch(layer, stand_ins)
+def summarize(
+    layer: Any, inputs: tuple[Any, ...], options: dict[str, Any], default: Any
+) -> Summary:
+    """Run a layer and return its summary; `default` is `Layer.example_input`."""
+    given = tuple(layer.example_input(x) if _is_shape(x) else x for x in inputs)
+    examples = [new for new, old in zip(given, inputs, strict=True) if new is not old]
+    recorder = _Recorder(layer, examples, default)
     with ExitStack() as undo:
         buffers = Buffers("summary()")
-        buffers.meet(layer)
-        undo.callback(buffers.put_back)
-        for row, part in zip(watch.rows, watch.layers, strict=True):
-            undo.callback(part.register_forward_pre_hook(watch.entering(row)).remove)
-            undo.callback(part.register_forward_post_hook(watch.leaving(row), prepend=True).remove)
-        undo.enter_context(events.operation_recorded.subscribed(watch.recorded))
+        buffers.record(layer)
+        undo.callback(buffers.restore)
+        for row, part in zip(recorder.rows, recorder.layers, strict=True):
+            undo.callback(part.register_forward_pre_hook(recorder.entering(row)).remove)
+            undo.callback(
+                part.register_forward_post_hook(recorder.leaving(row), prepend=True).remove
+            )
+        undo.enter_context(events.operation_recorded.subscribed(recorder.recorded))
         undo.enter_context(scope("summary"))
         undo.enter_context(enable_grad())
         layer(*given, **options)
-    return watch.summary()
+    return recorder.summary()
 
 
-def _input(x: Any) -> Any:
-    """Give what to call the layer with: ones where `x` is a shape."""
-    whole = isinstance(x, (tuple, list)) and len(x) > 0 and all(type(n) is int for n in x)
-    return ones(x) if whole else x
+def _is_shape(x: Any) -> bool:
+    return isinstance(x, (tuple, list)) and len(x) > 0 and all(type(n) is int for n in x)
 
 
-class _Watch:
+class _Recorder:
     """Hears which layer runs and what operations save."""
 
-    def __init__(self, layer: Any, stand_ins: list[Any]) -> None:
-        self.stand_ins = stand_ins
+    def __init__(self, layer: Any, examples: list[Any], default: Any) -> None:
+        self.examples, self.default = examples, default
         found = list(layer.named_sublayers(include_self=True))
         self.layers = [part for _, part in found]
         self.rows = [
@@ -182,29 +166,26 @@ class _Watch:
         self.parameters = self.frozen = 0
         counted: set[int] = set()
         for row, part in zip(self.rows, self.layers, strict=True):
-            for _, value in members(part):
+            for _, value in named_values(part):
                 if isinstance(value, Parameter) and id(value) not in counted:
                     counted.add(id(value))
                     row.parameters += value.size
                     self.frozen += 0 if value.trainable else value.size
-            for _, value in [*members(part), *part._own_buffers()]:
+            for _, value in [*named_values(part), *part._own_buffers()]:
                 if isinstance(value, Tensor):
                     self.memory.add(value.data)
         self.parameters = sum(row.parameters for row in self.rows)
 
-    def as_rows(self, x: Any) -> Any:
-        """Give what stands for an input as rows of a table: the first."""
-        mine = any(x is stand_in for stand_in in self.stand_ins)
-        return zeros(x.shape, "int64") if mine else x
-
     def entering(self, row: Row) -> Any:
-        from optlab.nn.layers.common import Embedding
-
         def enter(layer: Any, inputs: Any) -> Any:
             self.running.append(row)
-            if isinstance(layer, Embedding):
-                return tuple(map(self.as_rows, inputs))
-            return None
+            if type(layer).example_input is self.default:
+                return None
+            # An example that reaches a layer which takes other inputs gives way to the layer's own.
+            return tuple(
+                layer.example_input(x.shape) if any(x is one for one in self.examples) else x
+                for x in inputs
+            )
 
         return enter
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from optlab.backend.sizes import in_words
 from optlab.nn.pages import FONT, NUMBER, QUIET, RULE
-from optlab.nn.summary import bytes_in_words
 from optlab.optimizer.execution import UNKNOWN
 from optlab.optimizer.settings import COMMON
 
@@ -66,7 +66,7 @@ def average_page(average: Average) -> str:
     if n:
         body = (
             f"It averages {n:,} parameter{'s' * (n != 1)} of {size:,} element{'s' * (size != 1)}, "
-            f"and keeps {bytes_in_words(kept)}."
+            f"and keeps {in_words(kept)}."
         )
     name = f' <span style="{QUIET}">{escape(average.name)}</span>' if average.name else ""
     formula = average.formula
@@ -111,7 +111,7 @@ def _cells(optimizer: Optimizer, number: int, group: Group) -> list[str]:
         _decay(group),
         "none" if group.grad_clip is None else repr(group.grad_clip),
         steps,
-        ", ".join(f"{name} {bytes_in_words(size)}" for name, size in slots.items()) or "none",
+        ", ".join(f"{name} {in_words(size)}" for name, size in slots.items()) or "none",
     ]
 
 
@@ -146,9 +146,7 @@ def _total(optimizer: Optimizer) -> str:
     kept += sum(arena.master.nbytes for arena in arenas if arena.master is not None)
     kept += getattr(optimizer, "own_bytes", 0)  # slow or averaged weights, a history
     weights = sum(arena.flat.nbytes for arena in arenas)
-    return (
-        f"The optimizer keeps {bytes_in_words(kept)} for {bytes_in_words(weights)} of parameters."
-    )
+    return f"The optimizer keeps {in_words(kept)} for {in_words(weights)} of parameters."
 
 
 def _ways(optimizer: Optimizer) -> str:

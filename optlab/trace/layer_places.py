@@ -6,7 +6,7 @@ import weakref
 from collections import Counter
 from dataclasses import dataclass
 
-from optlab.nn.following import Running
+from optlab.nn.following import CallStack
 from optlab.nn.layer import Layer
 
 
@@ -50,26 +50,26 @@ class LayerNames:
 
     Parameters
     ----------
-    running : Running
+    running : CallStack
         The layers that run.
 
     Examples
     --------
     >>> import optlab as ol
-    >>> from optlab.nn.following import following
-    >>> running = Running()
+    >>> from optlab.nn.following import follow_calls
+    >>> running = CallStack()
     >>> places, seen = LayerNames(running), []
     >>> blocks = [ol.nn.Sequential(ol.nn.Tanh()) for _ in range(2)]
     >>> for block in blocks:
     ...     _ = block[0].register_forward_post_hook(lambda *_: seen.append(places.path()))
-    >>> with following(running):
+    >>> with follow_calls(running):
     ...     for block in blocks:
     ...         _ = block(ol.zeros([1]))
     >>> [places.label(path) for path in seen]
     ['Sequential 0, 0: Tanh', 'Sequential 1, 0: Tanh']
     """
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: CallStack) -> None:
         self.running = running
         self._roots: list[_Root] = []
         self._count: Counter[str] = Counter()

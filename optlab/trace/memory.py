@@ -30,8 +30,8 @@ from optlab.autograd.memory_roles import MemoryTracker, arrays_of
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events
 from optlab.backend.ledger import Ledger
-from optlab.nn.following import Running, following
-from optlab.nn.kept_buffers import kept_buffers
+from optlab.nn.following import CallStack, follow_calls
+from optlab.nn.kept_buffers import restore_buffers
 from optlab.optimizer import Optimizer
 from optlab.trace.holding import Holding
 from optlab.trace.layer_places import LayerNames
@@ -77,7 +77,7 @@ def predict(
     """
     of_numpy, of_python = np.random.get_state(), random.getstate()  # noqa: NPY002
     try:
-        with kept_buffers("memory.predict()"):
+        with restore_buffers("memory.predict()"):
             return chain_costs.predict(layers, *args, segments=segments, snapshots=snapshots)
     finally:
         np.random.set_state(of_numpy)  # noqa: NPY002
@@ -126,14 +126,14 @@ def ledger(verify: bool = False) -> Iterator[MemoryTrace]:
     if not _one_at_a_time.acquire(blocking=False):
         raise RuntimeError("a memory ledger is open already; close it before another is opened.")
     try:
-        book, running = Ledger(verify), Running()
+        book, running = Ledger(verify), CallStack()
         places = LayerNames(running)
         trace = MemoryTrace(book, places.label)
         watch = MemoryTracker(book, places.path)
         try:
             with (
                 watch,
-                following(running, watch.track_inputs),
+                follow_calls(running, watch.track_inputs),
                 events.step_finished.subscribed(_Steps(watch)),
             ):
                 yield trace
@@ -174,25 +174,25 @@ def report(step: Callable[[], Any], verify: bool = False) -> MemoryTrace:
     >>> import optlab as ol
     >>> w = ol.to_tensor(np.ones((256, 1024)), requires_grad=True)
     >>> print(ol.memory.report(lambda: np.sum(np.tanh(w)).backward()))
-    Memory of a step: peak 8.0 MiB, 6.0 MiB above the start, in tanh (backward)
+    Memory of a step: peak 8 MiB, 6 MiB above the start, in tanh (backward)
     <BLANKLINE>
-                       |   start |    peak |     end
-    -------------------+---------+---------+--------
-    parameters         | 2.0 MiB | 2.0 MiB | 2.0 MiB
-    gradients          |         | 2.0 MiB | 2.0 MiB
-    saved for backward |         | 2.0 MiB |
-    temporary          |         | 2.0 MiB |
-    -------------------+---------+---------+--------
-    total              | 2.0 MiB | 8.0 MiB | 4.0 MiB
+                       | start |  peak |   end
+    -------------------+-------+-------+------
+    parameters         | 2 MiB | 2 MiB | 2 MiB
+    gradients          |       | 2 MiB | 2 MiB
+    saved for backward |       | 2 MiB |
+    temporary          |       | 2 MiB |
+    -------------------+-------+-------+------
+    total              | 2 MiB | 8 MiB | 4 MiB
     <BLANKLINE>
     At the peak
-    made by         | kept as   | layer | arrays | largest             |   bytes | share
-    ----------------+-----------+-------+--------+---------------------+---------+------
-    parameter       | parameter |       |      1 | (256, 1024) float64 | 2.0 MiB |   25%
-    tanh (forward)  | saved     |       |      1 | (256, 1024) float64 | 2.0 MiB |   25%
-    tanh (backward) | gradient  |       |      1 | (256, 1024) float64 | 2.0 MiB |   25%
-    tanh (backward) | temporary |       |        | while it runs       | 2.0 MiB |   25%
-    sum (backward)  | temporary |       |      1 | () float64          |     8 B |    0%
+    made by         | kept as   | layer | arrays | largest             | bytes | share
+    ----------------+-----------+-------+--------+---------------------+-------+------
+    parameter       | parameter |       |      1 | (256, 1024) float64 | 2 MiB |   25%
+    tanh (forward)  | saved     |       |      1 | (256, 1024) float64 | 2 MiB |   25%
+    tanh (backward) | gradient  |       |      1 | (256, 1024) float64 | 2 MiB |   25%
+    tanh (backward) | temporary |       |        | while it runs       | 2 MiB |   25%
+    sum (backward)  | temporary |       |      1 | () float64          |   8 B |    0%
     """
     if not callable(step):
         raise TypeError(

@@ -6,8 +6,8 @@ from html import escape
 from typing import Any
 
 from optlab.backend.ledger import ROLES
+from optlab.backend.sizes import in_words
 from optlab.nn.pages import FONT, NUMBER, QUIET, RULE
-from optlab.nn.summary import bytes_in_words
 from optlab.trace.holding import Holding, TracedMemory
 
 #: How many operations of the peak are listed.
@@ -52,8 +52,8 @@ def one_line(trace: TracedMemory) -> str:
     i = trace.peak_event
     name, phase = trace.operation[i], trace.phase[i]
     return (
-        f"<MemoryTrace of {n} events: peak {bytes_in_words(trace.peak)} in "
-        f"{f'{phase} of ' if phase else ''}{name}, {bytes_in_words(start)} at the start>"
+        f"<MemoryTrace of {n} events: peak {in_words(trace.peak)} in "
+        f"{f'{phase} of ' if phase else ''}{name}, {in_words(start)} at the start>"
     )
 
 
@@ -61,7 +61,7 @@ def headline(trace: TracedMemory) -> str:
     """Return the peak, and what ran at it."""
     above = trace.peak - int(trace.total[0])
     return (
-        f"Memory of a step: peak {bytes_in_words(trace.peak)}, {bytes_in_words(above)} above the "
+        f"Memory of a step: peak {in_words(trace.peak)}, {in_words(above)} above the "
         f"start, in {event_label(trace, trace.peak_event)}"
     )
 
@@ -70,11 +70,11 @@ def role_rows(trace: TracedMemory) -> list[tuple[str, ...]]:
     """Return the rows of the first table: each role at the start, at the peak and at the end."""
     columns = (trace.bytes[0], trace.during[trace.peak_event], trace.bytes[-1])
     rows: list[tuple[str, ...]] = [
-        (LABELS[role], *(bytes_in_words(int(column[i])) if column[i] else "" for column in columns))
+        (LABELS[role], *(in_words(int(column[i])) if column[i] else "" for column in columns))
         for i, role in enumerate(ROLES)
         if any(column[i] for column in columns)
     ]
-    rows.append(("total", *(bytes_in_words(int(column.sum())) for column in columns)))
+    rows.append(("total", *(in_words(int(column.sum())) for column in columns)))
     return rows
 
 
@@ -91,7 +91,7 @@ def holding_rows(trace: TracedMemory) -> list[tuple[str, ...]]:
         size, share = sum(one.nbytes for one in rest), sum(one.share for one in rest)
         arrays = sum(one.arrays for one in rest)
         others = f"{len(rest)} other{'s' * (len(rest) > 1)}"
-        rows.append((others, "", "", str(arrays), "", bytes_in_words(size), f"{share:.0%}"))
+        rows.append((others, "", "", str(arrays), "", in_words(size), f"{share:.0%}"))
     return rows
 
 
@@ -110,7 +110,7 @@ def holding_row(held: Holding) -> tuple[str, ...]:
     role = held.role if held.role in LABELS else "temporary"
     return (
         maker_label(held), role, layers, str(held.arrays or ""), largest,
-        bytes_in_words(held.nbytes), f"{held.share:.0%}",
+        in_words(held.nbytes), f"{held.share:.0%}",
     )  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def recomputed_note(trace: TracedMemory) -> str:
         return ""
     return (
         f"{count} operation{'s' * (count > 1)} ran again in backward, and gave "
-        f"{bytes_in_words(trace.recomputed_bytes)}."
+        f"{in_words(trace.recomputed_bytes)}."
     )
 
 
@@ -135,7 +135,7 @@ def checked_note(trace: TracedMemory) -> str:
     share = float((off / measured.clip(min=1)).max(initial=0)) if most else 0.0
     return (
         "Checked against the allocators at every event: off by at most "
-        f"{bytes_in_words(most)} ({share:.1%})."
+        f"{in_words(most)} ({share:.1%})."
     )
 
 
@@ -148,8 +148,8 @@ def outside_note(trace: TracedMemory) -> str:
     >>> import optlab as ol
     >>> kept = []
     >>> print(outside_note(ol.memory.report(lambda: kept.append(np.ones(2**20)), verify=True)))
-    8.0 MiB (at end) are of arrays that optlab did not make: NumPy's, outside of Tensors. They are
-    in no other number here. 8.0 MiB of them are alive at the end.
+    8 MiB (at end) are of arrays that optlab did not make: NumPy's, outside of Tensors. They are
+    in no other number here. 8 MiB of them are alive at the end.
     """
     measured = trace.measured
     if measured is None or not len(trace):
@@ -159,11 +159,11 @@ def outside_note(trace: TracedMemory) -> str:
     if more[at] <= max(LITTLE, 0.02 * measured.max()):
         return ""
     said = (
-        f"{bytes_in_words(int(more[at]))} (at {event_label(trace, at)}) are of arrays that optlab "
+        f"{in_words(int(more[at]))} (at {event_label(trace, at)}) are of arrays that optlab "
         "did not make: NumPy's, outside of Tensors. They are in no other number here."
     )
     left = int(more[-1])
-    return said + f" {bytes_in_words(left)} of them are alive at the end." * (left > LITTLE)
+    return said + f" {in_words(left)} of them are alive at the end." * (left > LITTLE)
 
 
 def notes(trace: TracedMemory) -> list[str]:

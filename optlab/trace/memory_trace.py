@@ -43,7 +43,7 @@ class MemoryTrace:
     >>> w = ol.to_tensor(np.ones(100_000), requires_grad=True)
     >>> trace = ol.memory.report(lambda: np.sum(np.exp(w)).backward())
     >>> trace
-    <MemoryTrace of 8 events: peak 2.3 MiB in backward of exp, 781.2 KiB at the start>
+    <MemoryTrace of 8 events: peak 2.29 MiB in backward of exp, 781.25 KiB at the start>
     >>> trace.by_role()["gradient"].tolist()
     [0, 0, 0, 0, 0, 800000, 800000, 800000]
     """

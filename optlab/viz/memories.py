@@ -59,7 +59,7 @@ def memory(trace: Any, *, width: int = WIDTH, height: int = layout.HEIGHT) -> go
     >>> w = ol.to_tensor(np.ones((256, 1024)), requires_grad=True)
     >>> figure = memory(ol.memory.report(lambda: np.sum(np.tanh(w)).backward()))
     >>> figure.layout.title.text
-    '<b>Memory of a step: at most 8.0 MiB</b>'
+    '<b>Memory of a step: at most 8 MiB</b>'
     """
     view = memory_view(trace, width, height)
     page = view.page

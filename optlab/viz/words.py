@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from optlab.backend.sizes import in_words
 from optlab.backend.text import and_list
-from optlab.nn.summary import bytes_in_words
 from optlab.viz.results import ComparisonLike, TraceLike
 
 _MOST_LETTERS = 70  # of names in a headline
@@ -69,9 +69,9 @@ def format_bytes(count: float) -> str:
     Examples
     --------
     >>> format_bytes(98.4 * 2**20), format_bytes(12 * 2**10), format_bytes(104.44 * 2**20)
-    ('98.4 MiB', '12.0 KiB', '104.4 MiB')
+    ('98.4 MiB', '12 KiB', '104.44 MiB')
     """
-    return bytes_in_words(round(count))
+    return in_words(round(count))
 
 
 def optimizer_class(trace: TraceLike) -> str:

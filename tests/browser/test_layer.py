@@ -32,7 +32,7 @@ def test_a_layer_and_its_summary(notebook):
     layer.get_by_text("weight [64, 32]").wait_for(state="hidden")
     table = notebook.cell(0).locator(".optlab-summary table")
     assert table.locator("tbody tr").count() == 5
-    assert "25.0 KiB" in table.inner_text()
+    assert "25 KiB" in table.inner_text()
     left = table.locator("tbody tr").nth(2).locator("td").first
     assert left.evaluate("cell => getComputedStyle(cell).textAlign") == "left"
     assert notebook.complaints == []

@@ -5,6 +5,10 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import pydoc
+import re
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -96,3 +100,56 @@ def test_a_users_class_may_have_its_own_constructor() -> None:
 def test_families_are_told_apart() -> None:
     assert not isinstance(nn.MaxPool3D(2), nn.MaxPool2D)
     assert not issubclass(nn.Pad3D, nn.Pad2D)
+
+
+#: Not those that take anything, or the constructor of Layer.
+LAYERS = sorted(
+    {name for name in nn.layers.__all__ if issubclass(getattr(nn, name), nn.Layer)}
+    - {"Identity", "RNNCellBase"}
+)
+
+
+def documented(doc: str) -> list[str]:
+    """Give the names in the Parameters section of a docstring, in order."""
+    section = re.search(r"^Parameters\n-+\n(.*?)\n\n[A-Z]", doc, re.DOTALL | re.MULTILINE)[1]
+    heads = re.findall(r"^(\S.*?)(?: :.*)?$", section, re.MULTILINE)
+    return [name.lstrip("*") for head in heads for name in head.split(", ")]
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_every_argument_is_documented_once_and_in_order(name: str) -> None:
+    layer = getattr(nn, name)
+    doc = inspect.getdoc(layer)
+    assert doc == inspect.cleandoc(layer.__doc__)
+    assert documented(doc) == list(inspect.signature(layer).parameters)
+    assert "\n\nExamples\n--------\n>>> " in doc
+
+
+def test_a_docstring_has_the_arguments_of_the_function_and_the_defaults_of_the_class() -> None:
+    assert nn.GELU.__doc__ == nn.GELU().__doc__
+    assert "approximate : bool, default False\n    Use :math:" in nn.GELU.__doc__
+    assert "name : str, optional\n    Shown by ``repr``." in nn.GELU.__doc__
+    assert "optlab.nn.functional.gelu : " in nn.GELU.__doc__
+    assert "data_format : str, default 'NCL'" in nn.Pad1D.__doc__
+    assert "padding : int or list of int\n    " in nn.Pad1D.__doc__
+    assert "momentum : float, default 0.9\n    " in nn.BatchNorm3D.__doc__
+    assert "Parameters\n |  ----------\n |  approximate : bool" in pydoc.render_doc(
+        nn.GELU, renderer=pydoc.plaintext
+    )
+
+
+def test_a_user_s_class_keeps_its_own_docstring() -> None:
+    class Half(nn.GELU):
+        """Half of it."""
+
+    class Plain(nn.BatchNorm1D):
+        pass
+
+    assert (Half.__doc__, Plain.__doc__) == ("Half of it.", None)
+    assert inspect.getdoc(Plain) == inspect.getdoc(nn.BatchNorm1D)
+
+
+def test_layers_work_where_docstrings_are_stripped() -> None:
+    code = "import optlab as ol; print(ol.nn.GELU.__doc__, ol.nn.GELU(), ol.nn.BatchNorm2D.__doc__)"
+    done = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True)
+    assert done.stdout == "None GELU() None\n", done.stderr

@@ -82,7 +82,8 @@ def test_an_lstm_is_cast_step_by_step():
     layer, x = ol.nn.LSTM(3, 4), ol.ones([2, 5, 3])
     with ol.amp.auto_cast():
         assert (
-            layer.cells[0].before(ol.zeros([2, 4]), layer.cells[0].weight_hh.T).dtype == "float16"
+            layer.cells[0]._project_state(ol.zeros([2, 4]), layer.cells[0].weight_hh.T).dtype
+            == "float16"
         )
         y, _ = layer(x)
     np.testing.assert_allclose(plain(y), plain(layer(x)[0]), atol=1e-2)

@@ -182,7 +182,7 @@ def test_a_layer_as_a_page(model):
 def test_a_summary_as_a_page(model):
     text = text_of(model.summary((100, 64))._repr_html_())
     assert "saved for backward" in text
-    assert "25.0 KiB" in text
+    assert "25 KiB" in text
     assert "2,410" in text
 
 

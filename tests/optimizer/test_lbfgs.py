@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.nn.summary import bytes_in_words
+from optlab.backend.sizes import in_words
 from tests import guarded
 from tests.optimizer.helpers import random
 
@@ -133,7 +133,7 @@ def test_its_page_counts_the_history():
     optimizer.step(closure_of(optimizer, lambda: (p**4).sum()))
     # Direction, gradient and start, and two pairs.
     assert optimizer.own_bytes == (3 + 2 * len(optimizer.history.steps)) * p.data.nbytes > 0
-    assert f"keeps {bytes_in_words(optimizer.own_bytes)} for" in optimizer._repr_html_()
+    assert f"keeps {in_words(optimizer.own_bytes)} for" in optimizer._repr_html_()
     around = ol.optimizer.LookAhead(optimizer)
     assert around.own_bytes == optimizer.own_bytes + p.data.nbytes
 

@@ -324,7 +324,7 @@ def test_words():
     assert "A template" in optimizer._repr_html_()
     page = optimizer.bind([ol.Parameter(np.zeros(256, "float32"))])._repr_html_()
     assert "alpha = 0.2" in page
-    assert "keeps 1 KiB for 1 KiB of parameters" in page.replace("1.0 KiB", "1 KiB")
+    assert "keeps 1 KiB for 1 KiB of parameters" in page
 
 
 def test_around_an_optimizer_that_calls_a_closure():

@@ -259,7 +259,7 @@ def test_the_table_says_what_ran_again_and_what_was_checked():
 
     step()
     said = str(ol.memory.report(step, verify=True))
-    assert "2 operations ran again in backward, and gave 1.0 MiB." in said
+    assert "2 operations ran again in backward, and gave 1 MiB." in said
     assert "Checked against the allocators at every event: off by at most" in said
     assert "ran again" not in str(ol.memory.report(lambda: np.sum(np.exp(w)).backward()))
 

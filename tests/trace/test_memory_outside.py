@@ -23,9 +23,9 @@ def stepping(kept: list, size: int):
 def test_numpy_s_own_arrays_are_told_of_where_the_allocators_are_asked():
     trace = ol.memory.report(stepping([], 10**6), verify=True)
     for said in (str(trace), trace._repr_html_()):
-        assert "7.6 MiB (at " in said
+        assert "7.63 MiB (at " in said
         assert "are of arrays that optlab did not make: NumPy" in said
-        assert "7.6 MiB of them are alive at the end." in said
+        assert "7.63 MiB of them are alive at the end." in said
         assert "Checked against" not in said
 
 

@@ -240,5 +240,5 @@ def test_what_is_no_trace_is_told_what_to_give():
 
 
 def test_large_numbers_are_written_as_tables_write_them():
-    assert format_bytes(104.44 * 2**20) == "104.4 MiB"
-    assert format_bytes(1000.04 * 2**10) == "1000.0 KiB"
+    assert format_bytes(104.44 * 2**20) == "104.44 MiB"
+    assert format_bytes(1000.04 * 2**10) == "1000.05 KiB"

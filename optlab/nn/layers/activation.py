@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 from optlab.nn import functional
-from optlab.nn.layers.applied import Applied
+from optlab.nn.layers.applied import Unary
 
 
-class GELU(Applied, function=functional.gelu):
+class GELU(Unary, function=functional.gelu):
     """Give x times the share of the standard normal distribution below x.
-
-    Parameters
-    ----------
-    approximate : bool
-        Use the formula with tanh, which differs by 0.0005 at most.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.gelu : the formula, and its source.
 
     Examples
     --------
@@ -31,17 +20,8 @@ class GELU(Applied, function=functional.gelu):
     name: str | None = None
 
 
-class LogSigmoid(Applied, function=functional.log_sigmoid):
+class LogSigmoid(Unary, function=functional.log_sigmoid):
     """Give the logarithm of the sigmoid.
-
-    Parameters
-    ----------
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.log_sigmoid : the formula, and its source.
 
     Examples
     --------
@@ -53,17 +33,8 @@ class LogSigmoid(Applied, function=functional.log_sigmoid):
     name: str | None = None
 
 
-class Mish(Applied, function=functional.mish):
+class Mish(Unary, function=functional.mish):
     """Give x tanh(log(1 + e^x)).
-
-    Parameters
-    ----------
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.mish : the formula, and its source.
 
     Examples
     --------
@@ -75,17 +46,8 @@ class Mish(Applied, function=functional.mish):
     name: str | None = None
 
 
-class Sigmoid(Applied, function=functional.sigmoid):
+class Sigmoid(Unary, function=functional.sigmoid):
     """Give 1 / (1 + e^-x).
-
-    Parameters
-    ----------
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.sigmoid : the formula, and its source.
 
     Examples
     --------
@@ -97,19 +59,8 @@ class Sigmoid(Applied, function=functional.sigmoid):
     name: str | None = None
 
 
-class Silu(Applied, function=functional.silu):
+class Silu(Unary, function=functional.silu):
     """Give x / (1 + e^-x), also called swish.
-
-    Parameters
-    ----------
-    inplace : bool
-        True is refused: the rule reads the input.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.silu : the formula, and its source.
 
     Examples
     --------
@@ -122,21 +73,8 @@ class Silu(Applied, function=functional.silu):
     name: str | None = None
 
 
-class Softplus(Applied, function=functional.softplus):
+class Softplus(Unary, function=functional.softplus):
     """Give log(1 + e^(beta x)) / beta: a smooth max(x, 0).
-
-    Parameters
-    ----------
-    beta : float
-        How sharply it bends at 0; greater than 0.
-    threshold : float
-        Where beta * x is greater, x itself is given.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.softplus : the formula, and its source.
 
     Examples
     --------
@@ -150,17 +88,8 @@ class Softplus(Applied, function=functional.softplus):
     name: str | None = None
 
 
-class Softsign(Applied, function=functional.softsign):
+class Softsign(Unary, function=functional.softsign):
     """Give x / (1 + |x|).
-
-    Parameters
-    ----------
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.softsign : the formula, and its source.
 
     Examples
     --------
@@ -172,17 +101,8 @@ class Softsign(Applied, function=functional.softsign):
     name: str | None = None
 
 
-class Swish(Applied, function=functional.swish):
+class Swish(Unary, function=functional.swish):
     """Give x / (1 + e^-x), also called SiLU.
-
-    Parameters
-    ----------
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.swish : the formula, and its source.
 
     Examples
     --------
@@ -194,17 +114,8 @@ class Swish(Applied, function=functional.swish):
     name: str | None = None
 
 
-class Tanh(Applied, function=functional.tanh):
+class Tanh(Unary, function=functional.tanh):
     """Give the hyperbolic tangent.
-
-    Parameters
-    ----------
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.tanh : the formula, and its source.
 
     Examples
     --------

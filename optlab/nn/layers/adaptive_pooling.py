@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from optlab.nn import functional
-from optlab.nn.layers.applied import Applied
+from optlab.nn.layers.applied import Unary
 
 
-class _AdaptiveAvgPool(Applied, family=True):
+class _AdaptiveAvgPool(Unary, settings=True):
     """What averages have in common."""
 
     output_size: Any
@@ -16,7 +16,7 @@ class _AdaptiveAvgPool(Applied, family=True):
     name: str | None = None
 
 
-class _AdaptiveMaxPool(Applied, family=True):
+class _AdaptiveMaxPool(Unary, settings=True):
     """What all maxima have in common."""
 
     output_size: Any
@@ -24,19 +24,8 @@ class _AdaptiveMaxPool(Applied, family=True):
     name: str | None = None
 
 
-class AdaptiveAvgPool1D(Applied, function=functional.adaptive_avg_pool1d):
+class AdaptiveAvgPool1D(Unary, function=functional.adaptive_avg_pool1d):
     """Give averages of sequences over so many windows, whatever their size.
-
-    Parameters
-    ----------
-    output_size
-        As in `functional.adaptive_avg_pool2d`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.adaptive_avg_pool1d : the arguments, the formula, and what is saved.
 
     Examples
     --------
@@ -52,17 +41,6 @@ class AdaptiveAvgPool1D(Applied, function=functional.adaptive_avg_pool1d):
 class AdaptiveMaxPool1D(_AdaptiveMaxPool, function=functional.adaptive_max_pool1d):
     """Give maxima of sequences over so many windows, whatever their size.
 
-    Parameters
-    ----------
-    output_size, return_mask
-        As in `functional.adaptive_max_pool2d`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.adaptive_max_pool1d : the arguments, the formula, and what is saved.
-
     Examples
     --------
     >>> import optlab as ol
@@ -73,17 +51,6 @@ class AdaptiveMaxPool1D(_AdaptiveMaxPool, function=functional.adaptive_max_pool1
 
 class AdaptiveAvgPool2D(_AdaptiveAvgPool, function=functional.adaptive_avg_pool2d):
     """Give averages of images over so many windows, whatever their size.
-
-    Parameters
-    ----------
-    output_size, data_format
-        As in `functional.adaptive_avg_pool2d`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.adaptive_avg_pool2d : the arguments, the formula, and what is saved.
 
     Examples
     --------
@@ -96,17 +63,6 @@ class AdaptiveAvgPool2D(_AdaptiveAvgPool, function=functional.adaptive_avg_pool2
 class AdaptiveMaxPool2D(_AdaptiveMaxPool, function=functional.adaptive_max_pool2d):
     """Give maxima of images over so many windows, whatever their size.
 
-    Parameters
-    ----------
-    output_size, return_mask
-        As in `functional.adaptive_max_pool2d`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.adaptive_max_pool2d : the arguments, the formula, and what is saved.
-
     Examples
     --------
     >>> import optlab as ol
@@ -117,17 +73,6 @@ class AdaptiveMaxPool2D(_AdaptiveMaxPool, function=functional.adaptive_max_pool2
 
 class AdaptiveAvgPool3D(_AdaptiveAvgPool, function=functional.adaptive_avg_pool3d):
     """Give averages of volumes over so many windows, whatever their size.
-
-    Parameters
-    ----------
-    output_size, data_format
-        As in `functional.adaptive_avg_pool2d`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.adaptive_avg_pool3d : the arguments, the formula, and what is saved.
 
     Examples
     --------
@@ -141,17 +86,6 @@ class AdaptiveAvgPool3D(_AdaptiveAvgPool, function=functional.adaptive_avg_pool3
 
 class AdaptiveMaxPool3D(_AdaptiveMaxPool, function=functional.adaptive_max_pool3d):
     """Give maxima of volumes over so many windows, whatever their size.
-
-    Parameters
-    ----------
-    output_size, return_mask
-        As in `functional.adaptive_max_pool2d`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.adaptive_max_pool3d : the arguments, the formula, and what is saved.
 
     Examples
     --------

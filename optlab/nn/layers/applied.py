@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, ClassVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 from optlab.nn.functional.shared import REDUCTIONS, check_reduction
-from optlab.nn.layers.shown import Shown
+from optlab.nn.layer import Layer
+from optlab.nn.layers.docstrings import Entry, complete_docstring
+
+_NAME = {"name": Entry("str, optional", "    Shown by ``repr``.")}
 
 
-class _Constructor:
+class _ConstructorSignature:
     """The signature of a class, made when it is asked for."""
 
     def __get__(self, instance: Any, owner: Any) -> inspect.Signature:
@@ -26,7 +29,7 @@ class _Constructor:
         )
 
 
-def _shown(value: Any) -> str:
+def _setting_text(value: Any) -> str:
     """Give a setting in words; of an array, what it is like."""
     if hasattr(value, "__array_function__"):
         return f"<{type(value).__name__} of shape {value.shape}>"
@@ -34,18 +37,19 @@ def _shown(value: Any) -> str:
 
 
 @dataclass_transform()
-class Configured(Shown):
+class Configured(Layer):
     """A function with settings, as a layer.
 
     A subclass names the function, and writes its settings as attributes: they are the arguments of
     its constructor, and go to the function by their names. Settings are inherited; a subclass that
-    writes one again gives it another default. A class for others to inherit from, which names no
-    function, says ``family=True``.
+    writes one again gives it another default. A class without a function says ``settings=True``:
+    one for others to inherit from, or with a `forward` of its own. The docstring of the function
+    documents the arguments, unless that of the class does.
 
     Examples
     --------
     >>> import optlab as ol
-    >>> class Root(Applied, function=lambda x, degree, shift: (x + shift) ** (1 / degree)):
+    >>> class Root(Unary, function=lambda x, degree, shift: (x + shift) ** (1 / degree)):
     ...     degree: int
     ...     shift: float = 0.0
     ...     name: str | None = None
@@ -61,13 +65,17 @@ class Configured(Shown):
     #: Those of them that the function is given: all but the name.
     _passed: ClassVar[tuple[str, ...]] = ()
 
-    __signature__ = _Constructor()
+    __signature__ = _ConstructorSignature()
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init_subclass__(
-        cls, function: Callable[..., Any] | None = None, family: bool = False, **options: Any
+        cls, function: Callable[..., Any] | None = None, settings: bool = False, **options: Any
     ) -> None:
         super().__init_subclass__(**options)
-        if function is None and not family:
+        if function is None and not settings:
             return  # a user's own class, which says in its __init__ what it takes
         if function is not None:
             cls._function = staticmethod(function)
@@ -77,6 +85,7 @@ class Configured(Shown):
             if not name.startswith("_"):
                 cls._settings[name] = (vars(cls).get(name, inspect.Parameter.empty), annotation)
         cls._passed = tuple(name for name in cls._settings if name != "name")
+        complete_docstring(cls, function, _NAME)
 
     def __init__(self, *values: Any, **named: Any) -> None:
         super().__init__()
@@ -107,7 +116,7 @@ class Configured(Shown):
     def _check(self) -> None:
         """Refuse settings that cannot be; for subclasses."""
 
-    def _applied(self, *inputs: Any, **options: Any) -> Any:
+    def _call_function(self, *inputs: Any, **options: Any) -> Any:
         """Call the function with the settings, as they are now."""
         for name in self._passed:
             options[name] = getattr(self, name)
@@ -116,22 +125,22 @@ class Configured(Shown):
     def extra_repr(self) -> str:
         """Say the settings that are not what they would be by themselves."""
         return ", ".join(
-            f"{name}={_shown(value)}"
+            f"{name}={_setting_text(value)}"
             for name, (default, _) in self._settings.items()
-            if _shown(value := getattr(self, name)) != _shown(default)
+            if _setting_text(value := getattr(self, name)) != _setting_text(default)
         )
 
 
-class Applied(Configured):
+class Unary(Configured):
     """A function of one array, with settings, as a layer."""
 
     def forward(self, x: Any) -> Any:
         """Apply the function to `x`."""
-        return self._applied(x) if self._passed else type(self)._function(x)
+        return self._call_function(x) if self._passed else type(self)._function(x)
 
 
-class Pairwise(Configured):
-    """A loss of inputs and labels, as a layer."""
+class Loss(Configured):
+    """A loss with settings, as a layer."""
 
     #: The reductions that the function knows.
     _reductions: ClassVar[tuple[str, ...]] = REDUCTIONS
@@ -139,6 +148,10 @@ class Pairwise(Configured):
     def _check(self) -> None:
         check_reduction(self.reduction, self._reductions)
 
+
+class LabelLoss(Loss):
+    """A loss of inputs and labels, as a layer."""
+
     def forward(self, input: Any, label: Any) -> Any:
         """Give the loss."""
-        return self._applied(input, label)
+        return self._call_function(input, label)

@@ -1,4 +1,4 @@
-"""Normalisation over the batch, as layers."""
+"""Batch normalization layers."""
 
 from __future__ import annotations
 
@@ -7,18 +7,39 @@ from typing import Any
 from optlab.autograd.creation import ones, zeros
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
+from optlab.nn.layers.docstrings import inherit_docstring
 from optlab.nn.layers.normalization import Normalization
 
 
-def put_buffer(layer: Any, name: str, tensor: Tensor) -> None:
-    """Put a Tensor into a layer that belongs to its state but is not trained."""
-    layer.register_buffer(name, tensor)
-
-
 class _BatchNorm(Normalization):
-    """What the layers of batch normalisation have in common."""
+    """Base class of batch normalization.
 
-    #: How many axes the input may have, and which formats say where the channels are.
+    Parameters
+    ----------
+    num_features : int
+        Number of channels.
+    momentum : float
+        Share of the running mean and variance that each training step keeps.
+    epsilon : float
+        Added to the variance.
+    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
+        Settings of the scale and the shift of the channels; False leaves them out.
+    data_format : str, optional
+        Position of the channel axis: 'NCL', 'NCHW' or 'NCDHW' (the default, by the number of axes),
+        or 'NLC', 'NHWC', 'NDHWC'.
+    use_global_stats : bool, optional
+        True: use the running mean and variance in training too; False: always those of the batch.
+    name : str, optional
+        Prefix of the parameter names.
+    dtype : str or dtype
+        Dtype of the parameters.
+
+    See Also
+    --------
+    optlab.nn.functional.batch_norm : the formula, and its source.
+    """
+
+    #: Numbers of axes that the input may have, and formats for the position of the channels.
     _ndims: tuple[int, ...] = (2, 3, 4, 5)
     _formats: tuple[str, ...] = ("NC", "NCL", "NLC", "NCHW", "NHWC", "NCDHW", "NDHWC")
     _format = "NCHW"
@@ -45,15 +66,15 @@ class _BatchNorm(Normalization):
             )
         self.num_features, self.momentum, self.epsilon = num_features, momentum, epsilon
         self.data_format, self.use_global_stats = data_format, use_global_stats
-        self._make((num_features,), weight_attr, bias_attr, name, dtype)
-        put_buffer(self, "running_mean", zeros([num_features], dtype))
-        put_buffer(self, "running_var", ones([num_features], dtype))
+        self._make_parameters((num_features,), weight_attr, bias_attr, name, dtype)
+        self.register_buffer("running_mean", zeros([num_features], dtype))
+        self.register_buffer("running_var", ones([num_features], dtype))
 
     running_mean: Tensor
     running_var: Tensor
 
     def forward(self, x: Any) -> Tensor:
-        """Normalise `x`; in training, take its mean and variance into the running ones."""
+        """Normalize `x`; in training, update the running mean and variance."""
         if len(x.shape) not in self._ndims:
             raise ValueError(
                 f"{type(self).__name__} takes x of {' or '.join(map(str, self._ndims))} axes; got "
@@ -65,37 +86,15 @@ class _BatchNorm(Normalization):
         )  # fmt: skip
 
     def extra_repr(self) -> str:
-        """Say the sizes."""
+        """Return the sizes and settings."""
         shown = f"num_features={self.num_features}, momentum={self.momentum}"
         shown += f", epsilon={self.epsilon}"
         return shown if self.data_format == self._format else f"{shown}, {self.data_format!r}"
 
 
+@inherit_docstring
 class BatchNorm1D(_BatchNorm):
-    """Normalise the channels of x, of shape [N, C] or [N, C, L], over the batch.
-
-    Parameters
-    ----------
-    num_features : int
-        How many channels.
-    momentum : float
-        How much of the running mean and variance stays at every step of training.
-    epsilon : float
-        Added to the variance.
-    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the scale and the shift of the channels; False leaves them out.
-    data_format : str
-        Where the channels are: on axis 1 ('NC...'), or on the last ('N...C').
-    use_global_stats : bool, optional
-        True: use the running mean and variance in training too; False: those of the batch always.
-    name : str, optional
-        What the names of the parameters start with.
-    dtype : str or dtype
-        Of the parameters.
-
-    See Also
-    --------
-    optlab.nn.functional.batch_norm : the formula, and its source.
+    """Apply batch normalization to x of shape [N, C] or [N, C, L].
 
     Examples
     --------
@@ -112,31 +111,9 @@ class BatchNorm1D(_BatchNorm):
     _ndims, _formats, _format = (2, 3), ("NC", "NCL", "NLC"), "NCL"
 
 
+@inherit_docstring
 class BatchNorm2D(_BatchNorm):
-    """Normalise the channels of pictures, of shape [N, C, H, W], over the batch.
-
-    Parameters
-    ----------
-    num_features : int
-        How many channels.
-    momentum : float
-        How much of the running mean and variance stays at every step of training.
-    epsilon : float
-        Added to the variance.
-    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the scale and the shift of the channels; False leaves them out.
-    data_format : str
-        Where the channels are: on axis 1 ('NC...'), or on the last ('N...C').
-    use_global_stats : bool, optional
-        True: use the running mean and variance in training too; False: those of the batch always.
-    name : str, optional
-        What the names of the parameters start with.
-    dtype : str or dtype
-        Of the parameters.
-
-    See Also
-    --------
-    optlab.nn.functional.batch_norm : the formula, and its source.
+    """Apply batch normalization to images of shape [N, C, H, W].
 
     Examples
     --------
@@ -148,31 +125,9 @@ class BatchNorm2D(_BatchNorm):
     _ndims, _formats, _format = (4,), ("NCHW", "NHWC"), "NCHW"
 
 
+@inherit_docstring
 class BatchNorm3D(_BatchNorm):
-    """Normalise the channels of volumes, of shape [N, C, D, H, W], over the batch.
-
-    Parameters
-    ----------
-    num_features : int
-        How many channels.
-    momentum : float
-        How much of the running mean and variance stays at every step of training.
-    epsilon : float
-        Added to the variance.
-    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the scale and the shift of the channels; False leaves them out.
-    data_format : str
-        Where the channels are: on axis 1 ('NC...'), or on the last ('N...C').
-    use_global_stats : bool, optional
-        True: use the running mean and variance in training too; False: those of the batch always.
-    name : str, optional
-        What the names of the parameters start with.
-    dtype : str or dtype
-        Of the parameters.
-
-    See Also
-    --------
-    optlab.nn.functional.batch_norm : the formula, and its source.
+    """Apply batch normalization to volumes of shape [N, C, D, H, W].
 
     Examples
     --------
@@ -184,35 +139,26 @@ class BatchNorm3D(_BatchNorm):
     _ndims, _formats, _format = (5,), ("NCDHW", "NDHWC"), "NCDHW"
 
 
+@inherit_docstring
 class BatchNorm(_BatchNorm):
-    """Normalise the channels of x over the batch, and apply an activation: Paddle's older layer.
+    """Apply batch normalization, then an activation: the older layer of Paddle.
 
     Parameters
     ----------
     num_channels : int
-        How many channels.
+        Number of channels.
     act : str, optional
-        The name of a function of `optlab.nn.functional` that follows, such as 'relu'.
+        Name of a function of `optlab.nn.functional` to apply to the result, such as 'relu'.
     is_test : bool
         Start in evaluation.
-    momentum : float
-        How much of the running mean and variance stays at every step of training.
-    epsilon : float
-        Added to the variance.
     param_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
         Settings of the scale and the shift of the channels; False leaves them out.
-    dtype : str or dtype
-        Of the parameters.
     data_layout : str
-        Where the channels are: on axis 1 ('NC...'), or on the last ('N...C').
+        Position of the channel axis, 'NCHW' or the like.
     use_global_stats : bool
         Use the running mean and variance in training too.
     trainable_statistics : bool
         Use the mean and variance of the batch in evaluation too.
-
-    See Also
-    --------
-    optlab.nn.functional.batch_norm : the formula, and its source.
 
     Examples
     --------
@@ -249,7 +195,7 @@ class BatchNorm(_BatchNorm):
         self.training = not is_test
 
     def forward(self, x: Any) -> Tensor:
-        """Normalise `x`, and apply the activation."""
+        """Normalize `x` and apply the activation."""
         self.use_global_stats = self.always_running or (
             not self.training and not self.trainable_statistics
         )

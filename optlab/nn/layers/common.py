@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.creation import zeros
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.attributes import made, named, needed
+from optlab.nn.attributes import make_parameter, parameter_name, require_parameter
 from optlab.nn.initializer import XavierUniform
 from optlab.nn.layer import Layer
-from optlab.nn.layers.shown import Shown
+from optlab.nn.layers.applied import Configured
 
 
 class Identity(Layer):
@@ -34,7 +35,7 @@ class Identity(Layer):
         return x
 
 
-class Flatten(Shown):
+class Flatten(Configured, settings=True):
     """Make one axis of several neighbouring ones.
 
     Parameters
@@ -49,8 +50,8 @@ class Flatten(Shown):
     (2, 12)
     """
 
-    def __init__(self, start_axis: int = 1, stop_axis: int = -1) -> None:
-        super().__init__(start_axis=start_axis, stop_axis=stop_axis)
+    start_axis: int = 1
+    stop_axis: int = -1
 
     def forward(self, x: Any) -> Tensor:
         """Give `x` with fewer axes."""
@@ -68,7 +69,7 @@ class Flatten(Shown):
         return y
 
 
-class Unflatten(Shown):
+class Unflatten(Configured, settings=True):
     """Make several axes of one.
 
     Parameters
@@ -77,8 +78,6 @@ class Unflatten(Shown):
         Which axis.
     shape : list of int
         The lengths of the new ones; one of them may be -1, for what remains.
-    name : str, optional
-        Shown by ``repr``.
 
     Examples
     --------
@@ -87,8 +86,12 @@ class Unflatten(Shown):
     (2, 3, 4)
     """
 
-    def __init__(self, axis: int, shape: Sequence[int], name: str | None = None) -> None:
-        super().__init__(name, axis=axis, shape=list(shape))
+    axis: int
+    shape: Sequence[int]
+    name: str | None = None
+
+    def _check(self) -> None:
+        self.shape = list(self.shape)
 
     def forward(self, x: Any) -> Tensor:
         """Give `x` with more axes."""
@@ -161,11 +164,11 @@ class Embedding(Layer):
             )
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.padding_idx, self.sparse = padding_idx, sparse
-        table = made(
+        table = make_parameter(
             (num_embeddings, embedding_dim), weight_attr, "weight_attr", dtype, XavierUniform(),
-            named(name, "weight"),
+            parameter_name(name, "weight"),
         )  # fmt: skip
-        self.weight = needed(table, "Embedding", "weight_attr")
+        self.weight = require_parameter(table, "Embedding", "weight_attr")
         if padding_idx is not None:
             start = self.weight.numpy()
             start[padding_idx] = 0.0
@@ -174,6 +177,10 @@ class Embedding(Layer):
     def forward(self, x: Any) -> Tensor:
         """Look up a vector for each number."""
         return functional.embedding(x, self.weight, self.padding_idx, self.sparse)
+
+    def example_input(self, shape: Any) -> Tensor:
+        """Return an input of this shape for `summary`: the number of the first row."""
+        return zeros(shape, "int64")
 
     def extra_repr(self) -> str:
         """Say the sizes."""

@@ -1,4 +1,4 @@
-"""Convolutions as layers."""
+"""Convolution layers."""
 
 from __future__ import annotations
 
@@ -9,15 +9,40 @@ import numpy as np
 
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.attributes import made, needed
+from optlab.nn.attributes import make_parameter, require_parameter
 from optlab.nn.functional import windows
 from optlab.nn.functional.paddings import MODES
 from optlab.nn.initializer import Constant, Initializer, Normal
 from optlab.nn.layer import Layer
+from optlab.nn.layers.docstrings import inherit_docstring
 
 
 class Filters(Layer):
-    """What all layers of convolution are: filters, a bias, and how the filters move."""
+    """Base class of convolutions and transposed convolutions with learned filters.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Numbers of channels of the input and the output.
+    kernel_size : int or list of int
+        Size of a filter.
+    stride : int or list of int
+        Step of the window.
+    dilation : int or list of int
+        Spacing between the elements of a filter.
+    groups : int
+        Number of groups of channels; each is convolved with its own filters.
+    data_format : str, optional
+        Position of the channel axis: 'NCL', 'NCHW' or 'NCDHW' (the default, by the number of axes),
+        or 'NLC', 'NHWC', 'NDHWC'.
+    dtype : str or dtype
+        Dtype of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If an argument is none of these, or `groups` does not divide the channels.
+    """
 
     dims = 0
 
@@ -46,20 +71,20 @@ class Filters(Layer):
         last = windows.is_channels_last(data_format, self.dims, call)
         windows.paddings(padding, self.dims, last, call)
         self.padding, self.data_format = padding, data_format
-        shape, start = self._start()
-        self.weight = needed(made(shape, weight_attr, "weight_attr", dtype, start), call,
-                             "weight_attr")  # fmt: skip
-        self.bias = made((out_channels,), bias_attr, "bias_attr", dtype, Constant(0.0))
+        shape, start = self._initial_weight()
+        weight = make_parameter(shape, weight_attr, "weight_attr", dtype, start)
+        self.weight = require_parameter(weight, call, "weight_attr")
+        self.bias = make_parameter((out_channels,), bias_attr, "bias_attr", dtype, Constant(0.0))
 
-    def _start(self) -> tuple[tuple[int, ...], Initializer]:
-        """Give the shape of the weight, and how it starts. Subclasses say how."""
+    def _initial_weight(self) -> tuple[tuple[int, ...], Initializer]:
+        """Return the shape of the weight and its initializer. Subclasses define it."""
         raise NotImplementedError
 
     def extra_repr(self) -> str:
-        """Say what is not as by default."""
+        """Return the sizes, and the settings that differ from their defaults."""
         words = [str(self.in_channels), str(self.out_channels), f"kernel_size={self.kernel_size}"]
         ones = (1,) * self.dims
-        for name, usual in self._usual(ones).items():
+        for name, usual in self._defaults(ones).items():
             value = getattr(self, name)
             if value != usual:
                 words.append(f"{name}={value!r}")
@@ -67,14 +92,38 @@ class Filters(Layer):
             words.append("bias_attr=False")
         return ", ".join(words)
 
-    def _usual(self, ones: tuple[int, ...]) -> dict[str, Any]:
+    def _defaults(self, ones: tuple[int, ...]) -> dict[str, Any]:
         return {
             "stride": ones, "padding": 0, "dilation": ones, "groups": 1,
             "data_format": windows.FORMATS[self.dims][0],
         }  # fmt: skip
 
 
+@inherit_docstring
 class _Convolution(Filters):
+    r"""Base class of convolutions.
+
+    Parameters
+    ----------
+    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
+        Padding of the spatial axes, in the forms of `functional.conv2d`.
+    padding_mode : {'zeros', 'reflect', 'replicate', 'circular'}
+        Values of the padding: zeros, the mirror image, the edge, the opposite end.
+    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
+        Settings, name or initializer of the parameters. By default the weight is normal with
+        standard deviation :math:`\sqrt{2 / (in\, K)}` (He et al. 2015), for kernels of K elements,
+        and the bias zero. ``bias_attr=False`` omits the bias.
+
+    Attributes
+    ----------
+    weight : Parameter of shape [out_channels, in_channels / groups, *kernel_size]
+    bias : Parameter of shape [out_channels], or None
+
+    See Also
+    --------
+    optlab.nn.functional.conv2d : the formula.
+    """
+
     def __init__(
         self,
         in_channels: int,
@@ -104,15 +153,15 @@ class _Convolution(Filters):
         )  # fmt: skip
         self.padding_mode = padding_mode
 
-    def _start(self) -> tuple[tuple[int, ...], Initializer]:
+    def _initial_weight(self) -> tuple[tuple[int, ...], Initializer]:
         shape = (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
         return shape, Normal(0.0, math.sqrt(2 / (self.in_channels * math.prod(self.kernel_size))))
 
-    def _usual(self, ones: tuple[int, ...]) -> dict[str, Any]:
-        return super()._usual(ones) | {"padding_mode": "zeros"}
+    def _defaults(self, ones: tuple[int, ...]) -> dict[str, Any]:
+        return super()._defaults(ones) | {"padding_mode": "zeros"}
 
     def forward(self, x: Any) -> Tensor:
-        """Give the convolution of x with the filters."""
+        """Convolve x with the filters."""
         padding = self.padding
         if self.padding_mode != "zeros":
             x, padding = self._padded(x), 0
@@ -123,7 +172,7 @@ class _Convolution(Filters):
         )  # fmt: skip
 
     def _padded(self, x: Any) -> Any:
-        """Put around x what the padding mode says."""
+        """Pad x as `padding_mode` says."""
         call = type(self).__name__
         last = self.data_format == windows.FORMATS[self.dims][1]
         pairs = windows.paddings(self.padding, self.dims, last, call)
@@ -135,16 +184,9 @@ class _Convolution(Filters):
         return functional.pad(x, sides, self.padding_mode, data_format=self.data_format)
 
 
+@inherit_docstring
 class Conv1D(_Convolution):
-    """Give the convolution of sequences with filters that are learned.
-
-    Parameters
-    ----------
-    in_channels, out_channels, kernel_size, stride, padding, dilation, groups, padding_mode, \
-weight_attr, bias_attr, dtype
-        As in `Conv2D`.
-    data_format : {'NCL', 'NLC'}
-        Where the channels are.
+    """Apply 1-D convolution with learned filters to sequences of shape [N, C, L].
 
     Examples
     --------
@@ -156,37 +198,9 @@ weight_attr, bias_attr, dtype
     dims = 1
 
 
+@inherit_docstring
 class Conv2D(_Convolution):
-    r"""Give the convolution of images with filters that are learned; see `functional.conv2d`.
-
-    Parameters
-    ----------
-    in_channels, out_channels : int
-        Channels of the input, and of the result: there are so many filters.
-    kernel_size : int or list of int
-        Of a filter.
-    stride, padding, dilation, groups
-        As in `functional.conv2d`.
-    padding_mode : {'zeros', 'reflect', 'replicate', 'circular'}
-        What stands around: zeros, the mirror image, the edge, the other end.
-    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the parameters: all of them, or a name, or how they start. By default the
-        weight is normal with standard deviation :math:`\sqrt{2 / (in\, KH\, KW)}` (He et al. 2015)
-        and the bias zero. ``bias_attr=False`` leaves the bias out.
-    data_format : {'NCHW', 'NHWC'}
-        Where the channels are.
-    dtype : str or dtype
-        Of the parameters.
-
-    Attributes
-    ----------
-    weight : Parameter of shape [out_channels, in_channels / groups, KH, KW]
-    bias : Parameter of shape [out_channels], or None
-
-    Raises
-    ------
-    ValueError
-        If an argument is none of these, or the channels cannot be cut into the groups.
+    """Apply 2-D convolution with learned filters to images of shape [N, C, H, W].
 
     Notes
     -----
@@ -205,16 +219,9 @@ class Conv2D(_Convolution):
     dims = 2
 
 
+@inherit_docstring
 class Conv3D(_Convolution):
-    """Give the convolution of volumes with filters that are learned.
-
-    Parameters
-    ----------
-    in_channels, out_channels, kernel_size, stride, padding, dilation, groups, padding_mode, \
-weight_attr, bias_attr, dtype
-        As in `Conv2D`.
-    data_format : {'NCDHW', 'NDHWC'}
-        Where the channels are.
+    """Apply 3-D convolution with learned filters to volumes of shape [N, C, D, H, W].
 
     Examples
     --------

@@ -6,26 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from optlab.nn import functional
-from optlab.nn.layers.applied import Applied
+from optlab.nn.layers.applied import Unary
 
 
-class Dropout(Applied, function=functional.dropout):
+class Dropout(Unary, function=functional.dropout):
     """Set elements to 0 at random while training.
-
-    Parameters
-    ----------
-    p : float
-        The probability of each element to be set to 0.
-    axis : int or list of int, optional
-        The axes along which elements are dropped one by one; by default all.
-    mode : {'upscale_in_train', 'downscale_in_infer'}
-        Divide by 1 - p while training, or multiply by 1 - p outside training.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.dropout
 
     Examples
     --------
@@ -46,20 +31,11 @@ class Dropout(Applied, function=functional.dropout):
 
     def forward(self, x: Any) -> Any:
         """Drop elements while training."""
-        return self._applied(x, training=self.training)
+        return self._call_function(x, training=self.training)
 
 
-class Dropout2D(Applied, function=functional.dropout2d):
+class Dropout2D(Unary, function=functional.dropout2d):
     """Set whole channels of pictures to 0 at random while training.
-
-    Parameters
-    ----------
-    p : float
-        The probability of each channel to be set to 0.
-    data_format : {'NCHW', 'NHWC'}
-        Where the channels are.
-    name : str, optional
-        Shown by ``repr``.
 
     Examples
     --------
@@ -74,20 +50,11 @@ class Dropout2D(Applied, function=functional.dropout2d):
 
     def forward(self, x: Any) -> Any:
         """Drop channels while training."""
-        return self._applied(x, training=self.training)
+        return self._call_function(x, training=self.training)
 
 
-class Dropout3D(Applied, function=functional.dropout3d):
+class Dropout3D(Unary, function=functional.dropout3d):
     """Set whole channels of volumes to 0 at random while training.
-
-    Parameters
-    ----------
-    p : float
-        The probability of each channel to be set to 0.
-    data_format : {'NCDHW', 'NDHWC'}
-        Where the channels are.
-    name : str, optional
-        Shown by ``repr``.
 
     Examples
     --------
@@ -102,22 +69,11 @@ class Dropout3D(Applied, function=functional.dropout3d):
 
     def forward(self, x: Any) -> Any:
         """Drop channels while training."""
-        return self._applied(x, training=self.training)
+        return self._call_function(x, training=self.training)
 
 
-class AlphaDropout(Applied, function=functional.alpha_dropout):
+class AlphaDropout(Unary, function=functional.alpha_dropout):
     """Drop elements behind SELU while training, so that mean 0 and variance 1 stay.
-
-    Parameters
-    ----------
-    p : float
-        The probability of each element to be dropped; less than 1.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.alpha_dropout : the source.
 
     Examples
     --------
@@ -131,4 +87,4 @@ class AlphaDropout(Applied, function=functional.alpha_dropout):
 
     def forward(self, x: Any) -> Any:
         """Drop elements while training."""
-        return self._applied(x, training=self.training)
+        return self._call_function(x, training=self.training)

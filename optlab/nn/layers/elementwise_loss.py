@@ -5,22 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from optlab.nn import functional
-from optlab.nn.functional.shared import check_reduction
-from optlab.nn.layers.applied import Configured, Pairwise
+from optlab.nn.layers.applied import LabelLoss, Loss
 
 KL_REDUCTIONS = ("mean", "batchmean", "sum", "none")
 
 
-class MSELoss(Pairwise, function=functional.mse_loss):
+class MSELoss(LabelLoss, function=functional.mse_loss):
     """Give the squared differences, by default their mean.
-
-    Parameters
-    ----------
-    reduction : {'mean', 'sum', 'none'}
-
-    See Also
-    --------
-    optlab.nn.functional.mse_loss : the formula, shapes and errors.
 
     Examples
     --------
@@ -32,18 +23,8 @@ class MSELoss(Pairwise, function=functional.mse_loss):
     reduction: str = "mean"
 
 
-class L1Loss(Pairwise, function=functional.l1_loss):
+class L1Loss(LabelLoss, function=functional.l1_loss):
     """Give the sizes of the differences, by default their mean.
-
-    Parameters
-    ----------
-    reduction : {'mean', 'sum', 'none'}
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.l1_loss : the formula, shapes and errors.
 
     Examples
     --------
@@ -56,22 +37,8 @@ class L1Loss(Pairwise, function=functional.l1_loss):
     name: str | None = None
 
 
-class SmoothL1Loss(Pairwise, function=functional.smooth_l1_loss):
+class SmoothL1Loss(LabelLoss, function=functional.smooth_l1_loss):
     """Give half the square of small differences, and a straight line above.
-
-    Parameters
-    ----------
-    reduction : {'mean', 'sum', 'none'}
-    delta : float
-        From which difference on the loss grows in proportion to it.
-    is_huber : bool
-        False: divide by `delta`, so that the slope above is 1.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.smooth_l1_loss : the formula, shapes and errors.
 
     Examples
     --------
@@ -86,18 +53,8 @@ class SmoothL1Loss(Pairwise, function=functional.smooth_l1_loss):
     name: str | None = None
 
 
-class HuberLoss(Pairwise, function=functional.huber_loss):
+class HuberLoss(LabelLoss, function=functional.huber_loss):
     """Give half the square of small differences, and a straight line above: PyTorch's name.
-
-    Parameters
-    ----------
-    reduction : {'mean', 'sum', 'none'}
-    delta : float
-        From which difference on the loss grows in proportion to it.
-
-    See Also
-    --------
-    optlab.nn.functional.huber_loss : the formula, shapes and errors.
 
     Examples
     --------
@@ -110,20 +67,8 @@ class HuberLoss(Pairwise, function=functional.huber_loss):
     delta: float = 1.0
 
 
-class BCELoss(Pairwise, function=functional.binary_cross_entropy):
+class BCELoss(LabelLoss, function=functional.binary_cross_entropy):
     """Give the cross entropy of probabilities of yes against labels from 0 to 1.
-
-    Parameters
-    ----------
-    weight : array, optional
-        What each element counts.
-    reduction : {'mean', 'sum', 'none'}
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.binary_cross_entropy : the formula, shapes and errors.
 
     Examples
     --------
@@ -137,22 +82,8 @@ class BCELoss(Pairwise, function=functional.binary_cross_entropy):
     name: str | None = None
 
 
-class BCEWithLogitsLoss(Configured, function=functional.binary_cross_entropy_with_logits):
+class BCEWithLogitsLoss(Loss, function=functional.binary_cross_entropy_with_logits):
     """Give the cross entropy of sigmoid(logit) against labels from 0 to 1.
-
-    Parameters
-    ----------
-    weight : array, optional
-        What each element counts.
-    reduction : {'mean', 'sum', 'none'}
-    pos_weight : array, optional
-        What a positive label counts.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.binary_cross_entropy_with_logits : the formula, and shapes.
 
     Examples
     --------
@@ -166,26 +97,13 @@ class BCEWithLogitsLoss(Configured, function=functional.binary_cross_entropy_wit
     pos_weight: Any = None
     name: str | None = None
 
-    def _check(self) -> None:
-        check_reduction(self.reduction)
-
     def forward(self, logit: Any, label: Any) -> Any:
         """Give the loss."""
-        return self._applied(logit, label)
+        return self._call_function(logit, label)
 
 
-class KLDivLoss(Pairwise, function=functional.kl_div):
+class KLDivLoss(LabelLoss, function=functional.kl_div):
     """Give the Kullback-Leibler divergence of logarithms of probabilities from labels.
-
-    Parameters
-    ----------
-    reduction : {'mean', 'batchmean', 'sum', 'none'}
-    log_target : bool
-        Whether labels hold logarithms, too.
-
-    See Also
-    --------
-    optlab.nn.functional.kl_div : the formula, shapes and errors.
 
     Examples
     --------
@@ -200,20 +118,8 @@ class KLDivLoss(Pairwise, function=functional.kl_div):
     _reductions = KL_REDUCTIONS
 
 
-class HingeEmbeddingLoss(Pairwise, function=functional.hinge_embedding_loss):
+class HingeEmbeddingLoss(LabelLoss, function=functional.hinge_embedding_loss):
     """Give distances of what is alike, and how much is missing to the margin of what is not.
-
-    Parameters
-    ----------
-    margin : float
-        How far apart what is different should be.
-    reduction : {'mean', 'sum', 'none'}
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.hinge_embedding_loss : the formula, shapes and errors.
 
     Examples
     --------
@@ -227,20 +133,8 @@ class HingeEmbeddingLoss(Pairwise, function=functional.hinge_embedding_loss):
     name: str | None = None
 
 
-class MarginRankingLoss(Configured, function=functional.margin_ranking_loss):
+class MarginRankingLoss(Loss, function=functional.margin_ranking_loss):
     """Give how much is missing for the right one of two scores to be larger.
-
-    Parameters
-    ----------
-    margin : float
-        By how much the right one should be larger.
-    reduction : {'mean', 'sum', 'none'}
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.margin_ranking_loss : the formula, shapes and errors.
 
     Examples
     --------
@@ -254,26 +148,13 @@ class MarginRankingLoss(Configured, function=functional.margin_ranking_loss):
     reduction: str = "mean"
     name: str | None = None
 
-    def _check(self) -> None:
-        check_reduction(self.reduction)
-
     def forward(self, input: Any, other: Any, label: Any) -> Any:
         """Give the loss of `input` against `label`."""
-        return self._applied(input, other, label)
+        return self._call_function(input, other, label)
 
 
-class SoftMarginLoss(Pairwise, function=functional.soft_margin_loss):
+class SoftMarginLoss(LabelLoss, function=functional.soft_margin_loss):
     """Give log(1 + e^(-label * input)) for labels of 1 and -1.
-
-    Parameters
-    ----------
-    reduction : {'mean', 'sum', 'none'}
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.soft_margin_loss : the formula, shapes and errors.
 
     Examples
     --------

@@ -22,7 +22,7 @@ from optlab.nn.layers.transformer import (
 _SHARES = {1: ((0, 0), (0, 0, 0)), 2: ((0, 1), (0, 0, 1)), 3: ((0, 2), (0, 1, 2))}
 
 
-def _shares(given: Any, argument: str) -> tuple[Any, Any]:
+def _split_settings(given: Any, argument: str) -> tuple[Any, Any]:
     """Give the settings for the layers of the encoder, and for those of the decoder."""
     if not isinstance(given, (list, tuple)):
         return given, given
@@ -108,7 +108,10 @@ class Transformer(Layer):
     ) -> None:
         super().__init__()
         self.d_model, self.nhead = d_model, nhead
-        weights, biases = _shares(weight_attr, "weight_attr"), _shares(bias_attr, "bias_attr")
+        weights, biases = (
+            _split_settings(weight_attr, "weight_attr"),
+            _split_settings(bias_attr, "bias_attr"),
+        )
         sizes = (d_model, nhead, dim_feedforward, dropout, activation, attn_dropout, act_dropout,
                  normalize_before)  # fmt: skip
         self.encoder = custom_encoder or TransformerEncoder(

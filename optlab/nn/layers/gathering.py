@@ -6,23 +6,11 @@ from typing import Any
 
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.layers.applied import Applied
-from optlab.nn.layers.shown import Shown
+from optlab.nn.layers.applied import Configured, Unary
 
 
-class Softmax(Applied, function=functional.softmax):
+class Softmax(Unary, function=functional.softmax):
     """Give exp(x) / sum(exp(x)).
-
-    Parameters
-    ----------
-    axis : int
-        Along which the probabilities add up to 1.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.softmax : the formula, and its source.
 
     Examples
     --------
@@ -35,19 +23,8 @@ class Softmax(Applied, function=functional.softmax):
     name: str | None = None
 
 
-class LogSoftmax(Applied, function=functional.log_softmax):
+class LogSoftmax(Unary, function=functional.log_softmax):
     """Give the logarithms of softmax.
-
-    Parameters
-    ----------
-    axis : int
-        Along which the probabilities add up to 1.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.log_softmax : the formula, and its source.
 
     Examples
     --------
@@ -60,13 +37,8 @@ class LogSoftmax(Applied, function=functional.log_softmax):
     name: str | None = None
 
 
-class Softmax2D(Shown):
+class Softmax2D(Configured, function=functional.softmax):
     """Give softmax over the channels of pictures, of shape [N, C, H, W] or [C, H, W].
-
-    Parameters
-    ----------
-    name : str, optional
-        Shown by ``repr``.
 
     Examples
     --------
@@ -75,8 +47,7 @@ class Softmax2D(Shown):
     [[[[0.5]], [[0.5]]]]
     """
 
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name)
+    name: str | None = None
 
     def forward(self, x: Any) -> Tensor:
         """Give softmax over the channels."""
@@ -87,21 +58,8 @@ class Softmax2D(Shown):
         return functional.softmax(x, -3)
 
 
-class Maxout(Applied, function=functional.maxout):
+class Maxout(Unary, function=functional.maxout):
     """Give the largest of every group of neighbouring channels.
-
-    Parameters
-    ----------
-    groups : int
-        How many neighbouring channels make a group.
-    axis : int
-        Which axis holds the channels.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.maxout : the formula, and its source.
 
     Examples
     --------
@@ -115,19 +73,8 @@ class Maxout(Applied, function=functional.maxout):
     name: str | None = None
 
 
-class GLU(Applied, function=functional.glu):
+class GLU(Unary, function=functional.glu):
     """Give the first half of x, times the sigmoid of the second half.
-
-    Parameters
-    ----------
-    axis : int
-        Which axis is halved.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.glu : the formula, and its source.
 
     Examples
     --------

@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 from optlab.nn import functional
-from optlab.nn.layers.applied import Applied
+from optlab.nn.layers.applied import Unary
 
 
-class Hardshrink(Applied, function=functional.hardshrink):
+class Hardshrink(Unary, function=functional.hardshrink):
     """Give x where its size is above the threshold, and 0 elsewhere.
-
-    Parameters
-    ----------
-    threshold : float
-        At least 0.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.hardshrink : the formula, and its source.
 
     Examples
     --------
@@ -31,17 +20,8 @@ class Hardshrink(Applied, function=functional.hardshrink):
     name: str | None = None
 
 
-class Hardsigmoid(Applied, function=functional.hardsigmoid):
+class Hardsigmoid(Unary, function=functional.hardsigmoid):
     """Give x / 6 + 1 / 2, cut off below 0 and above 1.
-
-    Parameters
-    ----------
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.hardsigmoid : the formula, and its source.
 
     Examples
     --------
@@ -53,17 +33,8 @@ class Hardsigmoid(Applied, function=functional.hardsigmoid):
     name: str | None = None
 
 
-class Hardswish(Applied, function=functional.hardswish):
+class Hardswish(Unary, function=functional.hardswish):
     """Give x min(max(x + 3, 0), 6) / 6.
-
-    Parameters
-    ----------
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.hardswish : the formula, and its source.
 
     Examples
     --------
@@ -75,19 +46,8 @@ class Hardswish(Applied, function=functional.hardswish):
     name: str | None = None
 
 
-class Hardtanh(Applied, function=functional.hardtanh):
+class Hardtanh(Unary, function=functional.hardtanh):
     """Cut off what lies outside an interval.
-
-    Parameters
-    ----------
-    min, max : float
-        The ends of the interval outside of which x is cut off.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.hardtanh : the formula, and its source.
 
     Examples
     --------
@@ -101,19 +61,8 @@ class Hardtanh(Applied, function=functional.hardtanh):
     name: str | None = None
 
 
-class Softshrink(Applied, function=functional.softshrink):
+class Softshrink(Unary, function=functional.softshrink):
     """Bring x nearer to 0 by the threshold, at most to 0.
-
-    Parameters
-    ----------
-    threshold : float
-        At least 0.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.softshrink : the formula, and its source.
 
     Examples
     --------
@@ -126,17 +75,8 @@ class Softshrink(Applied, function=functional.softshrink):
     name: str | None = None
 
 
-class Tanhshrink(Applied, function=functional.tanhshrink):
+class Tanhshrink(Unary, function=functional.tanhshrink):
     """Give x - tanh(x).
-
-    Parameters
-    ----------
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.tanhshrink : the formula, and its source.
 
     Examples
     --------
@@ -148,21 +88,8 @@ class Tanhshrink(Applied, function=functional.tanhshrink):
     name: str | None = None
 
 
-class ThresholdedReLU(Applied, function=functional.thresholded_relu):
+class ThresholdedReLU(Unary, function=functional.thresholded_relu):
     """Give x where it is above the threshold, and a fixed value elsewhere.
-
-    Parameters
-    ----------
-    threshold : float
-        Above which x stays.
-    value : float
-        What is given elsewhere.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.thresholded_relu : the formula, and its source.
 
     Examples
     --------

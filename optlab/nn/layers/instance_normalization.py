@@ -1,4 +1,4 @@
-"""Normalisation of each channel of each example, as layers."""
+"""Instance normalization layers."""
 
 from __future__ import annotations
 
@@ -6,11 +6,35 @@ from typing import Any
 
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
+from optlab.nn.layers.docstrings import inherit_docstring
 from optlab.nn.layers.normalization import Normalization
 
 
 class _InstanceNorm(Normalization):
-    """What the layers of instance normalisation have in common."""
+    """Base class of instance normalization.
+
+    Parameters
+    ----------
+    num_features : int
+        Number of channels.
+    epsilon : float
+        Added to the variance.
+    momentum : float
+        Must be 0.9: there are no running averages over batches.
+    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
+        Settings of the scale and the shift of the channels; False leaves them out.
+    data_format : str, optional
+        Position of the channel axis: 'NCL', 'NCHW' or 'NCDHW' (the default, by the number of axes),
+        or 'NLC', 'NHWC', 'NDHWC'.
+    name : str, optional
+        Prefix of the parameter names.
+    dtype : str or dtype
+        Dtype of the parameters.
+
+    See Also
+    --------
+    optlab.nn.functional.instance_norm : the formula, and its source.
+    """
 
     _ndim = 4
     _formats: tuple[str, ...] = ("NCHW", "NHWC")
@@ -36,10 +60,10 @@ class _InstanceNorm(Normalization):
             )
         self.num_features, self.epsilon, self.momentum = num_features, epsilon, momentum
         self.data_format = data_format
-        self._make((num_features,), weight_attr, bias_attr, name, dtype)
+        self._make_parameters((num_features,), weight_attr, bias_attr, name, dtype)
 
     def forward(self, x: Any) -> Tensor:
-        """Normalise each channel of each example."""
+        """Normalize each channel of each example."""
         if len(x.shape) != self._ndim:
             raise ValueError(
                 f"{type(self).__name__} takes x of {self._ndim} axes; got shape {tuple(x.shape)}."
@@ -50,33 +74,13 @@ class _InstanceNorm(Normalization):
         )  # fmt: skip
 
     def extra_repr(self) -> str:
-        """Say the sizes."""
+        """Return the sizes and settings."""
         return f"num_features={self.num_features}, epsilon={self.epsilon}"
 
 
+@inherit_docstring
 class InstanceNorm1D(_InstanceNorm):
-    """Normalise each channel of each example, of shape [N, C, L].
-
-    Parameters
-    ----------
-    num_features : int
-        How many channels.
-    epsilon : float
-        Added to the variance.
-    momentum : float
-        0.9: nothing is averaged over batches, and anything else is refused.
-    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the scale and the shift of the channels; False leaves them out.
-    data_format : str
-        Where the channels are: on axis 1 ('NC...'), or on the last ('N...C').
-    name : str, optional
-        What the names of the parameters start with.
-    dtype : str or dtype
-        Of the parameters.
-
-    See Also
-    --------
-    optlab.nn.functional.instance_norm : the formula, and its source.
+    """Apply instance normalization to sequences of shape [N, C, L].
 
     Examples
     --------
@@ -89,29 +93,9 @@ class InstanceNorm1D(_InstanceNorm):
     _ndim, _formats = 3, ("NCL", "NLC")
 
 
+@inherit_docstring
 class InstanceNorm2D(_InstanceNorm):
-    """Normalise each channel of each picture, of shape [N, C, H, W].
-
-    Parameters
-    ----------
-    num_features : int
-        How many channels.
-    epsilon : float
-        Added to the variance.
-    momentum : float
-        0.9: nothing is averaged over batches, and anything else is refused.
-    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the scale and the shift of the channels; False leaves them out.
-    data_format : str
-        Where the channels are: on axis 1 ('NC...'), or on the last ('N...C').
-    name : str, optional
-        What the names of the parameters start with.
-    dtype : str or dtype
-        Of the parameters.
-
-    See Also
-    --------
-    optlab.nn.functional.instance_norm : the formula, and its source.
+    """Apply instance normalization to images of shape [N, C, H, W].
 
     Examples
     --------
@@ -123,29 +107,9 @@ class InstanceNorm2D(_InstanceNorm):
     _ndim, _formats = 4, ("NCHW", "NHWC")
 
 
+@inherit_docstring
 class InstanceNorm3D(_InstanceNorm):
-    """Normalise each channel of each volume, of shape [N, C, D, H, W].
-
-    Parameters
-    ----------
-    num_features : int
-        How many channels.
-    epsilon : float
-        Added to the variance.
-    momentum : float
-        0.9: nothing is averaged over batches, and anything else is refused.
-    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the scale and the shift of the channels; False leaves them out.
-    data_format : str
-        Where the channels are: on axis 1 ('NC...'), or on the last ('N...C').
-    name : str, optional
-        What the names of the parameters start with.
-    dtype : str or dtype
-        Of the parameters.
-
-    See Also
-    --------
-    optlab.nn.functional.instance_norm : the formula, and its source.
+    """Apply instance normalization to volumes of shape [N, C, D, H, W].
 
     Examples
     --------

@@ -6,23 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from optlab.nn import functional
-from optlab.nn.functional.shared import check_reduction
-from optlab.nn.layers.applied import Configured, Pairwise
+from optlab.nn.layers.applied import LabelLoss, Loss
 
 
-class CosineEmbeddingLoss(Configured, function=functional.cosine_embedding_loss):
+class CosineEmbeddingLoss(Loss, function=functional.cosine_embedding_loss):
     """Give 1 - cos of what is alike, and what the cosine of others exceeds a margin by.
-
-    Parameters
-    ----------
-    margin, reduction
-        As in `functional.cosine_embedding_loss`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.cosine_embedding_loss : the arguments, and the formula.
 
     Examples
     --------
@@ -36,27 +24,13 @@ class CosineEmbeddingLoss(Configured, function=functional.cosine_embedding_loss)
     reduction: str = "mean"
     name: str | None = None
 
-    def _check(self) -> None:
-        check_reduction(self.reduction)
-
     def forward(self, input1: Any, input2: Any, label: Any) -> Any:
         """Give the loss."""
-        return self._applied(input1, input2, label)
+        return self._call_function(input1, input2, label)
 
 
-class TripletMarginLoss(Configured, function=functional.triplet_margin_loss):
+class TripletMarginLoss(Loss, function=functional.triplet_margin_loss):
     """Give how much too near the other kind is, by distances in a p-norm.
-
-    Parameters
-    ----------
-    margin, p, epsilon, swap, reduction
-        As in `functional.triplet_margin_loss`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.triplet_margin_loss : the arguments, and the formula.
 
     Examples
     --------
@@ -73,29 +47,13 @@ class TripletMarginLoss(Configured, function=functional.triplet_margin_loss):
     reduction: str = "mean"
     name: str | None = None
 
-    def _check(self) -> None:
-        check_reduction(self.reduction)
-
     def forward(self, input: Any, positive: Any, negative: Any) -> Any:
         """Give the loss."""
-        return self._applied(input, positive, negative)
+        return self._call_function(input, positive, negative)
 
 
-class TripletMarginWithDistanceLoss(
-    Configured, function=functional.triplet_margin_with_distance_loss
-):
+class TripletMarginWithDistanceLoss(Loss, function=functional.triplet_margin_with_distance_loss):
     """Give how much too near the other kind is, by a distance of your own.
-
-    Parameters
-    ----------
-    distance_function, margin, swap, reduction
-        As in `functional.triplet_margin_with_distance_loss`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.triplet_margin_with_distance_loss : the arguments, and the formula.
 
     Examples
     --------
@@ -112,27 +70,13 @@ class TripletMarginWithDistanceLoss(
     reduction: str = "mean"
     name: str | None = None
 
-    def _check(self) -> None:
-        check_reduction(self.reduction)
-
     def forward(self, input: Any, positive: Any, negative: Any) -> Any:
         """Give the loss."""
-        return self._applied(input, positive, negative)
+        return self._call_function(input, positive, negative)
 
 
-class MultiMarginLoss(Pairwise, function=functional.multi_margin_loss):
+class MultiMarginLoss(LabelLoss, function=functional.multi_margin_loss):
     """Give a hinge for classes: how much other scores come too near the right one.
-
-    Parameters
-    ----------
-    p, margin, weight, reduction
-        As in `functional.multi_margin_loss`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.multi_margin_loss : the arguments, and the formula.
 
     Examples
     --------
@@ -148,19 +92,8 @@ class MultiMarginLoss(Pairwise, function=functional.multi_margin_loss):
     name: str | None = None
 
 
-class MultiLabelSoftMarginLoss(Pairwise, function=functional.multi_label_soft_margin_loss):
+class MultiLabelSoftMarginLoss(LabelLoss, function=functional.multi_label_soft_margin_loss):
     """Give the cross entropy of several classes that may hold, as a mean over them.
-
-    Parameters
-    ----------
-    weight, reduction
-        As in `functional.multi_label_soft_margin_loss`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.multi_label_soft_margin_loss : the arguments, and the formula.
 
     Examples
     --------
@@ -174,19 +107,8 @@ class MultiLabelSoftMarginLoss(Pairwise, function=functional.multi_label_soft_ma
     name: str | None = None
 
 
-class PoissonNLLLoss(Pairwise, function=functional.poisson_nll_loss):
+class PoissonNLLLoss(LabelLoss, function=functional.poisson_nll_loss):
     """Give minus the logarithm of the probability of counts, for a Poisson law.
-
-    Parameters
-    ----------
-    log_input, full, epsilon, reduction
-        As in `functional.poisson_nll_loss`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.poisson_nll_loss : the arguments, and the formula.
 
     Examples
     --------
@@ -202,19 +124,8 @@ class PoissonNLLLoss(Pairwise, function=functional.poisson_nll_loss):
     name: str | None = None
 
 
-class GaussianNLLLoss(Configured, function=functional.gaussian_nll_loss):
+class GaussianNLLLoss(Loss, function=functional.gaussian_nll_loss):
     """Give minus the logarithm of the density of normal errors.
-
-    Parameters
-    ----------
-    full, epsilon, reduction
-        As in `functional.gaussian_nll_loss`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.gaussian_nll_loss : the arguments, and the formula.
 
     Examples
     --------
@@ -228,9 +139,6 @@ class GaussianNLLLoss(Configured, function=functional.gaussian_nll_loss):
     reduction: str = "mean"
     name: str | None = None
 
-    def _check(self) -> None:
-        check_reduction(self.reduction)
-
     def forward(self, input: Any, label: Any, variance: Any) -> Any:
         """Give the loss."""
-        return self._applied(input, label, variance)
+        return self._call_function(input, label, variance)

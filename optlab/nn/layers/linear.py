@@ -8,7 +8,7 @@ import numpy as np
 
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.attributes import made, named, needed
+from optlab.nn.attributes import make_parameter, parameter_name, require_parameter
 from optlab.nn.initializer import Constant, Initializer, XavierUniform
 from optlab.nn.layer import Layer
 
@@ -59,13 +59,15 @@ class Linear(Layer):
                 )
         self.in_features, self.out_features = in_features, out_features
         start = weight_initializer or XavierUniform()
-        weight = made(
+        weight = make_parameter(
             (in_features, out_features), weight_attr, "weight_attr", dtype, start,
-            named(name, "weight"),
+            parameter_name(name, "weight"),
         )  # fmt: skip
-        self.weight = needed(weight, "Linear", "weight_attr")
+        self.weight = require_parameter(weight, "Linear", "weight_attr")
         start = bias_initializer or Constant(0.0)
-        self.bias = made((out_features,), bias_attr, "bias_attr", dtype, start, named(name, "bias"))
+        self.bias = make_parameter(
+            (out_features,), bias_attr, "bias_attr", dtype, start, parameter_name(name, "bias")
+        )
 
     def forward(self, x: Any) -> Tensor:
         """Give x W + b."""

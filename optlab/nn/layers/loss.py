@@ -6,34 +6,11 @@ from typing import Any
 
 from optlab.nn import functional
 from optlab.nn.functional.labels import NO_CLASS
-from optlab.nn.layers.applied import Pairwise
+from optlab.nn.layers.applied import LabelLoss
 
 
-class CrossEntropyLoss(Pairwise, function=functional.cross_entropy):
+class CrossEntropyLoss(LabelLoss, function=functional.cross_entropy):
     """Give the cross entropy of softmax(input) against labels.
-
-    Parameters
-    ----------
-    weight : array, shape [C], optional
-        What a row of each class counts.
-    ignore_index : int
-        Rows with this label count nothing.
-    reduction : {'mean', 'sum', 'none'}
-        What to do with the values of the rows.
-    soft_label : bool
-        Whether labels are probabilities of all classes.
-    axis : int
-        Which axis of the input counts the classes.
-    use_softmax : bool
-        False: the input holds probabilities already.
-    label_smoothing : float
-        Replace each label q by (1 - s) q + s / C.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.cross_entropy : the formula, shapes and errors.
 
     Examples
     --------
@@ -61,22 +38,8 @@ class CrossEntropyLoss(Pairwise, function=functional.cross_entropy):
         )  # fmt: skip
 
 
-class NLLLoss(Pairwise, function=functional.nll_loss):
+class NLLLoss(LabelLoss, function=functional.nll_loss):
     """Give minus the logarithm of the probability of each label.
-
-    Parameters
-    ----------
-    weight : array, shape [C], optional
-        What a row of each class counts.
-    ignore_index : int
-        Rows with this label count nothing.
-    reduction : {'mean', 'sum', 'none'}
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.nll_loss : shapes and errors.
 
     Examples
     --------

@@ -7,10 +7,11 @@ from typing import Any
 
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.attributes import made, named
+from optlab.nn.attributes import make_parameter, parameter_name
 from optlab.nn.functional.normalizations import as_shape
 from optlab.nn.initializer import Constant
 from optlab.nn.layer import Layer
+from optlab.nn.layers.applied import Unary
 from optlab.nn.parameter import Parameter
 
 
@@ -20,7 +21,7 @@ class Normalization(Layer):
     weight: Parameter | None
     bias: Parameter | None
 
-    def _make(
+    def _make_parameters(
         self,
         shape: tuple[int, ...],
         weight_attr: Any,
@@ -32,10 +33,12 @@ class Normalization(Layer):
         for length in shape:
             if length < 1:
                 raise ValueError(f"{type(self).__name__} takes lengths of at least 1; got {shape}.")
-        self.weight = made(
-            shape, weight_attr, "weight_attr", dtype, Constant(1.0), named(name, "weight")
+        self.weight = make_parameter(
+            shape, weight_attr, "weight_attr", dtype, Constant(1.0), parameter_name(name, "weight")
         )
-        self.bias = made(shape, bias_attr, "bias_attr", dtype, Constant(0.0), named(name, "bias"))
+        self.bias = make_parameter(
+            shape, bias_attr, "bias_attr", dtype, Constant(0.0), parameter_name(name, "bias")
+        )
 
 
 class LayerNorm(Normalization):
@@ -78,7 +81,7 @@ class LayerNorm(Normalization):
     ) -> None:
         super().__init__()
         self.normalized_shape, self.epsilon = as_shape(normalized_shape), epsilon
-        self._make(self.normalized_shape, weight_attr, bias_attr, name, dtype)
+        self._make_parameters(self.normalized_shape, weight_attr, bias_attr, name, dtype)
 
     def forward(self, x: Any) -> Tensor:
         """Normalise over the last axes."""
@@ -128,7 +131,7 @@ class RMSNorm(Normalization):
     ) -> None:
         super().__init__()
         self.normalized_shape, self.epsilon = as_shape(normalized_shape), epsilon
-        self._make(self.normalized_shape, weight_attr, False, name, dtype)
+        self._make_parameters(self.normalized_shape, weight_attr, False, name, dtype)
 
     def forward(self, x: Any) -> Tensor:
         """Divide by the root of the mean of squares."""
@@ -189,7 +192,7 @@ class GroupNorm(Normalization):
             )
         self.num_groups, self.num_channels, self.epsilon = num_groups, num_channels, epsilon
         self.data_format = data_format
-        self._make((num_channels,), weight_attr, bias_attr, name, dtype)
+        self._make_parameters((num_channels,), weight_attr, bias_attr, name, dtype)
 
     def forward(self, x: Any) -> Tensor:
         """Normalise over groups of channels."""
@@ -205,20 +208,8 @@ class GroupNorm(Normalization):
         )
 
 
-class LocalResponseNorm(Layer):
+class LocalResponseNorm(Unary, function=functional.local_response_norm):
     """Divide by a mean over neighbouring channels.
-
-    Parameters
-    ----------
-    size : int
-        How many channels around each are averaged.
-    alpha, beta, k : float
-    data_format : str
-        Where the channels are: on axis 1 ('NC...'), or on the last ('N...C').
-
-    See Also
-    --------
-    optlab.nn.functional.local_response_norm : the formula, and its source.
 
     Examples
     --------
@@ -227,23 +218,11 @@ class LocalResponseNorm(Layer):
     [[[0.25], [0.25]]]
     """
 
-    def __init__(
-        self,
-        size: int,
-        alpha: float = 1e-4,
-        beta: float = 0.75,
-        k: float = 1.0,
-        data_format: str = "NCHW",
-    ) -> None:
-        super().__init__()
-        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
-        self.data_format = data_format
-
-    def forward(self, x: Any) -> Tensor:
-        """Divide by a mean over neighbouring channels."""
-        return functional.local_response_norm(
-            x, self.size, self.alpha, self.beta, self.k, self.data_format
-        )
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    k: float = 1.0
+    data_format: str = "NCHW"
 
     def extra_repr(self) -> str:
         """Say the settings."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.attributes import made, named, needed
+from optlab.nn.attributes import make_parameter, parameter_name, require_parameter
 from optlab.nn.initializer import Constant, Uniform
 from optlab.nn.layer import Layer
 from optlab.nn.layers.applied import Configured
@@ -50,13 +50,18 @@ class Bilinear(Layer):
         self.in1_features, self.in2_features = in1_features, in2_features
         self.out_features = out_features
         bound = 1 / math.sqrt(in1_features)
-        weight = made(
+        weight = make_parameter(
             (out_features, in1_features, in2_features), weight_attr, "weight_attr", dtype,
-            Uniform(-bound, bound), named(name, "weight"),
+            Uniform(-bound, bound), parameter_name(name, "weight"),
         )  # fmt: skip
-        self.weight = needed(weight, "Bilinear", "weight_attr")
-        self.bias = made(
-            (1, out_features), bias_attr, "bias_attr", dtype, Constant(0.0), named(name, "bias")
+        self.weight = require_parameter(weight, "Bilinear", "weight_attr")
+        self.bias = make_parameter(
+            (1, out_features),
+            bias_attr,
+            "bias_attr",
+            dtype,
+            Constant(0.0),
+            parameter_name(name, "bias"),
         )
 
     def forward(self, x1: Any, x2: Any) -> Tensor:
@@ -71,13 +76,6 @@ class Bilinear(Layer):
 class CosineSimilarity(Configured, function=functional.cosine_similarity):
     """Give the cosine of the angle between vectors.
 
-    Parameters
-    ----------
-    axis : int
-        Along which the vectors lie.
-    eps : float
-        The least product of lengths that is divided by.
-
     Examples
     --------
     >>> import optlab as ol
@@ -91,22 +89,11 @@ class CosineSimilarity(Configured, function=functional.cosine_similarity):
 
     def forward(self, x1: Any, x2: Any) -> Any:
         """Give the cosine of the angle."""
-        return self._applied(x1, x2)
+        return self._call_function(x1, x2)
 
 
 class PairwiseDistance(Configured, function=functional.pairwise_distance):
     """Give the distance of vectors along the last axis.
-
-    Parameters
-    ----------
-    p : float
-        Which norm.
-    epsilon : float
-        Added to the differences, so that equal vectors have a slope.
-    keepdim : bool
-        Keep the last axis, with length 1.
-    name : str, optional
-        Shown by ``repr``.
 
     Examples
     --------
@@ -122,4 +109,4 @@ class PairwiseDistance(Configured, function=functional.pairwise_distance):
 
     def forward(self, x: Any, y: Any) -> Any:
         """Give the distance."""
-        return self._applied(x, y)
+        return self._call_function(x, y)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from optlab.nn import functional
-from optlab.nn.layers.applied import Applied, Configured
+from optlab.nn.layers.applied import Configured, Unary
 
 
-class _MaxPool(Applied, family=True):
+class _MaxPool(Unary, settings=True):
     """What maxima of windows have in common."""
 
     kernel_size: Any
@@ -20,7 +20,7 @@ class _MaxPool(Applied, family=True):
     name: str | None = None
 
 
-class _AvgPool(Applied, family=True):
+class _AvgPool(Unary, settings=True):
     """What averages over windows have in common."""
 
     kernel_size: Any
@@ -33,7 +33,7 @@ class _AvgPool(Applied, family=True):
     name: str | None = None
 
 
-class _MaxUnPool(Configured, family=True):
+class _MaxUnPool(Configured, settings=True):
     """What the layers have in common that put maxima back to their places."""
 
     kernel_size: Any
@@ -45,10 +45,10 @@ class _MaxUnPool(Configured, family=True):
 
     def forward(self, x: Any, indices: Any) -> Any:
         """Put maxima back to where pooling found them."""
-        return self._applied(x, indices)
+        return self._call_function(x, indices)
 
 
-class _LPPool(Applied, family=True):
+class _LPPool(Unary, settings=True):
     """What the layers have in common that give norms of windows."""
 
     norm_type: float
@@ -60,19 +60,8 @@ class _LPPool(Applied, family=True):
     name: str | None = None
 
 
-class MaxPool1D(Applied, function=functional.max_pool1d):
+class MaxPool1D(Unary, function=functional.max_pool1d):
     """Give the maximum of windows of sequences.
-
-    Parameters
-    ----------
-    kernel_size, stride, padding, return_mask, ceil_mode
-        As in `functional.max_pool1d`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.max_pool1d : the arguments, the formula, and what is saved.
 
     Examples
     --------
@@ -89,19 +78,8 @@ class MaxPool1D(Applied, function=functional.max_pool1d):
     name: str | None = None
 
 
-class AvgPool1D(Applied, function=functional.avg_pool1d):
+class AvgPool1D(Unary, function=functional.avg_pool1d):
     """Give the average of windows of sequences.
-
-    Parameters
-    ----------
-    kernel_size, stride, padding, exclusive, ceil_mode
-        As in `functional.avg_pool1d`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.avg_pool1d : the arguments, the formula, and what is saved.
 
     Examples
     --------
@@ -121,17 +99,6 @@ class AvgPool1D(Applied, function=functional.avg_pool1d):
 class MaxPool2D(_MaxPool, function=functional.max_pool2d):
     """Give the maximum of windows of images.
 
-    Parameters
-    ----------
-    kernel_size, stride, padding, return_mask, ceil_mode, data_format
-        As in `functional.max_pool2d`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.max_pool2d : the arguments, the formula, and what is saved.
-
     Examples
     --------
     >>> import optlab as ol
@@ -143,17 +110,6 @@ class MaxPool2D(_MaxPool, function=functional.max_pool2d):
 class AvgPool2D(_AvgPool, function=functional.avg_pool2d):
     """Give the average of windows of images.
 
-    Parameters
-    ----------
-    kernel_size, stride, padding, ceil_mode, exclusive, divisor_override, data_format
-        As in `functional.avg_pool2d`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.avg_pool2d : the arguments, the formula, and what is saved.
-
     Examples
     --------
     >>> import optlab as ol
@@ -164,17 +120,6 @@ class AvgPool2D(_AvgPool, function=functional.avg_pool2d):
 
 class MaxPool3D(_MaxPool, function=functional.max_pool3d):
     """Give the maximum of windows of volumes.
-
-    Parameters
-    ----------
-    kernel_size, stride, padding, return_mask, ceil_mode, data_format
-        As in `functional.max_pool3d`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.max_pool3d : the arguments, the formula, and what is saved.
 
     Examples
     --------
@@ -189,17 +134,6 @@ class MaxPool3D(_MaxPool, function=functional.max_pool3d):
 class AvgPool3D(_AvgPool, function=functional.avg_pool3d):
     """Give the average of windows of volumes.
 
-    Parameters
-    ----------
-    kernel_size, stride, padding, ceil_mode, exclusive, divisor_override, data_format
-        As in `functional.avg_pool3d`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.avg_pool3d : the arguments, the formula, and what is saved.
-
     Examples
     --------
     >>> import optlab as ol
@@ -212,17 +146,6 @@ class AvgPool3D(_AvgPool, function=functional.avg_pool3d):
 
 class MaxUnPool1D(_MaxUnPool, function=functional.max_unpool1d):
     """Put maxima of sequences back to where they were found, with zeros elsewhere.
-
-    Parameters
-    ----------
-    kernel_size, stride, padding, data_format, output_size
-        As in `functional.max_unpool2d`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.max_unpool2d : the arguments, and what is saved.
 
     Examples
     --------
@@ -239,17 +162,6 @@ class MaxUnPool1D(_MaxUnPool, function=functional.max_unpool1d):
 class MaxUnPool2D(_MaxUnPool, function=functional.max_unpool2d):
     """Put maxima of images back to where they were found, with zeros elsewhere.
 
-    Parameters
-    ----------
-    kernel_size, stride, padding, data_format, output_size
-        As in `functional.max_unpool2d`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.max_unpool2d : the arguments, and what is saved.
-
     Examples
     --------
     >>> import optlab as ol
@@ -262,17 +174,6 @@ class MaxUnPool2D(_MaxUnPool, function=functional.max_unpool2d):
 
 class MaxUnPool3D(_MaxUnPool, function=functional.max_unpool3d):
     """Put maxima of volumes back to where they were found, with zeros elsewhere.
-
-    Parameters
-    ----------
-    kernel_size, stride, padding, data_format, output_size
-        As in `functional.max_unpool2d`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.max_unpool2d : the arguments, and what is saved.
 
     Examples
     --------
@@ -289,17 +190,6 @@ class MaxUnPool3D(_MaxUnPool, function=functional.max_unpool3d):
 class LPPool1D(_LPPool, function=functional.lp_pool1d):
     """Give the p-norm of windows of sequences.
 
-    Parameters
-    ----------
-    norm_type, kernel_size, stride, padding, ceil_mode, data_format
-        As in `functional.lp_pool2d`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.lp_pool2d : the arguments, and the formula.
-
     Examples
     --------
     >>> import optlab as ol
@@ -312,17 +202,6 @@ class LPPool1D(_LPPool, function=functional.lp_pool1d):
 
 class LPPool2D(_LPPool, function=functional.lp_pool2d):
     """Give the p-norm of windows of images.
-
-    Parameters
-    ----------
-    norm_type, kernel_size, stride, padding, ceil_mode, data_format
-        As in `functional.lp_pool2d`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.lp_pool2d : the arguments, and the formula.
 
     Examples
     --------

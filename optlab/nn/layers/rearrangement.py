@@ -7,21 +7,21 @@ from typing import Any, ClassVar
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
 from optlab.nn.functional.windows import per_axis
-from optlab.nn.layers.applied import Applied
+from optlab.nn.layers.applied import Unary
 
 
-def sides(padding: Any, dims: int, call: str) -> list[int]:
+def padding_per_side(padding: Any, dims: int, call: str) -> list[int]:
     """Read one number for all sides, or one a side."""
     return list(per_axis(padding, 2 * dims, "padding", call, least=0))
 
 
-def padded(layer: Any, x: Any, **options: Any) -> Tensor:
+def pad_spatial_axes(layer: Any, x: Any, **options: Any) -> Tensor:
     """Put elements around `x`, along as many axes of space as the layer is for."""
-    padding = sides(layer.padding, layer._dims, type(layer).__name__)
+    padding = padding_per_side(layer.padding, layer._dims, type(layer).__name__)
     return functional.pad(x, padding, data_format=layer.data_format, **options)
 
 
-class _Pad(Applied, family=True):
+class _Pad(Unary, settings=True):
     """What the layers have in common that pad axes of space."""
 
     #: How many axes of space there are.
@@ -35,10 +35,10 @@ class _Pad(Applied, family=True):
 
     def forward(self, x: Any) -> Tensor:
         """Put elements around `x`."""
-        return padded(self, x, mode=self.mode, value=self.value)
+        return pad_spatial_axes(self, x, mode=self.mode, value=self.value)
 
 
-class _ZeroPad(Applied, family=True):
+class _ZeroPad(Unary, settings=True):
     """What the layers have in common that pad with zeros."""
 
     _dims: ClassVar[int]
@@ -49,24 +49,16 @@ class _ZeroPad(Applied, family=True):
 
     def forward(self, x: Any) -> Tensor:
         """Put zeros around `x`."""
-        return padded(self, x)
+        return pad_spatial_axes(self, x)
 
 
-class Pad1D(_Pad, family=True):
+class Pad1D(_Pad, function=functional.pad):
     """Put elements around sequences.
 
     Parameters
     ----------
     padding : int or list of int
         One number for all sides, or ``[left, right]``.
-    mode, value, data_format
-        As in `functional.pad`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.pad : the arguments, the formula, and what is saved.
 
     Examples
     --------
@@ -79,21 +71,13 @@ class Pad1D(_Pad, family=True):
     data_format: str = "NCL"
 
 
-class Pad2D(_Pad, family=True):
+class Pad2D(_Pad, function=functional.pad):
     """Put elements around images.
 
     Parameters
     ----------
     padding : int or list of int
         One number for all sides, or ``[left, right, top, bottom]``.
-    mode, value, data_format
-        As in `functional.pad`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.pad : the arguments, the formula, and what is saved.
 
     Examples
     --------
@@ -105,21 +89,13 @@ class Pad2D(_Pad, family=True):
     _dims = 2
 
 
-class Pad3D(_Pad, family=True):
+class Pad3D(_Pad, function=functional.pad):
     """Put elements around volumes.
 
     Parameters
     ----------
     padding : int or list of int
         One number for all sides, or ``[left, right, top, bottom, front, back]``.
-    mode, value, data_format
-        As in `functional.pad`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.pad : the arguments, the formula, and what is saved.
 
     Examples
     --------
@@ -132,19 +108,8 @@ class Pad3D(_Pad, family=True):
     data_format: str = "NCDHW"
 
 
-class ZeroPad2D(Applied, function=functional.zeropad2d):
+class ZeroPad2D(Unary, function=functional.zeropad2d):
     """Put zeros around images.
-
-    Parameters
-    ----------
-    padding, data_format
-        As in `functional.zeropad2d`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.zeropad2d : the arguments, the formula, and what is saved.
 
     Examples
     --------
@@ -158,19 +123,8 @@ class ZeroPad2D(Applied, function=functional.zeropad2d):
     name: str | None = None
 
 
-class Unfold(Applied, function=functional.unfold):
+class Unfold(Unary, function=functional.unfold):
     """Cut images into patches, one a column.
-
-    Parameters
-    ----------
-    kernel_sizes, dilations, paddings, strides
-        As in `functional.unfold`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.unfold : the arguments, the formula, and what is saved.
 
     Examples
     --------
@@ -186,19 +140,8 @@ class Unfold(Applied, function=functional.unfold):
     name: str | None = None
 
 
-class Fold(Applied, function=functional.fold):
+class Fold(Unary, function=functional.fold):
     """Put patches back where `Unfold` took them from; where they overlap, they add up.
-
-    Parameters
-    ----------
-    output_sizes, kernel_sizes, dilations, paddings, strides
-        As in `functional.fold`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.fold : the arguments, the formula, and what is saved.
 
     Examples
     --------
@@ -215,19 +158,8 @@ class Fold(Applied, function=functional.fold):
     name: str | None = None
 
 
-class PixelShuffle(Applied, function=functional.pixel_shuffle):
+class PixelShuffle(Unary, function=functional.pixel_shuffle):
     """Turn channels into places: every r x r channels make one.
-
-    Parameters
-    ----------
-    upscale_factor, data_format
-        As in `functional.pixel_shuffle`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.pixel_shuffle : the arguments, the formula, and what is saved.
 
     Examples
     --------
@@ -241,19 +173,8 @@ class PixelShuffle(Applied, function=functional.pixel_shuffle):
     name: str | None = None
 
 
-class PixelUnshuffle(Applied, function=functional.pixel_unshuffle):
+class PixelUnshuffle(Unary, function=functional.pixel_unshuffle):
     """Turn places into channels: the inverse of `PixelShuffle`.
-
-    Parameters
-    ----------
-    downscale_factor, data_format
-        As in `functional.pixel_unshuffle`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.pixel_unshuffle : the arguments, the formula, and what is saved.
 
     Examples
     --------
@@ -267,21 +188,13 @@ class PixelUnshuffle(Applied, function=functional.pixel_unshuffle):
     name: str | None = None
 
 
-class ZeroPad1D(_ZeroPad, family=True):
+class ZeroPad1D(_ZeroPad, function=functional.pad):
     """Put zeros around sequences.
 
     Parameters
     ----------
     padding : int or list of int
         One number for all sides, or ``[left, right]``.
-    data_format : str
-        Where the channels are.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.pad : the arguments, the formula, and what is saved.
 
     Examples
     --------
@@ -294,21 +207,13 @@ class ZeroPad1D(_ZeroPad, family=True):
     data_format: str = "NCL"
 
 
-class ZeroPad3D(_ZeroPad, family=True):
+class ZeroPad3D(_ZeroPad, function=functional.pad):
     """Put zeros around volumes.
 
     Parameters
     ----------
     padding : int or list of int
         One number for all sides, or ``[left, right, top, bottom, front, back]``.
-    data_format : str
-        Where the channels are.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.pad : the arguments, the formula, and what is saved.
 
     Examples
     --------
@@ -321,19 +226,8 @@ class ZeroPad3D(_ZeroPad, family=True):
     data_format: str = "NCDHW"
 
 
-class ChannelShuffle(Applied, function=functional.channel_shuffle):
+class ChannelShuffle(Unary, function=functional.channel_shuffle):
     """Put channels in turns: the first of every group, then the second of every group, and so on.
-
-    Parameters
-    ----------
-    groups, data_format
-        As in `functional.channel_shuffle`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.channel_shuffle : the arguments.
 
     Examples
     --------

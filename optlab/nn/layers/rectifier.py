@@ -6,25 +6,14 @@ from typing import Any
 
 from optlab.autograd.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.attributes import made, named, needed
+from optlab.nn.attributes import make_parameter, parameter_name, require_parameter
 from optlab.nn.initializer import Constant
 from optlab.nn.layer import Layer
-from optlab.nn.layers.applied import Applied
+from optlab.nn.layers.applied import Unary
 
 
-class CELU(Applied, function=functional.celu):
+class CELU(Unary, function=functional.celu):
     """Give x where it is positive and alpha (e^(x / alpha) - 1) elsewhere: smooth at 0.
-
-    Parameters
-    ----------
-    alpha : float
-        How deep the left side goes; greater than 0.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.celu : the formula, and its source.
 
     Examples
     --------
@@ -37,19 +26,8 @@ class CELU(Applied, function=functional.celu):
     name: str | None = None
 
 
-class ELU(Applied, function=functional.elu):
+class ELU(Unary, function=functional.elu):
     """Give x where it is positive and alpha (e^x - 1) elsewhere.
-
-    Parameters
-    ----------
-    alpha : float
-        How deep the left side goes; at least 0.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.elu : the formula, and its source.
 
     Examples
     --------
@@ -62,19 +40,8 @@ class ELU(Applied, function=functional.elu):
     name: str | None = None
 
 
-class LeakyReLU(Applied, function=functional.leaky_relu):
+class LeakyReLU(Unary, function=functional.leaky_relu):
     """Give x where it is positive and negative_slope * x elsewhere.
-
-    Parameters
-    ----------
-    negative_slope : float
-        The slope on the left of 0.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.leaky_relu : the formula, and its source.
 
     Examples
     --------
@@ -87,17 +54,8 @@ class LeakyReLU(Applied, function=functional.leaky_relu):
     name: str | None = None
 
 
-class ReLU(Applied, function=functional.relu):
+class ReLU(Unary, function=functional.relu):
     """Give max(x, 0).
-
-    Parameters
-    ----------
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.relu : the formula, and its source.
 
     Examples
     --------
@@ -109,17 +67,8 @@ class ReLU(Applied, function=functional.relu):
     name: str | None = None
 
 
-class ReLU6(Applied, function=functional.relu6):
+class ReLU6(Unary, function=functional.relu6):
     """Give min(max(x, 0), 6).
-
-    Parameters
-    ----------
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.relu6 : the formula, and its source.
 
     Examples
     --------
@@ -131,21 +80,8 @@ class ReLU6(Applied, function=functional.relu6):
     name: str | None = None
 
 
-class SELU(Applied, function=functional.selu):
+class SELU(Unary, function=functional.selu):
     """Give scale * x where x is positive and scale * alpha (e^x - 1) elsewhere.
-
-    Parameters
-    ----------
-    scale : float
-        The slope on the right; above 1.
-    alpha : float
-        How deep the left side goes, by `scale`; at least 0.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.selu : the formula, and its source.
 
     Examples
     --------
@@ -196,10 +132,15 @@ class PReLU(Layer):
     ) -> None:
         super().__init__()
         start = Constant(float(init))
-        weight = made(
-            (num_parameters,), weight_attr, "weight_attr", "float32", start, named(name, "weight")
+        weight = make_parameter(
+            (num_parameters,),
+            weight_attr,
+            "weight_attr",
+            "float32",
+            start,
+            parameter_name(name, "weight"),
         )
-        self.weight = needed(weight, "PReLU", "weight_attr")
+        self.weight = require_parameter(weight, "PReLU", "weight_attr")
         self.data_format = data_format
 
     def forward(self, x: Any) -> Tensor:

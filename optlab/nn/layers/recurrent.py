@@ -1,37 +1,65 @@
-"""Recurrent networks: cells that go along sequences."""
+"""Multi-layer recurrent networks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from optlab.nn import functional
-from optlab.nn.attributes import named
+from optlab.nn.attributes import parameter_name
 from optlab.nn.containers import LayerList
 from optlab.nn.layer import Layer
+from optlab.nn.layers.docstrings import inherit_docstring
 from optlab.nn.layers.recurrent_cell import GRUCell, LSTMCell, SimpleRNNCell
-from optlab.nn.layers.sequence import along, checked_lengths, sequences
+from optlab.nn.layers.sequence import checked_lengths, read_sequences, run_cell
 
 
 class _Recurrent(Layer):
-    """Several cells above each other, in one or in two directions."""
+    """Base class of recurrent networks: stacked cells, in one or in two directions.
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Lengths of the last axis of input and state.
+    num_layers : int
+        Number of stacked layers.
+    direction : {'forward', 'bidirect'}
+        'bidirect': a second cell in each layer runs backward, and the outputs are concatenated.
+    time_major : bool
+        Whether sequences are [time, batch, ...] rather than [batch, time, ...].
+    dropout : float
+        Dropout probability between layers in training.
+    weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr
+        Settings of the parameters, as for the cell; they are named ``weight_ih_l0``,
+        ``weight_ih_l0_reverse``, ``weight_ih_l1`` and so on.
+    name : str, optional
+        Prefix of the parameter names.
+    dtype : str or dtype
+        Dtype of the parameters.
+    """
 
     _states = 1
+    #: Makes a cell from its sizes and the settings of its parameters.
+    _cell: Callable[..., Any]
 
     def __init__(
         self,
-        cells: Any,
         input_size: int,
         hidden_size: int,
-        num_layers: int,
-        direction: str,
-        time_major: bool,
-        dropout: float,
-        name: str | None,
-        width: int,
+        num_layers: int = 1,
+        direction: str = "forward",
+        time_major: bool = False,
+        dropout: float = 0.0,
+        weight_ih_attr: Any = None,
+        weight_hh_attr: Any = None,
+        bias_ih_attr: Any = None,
+        bias_hh_attr: Any = None,
+        name: str | None = None,
+        *,
+        dtype: Any = "float32",
     ) -> None:
         super().__init__()
         kind = type(self).__name__
@@ -45,17 +73,22 @@ class _Recurrent(Layer):
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.num_directions = 1 if direction == "forward" else 2
         self.time_major, self.dropout = time_major, dropout
-        made = []
+        cells: list[Any] = []
         for layer in range(num_layers):
-            size = input_size if layer == 0 else width * self.num_directions
+            width = (cells[-1].proj_size or hidden_size) if cells else 0
+            size = width * self.num_directions if layer else input_size
             for suffix in ("", "_reverse")[: self.num_directions]:
                 place = f"l{layer}{suffix}"
-                cell = cells(size, hidden_size, name=named(name, place))
-                made.append(cell)
+                cell = self._cell(
+                    size, hidden_size, weight_ih_attr=weight_ih_attr,
+                    weight_hh_attr=weight_hh_attr, bias_ih_attr=bias_ih_attr,
+                    bias_hh_attr=bias_hh_attr, name=parameter_name(name, place), dtype=dtype,
+                )  # fmt: skip
+                cells.append(cell)
                 # Before the cells, so that parameters are named by these.
                 for role, parameter in list(cell.named_parameters()):
                     setattr(self, f"{role}_{place}", parameter)
-        self.cells = LayerList(made)
+        self.cells = LayerList(cells)
 
     def forward(
         self, inputs: Any, initial_states: Any = None, sequence_length: Any = None
@@ -72,9 +105,9 @@ class _Recurrent(Layer):
             How long each sequence is: afterwards outputs are 0 and states stay.
         """
         kind = type(self).__name__
-        x, time = sequences(inputs, self.time_major, kind)
+        x, time = read_sequences(inputs, self.time_major, kind)
         lengths = checked_lengths(sequence_length, x, time)
-        starts = self._separate(initial_states)
+        starts = self._split_states(initial_states)
         last = []
         for layer in range(self.num_layers):
             if layer and self.dropout:
@@ -82,7 +115,7 @@ class _Recurrent(Layer):
             outputs = []
             for way in range(self.num_directions):
                 cell = self.cells[layer * self.num_directions + way]
-                y, states = along(cell, x, next(starts), lengths, time, way == 1)
+                y, states = run_cell(cell, x, next(starts), lengths, time, way == 1)
                 outputs.append(y)
                 last.append(states)
             x = outputs[0] if len(outputs) == 1 else np.concatenate(outputs, axis=-1)
@@ -90,7 +123,7 @@ class _Recurrent(Layer):
             return x, np.stack(last)
         return x, tuple(np.stack(parts) for parts in zip(*last, strict=True))
 
-    def _separate(self, states: Any) -> Iterator[Any]:
+    def _split_states(self, states: Any) -> Iterator[Any]:
         """Give the states that each cell starts with."""
         count = len(self.cells)
         if states is None:
@@ -114,29 +147,13 @@ class _Recurrent(Layer):
         )
 
 
+@inherit_docstring
 class SimpleRNN(_Recurrent):
-    """Recurrent networks of `SimpleRNNCell`.
+    """Apply a multi-layer `SimpleRNNCell` to sequences.
 
     Parameters
     ----------
-    input_size, hidden_size : int
-        Lengths of the last axis of input and state.
-    num_layers : int
-        How many cells stand above each other.
-    direction : {'forward', 'bidirect'}
-        'bidirect': a second cell in each layer goes backwards, and the outputs are joined.
-    time_major : bool
-        Whether sequences are [time, batch, ...] rather than [batch, time, ...].
-    dropout : float
-        The probability of elements to be dropped between layers in training.
     activation : {'tanh', 'relu'}
-    weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr
-        Settings of the parameters, as in `SimpleRNNCell`; they are ``weight_ih_l0``,
-        ``weight_ih_l0_reverse``, ``weight_ih_l1`` and so on.
-    name : str, optional
-        What the names of the parameters start with.
-    dtype : str or dtype
-        Of the parameters.
 
     See Also
     --------
@@ -167,41 +184,21 @@ class SimpleRNN(_Recurrent):
         *,
         dtype: Any = "float32",
     ) -> None:
-        settings: dict[str, Any] = {
-            "weight_ih_attr": weight_ih_attr, "weight_hh_attr": weight_hh_attr,
-            "bias_ih_attr": bias_ih_attr, "bias_hh_attr": bias_hh_attr, "dtype": dtype,
-            "activation": activation,
-        }  # fmt: skip
+        self._cell = partial(SimpleRNNCell, activation=activation)
         super().__init__(
-            partial(SimpleRNNCell, **settings), input_size, hidden_size, num_layers, direction,
-            time_major, dropout, name, hidden_size,
+            input_size, hidden_size, num_layers, direction, time_major, dropout, weight_ih_attr,
+            weight_hh_attr, bias_ih_attr, bias_hh_attr, name, dtype=dtype,
         )  # fmt: skip
 
 
+@inherit_docstring
 class LSTM(_Recurrent):
-    """Recurrent networks of `LSTMCell`.
+    """Apply a multi-layer `LSTMCell` to sequences.
 
     Parameters
     ----------
-    input_size, hidden_size : int
-        Lengths of the last axis of input and state.
-    num_layers : int
-        How many cells stand above each other.
-    direction : {'forward', 'bidirect'}
-        'bidirect': a second cell in each layer goes backwards, and the outputs are joined.
-    time_major : bool
-        Whether sequences are [time, batch, ...] rather than [batch, time, ...].
-    dropout : float
-        The probability of elements to be dropped between layers in training.
-    weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr
-        Settings of the parameters, as in `LSTMCell`; they are ``weight_ih_l0``,
-        ``weight_ih_l0_reverse``, ``weight_ih_l1`` and so on.
     proj_size : int
-        If not 0: outputs are multiplied with ``weight_ho``, of shape [hidden_size, proj_size].
-    name : str, optional
-        What the names of the parameters start with.
-    dtype : str or dtype
-        Of the parameters.
+        If not 0, outputs are multiplied by ``weight_ho``, of shape [hidden_size, proj_size].
 
     See Also
     --------
@@ -234,39 +231,16 @@ class LSTM(_Recurrent):
         *,
         dtype: Any = "float32",
     ) -> None:
-        settings: dict[str, Any] = {
-            "weight_ih_attr": weight_ih_attr, "weight_hh_attr": weight_hh_attr,
-            "bias_ih_attr": bias_ih_attr, "bias_hh_attr": bias_hh_attr, "dtype": dtype,
-            "proj_size": proj_size,
-        }  # fmt: skip
+        self._cell = partial(LSTMCell, proj_size=proj_size)
         super().__init__(
-            partial(LSTMCell, **settings), input_size, hidden_size, num_layers, direction,
-            time_major, dropout, name, proj_size or hidden_size,
+            input_size, hidden_size, num_layers, direction, time_major, dropout, weight_ih_attr,
+            weight_hh_attr, bias_ih_attr, bias_hh_attr, name, dtype=dtype,
         )  # fmt: skip
 
 
+@inherit_docstring
 class GRU(_Recurrent):
-    """Recurrent networks of `GRUCell`.
-
-    Parameters
-    ----------
-    input_size, hidden_size : int
-        Lengths of the last axis of input and state.
-    num_layers : int
-        How many cells stand above each other.
-    direction : {'forward', 'bidirect'}
-        'bidirect': a second cell in each layer goes backwards, and the outputs are joined.
-    time_major : bool
-        Whether sequences are [time, batch, ...] rather than [batch, time, ...].
-    dropout : float
-        The probability of elements to be dropped between layers in training.
-    weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr
-        Settings of the parameters, as in `GRUCell`; they are ``weight_ih_l0``,
-        ``weight_ih_l0_reverse``, ``weight_ih_l1`` and so on.
-    name : str, optional
-        What the names of the parameters start with.
-    dtype : str or dtype
-        Of the parameters.
+    """Apply a multi-layer `GRUCell` to sequences.
 
     See Also
     --------
@@ -280,27 +254,4 @@ class GRU(_Recurrent):
     ((2, 5, 8), (4, 2, 4))
     """
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        direction: str = "forward",
-        time_major: bool = False,
-        dropout: float = 0.0,
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
-        settings: dict[str, Any] = {
-            "weight_ih_attr": weight_ih_attr, "weight_hh_attr": weight_hh_attr,
-            "bias_ih_attr": bias_ih_attr, "bias_hh_attr": bias_hh_attr, "dtype": dtype,
-        }  # fmt: skip
-        super().__init__(
-            partial(GRUCell, **settings), input_size, hidden_size, num_layers, direction,
-            time_major, dropout, name, hidden_size,
-        )  # fmt: skip
+    _cell = GRUCell

@@ -11,10 +11,12 @@ from optlab.autograd.halves import HALVES, halves
 from optlab.autograd.tensor import Tensor, apply, apply_several, raw
 from optlab.backend.arrays import zeros_beside
 from optlab.nn import functional
-from optlab.nn.attributes import made, named, needed
+from optlab.nn.attributes import make_parameter, parameter_name, require_parameter
 from optlab.nn.functional.recurrences import GRU_STEP, LSTM, LSTM_STEP
 from optlab.nn.initializer import Uniform
 from optlab.nn.layer import Layer
+from optlab.nn.layers.docstrings import inherit_docstring
+from optlab.nn.parameter import Parameter
 
 
 class RNNCellBase(Layer):
@@ -72,52 +74,78 @@ class RNNCellBase(Layer):
 
 
 class Gated(RNNCellBase):
-    """What our own cells have in common: two affine functions, of the input and of the state."""
+    """Base class of our cells: affine functions of the input and of the state, for each gate.
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Lengths of the last axis of input and state.
+    weight_ih_attr, weight_hh_attr : ParamAttr, str or Initializer, optional
+        Settings of the weights, of shapes [gates * hidden, input] and [gates * hidden, hidden] for
+        1 gate, 3 of a GRU and 4 of an LSTM. By default all parameters are uniform within
+        1 / sqrt(hidden).
+    bias_ih_attr, bias_hh_attr : ParamAttr, str, Initializer or bool, optional
+        Settings of the biases; False omits one.
+    name : str, optional
+        Prefix of the parameter names.
+    dtype : str or dtype
+        Dtype of the parameters.
+    """
 
     _gates = 1
+    proj_size = 0
 
     def __init__(
         self,
         input_size: int,
         hidden_size: int,
-        weight_ih_attr: Any,
-        weight_hh_attr: Any,
-        bias_ih_attr: Any,
-        bias_hh_attr: Any,
-        name: str | None,
-        dtype: Any,
-        proj_size: int = 0,
+        weight_ih_attr: Any = None,
+        weight_hh_attr: Any = None,
+        bias_ih_attr: Any = None,
+        bias_hh_attr: Any = None,
+        name: str | None = None,
+        *,
+        dtype: Any = "float32",
     ) -> None:
         super().__init__()
         kind = type(self).__name__
         for argument, size in (("input_size", input_size), ("hidden_size", hidden_size)):
             if not isinstance(size, (int, np.integer)) or size < 1:
                 raise ValueError(f"{kind}: {argument} must be at least 1; got {size!r}.")
+        proj_size = self.proj_size
         if not 0 <= proj_size < hidden_size:
             raise ValueError(
                 f"{kind}: proj_size must be less than hidden_size={hidden_size}, or 0 for none; "
                 f"got {proj_size!r}."
             )
-        self.input_size, self.hidden_size, self.proj_size = input_size, hidden_size, proj_size
+        self.input_size, self.hidden_size = input_size, hidden_size
         self._start = Uniform(-1 / math.sqrt(hidden_size), 1 / math.sqrt(hidden_size))
         rows = self._gates * hidden_size
-        weight_ih = made((rows, input_size), weight_ih_attr, "weight_ih_attr", dtype, self._start,
-                         named(name, "weight_ih"))  # fmt: skip
-        weight_hh = made((rows, proj_size or hidden_size), weight_hh_attr, "weight_hh_attr", dtype,
-                         self._start, named(name, "weight_hh"))  # fmt: skip
-        self.weight_ih = needed(weight_ih, kind, "weight_ih_attr")
-        self.weight_hh = needed(weight_hh, kind, "weight_hh_attr")
-        self.bias_ih = made((rows,), bias_ih_attr, "bias_ih_attr", dtype, self._start,
-                            named(name, "bias_ih"))  # fmt: skip
-        self.bias_hh = made((rows,), bias_hh_attr, "bias_hh_attr", dtype, self._start,
-                            named(name, "bias_hh"))  # fmt: skip
+        shapes = {
+            "weight_ih": (rows, input_size), "weight_hh": (rows, proj_size or hidden_size),
+            "bias_ih": (rows,), "bias_hh": (rows,),
+        }  # fmt: skip
+        attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
+        for (role, shape), attr in zip(shapes.items(), attrs, strict=True):
+            argument = f"{role}_attr"
+            made = make_parameter(
+                shape, attr, argument, dtype, self._start, parameter_name(name, role)
+            )
+            if role.startswith("weight"):
+                made = require_parameter(made, kind, argument)
+            setattr(self, role, made)
+
+    weight_ih: Parameter
+    weight_hh: Parameter
+    bias_ih: Parameter | None
+    bias_hh: Parameter | None
 
     @property
     def state_shape(self) -> Any:
         """The shape of the state, without the batch."""
         return (self.hidden_size,)
 
-    def given(self, inputs: Any) -> Tensor:
+    def _project_input(self, inputs: Any) -> Tensor:
         """Give what comes from the inputs, of one step or of many."""
         if inputs.shape[-1:] != (self.input_size,):
             raise ValueError(
@@ -126,46 +154,38 @@ class Gated(RNNCellBase):
             )
         return functional.linear(inputs, self.weight_ih.T, self.bias_ih)
 
-    def before(self, hidden: Any, turned: Any) -> Tensor:
-        """Give what comes from the state; `turned` is the transpose of ``weight_hh``."""
-        return functional.linear(hidden, turned, self.bias_hh)
+    def _project_state(self, hidden: Any, weight_hh_t: Any) -> Tensor:
+        """Give what comes from the state; `weight_hh_t` is the transpose of ``weight_hh``."""
+        return functional.linear(hidden, weight_hh_t, self.bias_hh)
 
-    def advance(self, given: Any, states: Any, turned: Any) -> tuple[Any, Any]:
+    def _step(self, projected: Any, states: Any, weight_hh_t: Any) -> tuple[Any, Any]:
         """Give the output and the new states."""
         raise NotImplementedError
 
-    def along(self, given: Any, states: Any, turned: Any, time: int, backwards: bool) -> Any:
+    def _run_sequence(
+        self, projected: Any, states: Any, weight_hh_t: Any, time: int, backwards: bool
+    ) -> Any:
         """Go along axis `time` at once, where that can be done; else give None."""
         return None
 
     def forward(self, inputs: Any, states: Any = None) -> tuple[Any, Any]:
-        """Give the output and the new states; states start at 0 where none are given."""
-        given = self.given(inputs)
-        states = self.get_initial_states(given) if states is None else states
-        return self.advance(given, states, self.weight_hh.T)
+        """Give the output and the new states; states start at 0 where none are projected."""
+        projected = self._project_input(inputs)
+        states = self.get_initial_states(projected) if states is None else states
+        return self._step(projected, states, self.weight_hh.T)
 
     def extra_repr(self) -> str:
         """Say the sizes."""
         return f"{self.input_size}, {self.hidden_size}"
 
 
+@inherit_docstring
 class SimpleRNNCell(Gated):
     r"""Give :math:`h' = \tanh(W_{ih} x + b_{ih} + W_{hh} h + b_{hh})`.
 
     Parameters
     ----------
-    input_size, hidden_size : int
-        Lengths of the last axis of input and of output and state.
     activation : {'tanh', 'relu'}
-    weight_ih_attr, weight_hh_attr : ParamAttr, str or Initializer, optional
-        Settings of the weights, of shapes [hidden, input] and [hidden, hidden], which start
-        uniformly within 1 / sqrt(hidden), as the biases do.
-    bias_ih_attr, bias_hh_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the biases; False leaves one out.
-    name : str, optional
-        What the names of the parameters start with.
-    dtype : str or dtype
-        Of the parameters.
 
     Examples
     --------
@@ -194,17 +214,18 @@ class SimpleRNNCell(Gated):
             )
         super().__init__(
             input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr,
-            name, dtype,
+            name, dtype=dtype,
         )  # fmt: skip
         self.activation = activation
 
-    def advance(self, given: Any, states: Any, turned: Any) -> tuple[Any, Any]:
+    def _step(self, projected: Any, states: Any, weight_hh_t: Any) -> tuple[Any, Any]:
         """Give the output and the new state."""
-        total = given + self.before(states, turned)
+        total = projected + self._project_state(states, weight_hh_t)
         h = np.tanh(total) if self.activation == "tanh" else functional.relu(total)
         return h, h
 
 
+@inherit_docstring
 class LSTMCell(Gated):
     r"""Long short-term memory: a cell c that gates write to, forget and read.
 
@@ -214,19 +235,8 @@ class LSTMCell(Gated):
 
     Parameters
     ----------
-    input_size, hidden_size : int
-        Lengths of the last axis of the input and of the cell.
-    weight_ih_attr, weight_hh_attr : ParamAttr, str or Initializer, optional
-        Settings of the weights, of shapes [4 hidden, input] and [4 hidden, hidden], which start
-        uniformly within 1 / sqrt(hidden), as the biases do.
-    bias_ih_attr, bias_hh_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the biases; False leaves one out.
     proj_size : int
         If not 0: h' is multiplied with ``weight_ho``, of shape [hidden, proj_size].
-    name : str, optional
-        What the names of the parameters start with.
-    dtype : str or dtype
-        Of the parameters.
 
     Notes
     -----
@@ -255,14 +265,15 @@ class LSTMCell(Gated):
         *,
         dtype: Any = "float32",
     ) -> None:
+        self.proj_size = proj_size
         super().__init__(
             input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr,
-            name, dtype, proj_size,
+            name, dtype=dtype,
         )  # fmt: skip
         if proj_size:
-            self.weight_ho = made(
+            self.weight_ho = make_parameter(
                 (hidden_size, proj_size), weight_hh_attr, "weight_hh_attr", dtype, self._start,
-                named(name, "weight_ho"),
+                parameter_name(name, "weight_ho"),
             )  # fmt: skip
 
     @property
@@ -270,24 +281,28 @@ class LSTMCell(Gated):
         """The shapes of h and c, without the batch."""
         return ((self.proj_size or self.hidden_size,), (self.hidden_size,))
 
-    def advance(self, given: Any, states: Any, turned: Any) -> tuple[Any, Any]:
+    def _step(self, projected: Any, states: Any, weight_hh_t: Any) -> tuple[Any, Any]:
         """Give the output and the new pair of states."""
         hidden, cell = states
-        h, c = apply_several(LSTM_STEP, (given + self.before(hidden, turned), cell))
+        h, c = apply_several(
+            LSTM_STEP, (projected + self._project_state(hidden, weight_hh_t), cell)
+        )
         if self.proj_size:
             h = h @ self.weight_ho
         return h, (h, c)
 
-    def along(self, given: Any, states: Any, turned: Any, time: int, backwards: bool) -> Any:
+    def _run_sequence(
+        self, projected: Any, states: Any, weight_hh_t: Any, time: int, backwards: bool
+    ) -> Any:
         """Go along axis `time` at once, where that can be done; else give None."""
-        inputs = (given, turned, self.bias_hh, *states)
+        inputs = (projected, weight_hh_t, self.bias_hh, *states)
         if self.proj_size or type(self) is not LSTMCell:
             return None
-        if halves.policy is not None or given.dtype in HALVES:
+        if halves.policy is not None or projected.dtype in HALVES:
             return None  # `auto_cast` has its say on each product; 16 bits round after each step
-        if any(type(raw(x)) is not np.ndarray or x.dtype != given.dtype for x in inputs):
+        if any(type(raw(x)) is not np.ndarray or x.dtype != projected.dtype for x in inputs):
             return None
-        if any(state.shape != (given.shape[1 - time], self.hidden_size) for state in states):
+        if any(state.shape != (projected.shape[1 - time], self.hidden_size) for state in states):
             return None
         static = {"time": time, "backwards": backwards}
         y, cells, _ = apply_several(LSTM, inputs, static)
@@ -295,6 +310,7 @@ class LSTMCell(Gated):
         return y, (y[:, last] if time else y[last], cells[last])
 
 
+@inherit_docstring
 class GRUCell(Gated):
     r"""A gated recurrent unit, whose state is partly kept and partly replaced.
 
@@ -303,20 +319,6 @@ class GRUCell(Gated):
         u = \tanh(x_u + r\, h_u), \quad h' = z h + (1 - z) u
 
     where x with its indices is :math:`W_{ih} x + b_{ih}`, and h is :math:`W_{hh} h + b_{hh}`.
-
-    Parameters
-    ----------
-    input_size, hidden_size : int
-        Lengths of the last axis of input and of output and state.
-    weight_ih_attr, weight_hh_attr : ParamAttr, str or Initializer, optional
-        Settings of the weights, of shapes [3 hidden, input] and [3 hidden, hidden], which start
-        uniformly within 1 / sqrt(hidden), as the biases do.
-    bias_ih_attr, bias_hh_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the biases; False leaves one out.
-    name : str, optional
-        What the names of the parameters start with.
-    dtype : str or dtype
-        Of the parameters.
 
     Notes
     -----
@@ -332,24 +334,7 @@ class GRUCell(Gated):
 
     _gates = 3
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
-        name: str | None = None,
-        *,
-        dtype: Any = "float32",
-    ) -> None:
-        super().__init__(
-            input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr,
-            name, dtype,
-        )  # fmt: skip
-
-    def advance(self, given: Any, states: Any, turned: Any) -> tuple[Any, Any]:
+    def _step(self, projected: Any, states: Any, weight_hh_t: Any) -> tuple[Any, Any]:
         """Give the output and the new state."""
-        h = apply(GRU_STEP, (given, self.before(states, turned), states))
+        h = apply(GRU_STEP, (projected, self._project_state(states, weight_hh_t), states))
         return h, h

@@ -5,22 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from optlab.nn import functional
-from optlab.nn.layers.applied import Applied
+from optlab.nn.layers.applied import Unary
 
 
-class Upsample(Applied, function=functional.interpolate):
+class Upsample(Unary, function=functional.interpolate):
     """Give sequences, images or volumes another size.
-
-    Parameters
-    ----------
-    size, scale_factor, mode, align_corners, align_mode, data_format, recompute_scale_factor
-        As in `functional.interpolate`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.interpolate : the arguments, the formula, and what is saved.
 
     Examples
     --------
@@ -39,7 +28,7 @@ class Upsample(Applied, function=functional.interpolate):
     name: str | None = None
 
 
-class _Upsampling2D(Applied, family=True):
+class _Upsampling2D(Unary, settings=True):
     """What the layers for images have in common."""
 
     size: Any = None
@@ -50,17 +39,6 @@ class _Upsampling2D(Applied, family=True):
 
 class UpsamplingNearest2D(_Upsampling2D, function=functional.interpolate):
     """Give images another size; each place reads the element that it lies in.
-
-    Parameters
-    ----------
-    size, scale_factor, data_format
-        As in `functional.interpolate`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.interpolate : the arguments, the formula, and what is saved.
 
     Examples
     --------
@@ -74,17 +52,6 @@ class UpsamplingNearest2D(_Upsampling2D, function=functional.interpolate):
 class UpsamplingBilinear2D(_Upsampling2D, function=functional.interpolate):
     """Give images another size, by a mean of neighbours, with the corners on each other.
 
-    Parameters
-    ----------
-    size, scale_factor, data_format
-        As in `functional.interpolate`.
-    name : str, optional
-        Shown by ``repr``.
-
-    See Also
-    --------
-    optlab.nn.functional.interpolate : the arguments, the formula, and what is saved.
-
     Examples
     --------
     >>> import optlab as ol
@@ -94,4 +61,4 @@ class UpsamplingBilinear2D(_Upsampling2D, function=functional.interpolate):
 
     def forward(self, x: Any) -> Any:
         """Give images another size."""
-        return self._applied(x, mode="bilinear", align_corners=True)
+        return self._call_function(x, mode="bilinear", align_corners=True)

@@ -12,16 +12,16 @@ from optlab.nn.layer import Layer
 from optlab.nn.layers.recurrent_cell import Gated
 
 
-def _steps(x: Any, axis: int) -> list[Any]:
+def _split_steps(x: Any, axis: int) -> list[Any]:
     """Take the steps of a sequence apart, as one operation."""
     shape = (*x.shape[:axis], *x.shape[axis + 1 :])
     return [part.reshape(shape) for part in np.split(x, x.shape[axis], axis=axis)]
 
 
-def _chosen(there: Any, new: Any, old: Any) -> Any:
+def _select(there: Any, new: Any, old: Any) -> Any:
     """Give the new states of the sequences that are still there, the old ones of the others."""
     if isinstance(new, (tuple, list)):
-        return tuple(_chosen(there, a, b) for a, b in zip(new, old, strict=True))
+        return tuple(_select(there, a, b) for a, b in zip(new, old, strict=True))
     return np.where(there.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 
 
@@ -38,13 +38,13 @@ def checked_lengths(given: Any, x: Any, time: int) -> Any:
     return found
 
 
-def along(
+def run_cell(
     cell: Any, x: Any, states: Any, lengths: Any, time: int, backwards: bool
 ) -> tuple[Any, Any]:
     """Run a cell along axis `time` of x; give the outputs, stacked, and the last states."""
     own = isinstance(cell, Gated) and type(cell).forward is Gated.forward and cell._hooks is None
     if own:  # the part of all steps that comes from the inputs is one product
-        x, turned = cell.given(x), cell.weight_hh.T
+        x, weight_hh_t = cell._project_input(x), cell.weight_hh.T
     if states is None:
         if not hasattr(cell, "get_initial_states"):
             raise TypeError(
@@ -53,23 +53,23 @@ def along(
             )
         states = cell.get_initial_states(x[:, 0] if time else x[0])
     if own and lengths is None:
-        found = cell.along(x, states, turned, time, backwards)
+        found = cell._run_sequence(x, states, weight_hh_t, time, backwards)
         if found is not None:
             return found  # type: ignore[no-any-return]
-    steps, outputs = _steps(x, time), []
+    steps, outputs = _split_steps(x, time), []
     count = len(steps)
     for t in range(count - 1, -1, -1) if backwards else range(count):
-        output, new = cell.advance(steps[t], states, turned) if own else cell(steps[t], states)
+        output, new = cell._step(steps[t], states, weight_hh_t) if own else cell(steps[t], states)
         if lengths is not None:
             there = lengths > t
-            new = _chosen(there, new, states)
-            output = _chosen(there, output, 0.0)
+            new = _select(there, new, states)
+            output = _select(there, output, 0.0)
         states = new
         outputs.append(output)
     return np.stack(outputs[::-1] if backwards else outputs, axis=time), states
 
 
-def sequences(inputs: Any, time_major: bool, who: str) -> tuple[Any, int]:
+def read_sequences(inputs: Any, time_major: bool, who: str) -> tuple[Any, int]:
     """Give the inputs as a Tensor, and the axis of time."""
     x = scores(inputs)
     time = 0 if time_major else 1
@@ -116,9 +116,9 @@ class RNN(Layer):
         sequence_length : array of integers, shape [batch], optional
             How long each sequence is: afterwards outputs are 0 and states stay.
         """
-        x, time = sequences(inputs, self.time_major, "RNN")
+        x, time = read_sequences(inputs, self.time_major, "RNN")
         lengths = checked_lengths(sequence_length, x, time)
-        return along(self.cell, x, initial_states, lengths, time, self.is_reverse)
+        return run_cell(self.cell, x, initial_states, lengths, time, self.is_reverse)
 
 
 class BiRNN(Layer):
@@ -147,9 +147,9 @@ class BiRNN(Layer):
         self, inputs: Any, initial_states: Any = None, sequence_length: Any = None
     ) -> tuple[Any, Any]:
         """Give the outputs of all steps, and the pair of last states, as `RNN` does."""
-        x, time = sequences(inputs, self.time_major, "BiRNN")
+        x, time = read_sequences(inputs, self.time_major, "BiRNN")
         lengths = checked_lengths(sequence_length, x, time)
         one, two = (None, None) if initial_states is None else initial_states
-        forth, last = along(self.cell_fw, x, one, lengths, time, False)
-        back, first = along(self.cell_bw, x, two, lengths, time, True)
+        forth, last = run_cell(self.cell_fw, x, one, lengths, time, False)
+        back, first = run_cell(self.cell_bw, x, two, lengths, time, True)
         return np.concatenate([forth, back], axis=-1), (last, first)

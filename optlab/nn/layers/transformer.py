@@ -9,6 +9,7 @@ from optlab.nn import functional
 from optlab.nn.containers import LayerList
 from optlab.nn.layer import Layer
 from optlab.nn.layers.attention import MultiHeadAttention, StaticCache
+from optlab.nn.layers.docstrings import inherit_docstring
 from optlab.nn.layers.dropout import Dropout
 from optlab.nn.layers.linear import Linear
 from optlab.nn.layers.normalization import LayerNorm
@@ -27,7 +28,7 @@ _ACTIVATIONS = (
 )
 
 
-def _attributes(given: Any, count: int, name: str) -> list[Any]:
+def _settings_per_part(given: Any, count: int, name: str) -> list[Any]:
     """Give the settings for each part: one for all, or one for each."""
     if not isinstance(given, (list, tuple)):
         return [given] * count
@@ -38,7 +39,37 @@ def _attributes(given: Any, count: int, name: str) -> list[Any]:
 
 
 class _Block(Layer):
-    """What the layers of encoder and decoder have in common."""
+    """Base class of the layers of encoder and decoder.
+
+    Parameters
+    ----------
+    d_model : int
+        Width of input and output.
+    nhead : int
+        Number of attention heads.
+    dim_feedforward : int
+        Width of the hidden layer of the feed-forward network.
+    dropout : float
+        Probability of an element to be dropped before it is added to the residual.
+    activation : str
+        Name of a function of ``optlab.nn.functional``, such as 'relu' or 'gelu'.
+    attn_dropout, act_dropout : float, optional
+        Dropout probabilities of the attention weights and after the activation; by default
+        `dropout`.
+    normalize_before : bool
+        Whether to normalize the input of each part rather than its sum with the residual.
+    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, or a list of them, optional
+        Settings of all weights and biases, or a list with one for each part.
+    layer_norm_eps : float
+        Added to the variances.
+    dtype : str or dtype
+        Dtype of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If `nhead` does not divide the width, or the activation is not known.
+    """
 
     _parts = 2
 
@@ -72,8 +103,8 @@ class _Block(Layer):
         }  # fmt: skip
         self.normalize_before = normalize_before
         self.activation = getattr(functional, activation)
-        weights = _attributes(weight_attr, self._parts, "weight_attr")
-        biases = _attributes(bias_attr, self._parts, "bias_attr")
+        weights = _settings_per_part(weight_attr, self._parts, "weight_attr")
+        biases = _settings_per_part(bias_attr, self._parts, "bias_attr")
         within = dropout if attn_dropout is None else attn_dropout
 
         def attention(part: int) -> MultiHeadAttention:
@@ -92,46 +123,25 @@ class _Block(Layer):
             setattr(self, f"norm{part}", LayerNorm(d_model, layer_norm_eps, dtype=dtype))
             setattr(self, f"dropout{part}", Dropout(dropout))
 
-    def _network(self, x: Any) -> Any:
+    def _feed_forward(self, x: Any) -> Any:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
-    def _around(self, part: int, x: Any, inner: Any) -> Any:
+    def _with_residual(self, part: int, x: Any, inner: Any) -> Any:
         """Add what `inner` makes of x to it, and normalise before or afterwards."""
         norm, dropout = getattr(self, f"norm{part}"), getattr(self, f"dropout{part}")
         y = x + dropout(inner(norm(x) if self.normalize_before else x))
         return y if self.normalize_before else norm(y)
 
 
+@inherit_docstring
 class TransformerEncoderLayer(_Block):
-    """Attention to oneself, then a small network on each place, with a residual around each.
+    """Self-attention, then a feed-forward network on each position, each with a residual.
 
     Parameters
     ----------
-    d_model : int
-        The width of input and output.
-    nhead : int
-        How many heads of attention.
-    dim_feedforward : int
-        The width inside the small network.
-    dropout : float
-        The probability of elements to be dropped before they are added to the residual.
-    activation : str
-        The name of a function of ``optlab.nn.functional``, such as 'relu' or 'gelu'.
-    attn_dropout, act_dropout : float, optional
-        Those of the weights of attention and after the activation; by default `dropout`.
-    normalize_before : bool
-        Whether to normalise the input of each part rather than its sum with the residual.
     weight_attr, bias_attr : ParamAttr, str, Initializer or bool, or a list of them, optional
-        Settings of all weights and biases, or a list: of attention, of the small network.
-    layer_norm_eps : float
-        Added to the variances.
-    dtype : str or dtype
-        Of the parameters.
-
-    Raises
-    ------
-    ValueError
-        If the width is no multiple of the heads, or the activation is not known.
+        Settings of all weights and biases, or a list of two: for self-attention, for the
+        feed-forward network.
 
     Notes
     -----
@@ -155,7 +165,7 @@ class TransformerEncoderLayer(_Block):
             after.append(y[1])
             return y[0]
 
-        y = self._around(2, self._around(1, src, attend), self._network)
+        y = self._with_residual(2, self._with_residual(1, src, attend), self._feed_forward)
         return y if cache is None else (y, after[0])
 
     def gen_cache(self, src: Any) -> Any:
@@ -163,17 +173,15 @@ class TransformerEncoderLayer(_Block):
         return self.self_attn.gen_cache(src)
 
 
+@inherit_docstring
 class TransformerDecoderLayer(_Block):
-    """Attention to oneself, to the encoder's output, then a small network on each place.
+    """Self-attention, cross-attention to the encoder output, then a feed-forward network.
 
     Parameters
     ----------
-    d_model, nhead, dim_feedforward, dropout, activation, attn_dropout, act_dropout, \
-normalize_before, layer_norm_eps, dtype
-        As in `TransformerEncoderLayer`.
     weight_attr, bias_attr : ParamAttr, str, Initializer or bool, or a list of them, optional
-        Settings of all weights and biases, or a list: of attention to oneself, of attention to
-        the encoder's output, of the small network.
+        Settings of all weights and biases, or a list of three: for self-attention, for
+        cross-attention, for the feed-forward network.
 
     Examples
     --------
@@ -208,8 +216,8 @@ normalize_before, layer_norm_eps, dtype
             y = self.cross_attn(x, memory, memory, memory_mask, other)
             return y if other is None else y[0]
 
-        y = self._around(2, self._around(1, tgt, attend), look)
-        y = self._around(3, y, self._network)
+        y = self._with_residual(2, self._with_residual(1, tgt, attend), look)
+        y = self._with_residual(3, y, self._feed_forward)
         return y if cache is None else (y, (after[0], other))
 
     def gen_cache(self, memory: Any) -> tuple[Any, Any]:

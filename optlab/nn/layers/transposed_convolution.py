@@ -1,4 +1,4 @@
-"""Transposed convolutions as layers."""
+"""Transposed convolution layers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,34 @@ from optlab.nn import functional
 from optlab.nn.functional import windows
 from optlab.nn.initializer import Initializer, XavierUniform
 from optlab.nn.layers.convolution import Filters
+from optlab.nn.layers.docstrings import inherit_docstring
 
 
+@inherit_docstring
 class _Transposed(Filters):
+    r"""Base class of transposed convolutions.
+
+    Parameters
+    ----------
+    padding : int, list of int, list of pairs, 'SAME' or 'VALID'
+        Cropping of the output, in the forms of `functional.conv2d`.
+    output_padding : int or list of int
+        Number of elements added at the end of the output.
+    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
+        Settings, name or initializer of the parameters. By default the weight is uniform on
+        :math:`\pm\sqrt{6 / ((in + out / groups)\, K)}` (Glorot and Bengio 2010), for kernels of K
+        elements, and the bias zero. ``bias_attr=False`` omits the bias.
+
+    Attributes
+    ----------
+    weight : Parameter of shape [in_channels, out_channels / groups, *kernel_size]
+    bias : Parameter of shape [out_channels], or None
+
+    See Also
+    --------
+    optlab.nn.functional.conv2d_transpose : the formula.
+    """
+
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any, padding: Any,
         output_padding: Any, dilation: Any, groups: int, weight_attr: Any, bias_attr: Any,
@@ -25,15 +50,15 @@ class _Transposed(Filters):
             output_padding, self.dims, "output_padding", type(self).__name__, least=0
         )
 
-    def _start(self) -> tuple[tuple[int, ...], Initializer]:
+    def _initial_weight(self) -> tuple[tuple[int, ...], Initializer]:
         shape = (self.in_channels, self.out_channels // self.groups, *self.kernel_size)
         return shape, XavierUniform()
 
-    def _usual(self, ones: tuple[int, ...]) -> dict[str, Any]:
-        return super()._usual(ones) | {"output_padding": (0,) * self.dims}
+    def _defaults(self, ones: tuple[int, ...]) -> dict[str, Any]:
+        return super()._defaults(ones) | {"output_padding": (0,) * self.dims}
 
     def forward(self, x: Any, output_size: Any = None) -> Tensor:
-        """Give the transposed convolution of x, of `output_size` if that is given."""
+        """Convolve x with the transposed filters, to `output_size` if given."""
         transposed = getattr(functional, f"conv{self.dims}d_transpose")
         more: Any = {"output_padding": self.output_padding}
         if output_size is not None:
@@ -44,16 +69,9 @@ class _Transposed(Filters):
         )  # fmt: skip
 
 
+@inherit_docstring
 class Conv1DTranspose(_Transposed):
-    """Give the transposed convolution of sequences with filters that are learned.
-
-    Parameters
-    ----------
-    in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, dilation, \
-weight_attr, bias_attr, dtype
-        As in `Conv2DTranspose`.
-    data_format : {'NCL', 'NLC'}
-        Where the channels are.
+    """Apply 1-D transposed convolution with learned filters to sequences of shape [N, C, L].
 
     Examples
     --------
@@ -86,40 +104,9 @@ weight_attr, bias_attr, dtype
         )  # fmt: skip
 
 
+@inherit_docstring
 class Conv2DTranspose(_Transposed):
-    r"""Give the transposed convolution of images with filters that are learned.
-
-    Parameters
-    ----------
-    in_channels, out_channels : int
-        Channels of the input, and of the result.
-    kernel_size : int or list of int
-        Of a filter.
-    stride, padding, output_padding, dilation, groups
-        As in `functional.conv2d_transpose`.
-    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the parameters: all of them, or a name, or how they start. By default the
-        weight is uniform on :math:`\pm\sqrt{6 / ((in + out / groups)\, KH\, KW)}` (Glorot and
-        Bengio 2010) and the bias zero. ``bias_attr=False`` leaves the bias out.
-    data_format : {'NCHW', 'NHWC'}
-        Where the channels are.
-    dtype : str or dtype
-        Of the parameters.
-
-    Attributes
-    ----------
-    weight : Parameter of shape [in_channels, out_channels / groups, KH, KW]
-    bias : Parameter of shape [out_channels], or None
-
-    Raises
-    ------
-    ValueError
-        If an argument is none of these, or the channels cannot be cut into the groups.
-
-    Notes
-    -----
-    ``layer(x, output_size=[h, w])`` says the size of the result in place of `output_padding`.
-    Signature: paddle.nn.Conv2DTranspose.
+    """Apply 2-D transposed convolution with learned filters to images of shape [N, C, H, W].
 
     Examples
     --------
@@ -153,16 +140,9 @@ class Conv2DTranspose(_Transposed):
         )  # fmt: skip
 
 
+@inherit_docstring
 class Conv3DTranspose(_Transposed):
-    """Give the transposed convolution of volumes with filters that are learned.
-
-    Parameters
-    ----------
-    in_channels, out_channels, kernel_size, stride, padding, output_padding, dilation, groups, \
-weight_attr, bias_attr, dtype
-        As in `Conv2DTranspose`.
-    data_format : {'NCDHW', 'NDHWC'}
-        Where the channels are.
+    """Apply 3-D transposed convolution with learned filters to volumes of shape [N, C, D, H, W].
 
     Examples
     --------

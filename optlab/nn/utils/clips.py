@@ -12,7 +12,7 @@ from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend.arrays import as_float
 from optlab.backend.ensemble import members_of
-from optlab.nn.utils.vectors import listed, places
+from optlab.nn.utils.vectors import devices_of, parameter_list
 
 
 def clip_grad_norm_(
@@ -81,7 +81,7 @@ def clip_grad_norm_(
     arrays = [values for _, _, values in held]
     dtype = np.result_type(*[array.dtype for array in arrays])
     powers = [_power(array, p) for array in arrays]
-    if len(places(arrays)) > 1:
+    if len(devices_of(arrays)) > 1:
         powers = [np.asarray(float(power)) for power in powers]
     if p == math.inf:
         norm = powers[0]
@@ -98,7 +98,7 @@ def clip_grad_norm_(
     factor = np.minimum(limit / (norm + 1e-6), 1.0)
     with np.errstate(invalid="ignore"):  # a norm that is not finite was asked for
         for parameter, gradient, values in held:
-            _write(parameter, gradient, values, _beside(factor, values) * values)
+            _write(parameter, gradient, values, _cast(factor, values) * values)
     return Tensor(norm.astype(dtype))
 
 
@@ -134,7 +134,7 @@ def _gradients(parameters: Any, call: str) -> list[tuple[Tensor, Any, Any]]:
     A parameter that is given twice has its gradient clipped once.
     """
     found = []
-    for parameter in {id(p): p for p in listed(parameters, call)}.values():
+    for parameter in {id(p): p for p in parameter_list(parameters, call)}.values():
         gradient = parameter.grad
         if gradient is None:
             continue
@@ -160,7 +160,7 @@ def _power(values: Any, p: float) -> Any:
     return np.sum(sizes if p == 1 else sizes**p)
 
 
-def _beside(factor: Any, values: Any) -> Any:
+def _cast(factor: Any, values: Any) -> Any:
     """Give the factor in the dtype of the values."""
     return factor.astype(values.dtype)
 

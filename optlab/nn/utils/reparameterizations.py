@@ -14,7 +14,7 @@ from optlab.nn.layer import Layer
 from optlab.nn.parameter import Parameter
 
 
-class _Made:
+class _Reparameterization:
     """Makes one weight of a layer from others before each call; the hooks of the layer hold it."""
 
     #: What it is called in messages.
@@ -35,7 +35,7 @@ class _Made:
         """Keep the value alone: the tape would live on with it."""
         setattr(layer, self.name, getattr(layer, self.name).detach())
 
-    def put_on(self, layer: Layer) -> None:
+    def install(self, layer: Layer) -> None:
         """Make the weight, now and at each call."""
         with no_grad():
             setattr(layer, self.name, self.value(layer))
@@ -43,18 +43,20 @@ class _Made:
         layer.register_forward_post_hook(self.after)
 
 
-def _those_of(layer: Any, name: str) -> list[_Made]:
+def _reparameterizations_of(layer: Any, name: str) -> list[_Reparameterization]:
     """Give what makes the weight of this name, if anything does."""
     entries = [] if layer._hooks is None else layer._hooks.before
     owners = [getattr(entry.hook, "__self__", None) for entry in entries]
-    return [owner for owner in owners if isinstance(owner, _Made) and owner.name == name]
+    return [
+        owner for owner in owners if isinstance(owner, _Reparameterization) and owner.name == name
+    ]
 
 
-def _weight_of(layer: Any, name: str, call: str) -> Parameter:
+def _weight_to_replace(layer: Any, name: str, call: str) -> Parameter:
     """Give the parameter that is to be made of others."""
     if not isinstance(layer, Layer):
         raise TypeError(f"{call} takes a layer; got {type(layer).__name__}.")
-    made = _those_of(layer, name)
+    made = _reparameterizations_of(layer, name)
     if made:
         raise ValueError(f"{call}: {name!r} of {type(layer).__name__} has {made[0].what} already.")
     weight = getattr(layer, name, None)
@@ -67,7 +69,7 @@ def _weight_of(layer: Any, name: str, call: str) -> Parameter:
     return weight
 
 
-def _like(old: Parameter, data: Any, role: str) -> Parameter:
+def _parameter_like(old: Parameter, data: Any, role: str) -> Parameter:
     """Make a parameter with the settings of another."""
     return Parameter(
         Tensor(raw(data)),
@@ -90,7 +92,7 @@ def _axis(dim: Any, weight: Any, call: str) -> int:
 # Weight normalisation ---------------------------------------------------------------------------
 
 
-class _WeightNorm(_Made):
+class _WeightNorm(_Reparameterization):
     what = "weight normalisation"
 
     def __init__(self, name: str, axes: tuple[int, ...]) -> None:
@@ -144,7 +146,7 @@ def weight_norm(layer: Any, name: str = "weight", dim: int | None = 0) -> Any:
     >>> layer(ol.ones([4, 2])).shape
     (4, 3)
     """
-    weight = _weight_of(layer, name, "weight_norm")
+    weight = _weight_to_replace(layer, name, "weight_norm")
     shape: tuple[int, ...]
     if dim is None or dim == -1:
         axes, shape = tuple(range(weight.ndim)), ()
@@ -155,9 +157,9 @@ def weight_norm(layer: Any, name: str = "weight", dim: int | None = 0) -> Any:
     made = _WeightNorm(name, axes)
     norms = made.norm(weight.data).reshape(shape)
     delattr(layer, name)
-    setattr(layer, f"{name}_v", _like(weight, weight.data, "v"))
-    setattr(layer, f"{name}_g", _like(weight, norms, "g"))
-    made.put_on(layer)
+    setattr(layer, f"{name}_v", _parameter_like(weight, weight.data, "v"))
+    setattr(layer, f"{name}_g", _parameter_like(weight, norms, "g"))
+    made.install(layer)
     return layer
 
 
@@ -186,7 +188,7 @@ def remove_weight_norm(layer: Any, name: str = "weight") -> Any:
     >>> [key for key, _ in ol.nn.utils.remove_weight_norm(layer).named_parameters()]
     ['bias', 'weight']
     """
-    made = [one for one in _those_of(layer, name) if isinstance(one, _WeightNorm)]
+    made = [one for one in _reparameterizations_of(layer, name) if isinstance(one, _WeightNorm)]
     if not made:
         raise ValueError(f"remove_weight_norm: {name!r} of {type(layer).__name__} has none.")
     v = getattr(layer, f"{name}_v")
@@ -195,7 +197,7 @@ def remove_weight_norm(layer: Any, name: str = "weight") -> Any:
     hooks = layer._hooks
     for entries in (hooks.before, hooks.after):
         entries[:] = [e for e in entries if getattr(e.hook, "__self__", None) is not made[0]]
-    one = _like(v, weight, "")
+    one = _parameter_like(v, weight, "")
     one.name = v.name.removesuffix("_v") if v.name else None
     for part in (name, f"{name}_v", f"{name}_g"):
         delattr(layer, part)
@@ -206,7 +208,7 @@ def remove_weight_norm(layer: Any, name: str = "weight") -> Any:
 # Spectral normalisation -------------------------------------------------------------------------
 
 
-class _SpectralNorm(_Made):
+class _SpectralNorm(_Reparameterization):
     what = "spectral normalisation"
 
     def __init__(self, name: str, axis: int, steps: int, epsilon: float) -> None:
@@ -294,7 +296,7 @@ def spectral_norm(
     >>> round(float(np.linalg.norm(layer.weight.numpy(), 2)), 4)
     1.0
     """
-    weight = _weight_of(layer, name, "spectral_norm")
+    weight = _weight_to_replace(layer, name, "spectral_norm")
     if weight.ndim < 2:
         raise ValueError(f"spectral_norm takes a matrix at least; got shape {weight.shape}.")
     if not isinstance(n_power_iterations, int) or n_power_iterations < 1:
@@ -312,8 +314,8 @@ def spectral_norm(
         for n in matrix.shape
     ]
     delattr(layer, name)
-    setattr(layer, f"{name}_orig", _like(weight, weight.data, "orig"))
+    setattr(layer, f"{name}_orig", _parameter_like(weight, weight.data, "orig"))
     for part, vector in zip("uv", vectors, strict=True):
         layer.register_buffer(f"{name}_{part}", Tensor(vector))
-    made.put_on(layer)
+    made.install(layer)
     return layer

@@ -14,7 +14,7 @@ from optlab.backend.device import device_of
 from optlab.nn.functional.shared import given_with, no_name
 
 
-def listed(parameters: Any, call: str) -> list[Tensor]:
+def parameter_list(parameters: Any, call: str) -> list[Tensor]:
     """Give parameters as a list: one Tensor, or any iterable of Tensors."""
     if isinstance(parameters, Tensor):
         return [parameters]
@@ -52,7 +52,7 @@ def parameters_to_vector(parameters: Iterable[Tensor], name: None = None) -> Ten
     (9,)
     """
     no_name(name)
-    given = listed(parameters, "parameters_to_vector")
+    given = parameter_list(parameters, "parameters_to_vector")
     if not given:
         raise ValueError("parameters_to_vector got no parameters.")
     for what in ("dtype", "device"):
@@ -90,7 +90,7 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Tensor], name: None = No
     ([[1.0], [2.0]], [3.0])
     """
     no_name(name)
-    given = listed(parameters, "vector_to_parameters")
+    given = parameter_list(parameters, "vector_to_parameters")
     total = sum(p.size for p in given)
     shape = np.shape(raw(vec))
     if shape != (total,):
@@ -106,6 +106,6 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Tensor], name: None = No
         start += p.size
 
 
-def places(arrays: Iterable[Any]) -> set[str]:
+def devices_of(arrays: Iterable[Any]) -> set[str]:
     """Give the names of the devices where arrays lie."""
     return {device_of(unwrapped(array)) for array in arrays}
