@@ -8,7 +8,7 @@ given back as the updates of the parameters. `LBFGS` decides where the point goe
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,10 +16,8 @@ from optlab.autograd.tape import ZERO
 from optlab.autograd.tensor import raw
 from optlab.backend.arrays import as_float, frozen
 from optlab.backend.sums import exact_sum
+from optlab.optimizer.groups import Group
 from optlab.optimizer.step import Update, clipped
-
-if TYPE_CHECKING:
-    from optlab.optimizer.groups import Group
 
 
 class Evaluation(NamedTuple):

@@ -293,6 +293,10 @@ class Optimizer(Interface, Stateful):
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"plans": {}, "refused": {}}  # captured again when they are needed
 
+    def layers(self) -> list[Any]:
+        """Return the wrappers around the innermost optimizer, the inner ones first: none here."""
+        return []
+
     def _bind(self, parameters: Any) -> None:
         self.groups = check_not_empty(make_groups(self, parameters))
         if self.draws:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,11 +24,9 @@ from optlab.optimizer.application import apply_rule
 from optlab.optimizer.arena import Arena, Run, check_gradient
 from optlab.optimizer.blocks import Pass, fast_pass, take_passes
 from optlab.optimizer.groups import Group
+from optlab.optimizer.protocols import UpdateRule
 from optlab.optimizer.reminders import remind_of_backward, remind_of_schedule, remind_of_zeros
 from optlab.optimizer.rows import RowUpdate, rows_updated, write_rows
-
-if TYPE_CHECKING:
-    from optlab.optimizer.optimizer import Optimizer
 
 
 class Update(NamedTuple):
@@ -56,7 +54,7 @@ class Update(NamedTuple):
 _as_update: Any = partial(tuple.__new__, Update)
 
 
-def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None:
+def take_step(optimizer: UpdateRule, given: dict[int, Any] | None = None) -> None:
     """Update every parameter that has a gradient, and tell those who listen.
 
     Parameters
@@ -136,7 +134,7 @@ def take_step(optimizer: Optimizer, given: dict[int, Any] | None = None) -> None
         remind_of_backward(optimizer)
 
 
-def _go_on(optimizer: Optimizer, of_groups: list[tuple[Group, list[list[Any]]]]) -> bool:
+def _go_on(optimizer: UpdateRule, of_groups: list[tuple[Group, list[list[Any]]]]) -> bool:
     """Say whether the step is to be taken, by the policy for gradients that are not finite.
 
     Raises
@@ -153,7 +151,7 @@ def _go_on(optimizer: Optimizer, of_groups: list[tuple[Group, list[list[Any]]]])
                     values = values.members
                 if values is None or bool(np.isfinite(values).all()):
                     continue
-                if optimizer.not_finite == "skip":
+                if optimizer._common["not_finite"] == "skip":
                     return False
                 bad = ~np.isfinite(values)
                 count, who = int(bad.sum()), ""
@@ -177,7 +175,7 @@ def _listed(numbers: list[int], most: int = 8) -> str:
 
 
 def _updated(
-    optimizer: Optimizer,
+    optimizer: UpdateRule,
     arena: Arena,
     run: Run,
     rate: float,

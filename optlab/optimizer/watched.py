@@ -15,14 +15,12 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, starmap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from optlab.optimizer.protocols import UpdateRule
 from optlab.optimizer.values import HyperParameters, Scalars, Slots
-
-if TYPE_CHECKING:
-    from optlab.optimizer.optimizer import Optimizer
 
 #: So many parameters are asked for by themselves.
 _MOST_PARTS = 4
@@ -200,7 +198,7 @@ def _all_watched(value: Any) -> bool:
 
 
 def first_update(
-    optimizer: Optimizer,
+    optimizer: UpdateRule,
     p: Any,
     g: Any,
     slots: dict[str, Any],
@@ -268,7 +266,7 @@ def _of_each_rank(shapes: Sequence[tuple[int, ...]]) -> Iterator[tuple[slice, tu
 
 
 def _differs(
-    optimizer: Optimizer,
+    optimizer: UpdateRule,
     p: Any,
     g: Any,
     slots: dict[str, Any],
