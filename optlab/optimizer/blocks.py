@@ -91,10 +91,11 @@ def fast_pass(
 
     Nothing is written yet, and nothing that `take_passes` does can fail for the values it meets.
     """
-    values = arena.values
+    if arena.bounds[run.last] - arena.bounds[run.first] < SMALL:
+        return None
+    values, gradients = arena.values, gradients[run.first : run.last]
     if (
-        arena.bounds[run.last] - arena.bounds[run.first] < SMALL
-        or optimizer.kind == "matrix"
+        optimizer.kind == "matrix"
         or optimizer.draws
         or not optimizer.was_watched
         or type(values) is not np.ndarray
@@ -162,7 +163,7 @@ def take_passes(optimizer: UpdateRule, passes: list[Pass]) -> None:
         arena.was_written(run.first, run.last, f"{name}.step()")
     for fault in sorted(faults):
         message = f"{fault} encountered in {name}.update"
-        warnings.warn(message, RuntimeWarning, stacklevel=4)
+        warnings.warn(message, RuntimeWarning, stacklevel=5)
 
 
 def _plan_for(

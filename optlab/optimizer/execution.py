@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from optlab.backend.arrays import unwrapped
+from optlab.optimizer import blocks
 from optlab.optimizer.arena import Arena
-from optlab.optimizer.blocks import SMALL
 from optlab.optimizer.protocols import UpdateRule
 
 FAST = "captured, in place and block by block"
@@ -49,8 +49,8 @@ def _way(optimizer: UpdateRule, arena: Arena) -> str:
             f"as it is written: {values.dtype} is updated by way of float32; multi_precision=True "
             "keeps a float32 copy, which can be updated in place"
         )
-    if arena.bounds[-1] < SMALL:
-        return f"as it is written: fewer than {SMALL:,} elements"
+    if arena.bounds[-1] < blocks.SMALL:
+        return f"as it is written: fewer than {blocks.SMALL:,} elements"
     refused = optimizer.refused.get(values.dtype)
     captured = [plan for key, plan in optimizer.plans.items() if plan and key[0] == values.dtype]
     compiled = bool(captured) and all(plan.loops for plan in captured)

@@ -17,7 +17,7 @@ from optlab.autograd.tensor import raw
 from optlab.backend.arrays import as_float, frozen
 from optlab.backend.sums import exact_sum
 from optlab.optimizer.groups import Group
-from optlab.optimizer.step import Update, clipped
+from optlab.optimizer.step import Update, clip_gradients
 
 
 class Evaluation(NamedTuple):
@@ -74,7 +74,7 @@ def evaluated(groups: list[Group], returned: Any, first: bool) -> Evaluation:
     for group in groups:
         held = ready = [arena.gradients() for arena in group.arenas]
         if group.grad_clip is not None:
-            ready = clipped(group, held)
+            ready = clip_gradients(group, held)
         params = [p for arena in group.arenas for p in arena.parameters]
         for p, g, used in zip(params, chain(*held), chain(*ready), strict=True):
             if g is None:

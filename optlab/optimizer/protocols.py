@@ -45,7 +45,10 @@ class UpdateRule(Protocol):
     was_watched: bool
     skipped: int
     told: dict[str, int]
-    _common: dict[str, Any]
+
+    @property
+    def not_finite(self) -> str:
+        """Return what a step does about gradients that are not finite."""
 
     def get_lr(self) -> Any:
         """Return the learning rate of this step."""
