@@ -19,6 +19,7 @@ import numpy as np
 
 from optlab.optimizer.application import scalars_of
 from optlab.optimizer.arena import Arena, Run
+from optlab.optimizer.declaration import is_built_in
 from optlab.optimizer.protocols import UpdateRule
 from optlab.optimizer.values import HyperParameters, Scalars, Slots
 from optlab.plan import BlockPlan, CaptureRefusedError, capture_blocks, sizes
@@ -112,8 +113,7 @@ def fast_pass(
     plan = _plan_for(optimizer, arena, run, scalars, clip)
     if plan is None:
         return None
-    own_rule = type(optimizer).__module__.partition(".")[0] != "optlab"
-    if own_rule and not (
+    if not optimizer.built_in and not (
         plan.repeats()  # what it reads of the notebook may have changed
         and _gives_the_same(optimizer, arena, run, plan, gradients, scalars, clip)
     ):
@@ -266,7 +266,7 @@ def _changeable(optimizer: UpdateRule) -> list[str]:
     """Name what a user's rule may change without setting it, such as a list that it counts in."""
     own = {name: value for name, value in vars(optimizer).items() if name not in _PARTS}
     for one in type(optimizer).__mro__[:-1]:
-        if one.__module__.partition(".")[0] != "optlab":
+        if not is_built_in(one):
             own |= {name: value for name, value in vars(one).items() if name not in _DECLARED}
     kinds = (list, dict, set, bytearray, np.ndarray)
     return [name for name, value in own.items() if isinstance(value, kinds)]

@@ -32,11 +32,14 @@ class UpdateRule(Protocol):
         The usage warnings given so far, or counts for them.
     owns_its_loop : bool
         Whether the class has a `step` of its own.
+    built_in : bool
+        Whether the class is one of optlab's own.
     """
 
     kind: ClassVar[str]
     draws: ClassVar[bool]
     owns_its_loop: ClassVar[bool]
+    built_in: ClassVar[bool]
     groups: list[Any]
     schedule: Any
     key: Key | None

@@ -83,9 +83,9 @@ class Watched(np.ndarray):
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         whole = _whole_of((args, kwargs))
         name = getattr(function, "__name__", "")
-        module = getattr(function, "__module__", "")
-        if not whole and (name in _OF_ALL or module == "numpy.linalg"):
-            whole = f"np.linalg.{name}" if module == "numpy.linalg" else f"np.{name}"
+        of_linalg = getattr(np.linalg, name, None) is function
+        if not whole and (name in _OF_ALL or of_linalg):
+            whole = f"np.{'linalg.' * of_linalg}{name}"
         elif name not in _OF_ELEMENTS:
             self.log.append(f"np.{name}")
         return self._made(function(*plain(args), **plain(kwargs)), whole)
