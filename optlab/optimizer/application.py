@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from optlab.backend.arrays import as_float, copied, readonly, unwrapped
 from optlab.optimizer.per_member import PerMember, each_member, gathered
+from optlab.optimizer.protocols import UpdateRule
 from optlab.optimizer.values import HyperParameters, Scalars, Slots
 from optlab.optimizer.watched import first_update
-
-if TYPE_CHECKING:
-    from optlab.optimizer.optimizer import Optimizer
 
 _PLAIN = (float, int, bool, PerMember)
 _array = np.ndarray
 
 
 def scalars_of(
-    optimizer: Optimizer, t: int, h: HyperParameters, place: tuple[Any, int] | None = None
+    optimizer: UpdateRule, t: int, h: HyperParameters, place: tuple[Any, int] | None = None
 ) -> dict[str, Any]:
     """Give the scalars of step t, floats as Python floats, and the random key if the rule draws."""
     each = None
@@ -55,7 +53,7 @@ def scalars_of(
 
 
 def apply_rule(
-    optimizer: Optimizer,
+    optimizer: UpdateRule,
     p: Any,
     g: Any,
     slots: dict[str, Any],
@@ -167,7 +165,7 @@ def _base(array: Any) -> Any:
 
 
 def checked_result(
-    optimizer: Optimizer, p: Any, slots: dict[str, Any], result: Any
+    optimizer: UpdateRule, p: Any, slots: dict[str, Any], result: Any
 ) -> tuple[Any, ...]:
     """Give what a rule returned, or say what is wrong with it before it is written anywhere."""
     try:

@@ -7,7 +7,6 @@ pass, and the parameters see it at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from operator import attrgetter, is_
 from types import NoneType
 from typing import Any, NamedTuple
@@ -42,8 +41,8 @@ class Run(NamedTuple):
     h: HyperParameters
 
 
-#: As `Run._make`, in half the time.
-_as_run: Any = partial(tuple.__new__, Run)
+#: `Run(...)` takes 0.35 us, this 0.2 (of the 9 us of a whole step of two scalars).
+_new_tuple = tuple.__new__
 _array = np.ndarray
 _data_of = attrgetter("data")
 
@@ -290,7 +289,8 @@ class Arena:
                     break
             else:
                 h, ratio = self.rules[0]
-                return [_as_run((0, n, t + 1, ratio * rate, own or regularizer, h))]
+                run = (0, n, t + 1, ratio * rate, own or regularizer, h)
+                return [_new_tuple(Run, run)]
         keys: list[Any] = []
         for p, t, g, (h, ratio) in zip(self.parameters, self.t, gradients, self.rules, strict=True):
             if g is None:

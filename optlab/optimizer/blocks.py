@@ -13,19 +13,18 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from optlab.optimizer.application import scalars_of
 from optlab.optimizer.arena import Arena, Run
+from optlab.optimizer.declaration import is_built_in
+from optlab.optimizer.protocols import UpdateRule
 from optlab.optimizer.values import HyperParameters, Scalars, Slots
 from optlab.plan import BlockPlan, CaptureRefusedError, capture_blocks, sizes
 from optlab.plan.executors import Executor, executor_of
 from optlab.plan.threads import on_all_cores, over_all_cores, run_pieces
-
-if TYPE_CHECKING:
-    from optlab.optimizer.optimizer import Optimizer
 
 #: So many forms of one rule are kept; a rule that has more of them runs as it is written.
 _MOST_FORMS = 64
@@ -82,7 +81,7 @@ class Pass(NamedTuple):
 
 
 def fast_pass(
-    optimizer: Optimizer,
+    optimizer: UpdateRule,
     arena: Arena,
     run: Run,
     gradients: Sequence[Any],
@@ -93,10 +92,11 @@ def fast_pass(
 
     Nothing is written yet, and nothing that `take_passes` does can fail for the values it meets.
     """
-    values = arena.values
+    if arena.bounds[run.last] - arena.bounds[run.first] < SMALL:
+        return None
+    values, gradients = arena.values, gradients[run.first : run.last]
     if (
-        arena.bounds[run.last] - arena.bounds[run.first] < SMALL
-        or optimizer.kind == "matrix"
+        optimizer.kind == "matrix"
         or optimizer.draws
         or not optimizer.was_watched
         or type(values) is not np.ndarray
@@ -113,8 +113,7 @@ def fast_pass(
     plan = _plan_for(optimizer, arena, run, scalars, clip)
     if plan is None:
         return None
-    own_rule = type(optimizer).__module__.partition(".")[0] != "optlab"
-    if own_rule and not (
+    if not optimizer.built_in and not (
         plan.repeats()  # what it reads of the notebook may have changed
         and _gives_the_same(optimizer, arena, run, plan, gradients, scalars, clip)
     ):
@@ -138,7 +137,7 @@ def fast_pass(
     return Pass(arena, run, plan, numbers, gradients)
 
 
-def take_passes(optimizer: Optimizer, passes: list[Pass]) -> None:
+def take_passes(optimizer: UpdateRule, passes: list[Pass]) -> None:
     """Update in place what has been prepared; warnings come when the whole step is written."""
     for arena in {id(one.arena): one.arena for one in passes}.values():
         arena.own_slots()
@@ -164,11 +163,11 @@ def take_passes(optimizer: Optimizer, passes: list[Pass]) -> None:
         arena.was_written(run.first, run.last, f"{name}.step()")
     for fault in sorted(faults):
         message = f"{fault} encountered in {name}.update"
-        warnings.warn(message, RuntimeWarning, stacklevel=4)
+        warnings.warn(message, RuntimeWarning, stacklevel=5)
 
 
 def _plan_for(
-    optimizer: Optimizer, arena: Arena, run: Run, scalars: dict[str, Any], clip: float | None
+    optimizer: UpdateRule, arena: Arena, run: Run, scalars: dict[str, Any], clip: float | None
 ) -> BlockPlan | None:
     """Give the captured form of the rule for these settings, or None if there is none."""
     h, regularizer = run.h, run.regularizer
@@ -197,14 +196,14 @@ def _plan_for(
     return plans[key]
 
 
-def _refused(optimizer: Optimizer, arena: Arena, why: str) -> BlockPlan | None:
+def _refused(optimizer: UpdateRule, arena: Arena, why: str) -> BlockPlan | None:
     """Keep why a rule runs as it is written, for `Optimizer.execution`; give None."""
     optimizer.refused[arena.values.dtype] = why
     return None
 
 
 def _captured(
-    optimizer: Optimizer, arena: Arena, run: Run, scalars: dict[str, Any], clip: float | None
+    optimizer: UpdateRule, arena: Arena, run: Run, scalars: dict[str, Any], clip: float | None
 ) -> BlockPlan:
     rule, read = _watched(optimizer)
     names = list(arena.slots)
@@ -244,7 +243,7 @@ class _Fixed(HyperParameters):
         return value
 
 
-def _watched(optimizer: Optimizer) -> tuple[Any, set[str]]:
+def _watched(optimizer: UpdateRule) -> tuple[Any, set[str]]:
     """Give a copy of an optimizer, and the set of what its rule reads of it that may change.
 
     A copy, so that what a rule counts on itself is not counted when it is captured.
@@ -263,18 +262,18 @@ def _watched(optimizer: Optimizer) -> tuple[Any, set[str]]:
     return twin, read
 
 
-def _changeable(optimizer: Optimizer) -> list[str]:
+def _changeable(optimizer: UpdateRule) -> list[str]:
     """Name what a user's rule may change without setting it, such as a list that it counts in."""
     own = {name: value for name, value in vars(optimizer).items() if name not in _PARTS}
     for one in type(optimizer).__mro__[:-1]:
-        if one.__module__.partition(".")[0] != "optlab":
+        if not is_built_in(one):
             own |= {name: value for name, value in vars(one).items() if name not in _DECLARED}
     kinds = (list, dict, set, bytearray, np.ndarray)
     return [name for name, value in own.items() if isinstance(value, kinds)]
 
 
 def _gives_the_same(
-    optimizer: Optimizer,
+    optimizer: UpdateRule,
     arena: Arena,
     run: Run,
     plan: BlockPlan,

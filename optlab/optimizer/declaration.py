@@ -20,6 +20,11 @@ _SIGNATURES = {
 _TAKES_ANY = 4  # `inspect.CO_VARARGS`; the module takes long to import
 
 
+def is_built_in(definition: Any) -> bool:
+    """Return whether a class or function is optlab's own: it is trusted and not checked again."""
+    return (definition.__module__ or "").partition(".")[0] == "optlab"  # None under `exec`
+
+
 def check_class(cls: type) -> None:
     """Raise if a rule's class says something about itself that no optimizer can use.
 

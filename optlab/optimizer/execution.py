@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from optlab.backend.arrays import unwrapped
-
-if TYPE_CHECKING:
-    from optlab.optimizer.arena import Arena
-    from optlab.optimizer.optimizer import Optimizer
+from optlab.optimizer import blocks
+from optlab.optimizer.arena import Arena
+from optlab.optimizer.protocols import UpdateRule
 
 FAST = "captured, in place and block by block"
 UNKNOWN = "not known before a step"
 
 
-def execution(optimizer: Optimizer) -> dict[str, str]:
+def execution(optimizer: UpdateRule) -> dict[str, str]:
     """Say how the rule runs over each array of parameters.
 
     Parameters
     ----------
-    optimizer : Optimizer
+    optimizer
 
     Returns
     -------
@@ -35,9 +34,7 @@ def execution(optimizer: Optimizer) -> dict[str, str]:
     }
 
 
-def _way(optimizer: Optimizer, arena: Arena) -> str:
-    from optlab.optimizer.blocks import SMALL
-
+def _way(optimizer: UpdateRule, arena: Arena) -> str:
     values: Any = arena.values
     if type(values) is not np.ndarray:
         return f"as it is written: the parameters are a {type(unwrapped(values)).__name__}"
@@ -52,8 +49,8 @@ def _way(optimizer: Optimizer, arena: Arena) -> str:
             f"as it is written: {values.dtype} is updated by way of float32; multi_precision=True "
             "keeps a float32 copy, which can be updated in place"
         )
-    if arena.bounds[-1] < SMALL:
-        return f"as it is written: fewer than {SMALL:,} elements"
+    if arena.bounds[-1] < blocks.SMALL:
+        return f"as it is written: fewer than {blocks.SMALL:,} elements"
     refused = optimizer.refused.get(values.dtype)
     captured = [plan for key, plan in optimizer.plans.items() if plan and key[0] == values.dtype]
     compiled = bool(captured) and all(plan.loops for plan in captured)

@@ -8,17 +8,15 @@ given back as the updates of the parameters. `LBFGS` decides where the point goe
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from optlab.autograd.tape import ZERO
 from optlab.autograd.tensor import raw
 from optlab.backend.arrays import as_float, exact_sum, readonly
-from optlab.optimizer.step import Update, clipped
-
-if TYPE_CHECKING:
-    from optlab.optimizer.groups import Group
+from optlab.optimizer.groups import Group
+from optlab.optimizer.step import Update, clip_gradients
 
 
 class Evaluation(NamedTuple):
@@ -75,7 +73,7 @@ def evaluated(groups: list[Group], returned: Any, first: bool) -> Evaluation:
     for group in groups:
         held = ready = [arena.gradients() for arena in group.arenas]
         if group.grad_clip is not None:
-            ready = clipped(group, held)
+            ready = clip_gradients(group, held)
         params = [p for arena in group.arenas for p in arena.parameters]
         for p, g, used in zip(params, chain(*held), chain(*ready), strict=True):
             if g is None:

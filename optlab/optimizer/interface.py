@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, ClassVar, cast
 
 from optlab.autograd import tape
 from optlab.autograd.tensor import Tensor, raw
 from optlab.backend import events
 from optlab.nn.clip import checked_pairs
-from optlab.optimizer.groups import checked_together, make_groups
+from optlab.optimizer.groups import Group, checked_together, make_groups
+from optlab.optimizer.protocols import UpdateRule
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
 from optlab.optimizer.settings import COMMON, checked, is_schedule
 from optlab.optimizer.step import take_step
-
-if TYPE_CHECKING:
-    from optlab.optimizer.groups import Group
-    from optlab.optimizer.optimizer import Optimizer
 
 
 class Pairs(list[tuple[Tensor, Tensor]]):
@@ -42,6 +39,7 @@ def cleared(parameters: Iterable[Any], set_to_zero: bool) -> None:
 class Interface:
     """Gradients, rates and groups: what the documents call on every optimizer."""
 
+    ranges: ClassVar[dict[str, tuple[float, float]]]
     settings: dict[str, Any]
     schedule: Any
     groups: list[Group]
@@ -163,7 +161,7 @@ class Interface:
             gradient does not fit. Nothing has changed then.
         """
         self._require_parameters()
-        take_step(cast("Optimizer", self), self._given(params_grads))
+        take_step(cast("UpdateRule", self), self._given(params_grads))
         if events.step_finished.listeners:
             events.step_finished.publish(self)
         return []
@@ -325,11 +323,10 @@ class Interface:
 
     def _checked_lr(self, value: Any) -> Any:
         """Give a rate that goes with all that the optimizer was made with, or say what does not."""
-        optimizer = cast("Optimizer", self)
-        rate = checked("learning_rate", value, 0.0, type(optimizer).ranges)
+        rate = checked("learning_rate", value, 0.0, type(self).ranges)
         kept = [(vars(group.h), group.parameters) for group in self.groups]
         for settings, parameters in kept or [(self.settings, [])]:
-            checked_together(optimizer, {**settings, "learning_rate": rate}, parameters)
+            checked_together(self, {**settings, "learning_rate": rate}, parameters)
         return rate
 
     def set_lr_scheduler(self, scheduler: Any) -> None:

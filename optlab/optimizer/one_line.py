@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from optlab.backend.ensemble import EnsembleArray
+from optlab.optimizer.groups import Group
 from optlab.optimizer.per_member import PerMember
-
-if TYPE_CHECKING:
-    from optlab.optimizer.groups import Group
 
 
 def check_one_run(value: Any) -> None:

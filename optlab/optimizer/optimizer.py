@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events
 from optlab.backend.random import Key, next_key
-from optlab.optimizer.declaration import check_class
+from optlab.optimizer.declaration import check_class, is_built_in
 from optlab.optimizer.formula import FormulaOfDocstring
 from optlab.optimizer.groups import Group, check_not_empty, make_groups
 from optlab.optimizer.interface import Interface
@@ -138,6 +138,8 @@ class Optimizer(Interface, Stateful):
     #: as a step is the same, and as fast, with either.
     of_speed: ClassVar[tuple[str, ...]] = ()
 
+    #: Whether the class is one of optlab's own.
+    built_in: ClassVar[bool] = True
     #: Whether a rule of a user's was looked at when it was first applied: see `watched`.
     was_watched = True
     #: Whether the optimizer does not take the step of this class, but one of its own.
@@ -155,8 +157,8 @@ class Optimizer(Interface, Stateful):
         check_class(cls)
         check_slot_names(cls.__name__, cls.slots)
         cls.owns_its_loop = cls.step is not Optimizer.step
-        module = cls.update.__module__ or ""  # None under `exec` with globals of one's own
-        cls.was_watched = module.partition(".")[0] == "optlab"
+        cls.built_in = is_built_in(cls)
+        cls.was_watched = is_built_in(cls.update)
         cls.__signature__ = Signature(cls)  # type: ignore[attr-defined]
 
     def __init__(self, *values: Any, **named: Any) -> None:
@@ -292,6 +294,10 @@ class Optimizer(Interface, Stateful):
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"plans": {}, "refused": {}}  # captured again when they are needed
+
+    def layers(self) -> list[Any]:
+        """Return the wrappers around the innermost optimizer, the inner ones first: none here."""
+        return []
 
     def _bind(self, parameters: Any) -> None:
         self.groups = check_not_empty(make_groups(self, parameters))

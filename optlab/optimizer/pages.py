@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from optlab.backend.sizes import in_words
 from optlab.nn.pages import FONT, NUMBER, QUIET, RULE
 from optlab.optimizer.execution import UNKNOWN
+from optlab.optimizer.groups import Group
 from optlab.optimizer.settings import COMMON
-
-if TYPE_CHECKING:
-    from optlab.optimizer.groups import Group
-    from optlab.optimizer.optimizer import Optimizer
-    from optlab.optimizer.wrappers.averages import Average
 
 _LEFT = "text-align: left; white-space: nowrap;"
 _HEADS = ("group", "tensors", "elements", "rate", "decay", "clip", "steps", "slots")
 _STYLES = (_LEFT, NUMBER, NUMBER, NUMBER, _LEFT, _LEFT, NUMBER, _LEFT)
 
 
-def optimizer_page(optimizer: Optimizer) -> str:
+def optimizer_page(optimizer: Any) -> str:
     """Give an optimizer as HTML."""
     formula = optimizer.formula
     shown = f'<div style="padding: 6px 0;">{formula._repr_latex_()}</div>' if formula else ""
@@ -50,7 +46,7 @@ def optimizer_page(optimizer: Optimizer) -> str:
     )
 
 
-def average_page(average: Average) -> str:
+def average_page(average: Any) -> str:
     """Give an average of weights as HTML."""
     settings = ", ".join(
         f"{name} = {value!r}" for name, value in average.own_settings.items() if value is not None
@@ -79,7 +75,7 @@ def average_page(average: Average) -> str:
     )
 
 
-def _cells(optimizer: Optimizer, number: int, group: Group) -> list[str]:
+def _cells(optimizer: Any, number: int, group: Group) -> list[str]:
     """Give the cells of one group."""
     own = [
         f"{name} = {value!r}"
@@ -115,12 +111,10 @@ def _cells(optimizer: Optimizer, number: int, group: Group) -> list[str]:
     ]
 
 
-def _of_wrappers(optimizer: Optimizer, group: Group) -> dict[str, int]:
+def _of_wrappers(optimizer: Any, group: Group) -> dict[str, int]:
     """Give the bytes of what wrappers remember of a group: slow weights, averages."""
-    from optlab.optimizer.wrappers.wrapper import layers_of
-
     found: dict[str, int] = {}
-    for wrapper in layers_of(optimizer)[1]:
+    for wrapper in optimizer.layers():
         for (arena, _), memory in zip(wrapper.places, wrapper._memories(), strict=True):
             if any(arena is one for one in group.arenas):
                 for name, value in memory.items():
@@ -140,7 +134,7 @@ def _decay(group: Group) -> str:
     return "none" if group.regularizer is None else repr(group.regularizer)
 
 
-def _total(optimizer: Optimizer) -> str:
+def _total(optimizer: Any) -> str:
     arenas = [arena for group in optimizer.groups for arena in group.arenas]
     kept = sum(array.nbytes for arena in arenas for array in arena.slots.values())
     kept += sum(arena.master.nbytes for arena in arenas if arena.master is not None)
@@ -149,7 +143,7 @@ def _total(optimizer: Optimizer) -> str:
     return f"The optimizer keeps {in_words(kept)} for {in_words(weights)} of parameters."
 
 
-def _ways(optimizer: Optimizer) -> str:
+def _ways(optimizer: Any) -> str:
     """Say how the rule runs, in one sentence where that is the same everywhere."""
     ways = optimizer.execution
     if set(ways.values()) == {UNKNOWN}:
@@ -159,7 +153,7 @@ def _ways(optimizer: Optimizer) -> str:
     return "The rule runs " + "; ".join(f"({place}) {way}" for place, way in ways.items()) + "."
 
 
-def _skipped(optimizer: Optimizer) -> str:
+def _skipped(optimizer: Any) -> str:
     n = optimizer.skipped
     many = "1 step was" if n == 1 else f"{n} steps were"
     return f" {many} skipped, as gradients were not finite." if n else ""

@@ -5,22 +5,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from optlab.autograd.tape import ZERO
 from optlab.backend.callers import stack_level_outside
-
-if TYPE_CHECKING:
-    from optlab.optimizer.optimizer import Optimizer
+from optlab.optimizer.protocols import UpdateRule
 
 #: After so many steps at a rate of zero it is said that the schedule was never stepped.
 _PATIENCE = 10
 
 
-def remind_of_backward(optimizer: Optimizer) -> None:
+def remind_of_backward(optimizer: UpdateRule) -> None:
     """Warn of a step that found no gradient, if there never was one."""
     if "backward" in optimizer.told or any(
         any(arena.t) for group in optimizer.groups for arena in group.arenas
@@ -34,7 +32,7 @@ def remind_of_backward(optimizer: Optimizer) -> None:
     )
 
 
-def remind_of_zeros(optimizer: Optimizer) -> None:
+def remind_of_zeros(optimizer: UpdateRule) -> None:
     """Warn of a step on nothing but the zeros that `clear_grad` has left."""
     if "zeros" in optimizer.told:
         return
@@ -64,7 +62,7 @@ def remind_of_shared_memory(parameters: Iterable[Any]) -> None:
             return
 
 
-def remind_of_schedule(optimizer: Optimizer) -> None:
+def remind_of_schedule(optimizer: UpdateRule) -> None:
     """Count a step at a rate of zero, and warn of the tenth while the schedule stands still."""
     schedule = optimizer.schedule
     if schedule is None or getattr(schedule, "last_epoch", 1) != 0:

@@ -6,7 +6,7 @@ Done for rules that leave a parameter and its slots as they are where there is n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,10 +15,8 @@ from optlab.nn.parameter import Parameter
 from optlab.optimizer.application import checked_result, scalars_of
 from optlab.optimizer.arena import Arena
 from optlab.optimizer.groups import Group
+from optlab.optimizer.protocols import UpdateRule
 from optlab.optimizer.values import Scalars, Slots
-
-if TYPE_CHECKING:
-    from optlab.optimizer.optimizer import Optimizer
 
 
 class RowUpdate(NamedTuple):
@@ -34,7 +32,7 @@ class RowUpdate(NamedTuple):
 
 
 def rows_updated(
-    optimizer: Optimizer, group: Group, arena: Arena, gradients: list[Any], rate: float
+    optimizer: UpdateRule, group: Group, arena: Arena, gradients: list[Any], rate: float
 ) -> list[RowUpdate]:
     """Apply the rule to the rows of every parameter that has a row-sparse gradient.
 

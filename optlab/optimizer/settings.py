@@ -233,7 +233,7 @@ def checked_of(cls: Any, name: str, value: Any) -> Any:
         return checked(name, value, default, cls.ranges)
     except ValueError as error:
         whole = type(default) is int and "must be a whole number" in str(error)
-        if whole and cls.__module__.partition(".")[0] != "optlab":
+        if whole and not cls.built_in:
             raise ValueError(
                 f"{error} It is one because its default in {cls.__name__}.hyperparameters is: if "
                 f"it may be any number, write {float(default)} in the class."

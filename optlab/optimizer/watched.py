@@ -15,14 +15,12 @@ import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, starmap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from optlab.optimizer.protocols import UpdateRule
 from optlab.optimizer.values import HyperParameters, Scalars, Slots
-
-if TYPE_CHECKING:
-    from optlab.optimizer.optimizer import Optimizer
 
 #: So many parameters are asked for by themselves.
 _MOST_PARTS = 4
@@ -85,9 +83,9 @@ class Watched(np.ndarray):
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         whole = _whole_of((args, kwargs))
         name = getattr(function, "__name__", "")
-        module = getattr(function, "__module__", "")
-        if not whole and (name in _OF_ALL or module == "numpy.linalg"):
-            whole = f"np.linalg.{name}" if module == "numpy.linalg" else f"np.{name}"
+        of_linalg = getattr(np.linalg, name, None) is function
+        if not whole and (name in _OF_ALL or of_linalg):
+            whole = f"np.{'linalg.' * of_linalg}{name}"
         elif name not in _OF_ELEMENTS:
             self.log.append(f"np.{name}")
         return self._made(function(*plain(args), **plain(kwargs)), whole)
@@ -200,7 +198,7 @@ def _all_watched(value: Any) -> bool:
 
 
 def first_update(
-    optimizer: Optimizer,
+    optimizer: UpdateRule,
     p: Any,
     g: Any,
     slots: dict[str, Any],
@@ -268,7 +266,7 @@ def _of_each_rank(shapes: Sequence[tuple[int, ...]]) -> Iterator[tuple[slice, tu
 
 
 def _differs(
-    optimizer: Optimizer,
+    optimizer: UpdateRule,
     p: Any,
     g: Any,
     slots: dict[str, Any],

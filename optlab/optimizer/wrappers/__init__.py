@@ -1,6 +1,6 @@
 """Wrappers: averages of weights, and optimizers around optimizers."""
 
-from optlab.optimizer.wrappers.averaged import Averaged
+from optlab.optimizer.wrappers.averages import Averaged
 from optlab.optimizer.wrappers.look_ahead import LookAhead
 from optlab.optimizer.wrappers.model_average import ModelAverage
 from optlab.optimizer.wrappers.moving_average import ExponentialMovingAverage

@@ -100,6 +100,10 @@ class Wrapper(Optimizer):
         fresh._forget()
         return fresh
 
+    def layers(self) -> list[Any]:
+        """Return the wrappers around the innermost optimizer, the inner ones first."""
+        return layers_of(self)[1]
+
     @property
     def execution(self) -> dict[str, str]:
         """How the rule of the inner optimizer runs, and why."""

@@ -1,0 +1,66 @@
+"""The interface of an optimizer as the step sees it: an update rule with its parameters.
+
+`optimizer.Optimizer` stands above the step that it takes, so the step is written against this.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol
+
+from optlab.backend.random import Key
+
+
+class UpdateRule(Protocol):
+    """What the step, the fused update and the usage warnings read of an optimizer.
+
+    `optimizer.Optimizer` documents the parts that a rule declares (`kind`, `draws`, `scalars`,
+    `update`, ...).
+
+    Attributes
+    ----------
+    groups : list of Group
+    schedule : LRScheduler or None
+    key : Key or None
+        The random key of a rule that draws.
+    plans, refused : dict
+        The captured forms of the rule, and by dtype why it has none.
+    was_watched : bool
+        Whether it is known that a rule of kind "elementwise" is.
+    skipped : int
+        How many steps ``not_finite="skip"`` has left out.
+    told : dict of str to int
+        The usage warnings given so far, or counts for them.
+    owns_its_loop : bool
+        Whether the class has a `step` of its own.
+    built_in : bool
+        Whether the class is one of optlab's own.
+    """
+
+    kind: ClassVar[str]
+    draws: ClassVar[bool]
+    owns_its_loop: ClassVar[bool]
+    built_in: ClassVar[bool]
+    groups: list[Any]
+    schedule: Any
+    key: Key | None
+    plans: dict[Any, Any]
+    refused: dict[Any, str]
+    was_watched: bool
+    skipped: int
+    told: dict[str, int]
+
+    @property
+    def not_finite(self) -> str:
+        """Return what a step does about gradients that are not finite."""
+
+    def get_lr(self) -> Any:
+        """Return the learning rate of this step."""
+
+    def scalars(self, t: int, h: Any) -> dict[str, Any]:
+        """Return what depends only on the step count and the hyper-parameters."""
+
+    def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
+        """Return the new parameter, a dict of new slots and perhaps one of named terms."""
+
+    def applies_by_rows(self, h: Any) -> bool:
+        """Return whether a row-sparse gradient is applied to its rows alone."""
