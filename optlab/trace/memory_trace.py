@@ -50,9 +50,9 @@ class MemoryTrace:
 
     roles: tuple[str, ...] = ROLES
 
-    def __init__(self, ledger: Ledger, label: Callable[[str], str] = str) -> None:
+    def __init__(self, ledger: Ledger, said: Callable[[str], str] = str) -> None:
         self._ledger = ledger
-        self._label = label
+        self._label = said
         self._found: tuple[np.ndarray, np.ndarray] | None = None
 
     def call_layers(self, names: dict[str, str]) -> None:
