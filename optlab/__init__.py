@@ -7,14 +7,14 @@ A NumPy autograd and optimizer engine that can show everything it does.
 >>> float(slope(2.0))
 12.0
 
-This module is the face: it hands names on and holds nothing itself. Each name is imported when it
-is first used (PEP 562), so that ``import optlab`` costs next to nothing and needs neither a browser
-nor a GPU. ``optlab/__init__.pyi`` says the same to editors and type checkers.
+This module only hands names on. Each name is imported when it is first used (PEP 562), so that
+``import optlab`` costs next to nothing and needs neither a browser nor a GPU.
+``optlab/__init__.pyi`` lists the same names for editors and type checkers.
 """
 
 __version__ = "0.1.0"
 
-# NumPy's functions compute on Tensors by themselves (NumPy dispatches): handed on as they are.
+# NumPy's functions dispatch to Tensors, so they are handed on as they are.
 _NUMPY_FUNCTIONS = (
     "abs", "broadcast_to", "clip", "concatenate", "cos", "cosh", "cumsum", "exp", "expand_dims",
     "expm1", "flip", "hypot", "log", "log10", "log1p", "log2", "logaddexp", "matmul",
@@ -28,7 +28,7 @@ _DTYPES = ("bool", "float16", "float32", "float64", "int8", "int16", "int32", "i
 
 # Name -> "module:attribute", or a module alone.
 _NAMES = {
-    # rooms
+    # packages
     "amp": "optlab.amp",
     "autograd": "optlab.autograd",
     "data": "optlab.lab.data",
@@ -60,7 +60,7 @@ _NAMES = {
     "in_dynamic_mode": "optlab.jit:in_dynamic_mode",
     "get_device": "optlab.backend.device:get_device",
     "set_device": "optlab.backend.device:set_device",
-    # types of numbers (the others are NumPy's)
+    # dtypes (the others are NumPy's)
     "bfloat16": "optlab.backend.dtypes:bfloat16",
     # random numbers
     "seed": "optlab.backend.random:seed",
@@ -95,11 +95,11 @@ _NAMES = {
     # files
     "load": "optlab.io:load",
     "save": "optlab.io:save",
-    # many runs at once
+    # ensembles
     "ensemble": "optlab.autograd:ensemble",
     "members": "optlab.autograd:members",
     "vmap": "optlab.autograd:vmap",
-    # training, watching, comparing
+    # training, recording, comparing
     "Parameter": "optlab.nn:Parameter",
     "ParamAttr": "optlab.nn:ParamAttr",
     "create_parameter": "optlab.nn:create_parameter",
@@ -108,7 +108,7 @@ _NAMES = {
     "sweep": "optlab.lab:sweep",
     "doctor": "optlab._doctor:doctor",
     "explore": "optlab.viz.explorer:explore",
-    # NumPy's, with what Paddle's documents say beside it
+    # NumPy's, with Paddle's arguments
     **{name: "optlab.autograd.documented:" + name for name in _REDUCTIONS},
     **{name: "numpy:" + name for name in (*_NUMPY_FUNCTIONS, *_DTYPES)},
 }
@@ -120,7 +120,7 @@ __all__ = sorted({*_NAMES} - {"abs", "bfloat16", "bool", "max", "min", "sum", "n
 
 def __getattr__(name):
     if name not in _NAMES:
-        # With an object of our own Python adds no suggestion of its own behind ours.
+        # With an explicit obj Python adds no suggestion of its own.
         raise AttributeError(_unknown(name), name=name, obj=None)
     from importlib import import_module
 
@@ -133,7 +133,7 @@ def __getattr__(name):
         raise
     if attribute:
         found = getattr(found, attribute)
-    globals()[name] = found  # so that this function is asked only once
+    globals()[name] = found  # so that this function runs only once per name
     return found
 
 
@@ -141,7 +141,7 @@ def __dir__():
     return sorted({*_NAMES, "__version__"})
 
 
-#: What other libraries call functions of NumPy.
+#: Names of NumPy's functions in other libraries.
 _OF_NUMPY = {
     "bmm": "a @ b",
     "cast": "t.astype(dtype)",
@@ -163,7 +163,7 @@ _OF_NUMPY = {
 
 def _unknown(name):
     sentence = f"optlab has no name {name!r}"
-    if name.startswith("_"):  # what tools ask for by themselves; nobody reads a suggestion
+    if name.startswith("_"):  # tools probe for such names; a suggestion would not be read
         return sentence
     if name in ("enable_static", "static"):
         return f"{sentence}: there are no static graphs here; everything runs as it is called."
@@ -172,7 +172,7 @@ def _unknown(name):
     import sys
     from difflib import get_close_matches
 
-    # Not imported for this: Python asks for `optlab.cli` here before it looks for the module.
+    # NumPy is not imported for this: Python looks up `optlab.cli` here before it imports that.
     function = getattr(sys.modules.get("numpy"), name, None)
     if callable(function) and not isinstance(function, type):
         return f"{sentence}: NumPy's functions take Tensors, write np.{name}(...)."

@@ -1,4 +1,4 @@
-"""The command ``optlab``: open the laboratory, look at what is installed, look up a rule."""
+"""The command ``optlab``: open the laboratory, check the installation, look up a rule."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 FIRST_NOTEBOOK = "01-first-race.ipynb"
 
-# Defaults for JupyterLab, weaker than the user's own settings: its question about news from the
-# network would stand over the race.
+# Defaults for JupyterLab, which the user's settings override: its question about news from the
+# network would cover the figure.
 LAB_DEFAULTS = Path(__file__).resolve().parent / "jupyter"
 
 
 class Trouble(Exception):
-    """Something the user can mend; its text is a sentence and the command leaves with status 1."""
+    """An error that the user can fix; its text is a sentence and the exit status is 1."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,19 +24,19 @@ def main(arguments: list[str] | None = None) -> int:
     Parameters
     ----------
     arguments : list of str, optional
-        The words after ``optlab``; those of this process by default.
+        The arguments after ``optlab``; by default those of this process.
 
     Returns
     -------
     int
-        The exit status: 0 where all went well, 1 where something needs mending.
+        The exit status: 0 on success, 1 if something needs fixing.
     """
     chosen = _parser().parse_args(arguments)
     try:
         status: int = chosen.run(chosen)
         sys.stdout.flush()
         return status
-    except BrokenPipeError:  # who reads has read enough (`| head`); nor does the exit flush again
+    except BrokenPipeError:  # the reader has stopped (`| head`); the exit must not flush again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Trouble as trouble:
@@ -135,7 +135,7 @@ def _lab(chosen: argparse.Namespace) -> int:
 
 
 def packaged_notebook(name: str = FIRST_NOTEBOOK) -> Path:
-    """Find a notebook that came with optlab: in the package, or beside it in a clone."""
+    """Return the path of a notebook of optlab: in the package, or beside it in a clone."""
     package = Path(__file__).resolve().parent
     for folder in (package / "notebooks", package.parent / "notebooks"):
         if (folder / name).is_file():
@@ -146,7 +146,7 @@ def packaged_notebook(name: str = FIRST_NOTEBOOK) -> Path:
 
 
 def further_notebooks() -> list[str]:
-    """Name the notebooks that came with optlab, after the first."""
+    """Return the names of optlab's notebooks after the first."""
     folder = packaged_notebook().parent
     return sorted(path.name for path in folder.glob("[0-9]*.ipynb") if path.name != FIRST_NOTEBOOK)
 
@@ -154,21 +154,21 @@ def further_notebooks() -> list[str]:
 def place_notebook(
     directory: Path, overwrite: bool = False, name: str = FIRST_NOTEBOOK
 ) -> tuple[Path, str]:
-    """Put the packaged notebook into a folder, and never over what the user wrote there.
+    """Copy the packaged notebook into a folder, without overwriting the user's work.
 
     Parameters
     ----------
     directory : Path
-        The working folder; it is made where it does not exist.
+        The working folder; it is created if it does not exist.
     overwrite : bool
-        Replace a notebook that is already there.
+        Replace an existing notebook.
     name : str
-        Which of the packaged notebooks; the first by default.
+        The packaged notebook; the first by default.
 
     Returns
     -------
     tuple of (Path, str)
-        The notebook to open, and one sentence about what was done.
+        The notebook to open, and one sentence on what was done.
     """
     source = packaged_notebook(name)
     directory = directory.expanduser().absolute()
@@ -194,13 +194,13 @@ def place_notebook(
 
 
 def free_port(wanted: int | None = None) -> int:
-    """Give the wanted port if it is free; without a wish, a free one, from 8888 upward."""
+    """Return the wanted port if it is free; by default a free one, from 8888 upward."""
     from itertools import chain
     from socket import AF_INET, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, socket
 
     for port in [wanted] if wanted else chain(range(8888, 8988), [0]):
         with socket(AF_INET, SOCK_STREAM) as probe:
-            if os.name == "posix":  # elsewhere this option would allow a port that is in use
+            if os.name == "posix":  # elsewhere this option allows ports that are in use
                 probe.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
             try:
                 probe.bind(("127.0.0.1", port))
@@ -211,8 +211,8 @@ def free_port(wanted: int | None = None) -> int:
 
 
 def can_open_browser() -> bool:
-    """Say whether a browser window would appear where the user sits."""
-    if os.environ.get("BROWSER"):  # the user, or an editor's remote window, says how
+    """Return whether a browser window can open on the user's screen."""
+    if os.environ.get("BROWSER"):  # set by the user, or by an editor's remote window
         return True
     if os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY"):
         return False
@@ -228,7 +228,7 @@ def _serve(notebook: Path, port: int, open_browser: bool) -> int:
 
     from jupyterlab.labapp import LabApp
 
-    # The token goes by the environment: other users of this computer can read a command line.
+    # The token is passed in the environment: other users of the computer can read command lines.
     token = os.environ.setdefault("JUPYTER_TOKEN", token_hex(24))
     elsewhere = os.environ.get("JUPYTER_CONFIG_PATH")
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(
@@ -242,7 +242,7 @@ def _serve(notebook: Path, port: int, open_browser: bool) -> int:
         "ServerApp.root_dir": str(notebook.parent),
         "ServerApp.ip": "localhost",
         "ServerApp.port": port,
-        "ServerApp.port_retries": 0,  # the address that we print stays true
+        "ServerApp.port_retries": 0,  # so that the printed address is right
         "ServerApp.open_browser": open_browser,
         "ServerApp.answer_yes": True,  # one Control-C stops it
         "LabApp.default_url": page,
@@ -255,7 +255,7 @@ def _serve(notebook: Path, port: int, open_browser: bool) -> int:
 
 
 def _announce(port: int, address: str, open_browser: bool) -> None:
-    """Wait until the server answers, then say where it is."""
+    """Wait until the server answers, then print its address."""
     from socket import create_connection
     from time import monotonic, sleep
 
@@ -266,7 +266,7 @@ def _announce(port: int, address: str, open_browser: bool) -> None:
             break
         except OSError:
             sleep(0.1)
-    else:  # the server's own messages, above, say why
+    else:  # the server's messages above give the reason
         return
     print("\n" + _greeting(port, address, open_browser), flush=True)
 

@@ -1,6 +1,6 @@
-"""What Paddle's programs say about static graphs, which optlab does not have.
+"""Paddle's functions for static graphs, which optlab does not have.
 
-`to_static` is the face of capture under its documented name.
+`to_static` is capture under its documented name.
 """
 
 from __future__ import annotations
@@ -22,20 +22,19 @@ def to_static(
     function: None = None, input_spec: None = None, **others: Any
 ) -> Callable[[F], F]: ...
 def to_static(function: Any = None, input_spec: Any = None, **others: Any) -> Any:
-    """Mark a function or a layer to be captured: for now it is given back and **runs eagerly**.
+    """Mark a function or a layer to be captured: for now it is returned and **runs eagerly**.
 
     Nothing is compiled yet, so nothing is faster yet; the values are the same, and ``if`` and
-    ``while`` on values go on working. It is here so that programs which are decorated with it run
-    without a change.
+    ``while`` on values work. It exists so that programs with this decorator run without a change.
 
     Parameters
     ----------
     function : callable or Layer, optional
-        Without it, a decorator is given: ``@to_static()`` does the same as ``@to_static``.
+        Without it, a decorator is returned: ``@to_static()`` is the same as ``@to_static``.
     input_spec : None
-        Shapes to capture for belong to compiling; anything else is refused.
+        Shapes to compile for; other values are refused.
     **others
-        ``build_strategy``, ``backend``, ``full_graph``: as ``input_spec``, None alone.
+        ``build_strategy``, ``backend``, ``full_graph``: only None, as for ``input_spec``.
 
     Returns
     -------
@@ -45,7 +44,7 @@ def to_static(function: Any = None, input_spec: Any = None, **others: Any) -> An
     Raises
     ------
     TypeError
-        If `function` cannot be called, or an argument is given that eager running would ignore.
+        If `function` cannot be called, or an argument is given that eager execution would ignore.
 
     Examples
     --------
@@ -75,7 +74,7 @@ def to_static(function: Any = None, input_spec: Any = None, **others: Any) -> An
 
 
 def disable_static() -> None:
-    """Run eagerly from now on, as optlab always does: there is nothing to switch off.
+    """Run eagerly from now on, as optlab always does; there is nothing to switch off.
 
     Examples
     --------
@@ -85,7 +84,7 @@ def disable_static() -> None:
 
 
 def in_dynamic_mode() -> bool:
-    """Say whether operations run as they are called; they always do.
+    """Return whether operations run eagerly; they always do.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""NumPy, with the functions that NumPy cannot hand to Tensors by itself.
+"""NumPy, with the functions that NumPy itself does not dispatch to Tensors.
 
-``np.exp(t)`` works with NumPy alone, because NumPy asks the Tensor. But ``np.array([t, t])``,
-``np.full(3, t)`` or ``np.sum([t, t])`` ask nobody. Here they keep the gradient; everything else is
-NumPy's own.
+``np.exp(t)`` works with NumPy alone, because NumPy dispatches to the Tensor. But
+``np.array([t, t])``, ``np.full(3, t)`` and ``np.sum([t, t])`` are not dispatched. Here they keep
+the gradient; everything else is NumPy's own.
 
 Examples
 --------
@@ -33,34 +33,33 @@ from optlab.backend.ensemble import EnsembleArray as _EnsembleArray
 
 sys.modules[f"{__name__}.random"] = random  # so that `import optlab.numpy.random` finds it
 
-#: Functions that take a sequence of arrays as such: the list stays a list, what is in it is joined.
+#: Functions that take a sequence of arrays: the list stays a list, lists inside it are stacked.
 _TAKE_SEQUENCES = frozenset(
     "concatenate concat stack vstack hstack dstack column_stack row_stack multi_dot lexsort".split()
 )
-#: Functions among whose arguments there are sequences of arrays; there a list stays as it is.
+#: Functions with sequences of arrays among their arguments; lists stay as they are.
 _TAKE_LISTS = frozenset("block choose select piecewise ix_ histogramdd shape ndim size".split())
 
-
-#: Arrays that NumPy must not make plain arrays of.
+#: Arrays that NumPy must not convert to plain arrays.
 _KINDS = (Tensor, _EnsembleArray)
 
 
 def _holds_tensor(x: Any) -> bool:
-    """Say whether a nested list or tuple holds a Tensor (or an ensemble)."""
+    """Return whether a nested list or tuple contains a Tensor (or an ensemble)."""
     if isinstance(x, (list, tuple)):
         return any(isinstance(part, _KINDS) or _holds_tensor(part) for part in x)
     return False
 
 
-def _joined(x: Any) -> Any:
-    """Make one Tensor out of nested lists that hold Tensors; anything else as it is."""
+def _stack_tensors(x: Any) -> Any:
+    """Stack nested lists that contain Tensors to one Tensor; return anything else unchanged."""
     if _holds_tensor(x):
-        return _numpy.stack([_joined(part) for part in x])
+        return _numpy.stack([_stack_tensors(part) for part in x])
     return x
 
 
 def _refuse(function: str, kwargs: dict[str, Any], *covered: str) -> None:
-    """Name the first argument that means nothing for Tensors, unless it asks for nothing."""
+    """Raise for the first argument that Tensors do not support, unless it has no effect."""
     harmless = {"order": ("K", "C", None), "subok": (False, True), "device": (None, "cpu")}
     for name, value in kwargs.items():
         if name not in covered and value is not None and value not in harmless.get(name, ()):
@@ -68,7 +67,7 @@ def _refuse(function: str, kwargs: dict[str, Any], *covered: str) -> None:
 
 
 def array(object: Any, dtype: Any = None, **kwargs: Any) -> Any:
-    """Make an array, or a Tensor where Tensors are among the elements.
+    """Create an array, or a Tensor if Tensors are among the elements.
 
     Examples
     --------
@@ -79,7 +78,7 @@ def array(object: Any, dtype: Any = None, **kwargs: Any) -> Any:
     """
     if isinstance(object, _KINDS) or _holds_tensor(object):
         _refuse("array", kwargs, "ndmin", "copy")
-        joined = _joined(object)
+        joined = _stack_tensors(object)
         if isinstance(object, _KINDS) and kwargs.get("copy", True):
             joined = object.copy("K")
         missing = kwargs.get("ndmin", 0) - joined.ndim
@@ -90,7 +89,7 @@ def array(object: Any, dtype: Any = None, **kwargs: Any) -> Any:
 
 
 def asarray(a: Any, dtype: Any = None, order: Any = None, **kwargs: Any) -> Any:
-    """Give `a` itself if it is a Tensor; make an array or Tensor of anything else.
+    """Return a Tensor unchanged; create an array or Tensor of anything else.
 
     Examples
     --------
@@ -106,14 +105,14 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, **kwargs: Any) -> Any:
 
 
 def asanyarray(a: Any, dtype: Any = None, order: Any = None, **kwargs: Any) -> Any:
-    """Give `a` itself if it is a Tensor or an array of any kind; make an array of anything else."""
+    """Return a Tensor or an array of any type unchanged; create an array of anything else."""
     if isinstance(a, Tensor) or _holds_tensor(a):
         return asarray(a, dtype, order, **kwargs)
     return _numpy.asanyarray(a, dtype, order, **kwargs)
 
 
 def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
-    """As `asarray`, but refuse NaN and infinity."""
+    """Convert as `asarray`, but refuse NaN and infinity."""
     if isinstance(a, Tensor) or _holds_tensor(a):
         made = asarray(a, dtype, order)
         _numpy.asarray_chkfinite(made.data)
@@ -122,7 +121,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
 
 
 def ascontiguousarray(a: Any, dtype: Any = None, **kwargs: Any) -> Any:
-    """Give `a` with its elements in the order of C, and at least one axis."""
+    """Return `a` in C order, with at least one axis."""
     if isinstance(a, Tensor) or _holds_tensor(a):
         _refuse("ascontiguousarray", kwargs)
         made = array(a, dtype, copy=False, ndmin=1)
@@ -131,7 +130,7 @@ def ascontiguousarray(a: Any, dtype: Any = None, **kwargs: Any) -> Any:
 
 
 def asfortranarray(a: Any, dtype: Any = None, **kwargs: Any) -> Any:
-    """Give `a` with its elements in the order of Fortran, and at least one axis."""
+    """Return `a` in Fortran order, with at least one axis."""
     if isinstance(a, Tensor) or _holds_tensor(a):
         _refuse("asfortranarray", kwargs)
         made = array(a, dtype, copy=False, ndmin=1)
@@ -140,8 +139,8 @@ def asfortranarray(a: Any, dtype: Any = None, **kwargs: Any) -> Any:
 
 
 def fromiter(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
-    """Make an array, or a Tensor, of what comes out of an iterator."""
-    # The first `count`, or all; an iterator that ends early is NumPy's to refuse.
+    """Create an array, or a Tensor, of the elements of an iterator."""
+    # The first `count`, or all; NumPy refuses an iterator that ends early.
     elements = list(iter) if count < 0 else [x for _, x in zip(range(count), iter, strict=False)]
     if _holds_tensor(elements) and len(elements) >= count:
         _refuse("fromiter", kwargs)
@@ -150,7 +149,7 @@ def fromiter(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
 
 
 def take(a: Any, indices: Any, axis: Any = None, **options: Any) -> Any:
-    """Read `a` at `indices`, which the members of an ensemble may each have of their own."""
+    """Take elements of `a` at `indices`, which may differ by member of an ensemble."""
     indices = _raw(indices)
     if isinstance(indices, _EnsembleArray) and not isinstance(a, Tensor):
         return indices.__array_function__(
@@ -186,7 +185,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, **kwargs: Any) -> Any:
 
 
 class _Joining:
-    """``r_`` and ``c_``: join what stands in the brackets, Tensors among it."""
+    """``r_`` and ``c_``: concatenate what is in the brackets, Tensors included."""
 
     def __init__(self, own: Any, columns: bool) -> None:
         self._own = own
@@ -203,7 +202,7 @@ class _Joining:
                 "take an axis."
             )
         arrays = [self._array(part) for part in parts]
-        # Python's numbers take the dtype of the arrays beside them.
+        # Python's numbers take the dtype of the arrays.
         numbers = (part if isinstance(part, (int, float)) else None for part in parts)
         strong = [a.dtype if n is None else n for a, n in zip(arrays, numbers, strict=True)]
         dtype = _numpy.result_type(*strong)
@@ -211,7 +210,7 @@ class _Joining:
         return _numpy.concatenate(arrays, -1 if self._columns else 0)
 
     def _array(self, part: Any) -> Any:
-        """Give one part as an array: a vector for r_, a column for c_."""
+        """Return one part as an array: a vector for r_, a column for c_."""
         made = self._own[part].reshape(-1) if isinstance(part, slice) else asarray(part)
         if self._columns and made.ndim < 2:
             return made.reshape((-1, 1))
@@ -229,31 +228,32 @@ c_ = _Joining(_numpy.c_, columns=True)
 
 
 def _taking_lists(function: Any) -> Any:
-    """Let a function of NumPy take lists that hold Tensors."""
+    """Wrap a NumPy function so that it takes lists of Tensors."""
 
     @wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
         return function(
-            *[_joined(x) for x in args], **{name: _joined(x) for name, x in kwargs.items()}
+            *[_stack_tensors(x) for x in args],
+            **{name: _stack_tensors(x) for name, x in kwargs.items()},
         )
 
     return called
 
 
 def _taking_sequences(function: Any) -> Any:
-    """Let a function of NumPy take a list of arrays and of lists that hold Tensors."""
+    """Wrap a NumPy function so that it takes a list of arrays and of lists of Tensors."""
 
     @wraps(function)
     def called(arrays: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(arrays, (list, tuple)):
-            arrays = [_joined(x) for x in arrays]
+            arrays = [_stack_tensors(x) for x in arrays]
         return function(arrays, *args, **kwargs)
 
     return called
 
 
 class _UniversalFunction:
-    """A ufunc that takes lists holding Tensors; everything else about it is NumPy's."""
+    """A ufunc that takes lists of Tensors; everything else is NumPy's."""
 
     def __init__(self, ufunc: Any) -> None:
         self._ufunc = ufunc
@@ -272,7 +272,7 @@ class _UniversalFunction:
 
 
 class _Namespace:
-    """A module of NumPy's, such as ``linalg``, whose functions take lists that hold Tensors."""
+    """A module of NumPy, such as ``linalg``, whose functions take lists of Tensors."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -293,7 +293,7 @@ class _Namespace:
 
 
 def _keeping_gradients(name: str, value: Any) -> Any:
-    """Give something of NumPy's as this module has it."""
+    """Return an attribute of NumPy as this module has it."""
     if isinstance(value, _numpy.ufunc):
         return _UniversalFunction(value)
     if isinstance(value, ModuleType) and name == "linalg":
@@ -305,8 +305,8 @@ def _keeping_gradients(name: str, value: Any) -> Any:
     return value
 
 
-#: What has been wrapped. Not among the module's globals: there ``any`` or ``max`` would take the
-#: place of Python's own in the code above.
+#: Wrapped functions. Not in the module's globals, where ``any`` or ``max`` would replace Python's
+#: own in the code above.
 _wrapped: dict[str, Any] = {}
 
 

@@ -1,7 +1,7 @@
-"""``ol.doctor()``: what is installed, what is missing, how to mend it.
+"""``ol.doctor()``: what is installed, what is missing, how to fix it.
 
 The package has an underscore so that ``ol.doctor`` is always the function: importing a submodule
-called ``doctor`` would put the module in its place. Nothing here may fail, whatever is broken.
+called ``doctor`` would replace it by the module. Nothing here may fail, whatever is broken.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ __all__ = ["Report", "Row", "doctor", "find_browser", "install_command"]
 
 
 def doctor() -> Report:
-    """Look at what is installed, what is missing, and how to mend it.
+    """Check what is installed, what is missing, and how to fix it.
 
-    It never raises: what cannot even be looked at becomes a row of the report.
+    It never raises: a check that fails becomes a row of the report.
 
     Returns
     -------
     Report
-        ``.ok`` (nothing is broken), ``.rows``, and a text or a table when it is shown.
+        ``.ok`` (nothing is broken), ``.rows``; it displays as text or as a table.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def doctor() -> Report:
     for name, check in all_checks.items():
         try:
             rows.extend(check())
-        except Exception as error:  # noqa: BLE001 - a broken check is a finding, never the end
+        except Exception as error:  # noqa: BLE001 - a broken check is a finding, not the end
             rows.append(
                 Row(NEEDED, name, "broken", f"could not be looked at: {checks.in_words(error)}")
             )

@@ -1,4 +1,4 @@
-"""Where a browser is that the tests can drive."""
+"""The browser that the tests can drive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BROWSER_COMMANDS = (
     "microsoft-edge",
     "msedge",
 )
-# On macOS and Windows a browser is no command; Playwright keeps its own in a cache.
+# On macOS and Windows a browser is not a command; Playwright has its own in a cache.
 BROWSER_PLACES = (
     ("/Applications", "Google Chrome.app/Contents/MacOS/Google Chrome"),
     ("/Applications", "Chromium.app/Contents/MacOS/Chromium"),

@@ -1,4 +1,4 @@
-"""The things that the doctor looks at, one function each: it gives rows, or nothing to say."""
+"""The checks of the doctor, one function each, which yields rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from optlab._doctor.requirements import (
     requirements,
 )
 
-# JupyterLab shows our output through these; each comes inside a package of the extra `lab`.
+# JupyterLab displays optlab's output through these, from packages of the extra `lab`.
 LAB_EXTENSIONS = {
     "@jupyter-widgets/jupyterlab-manager": "jupyterlab_widgets",
     "anywidget": "anywidget",
@@ -28,12 +28,12 @@ LAB_EXTENSIONS = {
 
 
 def check_python() -> Iterable[Row]:
-    """Name the Python that runs (an older one than we need cannot import this)."""
+    """Report the version of the Python that runs (older ones cannot import this)."""
     yield Row(NEEDED, "Python", "ok", ".".join(map(str, sys.version_info[:3])))
 
 
 def check_packages() -> Iterable[Row]:
-    """Compare what is installed with what each part asks for."""
+    """Compare the installed packages with the requirements of each part."""
     for part, wanted in requirements().items():
         for requirement in wanted:
             row = look_at(requirement, part)
@@ -45,18 +45,18 @@ def check_packages() -> Iterable[Row]:
 
 
 def check_optlab() -> Iterable[Row]:
-    """Look whether optlab itself is installed, or only imported from its folder."""
+    """Check whether optlab itself is installed, or only imported from its folder."""
     if installed("optlab"):
         yield Row(NEEDED, "optlab", "ok", __version__)
         return
-    # who draws a result is found in the metadata of installed packages
+    # renderers are found in the metadata of installed packages
     detail = f"{__version__}, not installed: results are shown without pictures"
     clone = str(Path(__file__).resolve().parents[2])
     yield Row(NEEDED, "optlab", "missing", detail, pip_install([clone], "-e"))
 
 
 def check_lab_extensions() -> Iterable[Row]:
-    """Look whether JupyterLab has the extensions that show our output."""
+    """Check whether JupyterLab has the extensions that display optlab's output."""
     if not installed("jupyterlab"):
         return
     from jupyter_core.paths import jupyter_path
@@ -83,13 +83,13 @@ def check_lab_extensions() -> Iterable[Row]:
 
 
 def check_numba() -> Iterable[Row]:
-    """Import numba, where it is installed."""
+    """Import numba if it is installed."""
     if installed("numba"):
         yield from _imports("numba", "fast")
 
 
 def check_gpu() -> Iterable[Row]:
-    """Import CuPy and ask it for a device, where it is installed."""
+    """Import CuPy if it is installed, and query its devices."""
     part = next((p for p in ("cuda12", "cuda13") if installed(f"cupy-{p}x")), None)
     if part is None:
         return
@@ -108,7 +108,7 @@ def check_gpu() -> Iterable[Row]:
 
 
 def check_browser() -> Iterable[Row]:
-    """Look for a browser that the tests can drive."""
+    """Check for a browser that the tests can drive."""
     browser = find_browser()
     if browser:
         yield Row("test", "Chromium or Chrome", "ok", str(browser))
@@ -120,17 +120,17 @@ def check_browser() -> Iterable[Row]:
 
 
 def _imports(module: str, part: str) -> Iterable[Row]:
-    """Import a package whose metadata is there; a row only where that fails."""
+    """Import a package whose metadata is present; yield a row only if that fails."""
     from importlib import import_module
 
     try:
         import_module(module)
-    except Exception as error:  # noqa: BLE001 - whatever a broken installation raises is what we report
+    except Exception as error:  # noqa: BLE001 - any error of a broken installation is reported
         mend = pip_install([module], "--force-reinstall") if module != "cupy" else ""
         yield Row(part, f"import {module}", "broken", in_words(error), mend)
 
 
 def in_words(error: Exception) -> str:
-    """Give an error's kind and its first line."""
+    """Return the class and the first line of an error."""
     first_line = next(iter(str(error).strip().splitlines()), "")
     return f"{type(error).__name__}: {first_line}"

@@ -1,11 +1,11 @@
-"""What the doctor found, as text and as a table."""
+"""The doctor's report, as text and as a table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-NEEDED = "needed"  # the part that optlab does not run without; every other part is an extra
+NEEDED = "needed"  # the part that optlab requires; every other part is an extra
 
 PURPOSES = {
     NEEDED: "the engine",
@@ -24,20 +24,20 @@ PURPOSES = {
 
 @dataclass(frozen=True)
 class Row:
-    """One thing that was looked at.
+    """One check.
 
     Attributes
     ----------
     part : str
         ``"needed"``, or the extra that it belongs to.
     name : str
-        What was looked at.
+        What was checked.
     state : {"ok", "missing", "broken"}
-        Missing is a choice (an extra that is not installed); broken is there and does not work.
+        Missing is a choice (an extra that is not installed); broken is installed and does not work.
     detail : str
-        The version that was found, or what is wrong.
+        The version, or what is wrong.
     mend : str
-        What to do about it; empty where nothing is to do.
+        How to fix it; empty if nothing is to be done.
     """
 
     part: str
@@ -49,13 +49,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """What the doctor found: printed as text, shown as a table in a notebook."""
+    """The doctor's report: printed as text, displayed as a table in a notebook."""
 
     rows: tuple[Row, ...]
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is broken; an extra that is not installed is no fault."""
+        """Whether nothing is broken; an extra that is not installed is not a fault."""
         return all(row.state != "broken" for row in self.rows)
 
     @property
@@ -67,7 +67,7 @@ class Report:
         return "All that is installed works."
 
     def parts(self) -> dict[str, list[Row]]:
-        """Give the rows of each part, in the order of the report."""
+        """Return the rows of each part, in the order of the report."""
         parts: dict[str, list[Row]] = {}
         for row in self.rows:
             parts.setdefault(row.part, []).append(row)

@@ -1,4 +1,4 @@
-"""What optlab asks for, what of it is installed, and the command that installs the rest."""
+"""optlab's requirements, what of them is installed, and the command that installs the rest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Requirement:
 
     @classmethod
     def read(cls, text: str) -> Requirement | None:
-        """Read a requirement line; None where its marker says that it is not for this computer."""
+        """Read a requirement line; None if its marker excludes this platform."""
         line, _, marker = text.partition(";")
         excluded = re.search(r"""sys_platform\s*!=\s*['"](\w+)['"]""", marker)
         if excluded and sys.platform == excluded[1]:
@@ -34,13 +34,13 @@ class Requirement:
         return cls(name[0], tuple(bounds), line.strip())
 
     def accepts(self, version: str) -> bool:
-        """Whether a version lies within the bounds (the numbers count, not `rc1` behind them)."""
+        """Return whether a version is within the bounds (its numbers count, not an `rc1`)."""
         found = _release(version)
         return all(_holds(found, sign, _release(bound)) for sign, bound in self.bounds)
 
 
 def requirements() -> dict[str, list[Requirement]]:
-    """Give what optlab asks for: part -> requirements, from its clone or its installed metadata."""
+    """Return the requirements of each part, from optlab's clone or its installed metadata."""
     clone = Path(__file__).resolve().parents[2] / "pyproject.toml"
     if clone.is_file():
         import tomllib
@@ -58,7 +58,7 @@ def requirements() -> dict[str, list[Requirement]]:
 
 def _read_all(texts: Iterable[str]) -> list[Requirement]:
     read = [Requirement.read(text) for text in texts]
-    # the extra `test` contains `optlab[lab]`, which has a part of its own
+    # the extra `test` contains `optlab[lab]`, which is a separate part
     return [requirement for requirement in read if requirement and requirement.name != "optlab"]
 
 
@@ -82,11 +82,11 @@ def look_at(requirement: Requirement, part: str = "") -> Row:
         version = metadata.version(requirement.name)
     except metadata.PackageNotFoundError:
         return Row(part, requirement.name, "missing", f"not installed (wanted: {bounds})")
-    if not isinstance(version, str):  # an interrupted installation leaves such a folder behind
+    if not isinstance(version, str):  # left by an interrupted installation
         return Row(part, requirement.name, "broken", "installed, but its metadata is damaged")
     if requirement.accepts(version):
         return Row(part, requirement.name, "ok", version)
-    # a pin is for measuring side by side; another version is no fault of this installation
+    # a pin is for comparisons; another version is not a fault of this installation
     pinned = all(sign == "==" for sign, _ in requirement.bounds)
     return Row(
         part, requirement.name, "missing" if pinned else "broken", f"{version}, wanted: {bounds}"
@@ -94,9 +94,9 @@ def look_at(requirement: Requirement, part: str = "") -> Row:
 
 
 def install_command(part: str) -> str:
-    """Give the command that installs what a part (an extra, or ``"needed"``) still lacks here.
+    """Return the command that installs what a part (an extra, or ``"needed"``) lacks here.
 
-    It names the packages themselves, so it serves a clone, a wheel and an editable installation.
+    It names the packages themselves, so it works for a clone, a wheel and an editable installation.
     """
     lacking = [
         requirement.text
@@ -107,7 +107,7 @@ def install_command(part: str) -> str:
 
 
 def installed(package: str) -> bool:
-    """Whether a package is installed (nothing is imported)."""
+    """Return whether a package is installed, without importing it."""
     try:
         return isinstance(metadata.version(package), str)
     except metadata.PackageNotFoundError:
@@ -115,11 +115,11 @@ def installed(package: str) -> bool:
 
 
 def python() -> str:
-    """Give the Python that runs, as a word for a command line."""
+    """Return the Python that runs, quoted for a command line."""
     return f'"{sys.executable}"' if " " in sys.executable else sys.executable or "python"
 
 
 def pip_install(packages: Iterable[str], *options: str) -> str:
-    """Give the command that installs these packages into the Python that runs."""
+    """Return the command that installs these packages into the Python that runs."""
     quoted = (f'"{package}"' if re.search(r"[<>=\[]", package) else package for package in packages)
     return " ".join([python(), "-m pip install", *options, *quoted])

@@ -88,9 +88,9 @@ operation_starts = Event("an operation starts")
 #: It ran, recorded or not: ``publish(name, inputs, outputs)``, an array or a tuple of arrays.
 operation_ran = Event("an operation ran")
 
-#: The backward pass is about to run the derivative rules of a node: ``publish(node, g, saved,
-#: pending)`` with the incoming gradient, the saved values (recomputed if they had been dropped) and
-#: all pending gradients by node, those from the rules of the previous node included.
+#: The backward pass is about to run the rules of a node: ``publish(node, g, saved, pending)`` with
+#: the incoming gradient, the saved values (recomputed if they had been dropped) and all pending
+#: gradients by node, those from the rules of the previous node included.
 rule_starts = Event("the rules of a node start")
 
 #: The backward pass is about to fetch values that a node does not hold itself and that may have to

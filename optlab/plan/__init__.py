@@ -1,4 +1,4 @@
-"""Floor 2: capture writes the array operations of a call down as a plan, which replays them."""
+"""Capture traces the array operations of a call into a plan, which replays them."""
 
 from optlab.plan.block_capture import capture_blocks
 from optlab.plan.blocks import BlockPlan

@@ -1,7 +1,7 @@
-"""Capture for block plans: an elementwise function is written down, to be run block by block.
+"""Capture for block plans: an elementwise function is traced, to be replayed block by block.
 
-It runs on arrays that keep their shape to themselves, because what is written down must be right
-for blocks of any length; what is not element by element is refused. The plan itself is in `blocks`.
+It runs on arrays that hide their shape, because the trace must be valid for blocks of any length;
+operations that are not elementwise are refused. The plan itself is in `blocks`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from optlab.plan.writer import CaptureRefusedError, Writer, refusal, written
 
 
 class BlockArray(CaptureArray):
-    """A capture array that stands for blocks of any length: its shape may not be asked for."""
+    """A capture array for blocks of any length; reading its shape is refused."""
 
     __slots__ = ()
 
@@ -29,17 +29,17 @@ class BlockArray(CaptureArray):
 
     @property
     def shape(self) -> Any:
-        """Not to be had."""
+        """Refused."""
         return self._of_all("the shape")
 
     @property
     def size(self) -> Any:
-        """Not to be had."""
+        """Refused."""
         return self._of_all("the size")
 
     @property
     def ndim(self) -> Any:
-        """Not to be had."""
+        """Refused."""
         return self._of_all("the number of axes")
 
     def __len__(self) -> int:
@@ -51,7 +51,7 @@ class BlockArray(CaptureArray):
     __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = __iand__ = __ior__ = _in_place
 
     def reduced_by(self, reduction: Reduction) -> BlockArray:
-        """Write down a number of the whole array."""
+        """Record a reduction of the whole array."""
         array: BlockArray = self.writer.write(reduction.__name__, reduction, (self,), {})
         return array
 
@@ -62,7 +62,7 @@ class BlockArray(CaptureArray):
 
 
 def _check(step: Instruction) -> None:
-    """Refuse what is not element by element, or cannot write into an array."""
+    """Refuse an operation that is not elementwise or cannot write into an array."""
     known = step.function is None or isinstance(step.function, (np.ufunc, Reduction))
     known = known or step.function in (np.where, np.clip, np.astype)
     if step.shape is not None and step.function is None:
@@ -85,23 +85,23 @@ def capture_blocks(
     arrays: Mapping[str, np.ndarray],
     numbers: Mapping[str, float],
 ) -> BlockPlan:
-    """Write down an elementwise function, to be run in place over blocks of its arrays.
+    """Capture an elementwise function, to be replayed in place over blocks of its arrays.
 
     Parameters
     ----------
     f : callable
-        Takes a dict of arrays and a dict of numbers, returns a dict of new arrays under names of
-        the first. It runs twice, and has to do the same both times.
+        Maps a dict of arrays and a dict of numbers to a dict of new arrays under names of the
+        first. It runs twice, and must do the same both times.
     arrays : mapping of str to array
-        Examples of one axis; only their dtypes matter.
+        One-dimensional examples; only their dtypes matter.
     numbers : mapping of str to float
         Examples.
 
     Raises
     ------
     CaptureRefusedError
-        If `f` is not element by element, asks for a shape or a value, or gives what it was not
-        given under a name of the arrays.
+        If `f` is not elementwise, reads a shape or a value, or returns something other than arrays
+        of the given dtypes.
 
     Examples
     --------
@@ -139,11 +139,11 @@ def capture_blocks(
 
 
 def _repeats(f: Any, dtypes: Mapping[str, Any], numbers: Any, first: Any) -> bool:
-    """Say whether a function still writes what was captured."""
+    """Return whether a function still performs the captured operations."""
     arrays = {name: np.ones(2, dtype) for name, dtype in dtypes.items()}
     try:
         return same_writing(first, _once(f, arrays, numbers))
-    except Exception:  # noqa: BLE001  # whatever it is, it is not what was captured
+    except Exception:  # noqa: BLE001  # any error differs from the capture
         return False
 
 

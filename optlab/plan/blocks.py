@@ -1,11 +1,10 @@
-"""Block plans: an elementwise function captured once, and replayed over blocks that fit a cache.
+"""Block plans: an elementwise function, captured once and replayed over blocks that fit a cache.
 
-An update of ten million parameters written in NumPy goes through memory once for every operation.
-Replayed over blocks of some ten thousand elements, it goes through memory once for every array:
-what lies between is written to scratch arrays that stay in the cache, and results go straight to
-where the old values were, as soon as nobody needs these any more. The numbers are the same to the
-bit, because every element goes through the same operations. How a function is captured for that is
-in `block_capture`.
+An update of ten million parameters in NumPy passes through memory once per operation. Replayed over
+blocks of some ten thousand elements, it passes through memory once per array: intermediate values
+are written to scratch arrays that stay in the cache, and results replace the old values as soon as
+these are not needed any more. The numbers are the same to the bit, because every element goes
+through the same operations. `block_capture` captures functions for it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from optlab.plan.plan import Instruction, Place, needed
 from optlab.plan.reductions import Reduction
 from optlab.plan.scratch import scratch
 
-#: Operators of a plan, as the functions that they are for arrays.
+#: Operators of a plan as functions of arrays.
 UFUNCS: dict[str, Any] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide,
     "mod": np.remainder, "neg": np.negative, "lt": np.less, "le": np.less_equal,
@@ -37,34 +36,34 @@ _SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "pow": "**"}
 class BlockPlan:
     """An elementwise function of arrays and numbers that runs in place, block by block.
 
-    Where it needs a number of a whole array (a norm), it goes through the blocks in several
-    phases; see `optlab.plan.phases`.
+    If it needs a reduction of a whole array (a norm), it passes over the blocks in several phases;
+    see `optlab.plan.phases`.
 
     Attributes
     ----------
     arrays : list of str
         The arrays that it is called with, in order.
     numbers : list of str
-        The Python floats that may differ from call to call, in order.
+        The Python floats that may differ between calls, in order.
     prepare : callable
-        Takes the numbers, gives what is computed from them, once a call.
+        Maps the numbers to what is computed from them, once per call.
     phases : list of Phase
-        What is done to the blocks between two numbers of a whole array.
+        What is done to the blocks between two reductions.
     runs : list of callable
-        One a phase: takes the arrays of a block, what is kept, scratch arrays, and what `prepare`
-        and the functions of `afters` gave; writes in place.
+        One per phase: takes the arrays of a block, kept arrays, scratch arrays, and the results of
+        `prepare` and the functions of `afters`; writes in place.
     afters : list of callable
-        One a phase but the last: takes the sums of what `parts` gave and what was prepared, and
-        gives what the next phase has in place of that.
+        One per phase but the last: maps the sums of `parts` and what was prepared to the prepared
+        numbers of the next phase.
     kept : list of dtype
-        Of the arrays, as long as a block, that hold what is reduced after a phase.
+        Of the block-length arrays that hold what is reduced after a phase.
     scratch : list of dtype
         Of the scratch arrays.
     source : str
-        Of all these functions.
+        The source of all these functions.
     repeats : callable
-        Runs the function once more on examples, and says whether it still does what was captured:
-        it may read a variable that has another value now.
+        Runs the function again on examples, and returns whether it still does what was captured: it
+        may read a variable whose value has changed.
     """
 
     repeats: Callable[[], bool]
@@ -80,7 +79,7 @@ class BlockPlan:
         kept = needed(instructions, tuple(outputs.values()))
         self.instructions = [step for step in kept if step.shape is not None]
         self._constants: dict[str, Any] = {}
-        #: What `optlab.plan.executors` knows of it: work done so far, and its machine loops.
+        #: State of `optlab.plan.executors`: work done so far, and the machine loops.
         self.worked = 0
         self.loops: Any = None
         self.loops_tried = False
@@ -95,7 +94,7 @@ class BlockPlan:
             memory |= phase.keep(names)
         dtypes |= {name: self.dtypes[place] for name, place in memory.items()}
         self.kept = [dtypes[name] for name in memory]
-        #: The arrays of a block and what is kept, by name, in the order of the functions.
+        #: The arrays of a block and the kept ones, by name, in the order of the functions.
         self.held = [*self.arrays, *memory]
         first = len(self.arrays)
         self._named = {Place(first + i): f"n{i}" for i in range(len(numbers))}
@@ -103,7 +102,7 @@ class BlockPlan:
         sums = [step for step in kept if step.shape is None]
         self._named |= {step.result: f"s{i}" for i, step in enumerate(sums)}
         parts = [self._prepare_source(sums)]
-        # Nothing lies in kept memory at first: a place that no instruction reads.
+        # Kept memory is empty at first: a place that no instruction reads.
         empty = {Place(-1 - i): name for i, name in enumerate(memory)}
         layouts = [
             Layout(phase.inputs | empty, dtypes, phase.instructions, phase.outputs)
@@ -112,7 +111,7 @@ class BlockPlan:
         self.scratch: list[Any] = []
         for layout in layouts:
             self.scratch = _common(self.scratch, layout)
-        #: What each function of a phase is given after the arrays, in order.
+        #: The arguments of each phase after the arrays, in order.
         self.prepared: list[list[Place]] = []
         for number, (phase, layout) in enumerate(zip(phases, layouts, strict=True)):
             self.prepared.append(list(self._named))
@@ -136,11 +135,11 @@ class BlockPlan:
 
     @property
     def block(self) -> int:
-        """Of how many elements the blocks are."""
+        """The number of elements of a block."""
         return sizes.BLOCK
 
     def phase(self, number: int, prepared: Sequence[Any]) -> Callable[[Sequence[Any]], list[Any]]:
-        """Give what is done to the arrays of each block in a phase; it gives `parts`."""
+        """Return the function that runs a phase on the arrays of each block and returns `parts`."""
         run = self.runs[number]
 
         def block(arrays: Sequence[Any]) -> list[Any]:
@@ -151,7 +150,7 @@ class BlockPlan:
         return block
 
     def parts(self, number: int, held: Sequence[Any]) -> list[Any]:
-        """Give the part of each reduction of a phase that a block has, when it is through."""
+        """Return a block's part of each reduction of a phase, after its instructions."""
         return [partial(held[place]) for partial, place in self._partials[number]]
 
     def __repr__(self) -> str:
@@ -193,7 +192,7 @@ class BlockPlan:
         return "\n".join(lines if len(lines) > 1 else [*lines, "    pass"]) + "\n"
 
     def _after_source(self, number: int, phase: Phase) -> str:
-        """Write what is done between two phases; from here on its numbers have names."""
+        """Return the source of what runs between two phases, and name its numbers."""
         before = list(self._named.values())
         totals = [f"r{step.result.number}" for step in phase.reductions]
         lines = [f"def after{number}({', '.join([*totals, *before])}):"]
@@ -210,7 +209,7 @@ class BlockPlan:
         return "\n".join([*lines, f"    return {_tuple_of(self._named.values())}"]) + "\n"
 
     def _call(self, step: Instruction, args: list[str], layout: Layout | None = None) -> str:
-        """Write the call of a function, without a place for its result."""
+        """Return the source of a call, without a target for its result."""
         options = [f"{name}={self._name(x, layout)}" for name, x in step.keywords]
         function = step.function or UFUNCS[step.name]
         return f"{self._name(function)}({', '.join(args + options)})"
@@ -245,7 +244,7 @@ def _unused(name: str, taken: Sequence[str]) -> str:
 
 
 def _common(scratch: list[Any], layout: Layout) -> list[Any]:
-    """Give scratch arrays that serve another phase too, whose arrays are renamed to them."""
+    """Return scratch arrays that another phase shares, whose arrays are renamed to them."""
     merged, taken = list(scratch), set()
     names = {}
     for number, dtype in enumerate(layout.scratch):

@@ -1,4 +1,4 @@
-"""Capture: running a function once on arrays that write down what is done to them."""
+"""Capture: run a function once on arrays that record the operations on them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from optlab.backend.callers import lines_outside
 from optlab.plan.plan import Plan
 from optlab.plan.writer import Captured, CaptureRefusedError, Writer, refusal, value_of, written
 
-#: Functions whose operator computes the same bits, and quicker on single numbers.
+#: Functions whose operator computes the same bits, and is faster on single numbers.
 _AS_OPERATOR: dict[Any, str] = {
     np.add: "add", np.subtract: "sub", np.multiply: "mul", np.divide: "truediv",
     np.negative: "neg", np.matmul: "matmul",
@@ -37,7 +37,7 @@ def _binary(name: str) -> Any:
 
 
 class CaptureArray(Captured):
-    """An array that computes, and writes every operation into a plan."""
+    """An array that computes, and records every operation in a plan."""
 
     __slots__ = ()
 
@@ -45,19 +45,19 @@ class CaptureArray(Captured):
         array: CaptureArray = self.writer.write(name, function, args, kwargs)
         return array
 
-    #: Functions of ours, too, become one instruction (see `optlab.autograd.operation.as_one`).
+    #: optlab's functions become one instruction too (see `optlab.autograd.operation.as_one`).
     records_calls = True
-    #: What asks whose memory it lies in is told: its own.
+    #: It is a view of nothing.
     base = None
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Lengths of the axes: fixed in a plan."""
+        """Lengths of the axes, fixed in a plan."""
         return self.value.shape  # type: ignore[no-any-return]
 
     @property
     def dtype(self) -> Any:
-        """Type of the elements: fixed in a plan."""
+        """Type of the elements, fixed in a plan."""
         return self.value.dtype
 
     @property
@@ -76,18 +76,18 @@ class CaptureArray(Captured):
         return self._write("transpose", np.transpose, (self,), {})
 
     def reshape(self, *shape: Any) -> CaptureArray:
-        """Give the same elements in another shape."""
+        """Return the same elements in another shape."""
         wanted = shape[0] if len(shape) == 1 else shape
         if wanted == self.shape:
             return self
         return self._write("reshape", np.reshape, (self, wanted), {})
 
     def astype(self, dtype: Any) -> CaptureArray:
-        """Give the values in another dtype."""
+        """Return the values in another dtype."""
         return self._write("astype", np.astype, (self, dtype), {})
 
     def sum(self, axis: Any = None, keepdims: bool = False) -> CaptureArray:
-        """Add up elements."""
+        """Sum elements."""
         return self._write("sum", np.sum, (self,), {"axis": axis, "keepdims": keepdims})
 
     def mean(self, axis: Any = None, keepdims: bool = False) -> CaptureArray:
@@ -177,22 +177,23 @@ class CaptureArray(Captured):
 
 
 def capture(f: Callable[..., Any], *args: Any) -> Plan:
-    """Write down what `f` does to arrays like `args`.
+    """Capture what `f` does to arrays like `args`.
 
-    The function runs twice; if operations or constants differ (a counter, fresh random numbers),
-    or if something depends on values (a branch, a number taken out), capture refuses.
+    The function runs twice; capture refuses if operations or constants differ (a counter, fresh
+    random numbers), or if something depends on values (a branch, a value converted to a Python
+    number).
 
     Parameters
     ----------
     f : callable
-        Takes arrays, returns one array or a tuple of arrays.
+        Maps arrays to one array or a tuple of arrays.
     args : arrays
         Examples of its inputs; the plan is for their shapes and dtypes.
 
     Raises
     ------
     CaptureRefusedError
-        If a plan could not do what `f` does. It names the reason and the line.
+        If a plan cannot do what `f` does. The message names the reason and the line.
 
     Examples
     --------
@@ -230,7 +231,7 @@ def _once(f: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Writer, list[An
 
 
 def same_writing(first: Any, second: Any) -> bool:
-    """Say whether two captures wrote the same operations with the same constants."""
+    """Return whether two captures recorded the same operations with the same constants."""
     (one, outputs_one, _), (two, outputs_two, _) = first, second
     if len(one.instructions) != len(two.instructions):
         return False
@@ -244,7 +245,7 @@ def same_writing(first: Any, second: Any) -> bool:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    """Compare constants: arrays by their elements, sequences part by part."""
+    """Return whether constants are equal: arrays by their elements, sequences part by part."""
     if isinstance(a, (tuple, list)):
         return (
             type(a) is type(b)
@@ -257,19 +258,19 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def capture_value_and_grad(f: Callable[..., Any], *args: Any) -> Plan:
-    """Write down the value of `f` and its gradient for every argument.
+    """Capture the value of `f` and its gradient for every argument.
 
-    The derivative rules are plain NumPy, so running them on capture arrays writes them down too.
+    The derivative rules are plain NumPy, so running them on capture arrays records them too.
 
     Returns
     -------
     Plan
-        Gives ``(value, gradient, gradient, ...)``.
+        Returns ``(value, gradient, gradient, ...)``.
 
     Raises
     ------
     CaptureRefusedError
-        As `capture` does.
+        As in `capture`.
 
     Examples
     --------

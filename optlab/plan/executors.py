@@ -1,12 +1,12 @@
-"""Who runs a block plan: NumPy's functions, or machine loops where these pay.
+"""The executor of a block plan: NumPy's functions, or compiled loops if these pay off.
 
-Both give the same bits and the same warnings, so it shows in the time alone. Measured with Adam on
-two cores, to import numba takes 0.2 s and to compile a rule 0.2 to 0.5 s; steps that went on beside
-a thread that compiles lost as much in waiting for Python's lock, so it is done at once. NumPy
-begins, and when it has spent about as long on a plan as compiling takes, the loops are compiled. So
-a short run never waits for a compiler, and a long one waits once, about as long as it has worked so
-far; from then on a step takes about half the time. The spending is counted in operations on
-elements, for the same script to do the same every time.
+Both give the same bits and the same warnings, so only the time differs. Measured with Adam on two
+cores, importing numba takes 0.2 s and compiling a rule 0.2 to 0.5 s; steps that ran beside a thread
+that compiles lost as much in waiting for Python's lock, so compilation is synchronous. NumPy
+starts, and when it has spent about as long on a plan as compilation takes, the loops are compiled.
+So a short run never waits for the compiler, and a long one waits once, about as long as it has run
+so far; from then on a step takes about half the time. The work is counted in operations on
+elements, so that the same script does the same every time.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 
 from optlab.plan.blocks import BlockPlan
 
-#: So many operations on elements NumPy does of a plan before its loops are compiled: half a second
-#: on one core. Adam over a million elements gets there in 330 steps, over ten million in 33.
+#: Operations on elements that NumPy does of a plan before its loops are compiled: half a second on
+#: one core. Adam over a million elements reaches it in 330 steps, over ten million in 33.
 WORTH = 1 << 32
 NAMES = ("auto", "numpy", "numba")
 
@@ -29,49 +29,49 @@ _chosen = "auto"
 
 
 class Executor(Protocol):
-    """What runs a plan: the plan itself does, by NumPy, and `MachineLoops` does.
+    """An executor of a plan: the plan itself, by NumPy, or `MachineLoops`.
 
     Attributes
     ----------
     prepare : callable
-        Takes the numbers of a call, gives what is computed from them.
+        Maps the numbers of a call to what is computed from them.
     afters : sequence of callable
-        What is done with sums over all blocks between two phases.
+        Process the sums over all blocks between two phases.
     block : int
-        Of how many elements its blocks are.
+        The number of elements of a block.
     """
 
     @property
     def prepare(self) -> Callable[..., Any]:
-        """What is computed from the numbers of a call."""
+        """The function that computes what depends on the numbers of a call."""
 
     @property
     def afters(self) -> Sequence[Callable[..., Any]]:
-        """What is done between two phases."""
+        """The functions that run between two phases."""
 
     @property
     def block(self) -> int:
-        """Of how many elements its blocks are."""
+        """The number of elements of a block."""
 
     def phase(self, number: int, prepared: Sequence[Any]) -> Callable[[Sequence[Any]], list[Any]]:
-        """Give what is done to each block in a phase."""
+        """Return the function that runs a phase on each block."""
 
 
 class use_executor:
-    """Choose who runs the updates of optimizers, from now on or for the length of a ``with``.
+    """Choose the executor of optimizer updates, from now on or for a ``with`` block.
 
     Parameters
     ----------
     name : {"auto", "numpy", "numba"}
-        ``"auto"`` (the default): NumPy, and numba where it is installed and pays. ``"numpy"``:
-        NumPy alone. ``"numba"``: numba wherever it can, from the first step on.
+        ``"auto"`` (the default): NumPy, and numba if it is installed and pays off. ``"numpy"``:
+        NumPy alone. ``"numba"``: numba wherever possible, from the first step on.
 
     Raises
     ------
     ValueError
         If there is no such executor.
     ModuleNotFoundError
-        If numba is asked for and is not installed.
+        If numba is chosen and not installed.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class use_executor:
         self._before, _chosen = _chosen, name
 
     def __enter__(self) -> None:
-        """Nothing is to be done any more."""
+        """Do nothing; the executor is chosen already."""
 
     def __exit__(self, *error: object) -> None:
         global _chosen
@@ -100,14 +100,14 @@ class use_executor:
 
 @cache
 def has_numba() -> bool:
-    """Say whether numba is installed; it is not imported."""
+    """Return whether numba is installed, without importing it."""
     return find_spec("numba") is not None
 
 
 def executor_of(plan: BlockPlan, elements: int) -> Executor:
-    """Give who runs a plan over so many elements now."""
+    """Return the executor of a plan over this many elements."""
     if _chosen == "numpy" or np.geterr()["under"] != "ignore":
-        return plan  # machine loops do not see a number become too small
+        return plan  # machine loops do not detect underflow
     if not plan.loops_tried:
         plan.worked += elements * len(plan.instructions)
         if _chosen == "auto" and (plan.worked < WORTH or not has_numba()):

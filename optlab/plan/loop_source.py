@@ -1,4 +1,4 @@
-"""The source of a machine loop: a phase of a block plan, written for one element after another."""
+"""The source of a machine loop: a phase of a block plan, one element after another."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import numpy as np
 from optlab.plan.blocks import UFUNCS, BlockPlan
 from optlab.plan.plan import Instruction, Place
 
-#: So many elements are looked at together; their old values stay in the first cache meanwhile.
+#: Elements that are checked together; their old values stay in the L1 cache meanwhile.
 CHUNK = 512
-#: From the old values of one array to the next; no power of two, which caches do not like.
+#: Distance between the old values of two arrays; no power of two, to avoid cache conflicts.
 STRIDE = CHUNK + 16
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _BOOL = np.dtype(bool)
 
-#: Functions of floats, as Python writes them, and which operands show in the result if they are
-#: not finite (inf / x is not finite, x / inf is).
+#: Functions of floats as Python source, and the operands that make the result not finite if they
+#: are not finite (inf / x is not finite, x / inf is).
 _ARITHMETIC: dict[Any, tuple[str, tuple[int, ...]]] = {
     np.add: ("{0} + {1}", (0, 1)),
     np.subtract: ("{0} - {1}", (0, 1)),
@@ -34,8 +34,8 @@ _ARITHMETIC: dict[Any, tuple[str, tuple[int, ...]]] = {
     np.absolute: ("abs({0})", (0,)),
     np.positive: ("{0}", (0,)),
 }
-#: Functions of floats that fault for nothing, and may hide an operand that is not finite. Of two
-#: zeros the second is the maximum; a NaN is.
+#: Functions of floats without floating-point errors, which may hide an operand that is not finite.
+#: Of two zeros the second is the maximum; a NaN wins.
 _CHOICES: dict[Any, str] = {
     np.maximum: "({0} if ({0} > {1}) | ({0} != {0}) else {1})",
     np.minimum: "({0} if ({0} < {1}) | ({0} != {0}) else {1})",
@@ -64,11 +64,11 @@ _LOGIC: dict[Any, str] = {
 
 
 class NoLoopError(Exception):
-    """A phase has something that a machine loop would not do to NumPy's bits."""
+    """A phase has an operation that a machine loop would not do to NumPy's bits."""
 
 
 class Number(NamedTuple):
-    """A number that a loop takes: which of the prepared ones, or a constant; and as what."""
+    """A number that a loop takes: the index of a prepared one, or a constant; and its dtype."""
 
     place: int | None
     constant: str
@@ -77,18 +77,18 @@ class Number(NamedTuple):
 
 @dataclass(frozen=True)
 class Loop:
-    """A phase written as a loop.
+    """A phase as a loop.
 
     Attributes
     ----------
     source, body : str
-        The whole function, and what it does to one element.
+        The whole function, and its operations on one element.
     read, written : list of int
-        Which arrays (of a block, then kept ones) it only reads, and which it writes.
+        The arrays (of a block, then kept ones) that it only reads, and those that it writes.
     read_dtypes, written_dtypes : list of dtype
     numbers : list of Number
-        What it takes besides. Constants are among them: rules that differ in these alone share
-        one compiled loop.
+        Further arguments, constants included: rules that differ only in these share one compiled
+        loop.
     """
 
     source: str
@@ -100,7 +100,7 @@ class Loop:
     numbers: list[Number]
 
     def cast(self, prepared: Sequence[Any]) -> list[Any] | None:
-        """Give the numbers as they meet the arrays; None if one is not finite there."""
+        """Return the numbers in the dtypes of the arrays; None if one is not finite there."""
         with np.errstate(all="ignore"):
             numbers = [
                 number.dtype.type(
@@ -112,7 +112,7 @@ class Loop:
 
 
 def loop_of(plan: BlockPlan, number: int) -> Loop | None:
-    """Write a phase of a plan as a loop; None where NumPy has to do it.
+    """Write a phase of a plan as a loop; None if NumPy has to run it.
 
     Examples
     --------
@@ -164,7 +164,7 @@ class _Writer:
         self.prepared = {place: i for i, place in enumerate(plan.prepared[number])}
         self.numbers: dict[Number, str] = {}
         self.lines: list[str] = []
-        #: What shows in a later result if it is not finite, and what has to be looked at itself.
+        #: Values that make a later result not finite, and all float values; the rest is checked.
         self.shown: set[Place] = set()
         self.floats: list[Place] = []
 
@@ -197,9 +197,9 @@ class _Writer:
         )
 
     def _function(self, names: dict[Place, str], read: list[str], kinds: dict[str, Any]) -> str:
-        # Slices, because an index that starts at 0 is known not to be negative: without that,
-        # elements are gathered one by one. All old values of a dtype lie in one array: few
-        # pointers to tell apart, so that the loop is made of vector instructions.
+        # Slices, because an index that starts at 0 is known not to be negative: otherwise elements
+        # are gathered one by one. All old values of a dtype are in one array: with few pointers
+        # that may alias, the loop is vectorized.
         outputs = self.phase.outputs
         old = {name: f"v{place.number}" for place, name in names.items() if name in outputs}
         places = {name: i * STRIDE for i, name in enumerate(old)}
@@ -272,7 +272,7 @@ class _Writer:
         self.lines.append(f"v{result.number} = {text}")
 
     def _shows(self, result: Place, operands: list[Any]) -> None:
-        """Note that a result can be not finite, and is so if one of these operands is."""
+        """Record that a result may be not finite, and is so if one of these operands is."""
         self.floats.append(result)
         self.shown |= {place for place in operands if isinstance(place, Place)}
 
@@ -298,7 +298,7 @@ class _Writer:
         return self.plan.dtypes[value] if isinstance(value, Place) else type(value)
 
     def _resolved(self, function: Any, step: Instruction) -> tuple[Any, ...]:
-        """Give the dtypes that NumPy casts the operands to, and that of the result."""
+        """Return the dtypes that NumPy casts the operands to, and that of the result."""
         kinds = [self._dtype(x) for x in step.arguments]
         if step.keywords or any(kind not in (float, int, *_FLOATS, _BOOL) for kind in kinds):
             raise NoLoopError
@@ -313,7 +313,7 @@ class _Writer:
         )
 
     def _operand(self, value: Any, kind: Any) -> str:
-        """Write an operand, cast as NumPy casts it."""
+        """Return the source of an operand, cast as NumPy casts it."""
         if isinstance(value, Place) and value in self.prepared:
             if kind not in _FLOATS or self._dtype(value) == _BOOL:
                 raise NoLoopError

@@ -1,18 +1,18 @@
 """Machine loops: the phases of a block plan as loops over single elements, compiled by numba.
 
-NumPy goes over a block once for every operation; a machine loop goes over it once, and holds what
-lies between in registers. This needs the extra ``fast``. A loop does the operations of the plan in
-their order, each rounded as NumPy rounds it, so it gives NumPy's bits: sums, products, quotients,
-roots and choices do; a function such as `exp`, of which every library has its own last bit, does
-not, and a phase that has one stays with NumPy (`loop_of` in `optlab.plan.loop_source` decides).
+NumPy passes over a block once per operation; a machine loop passes over it once, with intermediate
+values in registers. This needs the extra ``fast``. A loop does the operations of the plan in their
+order, each rounded as NumPy rounds it, so it gives NumPy's bits: sums, products, quotients, roots
+and choices do; a function such as `exp`, whose last bit differs between libraries, does not, and a
+phase with one stays with NumPy (`loop_of` in `optlab.plan.loop_source` decides).
 
-**Faults.** NumPy says when a number overflows, is divided by zero or is invalid. A machine loop
-looks whether a result is not finite, which is all that can come of these. It keeps the old values
-of some hundred elements until it has looked; if a result is not finite it puts them back, and NumPy
-does these elements and says what it says. So the warnings are NumPy's own.
+**Floating-point errors.** NumPy reports overflow, division by zero and invalid operations. A
+machine loop checks whether a result is not finite, which is all that these can lead to. It keeps
+the old values of some hundred elements until it has checked; if a result is not finite it restores
+them, and NumPy processes these elements and reports the errors. So the warnings are NumPy's own.
 
-**Trust.** Before a loop is used, what it gives for numbers with all peculiarities of floating point
-is compared with what NumPy gives. Should a bit differ on some machine, NumPy goes on there.
+**Verification.** Before a loop is used, its results for special values of floating point are
+compared with NumPy's. If a bit differs on some machine, NumPy continues there.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from optlab.plan.blocks import BlockPlan
 from optlab.plan.loop_source import CHUNK, Loop, loop_of
 from optlab.plan.scratch import scratch
 
-#: So many chunks with faults, side by side, are done again at once.
+#: At most this many adjacent faulty chunks are recomputed at once.
 _TOGETHER = 32
 _COUNTS = (np.dtype(np.int64),)
 
 _lock = threading.Lock()
-#: Compiled functions by their source and what they take.
+#: Compiled functions by their source and argument dtypes.
 _functions: dict[tuple[str, tuple[Any, ...]], Callable[..., int]] = {}
 
 
 class MachineLoops:
-    """Runs a block plan as the plan runs itself, by machine loops where its phases have them.
+    """Runs a block plan like the plan itself, by machine loops in the phases that have one.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class MachineLoops:
     prepare, afters : callable, list of callable
         The plan's.
     loops : list of Loop or None
-        One a phase; None is left to NumPy.
+        One per phase; None is left to NumPy.
 
     Examples
     --------
@@ -69,22 +69,22 @@ class MachineLoops:
         self._checked: set[int] = set()
 
     def __bool__(self) -> bool:
-        """Say whether there is a loop at all."""
+        """Return whether any phase has a loop."""
         return any(self.loops)
 
     @property
     def block(self) -> int:
-        """Of how many elements the blocks are: of many, but sums are made of the plan's own."""
+        """The number of elements of a block: large, but that of the plan if it has reductions."""
         return self.plan.block if self.afters else 4 * self.plan.block
 
     def compile(self) -> None:
-        """Compile the loops; this takes about half a second for each."""
+        """Compile the loops, which takes about half a second for each."""
         for number, loop in enumerate(self.loops):
             if loop is not None:
                 self._compiled[number] = _compiled(loop)
 
     def phase(self, number: int, prepared: Sequence[Any]) -> Callable[[Sequence[Any]], list[Any]]:
-        """Give what is done to the arrays of each block in a phase, as `BlockPlan.phase` does."""
+        """Return the function that runs a phase on each block, as `BlockPlan.phase` does."""
         loop = self.loops[number]
         numbers = None if loop is None else loop.cast(prepared)
         if loop is None or numbers is None:
@@ -128,7 +128,7 @@ def _is_plain(array: Any) -> bool:
 
 
 def _spans(starts: list[int]) -> Iterator[slice]:
-    """Give chunks as slices; some that lie side by side are one."""
+    """Yield chunks as slices; adjacent chunks are merged, up to a limit."""
     place = 0
     while place < len(starts):
         first, count = starts[place], 1
@@ -141,7 +141,7 @@ def _spans(starts: list[int]) -> Iterator[slice]:
 
 
 def _compiled(loop: Loop) -> Callable[..., int]:
-    """Compile a loop, or find one that is the same."""
+    """Compile a loop, or return a compiled one with the same source."""
     import numba
 
     if getattr(numba.config, "DISABLE_JIT", False):
@@ -163,7 +163,7 @@ def _compiled(loop: Loop) -> Callable[..., int]:
                 array(np.dtype(np.int64), False),
                 *(numba.from_dtype(dtype) for _, _, dtype in loop.numbers),
             )
-            # Nothing may be contracted or reordered: the bits are NumPy's.
+            # No contraction and no reordering, for NumPy's bits.
             make = numba.njit(
                 [signature], nogil=True, fastmath=False, error_model="numpy", boundscheck=False
             )
@@ -172,7 +172,7 @@ def _compiled(loop: Loop) -> Callable[..., int]:
 
 
 def _same(plan: BlockPlan, one: Callable[..., Any], other: Callable[..., Any]) -> bool:
-    """Say whether two ways to do a phase give the same bits, by peculiar numbers."""
+    """Return whether two implementations of a phase give the same bits on special values."""
     draw = np.random.default_rng(0)
     size = 16 * CHUNK + 37
     found = []
@@ -186,7 +186,7 @@ def _same(plan: BlockPlan, one: Callable[..., Any], other: Callable[..., Any]) -
 
 
 def _peculiar(draw: np.random.Generator, dtype: Any, size: int) -> Any:
-    """Give numbers of all sizes: in a chunk all positive or not, all finite or not, many or few."""
+    """Return numbers of all magnitudes, with chunks that are positive or not, finite or not."""
     limits = np.finfo(dtype if np.dtype(dtype).kind == "f" else np.float32)
     finite = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, limits.tiny, limits.smallest_subnormal, limits.eps]
     wild = [*finite, limits.max, limits.min, np.inf, -np.inf, np.nan]
@@ -206,7 +206,7 @@ def _peculiar(draw: np.random.Generator, dtype: Any, size: int) -> Any:
 
 
 def same_bits(a: Any, b: Any) -> bool:
-    """Say whether floats are the same to the bit; what a NaN carries does not count.
+    """Return whether floats are the same to the bit, NaN payloads aside.
 
     Examples
     --------
@@ -221,13 +221,13 @@ def same_bits(a: Any, b: Any) -> bool:
 
 
 def machine_loops_of(plan: BlockPlan) -> MachineLoops | None:
-    """Compile the loops of a plan; None where there is nothing that numba could do."""
+    """Compile the loops of a plan; None if numba can compile nothing."""
     loops = MachineLoops(plan)
     if not loops:
         return None
     try:
         loops.compile()
-    except Exception as error:  # noqa: BLE001 - numba has many; the step goes on without it
+    except Exception as error:  # noqa: BLE001 - any error of numba; the step continues without it
         first_line = next(iter(str(error).strip().splitlines()), "")
         warnings.warn(
             f"numba could not compile an update ({type(error).__name__}: {first_line}); NumPy goes "

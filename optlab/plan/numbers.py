@@ -1,4 +1,4 @@
-"""Captured numbers: Python floats that change from call to call, and what is computed from them."""
+"""Captured numbers: Python floats that change between calls, and what is computed from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _binary(name: str) -> Any:
 
     def noted(self: CaptureNumber, args: tuple[Any, Any]) -> Any:
         if not all(isinstance(x, (CaptureNumber, int, float)) for x in args):
-            return NotImplemented  # an array writes down what a number does to it
+            return NotImplemented  # an array records operations with a number
         value = compute(*[x.value if isinstance(x, CaptureNumber) else x for x in args])
         return self.note(name, args, value)
 
@@ -33,12 +33,12 @@ def _binary(name: str) -> Any:
 
 
 class CaptureNumber(Captured):
-    """A Python float that writes what is computed from it into a plan."""
+    """A Python float that records what is computed from it in a plan."""
 
     __slots__ = ()
 
     def note(self, name: str, args: tuple[Any, ...], value: Any) -> CaptureNumber:
-        """Write down an operation on numbers; its shape is None."""
+        """Record an operation on numbers; its shape is None."""
         result = self.writer.place()
         arguments = tuple(written(x) for x in args)
         self.writer.instructions.append(

@@ -1,9 +1,9 @@
-"""Dividing a block plan where it needs a number of a whole array before it can go on.
+"""The phases of a block plan that needs reductions of a whole array.
 
-A rule that measures its step by a norm goes through the arrays twice: the first phase computes what
-the norm is taken of, block by block, and adds up; the second has the norm. What the second phase
-needs of the first is computed again from what lies in memory, since keeping it would take an array
-of the full length.
+A rule that scales its step by a norm passes over the arrays twice: the first phase computes the
+terms of the norm, block by block, and sums them; the second uses the norm. What the second phase
+needs of the first is recomputed from the arrays in memory, since storing it would take an array of
+the full length.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ class Phase:
     Attributes
     ----------
     inputs : dict of Place to str
-        What the arrays hold when the phase begins.
+        The contents of the arrays when the phase begins.
     instructions : list of Instruction
         On arrays, in order.
     outputs : dict of str to Place
-        What the arrays hold afterwards.
+        The contents of the arrays afterwards.
     reductions : list of Instruction
-        Of what is there when the instructions of a block are through.
+        Of the values after the instructions of a block.
     after : list of Instruction
-        On single numbers, done once when all blocks are through.
+        On single numbers, once after all blocks.
     """
 
     inputs: dict[Place, str]
@@ -41,7 +41,7 @@ class Phase:
     after: list[Instruction] = field(default_factory=list)
 
     def keep(self, names: Iterator[str]) -> dict[str, Place]:
-        """Name, as outputs of their own, what is reduced and lies in no array at the end."""
+        """Add outputs for what is reduced and is in no array at the end, and return them."""
         kept: dict[str, Place] = {}
         for step in self.reductions:
             (place,) = step.reads()
@@ -53,7 +53,7 @@ class Phase:
         return kept
 
     def holder(self, place: Place) -> str:
-        """Give the name of an array that holds a value when the instructions are through."""
+        """Return the name of the array that holds a value after the instructions."""
         for name, output in self.outputs.items():
             if output == place:
                 return name
@@ -61,7 +61,7 @@ class Phase:
 
 
 def is_reduction(step: Instruction) -> bool:
-    """Say whether an instruction makes a number of a whole array."""
+    """Return whether an instruction reduces a whole array to a number."""
     return isinstance(step.function, Reduction)
 
 
@@ -114,7 +114,7 @@ def _with(
     early: dict[str, int],
     count: int,
 ) -> list[Phase]:
-    """Give the phases if these outputs are stored early."""
+    """Return the phases if these outputs are stored early."""
     phases = []
     holds = dict(inputs)
     for k in range(count):
@@ -149,7 +149,7 @@ def _with(
 def _closure(
     wanted: set[Place], makes: dict[Place, Instruction], there: dict[Place, str]
 ) -> set[Place]:
-    """Give the places that have to be computed for these, from what is there."""
+    """Return the places to compute for the wanted ones, from what is available."""
     found: set[Place] = set()
     waiting = [place for place in wanted if place not in there]
     while waiting:
@@ -157,12 +157,12 @@ def _closure(
         if place in found or place not in makes:
             continue
         found.add(place)
-        if makes[place].shape != ():  # numbers of arrays are there from an earlier phase
+        if makes[place].shape != ():  # reductions are available from an earlier phase
             waiting += [other for other in makes[place].reads() if other not in there]
     return found
 
 
 def _needs(phase: Phase, makes: dict[Place, Instruction], there: Any) -> set[Place]:
-    """Give all places that the instructions of a phase read, and those it hands on."""
+    """Return all places that the instructions of a phase read, and its outputs."""
     read = set(phase.outputs.values())
     return read.union(*(step.reads() for step in [*phase.instructions, *phase.reductions]))

@@ -1,4 +1,4 @@
-"""Which memory the results of a block plan land in, by how long each is needed."""
+"""Allocation of the results of a block plan to memory, by liveness."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from optlab.plan.plan import Instruction, Place
 
 
 class Layout:
-    """Where every value of a block plan lies.
+    """The memory of every value of a block plan.
 
-    A result goes to where its output's old values are, if nobody needs these any more; else to
-    the scratch array of an operand that is needed for the last time; else to a free one.
+    A result takes the array of its output if the old values are not needed any more; else the
+    scratch array of an operand that is used for the last time; else a free one.
 
     Parameters
     ----------
@@ -24,15 +24,15 @@ class Layout:
     instructions : list of Instruction
         On arrays, in order.
     outputs : dict of str to Place
-        What is written over which array.
+        The value that each array gets.
 
     Attributes
     ----------
     where : dict of Place to str
-        The name of the array, or of the scratch array, that holds a value.
+        The name of the array or scratch array that holds a value.
     scratch : list of dtype
     copies : list of (str, str)
-        Target and source of what has to be copied at the end.
+        Target and source of the copies at the end.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Layout:
         self._dtypes = dtypes
         targets = {place: name for name, place in outputs.items() if place not in inputs}
         self._own = {name: place for place, name in inputs.items()}
-        #: When each array gets its new values, and in which instruction.
+        #: The index and instruction that give each array its new values.
         self._due = {
             targets[step.result]: (i, step)
             for i, step in enumerate(instructions)
@@ -76,7 +76,7 @@ class Layout:
         for name, place in outputs.items():
             source = self.where[place]
             if place in inputs and place != self._own[name] and inputs[place] in outputs:
-                # Two arrays may change places: what is moved is taken out of the way first.
+                # Two arrays may swap: the moved values are saved first.
                 self.scratch.append(dtypes[name])
                 saved.append((f"t{len(self.scratch) - 1}", source))
                 source = saved[-1][0]
@@ -85,15 +85,15 @@ class Layout:
         self.copies = saved + self.copies
 
     def rename(self, names: dict[str, str]) -> None:
-        """Give scratch arrays other names."""
+        """Rename scratch arrays."""
         self.where = {place: names.get(name, name) for place, name in self.where.items()}
         self.copies = [(names.get(a, a), names.get(b, b)) for a, b in self.copies]
 
     @staticmethod
     def _may_alias(step: Instruction) -> set[Place]:
-        """Give the operands whose memory the result may take.
+        """Return the operands whose memory the result may take.
 
-        ``where`` fills its result in two strokes; ``sign`` takes eight times as long in place.
+        ``where`` fills its result in two passes; ``sign`` takes eight times as long in place.
         """
         if step.function is np.sign:
             return set()
@@ -103,12 +103,12 @@ class Layout:
         return step.reads()
 
     def _is_done(self, old: Place, i: int, may_alias: set[Place]) -> bool:
-        """Say whether the old values of an array are not needed after instruction `i`."""
+        """Return whether the old values of an array are unused after instruction `i`."""
         last = self._last.get(old, -1)
         return last < i or (last == i and old in may_alias)
 
     def _release(self, i: int, places: set[Place]) -> None:
-        """Free the memory of operands that are needed for the last time."""
+        """Free the memory of operands that are used for the last time."""
         for place in sorted(places):
             name = self.where.get(place, "")  # numbers have no memory
             if self._last[place] != i:
@@ -118,7 +118,7 @@ class Layout:
             self._guests = {host: guest for host, guest in self._guests.items() if guest != place}
 
     def _take(self, step: Instruction, i: int, may_alias: set[Place]) -> str:
-        """Give memory for a result: of an array whose old values are done, or scratch."""
+        """Return memory for a result: an array whose old values are done, or scratch."""
         last = self._last[step.result]
         for name, (due, when) in self._due.items():
             done = self._is_done(self._own[name], i, may_alias)

@@ -10,7 +10,7 @@ import numpy as np
 
 from optlab.backend.text import comma_list
 
-#: The operators that a plan writes as such: on single numbers they beat the NumPy functions.
+#: Operators in the source of a plan: on single numbers they are faster than NumPy's functions.
 OPERATORS = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "matmul": "@", "mod": "%",
     "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
@@ -19,13 +19,13 @@ OPERATORS = {
 
 
 class Place(NamedTuple):
-    """Where a value of a plan stands: an input, or the result of an earlier instruction."""
+    """A value of a plan: an input, or the result of an earlier instruction."""
 
     number: int
 
 
 class Joined(list[Any]):
-    """A list of places and constants, handed to a function as a list of arrays."""
+    """A list of places and constants, passed to a function as a list of arrays."""
 
 
 class Instruction(NamedTuple):
@@ -55,7 +55,7 @@ class Instruction(NamedTuple):
     dtype: Any
 
     def reads(self) -> set[Place]:
-        """Give the places that it reads."""
+        """Return the places that it reads."""
         return _places_in([*self.arguments, *(value for _, value in self.keywords)])
 
 
@@ -63,14 +63,14 @@ class Plan:
     """The array operations of one call, without the Python around them.
 
     Call it with inputs of the same shapes and dtypes to run them again. ``print(plan)`` shows the
-    operations as a table, `source` the code that runs.
+    operations as a table, `source` is the code that runs.
 
     Parameters
     ----------
     inputs : sequence of (shape, dtype)
-        What the inputs must be; they have the places from 0 on.
+        Of the inputs, whose places count from 0.
     instructions : sequence of Instruction
-        In order. Those whose results nobody reads are left out.
+        In order. Those whose results are not used are left out.
     outputs : sequence
         Places and constants.
 
@@ -108,12 +108,12 @@ class Plan:
         self.replay: Callable[..., Any] = scope["replay"]
 
     def __call__(self, *inputs: Any) -> Any:
-        """Run the operations on new inputs; what comes back is the caller's to keep.
+        """Run the operations on new inputs; the results are copies.
 
         Raises
         ------
         TypeError
-            If an input has another shape or dtype than the plan was made for.
+            If an input has another shape or dtype than the plan.
         """
         given = tuple((np.shape(x), getattr(x, "dtype", type(x))) for x in inputs)
         if given != self.signature:
@@ -131,7 +131,7 @@ class Plan:
         return tuple([_own(x) for x in result])
 
     def _name(self, value: Any) -> str:
-        """Give the source text of a place or constant."""
+        """Return the source of a place or constant."""
         if isinstance(value, Joined):
             return f"[{', '.join(map(self._name, value))}]"
         if isinstance(value, Place):
@@ -182,18 +182,18 @@ class Plan:
 
 
 def _own(x: Any) -> Any:
-    """Give an array that nobody else holds."""
+    """Return an array that is not referenced elsewhere."""
     return x.copy() if isinstance(x, np.ndarray) else x
 
 
 def _places_in(values: Sequence[Any]) -> set[Place]:
-    """Find the places among values, and in the lists among them."""
+    """Return the places among values, and in the lists among them."""
     found = {value for value in values if isinstance(value, Place)}
     return found.union(*(_places_in(value) for value in values if isinstance(value, Joined)))
 
 
 def needed(instructions: Sequence[Instruction], outputs: tuple[Any, ...]) -> list[Instruction]:
-    """Leave out instructions whose results nobody reads."""
+    """Return the instructions without those whose results are not used."""
     wanted = {value for value in outputs if isinstance(value, Place)}
     kept = []
     for step in reversed(instructions):

@@ -1,4 +1,4 @@
-"""Numbers of a whole array, gathered block by block, as norms are."""
+"""Reductions of a whole array to a number, such as norms, accumulated block by block."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from optlab.plan import sizes
 
 
 def sum_of_squares(block: Any) -> Any:
-    """Give the sum of the squares of one block, in float64, where squares fit."""
+    """Return the sum of squares of one block, in float64, to avoid overflow."""
     return np.sum(np.square(block, dtype=np.float64))
 
 
 class Reduction:
-    """A number of a whole array that is added up block by block, in order.
+    """A reduction of a whole array to a number, summed block by block, in order.
 
-    So whoever sees one block after another gets the bits of one who sees the whole array.
+    So processing block after block gives the same bits as processing the whole array.
 
     Parameters
     ----------
     partial : callable
-        Takes a flat block, gives a number.
+        Maps a flat block to a number.
     finish : callable
-        Takes the sum of these numbers and the dtype of the array, gives the result.
+        Maps the sum of these numbers and the dtype of the array to the result.
 
     Examples
     --------
@@ -45,12 +45,12 @@ class Reduction:
         self.__name__ = name
 
     def __call__(self, x: Any) -> Any:
-        """Give the number of an array; of an ensemble, one a member."""
-        if hasattr(type(x), "reduced_by"):  # a captured array writes it down
+        """Return the number of an array; of an ensemble, one per member."""
+        if hasattr(type(x), "reduced_by"):  # a captured array records it
             return x.reduced_by(self)
         flat = x.reshape(-1)
         size = math.prod(x.shape)
-        # A device adds up a whole array at once faster than one block after another.
+        # A device sums a whole array faster than one block after another.
         block = max(size, 1) if is_on_device(unwrapped(x)) else sizes.BLOCK
         total = self.partial(flat[:block])
         for start in range(block, size, block):

@@ -1,7 +1,6 @@
-"""Scratch arrays: memory of a thread that is used again, block after block.
+"""Scratch arrays: memory of a thread that is reused, block after block.
 
-Block plans are what optimizers step by, so those who keep account of memory are told that these
-arrays are of the step.
+Optimizer steps run block plans, so memory ledgers are told that these arrays belong to the step.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _local = threading.local()
 
 
 def scratch(dtypes: Sequence[Any], size: int, purpose: str = "blocks") -> list[Any]:
-    """Give scratch arrays of this thread; they are used again by the next for the same purpose."""
+    """Return scratch arrays of this thread; the next call for the same purpose reuses them."""
     kept: dict[Any, Any] = _local.__dict__.setdefault(purpose, {})
     found = []
     for number, dtype in enumerate(dtypes):

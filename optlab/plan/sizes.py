@@ -1,15 +1,15 @@
-"""How large the blocks are in which block plans run."""
+"""Block sizes of block plans."""
 
 from __future__ import annotations
 
 import os
 
-#: Elements of a block: from 128 K on, calls cost less than memory does (Adam, two threads).
+#: Elements of a block: from 128 K on, calls cost less than memory traffic (Adam, two threads).
 BLOCK = 1 << 17
-#: From so many elements on a second thread pays.
+#: From this many elements on a second thread pays off.
 LARGE = 4 * BLOCK
 
 
 def cores() -> int:
-    """Give the number of cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

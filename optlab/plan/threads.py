@@ -18,7 +18,7 @@ _pool: ThreadPoolExecutor | None = None
 
 
 def _forget_pool() -> None:
-    # The threads of a pool do not live on in a forked child, which would wait for them for ever.
+    # The threads of a pool do not exist in a forked child, which would wait for them forever.
     global _pool
     _pool = None
 
@@ -42,13 +42,12 @@ def run_pieces(
     pieces : iterable of sequence of array
         In the order of the arrays of the plan.
     through : callable
-        Takes a function and the pieces; gives what the function gives for each, in order. The
-        pieces of a phase know nothing of each other, so it may be `over_all_cores`; numbers of the
-        whole array are added up in the order of the pieces whoever made the parts.
+        Maps a function over the pieces, in order. The pieces of a phase are independent, so it may
+        be `over_all_cores`; reductions are summed in the order of the pieces in any case.
     """
     prepared = executor.prepare(*numbers)
     if executor.afters:
-        pieces = list(pieces)  # gone through once a phase
+        pieces = list(pieces)  # iterated once per phase
     for number, after in enumerate([*executor.afters, None]):
         totals: Any = None
         for parts in through(executor.phase(number, prepared), pieces):
@@ -61,14 +60,14 @@ def run_pieces(
 
 
 def on_all_cores(jobs: Iterable[Callable[[], None]], elements: int) -> None:
-    """Do jobs that know nothing of each other; with many elements every core takes its share.
+    """Run independent jobs, on all cores if there are many elements.
 
     Parameters
     ----------
     jobs : iterable of callable
-        They are made while others run.
+        Consumed while others run.
     elements : int
-        Of all jobs together.
+        The total over all jobs.
     """
     if elements < sizes.LARGE or sizes.cores() == 1:
         for job in jobs:
@@ -89,18 +88,18 @@ def on_all_cores(jobs: Iterable[Callable[[], None]], elements: int) -> None:
             context.run(job)
 
     contexts = [contextvars.copy_context() for _ in repeat(None, sizes.cores())]
-    # This thread takes a share: it need not be woken up first.
+    # This thread takes a share, as it need not be woken up.
     others = [_pool.submit(work, context) for context in contexts[1:]]
     try:
         work(contexts[0])
     finally:
-        wait(others)  # also when one has failed: the others still write
+        wait(others)  # also if one has failed: the others still write
     for done in others:
         done.result()
 
 
 def over_all_cores(f: Callable[[Any], Any], given: Iterable[Any]) -> list[Any]:
-    """Give what `f` gives for each of many blocks, in order; every core takes its share."""
+    """Return `f` of each of many blocks, in order, computed on all cores."""
     given = list(given)
     found: list[Any] = [None] * len(given)
 

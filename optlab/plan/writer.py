@@ -1,4 +1,4 @@
-"""Writing a plan: what stands for values while it is written, and what is written down."""
+"""The tracer of a plan: placeholders for values during capture, and the recorded operations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CaptureRefusedError(TypeError):
 
 
 class Captured:
-    """What stands in a plan for a value: where it is, and what it is this time."""
+    """A placeholder for a value in a plan: its place, and its value in this capture."""
 
     __slots__ = ("place", "value", "writer")
 
@@ -33,12 +33,12 @@ class Captured:
 
 
 class Writer:
-    """The plan that is being written.
+    """The plan during capture.
 
     Parameters
     ----------
     array : type
-        Of the arrays that it gives back.
+        Of the arrays that it returns.
     """
 
     def __init__(self, array: type[Captured]) -> None:
@@ -47,12 +47,12 @@ class Writer:
         self.count = 0
 
     def place(self) -> Place:
-        """Give a place that nothing stands in yet."""
+        """Return a new place."""
         self.count += 1
         return Place(self.count - 1)
 
     def write(self, name: str, function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Compute with the values, and write down what was computed."""
+        """Compute with the values, and record the operation."""
         arguments = tuple(written(x) for x in args)
         keywords = tuple((k, written(x)) for k, x in kwargs.items())
         compute = function or COMPUTE[name]
@@ -75,14 +75,14 @@ class Writer:
 
 
 def value_of(x: Any) -> Any:
-    """Give what an argument is this time."""
+    """Return the value of an argument in this capture."""
     if _is_joined(x):
         return [value_of(part) for part in x]
     return x.value if isinstance(x, Captured) else x
 
 
 def written(x: Any) -> Any:
-    """Give what is written down for an argument: its place, or the constant that it is."""
+    """Return what is recorded for an argument: its place, or the constant itself."""
     if isinstance(x, Captured):
         return x.place
     if _is_joined(x):
@@ -91,14 +91,14 @@ def written(x: Any) -> Any:
 
 
 def _is_joined(x: Any) -> bool:
-    """Say whether `x` is a list of arrays, captured ones among them, as ``np.stack`` takes."""
+    """Return whether `x` is a list of arrays, some of them captured, as ``np.stack`` takes."""
     return isinstance(x, (tuple, list)) and any(
         isinstance(part, Captured) or _is_joined(part) for part in x
     )
 
 
 def refusal(what: str) -> CaptureRefusedError:
-    """Say what cannot be captured, and in which line of the user's code."""
+    """Return the error for what cannot be captured, with the line of the user's code."""
     frame = frame_outside("optlab", "numpy")
     where = location_of(frame)
     return CaptureRefusedError(f"{what} ({where}): a plan cannot repeat it.")
