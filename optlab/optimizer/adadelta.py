@@ -1,4 +1,4 @@
-"""Adadelta: steps measured by the steps before."""
+"""Adadelta: adaptive steps without a global scale."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from optlab.optimizer.optimizer import Optimizer
 
 
 class Adadelta(Optimizer):
-    r"""Scale the gradient by the ratio of the running sizes of steps and of gradients.
+    r"""Adadelta: gradients scaled by the ratio of the RMS of past steps to that of gradients.
 
     .. math::
         a &\leftarrow \rho a + (1 - \rho) g^2 \\
@@ -21,15 +21,15 @@ class Adadelta(Optimizer):
     Parameters
     ----------
     learning_rate : float
-        The rate :math:`\eta`; the paper has none, which is a rate of 1.
+        The rate :math:`\eta`; the paper has none, which corresponds to 1.
     epsilon : float
-        Added to both means; its root is the size of the first steps.
+        Added to both means; its root determines the size of the first steps.
     rho : float
-        How slowly the running means forget, in [0, 1).
+        Decay rate of the running means, in [0, 1).
 
     Notes
     -----
-    Source: Zeiler 2012, arXiv 1212.5701, algorithm 1. The step is scaled by the u of before it.
+    Source: Zeiler 2012, arXiv 1212.5701, algorithm 1. The step uses the u from before its update.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Adadelta(Optimizer):
     slots: ClassVar[dict[str, float]] = {"avg_squared_grad": 0.0, "avg_squared_update": 0.0}
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
-        """Scale the gradient by what steps and gradients were like so far."""
+        """Scale the gradient by the RMS of past steps over that of gradients."""
         squares = h.rho * s.avg_squared_grad + (1 - h.rho) * (g * g)
         scale = np.sqrt((s.avg_squared_update + h.epsilon) / (squares + h.epsilon))
         delta = scale * g

@@ -1,4 +1,4 @@
-"""Adagrad: gradients divided by the root of all squares so far."""
+"""Adagrad: adaptive rates from accumulated squared gradients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from optlab.optimizer.settings import REQUIRED
 
 
 class Adagrad(Optimizer):
-    r"""Divide each element of the gradient by the root of the sum of its squares so far.
+    r"""Adagrad: gradients divided elementwise by the root of the sum of their past squares.
 
     .. math::
         m &\leftarrow m + g^2 \\
@@ -25,12 +25,12 @@ class Adagrad(Optimizer):
     epsilon : float
         Added to the root.
     initial_accumulator_value : float
-        What the sum starts from, at least 0.
+        Initial value of the sum, at least 0.
 
     Notes
     -----
     Source: Duchi, Hazan and Singer 2011, "Adaptive subgradient methods for online learning and
-    stochastic optimization", figure 1 (diagonal form). Steps shrink like :math:`1 / \sqrt{t}`.
+    stochastic optimization", figure 1 (diagonal form). Steps decrease like :math:`1 / \sqrt{t}`.
 
     Examples
     --------
@@ -55,11 +55,11 @@ class Adagrad(Optimizer):
     by_rows: ClassVar[bool] = True
 
     def slots_for(self, h: Any) -> dict[str, float]:
-        """Start the sum where the settings say."""
+        """Return the initial value of the sum."""
         return {"moment": h.initial_accumulator_value}
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
-        """Add to the sum of squares, and divide by its root."""
+        """Accumulate the squared gradient, and divide by the root."""
         moment = s.moment + g * g
         root = np.sqrt(moment)
         step = h.learning_rate * g / (root + h.epsilon)

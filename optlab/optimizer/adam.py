@@ -1,4 +1,4 @@
-"""Adam: momentum and running size, both corrected for starting at zero."""
+"""Adam: adaptive moment estimation with bias correction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optlab.optimizer.optimizer import Optimizer
 
 
 class Adam(Optimizer):
-    r"""Step along a smoothed gradient, divided by the root of its smoothed square.
+    r"""Adam: the mean gradient divided by the root of the mean square, both bias-corrected.
 
     .. math::
         m &\leftarrow \beta_1 m + (1 - \beta_1) g \\
@@ -23,16 +23,16 @@ class Adam(Optimizer):
     learning_rate : float
         The rate :math:`\eta`.
     beta1, beta2 : float
-        How slowly the two moments forget, in [0, 1).
+        Decay rates of the two moments, in [0, 1).
     epsilon : float
         Added to the root.
     lazy_mode : bool
-        With row-sparse gradients, leave moments and values of rows without a gradient as they are.
-        Otherwise these see a gradient of zero.
+        With row-sparse gradients, leave moments and values of rows without a gradient unchanged.
+        Otherwise their gradient is zero.
     amsgrad : bool
         Divide by the largest v so far (Reddi et al. 2018, arXiv 1904.09237).
     use_multi_tensor : bool
-        Taken as the documents have it; a step updates all parameters at once in either case.
+        Accepted for compatibility; a step updates all parameters at once in either case.
 
     Notes
     -----
@@ -61,22 +61,22 @@ class Adam(Optimizer):
     of_speed: ClassVar[tuple[str, ...]] = ("use_multi_tensor",)
 
     def slots_for(self, h: Any) -> dict[str, float]:
-        """Give one slot more for AMSGrad."""
+        """Return the slots, with an additional one for AMSGrad."""
         return self.slots | ({"moment2_max": 0.0} if h.amsgrad else {})
 
     def applies_by_rows(self, h: Any) -> bool:
-        """Say whether rows without a gradient stay as they are."""
+        """Return whether rows without a gradient are left unchanged."""
         return bool(h.lazy_mode)
 
     def scalars(self, t: int, h: Any) -> dict[str, float]:
-        """Give the two corrections for moments that start at zero."""
+        """Return the bias corrections of the two moments."""
         return {
             "rate": h.learning_rate / (1 - h.beta1**t),
             "root": 1 / math.sqrt(1 - h.beta2**t),
         }
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
-        """Smooth the gradient and its square, and step along their quotient."""
+        """Update both moments, and step along their quotient."""
         moment1 = h.beta1 * s.moment1 + (1 - h.beta1) * g
         moment2 = h.beta2 * s.moment2 + (1 - h.beta2) * (g * g)
         slots = {"moment1": moment1, "moment2": moment2}

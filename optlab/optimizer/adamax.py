@@ -1,4 +1,4 @@
-"""Adamax: Adam with the largest gradient in place of the root of squares."""
+"""Adamax: Adam with the infinity norm in place of the root mean square."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from optlab.optimizer.optimizer import Optimizer
 
 
 class Adamax(Optimizer):
-    r"""Step along a smoothed gradient, divided by a slowly forgotten maximum of its size.
+    r"""Adamax: the mean gradient divided by an exponentially weighted infinity norm.
 
     .. math::
         m &\leftarrow \beta_1 m + (1 - \beta_1) g \\
@@ -22,9 +22,9 @@ class Adamax(Optimizer):
     learning_rate : float
         The rate :math:`\eta`.
     beta1 : float
-        How slowly the moment forgets, in [0, 1).
+        Decay rate of the moment, in [0, 1).
     beta2 : float
-        How slowly the maximum forgets, in [0, 1).
+        Decay rate of the maximum, in [0, 1).
     epsilon : float
         Added to the old maximum, so that it is never 0.
 
@@ -52,11 +52,11 @@ class Adamax(Optimizer):
     slots: ClassVar[dict[str, float]] = {"moment": 0.0, "inf_norm": 0.0}
 
     def scalars(self, t: int, h: Any) -> dict[str, float]:
-        """Give the rate, corrected for a moment that starts at zero."""
+        """Return the rate with the bias correction of the moment."""
         return {"rate": h.learning_rate / (1 - h.beta1**t)}
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
-        """Smooth the gradient, and divide by the largest."""
+        """Update the moment, and divide by the decayed maximum."""
         moment = h.beta1 * s.moment + (1 - h.beta1) * g
         largest = np.maximum(np.abs(g), h.beta2 * s.inf_norm + h.epsilon)
         step = c.rate * moment / largest

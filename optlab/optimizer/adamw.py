@@ -1,4 +1,4 @@
-"""AdamW: Adam with decay of its own, apart from the gradient."""
+"""AdamW: Adam with decoupled weight decay."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optlab.optimizer.settings import checked_callable
 
 
 class AdamW(Adam):
-    r"""Shrink the parameter a little, then step as `Adam` does.
+    r"""AdamW: decoupled weight decay, then a step of `Adam`.
 
     .. math::
         p &\leftarrow p - \eta \lambda p \\
@@ -24,18 +24,18 @@ class AdamW(Adam):
     learning_rate : float
         The rate :math:`\eta`.
     beta1, beta2 : float
-        How slowly the two moments forget, in [0, 1).
+        Decay rates of the two moments, in [0, 1).
     epsilon : float
         Added to the root.
     weight_decay : float
-        The decay :math:`\lambda`, a number: it is no regularizer, and the moments do not see it.
+        The decay :math:`\lambda`, a number: it is not a regularizer, and not part of the moments.
     lr_ratio : callable, optional
-        Takes a parameter, gives a factor for its rate, in the decay as in the step.
+        Takes a parameter and returns a factor for its rate, in decay and step.
     apply_decay_param_fun : callable, optional
-        Takes the name of a parameter, says whether it decays.
+        Takes the name of a parameter and returns whether it decays.
     lazy_mode : bool
-        With row-sparse gradients, leave moments and values of rows without a gradient as they are.
-        Otherwise these see a gradient of zero, and decay.
+        With row-sparse gradients, leave moments and values of rows without a gradient unchanged.
+        Otherwise their gradient is zero, and they decay.
     amsgrad : bool
         Divide by the largest v so far.
 
@@ -53,7 +53,7 @@ class AdamW(Adam):
     >>> w.numpy().round(6)
     array([0.85], dtype=float32)
 
-    Biases that do not decay:
+    Without decay of biases:
 
     >>> layer = ol.nn.Linear(3, 2)
     >>> optimizer = ol.optimizer.AdamW(
@@ -78,14 +78,14 @@ class AdamW(Adam):
     of_speed: ClassVar[tuple[str, ...]] = ()
 
     def check(self, h: Any) -> None:
-        """See to it that the two functions are functions."""
+        """Validate that the two functions are callable."""
         checked_callable("lr_ratio", h.lr_ratio, "a parameter, and gives a factor for its rate")
         checked_callable(
             "apply_decay_param_fun", h.apply_decay_param_fun, "a name, and says if it decays"
         )
 
     def for_parameter(self, parameter: Any, h: Any) -> dict[str, Any]:
-        """Give the factor of this parameter's rate, and no decay where it is left out."""
+        """Return the factor of this parameter's rate, and a decay of 0 if it is excluded."""
         own: dict[str, Any] = {}
         if h.lr_ratio is not None:
             own["learning_rate"] = _ratio(h.lr_ratio(parameter), parameter)
@@ -95,18 +95,18 @@ class AdamW(Adam):
         return own
 
     def scalars(self, t: int, h: Any) -> dict[str, float]:
-        """Give Adam's corrections, and what remains of the parameter after the decay."""
+        """Return Adam's corrections, and the decay factor of the parameter."""
         return {**super().scalars(t, h), "kept": 1 - h.learning_rate * h.weight_decay}
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
-        """Shrink the parameter, then step as Adam does."""
+        """Decay the parameter, then take Adam's step."""
         shrunk = c.kept * p
         new, slots, terms = super().update(shrunk, g, s, h, c)
         return new, slots, {**terms, "decay": shrunk - p, "update": new - p}
 
 
 def _ratio(value: Any, parameter: Any) -> Any:
-    """Give what lr_ratio gave for a parameter, if it is a factor for a rate."""
+    """Validate the result of lr_ratio for a parameter, and return it."""
     try:
         return checked_rate(value)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""ASGD: the stochastic average gradient method, which remembers a gradient a batch."""
+"""ASGD: the stochastic average gradient method, which stores a gradient per batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from optlab.optimizer.optimizer import Optimizer
 
 
 class ASGD(Optimizer):
-    r"""Step against the mean of the last gradients of all batches.
+    r"""Stochastic average gradient: steps against the mean of the last gradients of all batches.
 
     .. math::
         i &= (t - 1) \bmod n \\
@@ -21,16 +21,15 @@ class ASGD(Optimizer):
     learning_rate : float
         The rate :math:`\eta`.
     batch_num : int
-        How many batches make an epoch, n: the batches must come round in the same order. Memory
-        grows with it: one slot a batch.
+        Number n of batches in an epoch, which must recur in the same order. Memory grows with it:
+        one slot per batch.
 
     Notes
     -----
     Source: Schmidt, Le Roux and Bach 2017, "Minimizing finite sums with the stochastic average
-    gradient", arXiv 1309.2388, algorithm 1. With n = 1 it is `SGD`. PyTorch
-    has another rule under this name, the averaged SGD of Polyak and Juditsky; for averages of
-    weights see `ModelAverage`.
-    Decay is part of the gradient that is remembered.
+    gradient", arXiv 1309.2388, algorithm 1. With n = 1 it is `SGD`. PyTorch's
+    rule of this name differs: it is the averaged SGD of Polyak and Juditsky; for averages of
+    weights see `ModelAverage`. Decay is part of the stored gradients.
 
     Examples
     --------
@@ -50,18 +49,18 @@ class ASGD(Optimizer):
     slots: ClassVar[dict[str, float]] = {"d": 0.0}
 
     def slots_for(self, h: Any) -> dict[str, float]:
-        """Give the sum, and one slot for the last gradient of each batch."""
+        """Return the sum, and one slot for the last gradient of each batch."""
         return {**self.slots, **{f"y{i}": 0.0 for i in range(h.batch_num)}}
 
     def scalars(self, t: int, h: Any) -> dict[str, Any]:
-        """Say whose turn it is, and give the rate of a mean over the batches seen."""
+        """Return the current batch, and the rate divided by the number of batches seen."""
         return {
             "index": (t - 1) % h.batch_num,
             "rate": h.learning_rate / min(t, h.batch_num),
         }
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
-        """Put the gradient in the place of the one before of the same batch."""
+        """Replace the previous gradient of the same batch, and step against the mean."""
         name = f"y{c.index}"
         d = s.d - getattr(s, name) + g
         step = c.rate * d

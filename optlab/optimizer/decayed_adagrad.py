@@ -1,4 +1,4 @@
-"""Decayed Adagrad: Adagrad that forgets old squares."""
+"""Decayed Adagrad: Adagrad with an exponential moving average of squares."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optlab.optimizer.settings import REQUIRED
 
 
 class DecayedAdagrad(Optimizer):
-    r"""Divide each element of the gradient by the root of its running mean square.
+    r"""Decayed Adagrad: gradients divided elementwise by the root of their running mean square.
 
     .. math::
         m &\leftarrow \delta m + (1 - \delta) g^2 \\
@@ -22,14 +22,14 @@ class DecayedAdagrad(Optimizer):
     learning_rate : float
         The rate :math:`\eta`.
     decay : float
-        How slowly squares are forgotten, :math:`\delta` in [0, 1).
+        Decay rate of the mean square, :math:`\delta` in [0, 1).
     epsilon : float
         Added to the root.
 
     Notes
     -----
     Source: Duchi, Hazan and Singer 2011, with a running mean in place of the sum. It differs from
-    `RMSProp` without momentum in where epsilon stands: RMSProp has it inside the root.
+    `RMSProp` without momentum in the place of epsilon, which RMSProp has inside the root.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class DecayedAdagrad(Optimizer):
     slots: ClassVar[dict[str, float]] = {"moment": 0.0}
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
-        """Follow the mean square, and divide by its root."""
+        """Update the mean square, and divide by its root."""
         moment = h.decay * s.moment + (1 - h.decay) * (g * g)
         root = np.sqrt(moment)
         step = h.learning_rate * g / (root + h.epsilon)

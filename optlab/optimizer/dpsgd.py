@@ -1,4 +1,4 @@
-"""DP-SGD: gradient descent that tells little about any one example."""
+"""DP-SGD: differentially private stochastic gradient descent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optlab.optimizer.optimizer import Optimizer
 
 
 class Dpsgd(Optimizer):
-    r"""Step against a gradient that is cut to a length and blurred by noise.
+    r"""DP-SGD: steps against a clipped gradient with Gaussian noise.
 
     .. math::
         p \leftarrow p - \eta \left( \frac{g}{\max(1, \lVert g \rVert / C)} + \frac{z}{B} \right),
@@ -24,18 +24,18 @@ class Dpsgd(Optimizer):
     learning_rate : float
         The rate :math:`\eta`.
     clip : float
-        The longest gradient, C, of each parameter by itself.
+        The bound C of the gradient norm of each parameter.
     batch_size : float
-        What the noise is divided by, B.
+        The divisor B of the noise.
     sigma : float
-        Standard deviation of the noise, which is drawn for each element by itself.
+        Standard deviation of the noise, independent for each element.
 
     Notes
     -----
     Source: Abadi et al. 2016, "Deep learning with differential privacy", arXiv 1607.00133,
     algorithm 1, of which this is the last two lines: there the gradients of single examples are
-    cut, here that of the batch. That alone promises no privacy; `optlab.vmap` gives gradients of
-    single examples. The noise depends on the seed, on the parameter and on the step only.
+    clipped, here that of the batch. This alone guarantees no privacy; `optlab.vmap` computes
+    gradients of single examples. The noise depends only on the seed, the parameter and the step.
 
     Examples
     --------
@@ -59,13 +59,13 @@ class Dpsgd(Optimizer):
     ranges: ClassVar[dict[str, tuple[float, float]]] = {"sigma": (0.0, math.inf)}
 
     def check(self, h: Any) -> None:
-        """Refuse to cut to nothing, and to divide by nothing."""
+        """Validate that clip and batch size are positive."""
         for name in ("clip", "batch_size"):
             if not getattr(h, name) > 0:
                 raise ValueError(f"{name} must be greater than 0; got {getattr(h, name)!r}.")
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
-        """Cut the gradient, and blur it."""
+        """Clip the gradient, and add noise."""
         cut = g / np.maximum(norm(g) / h.clip, 1.0)
         if h.sigma == 0:
             step = h.learning_rate * cut
@@ -76,7 +76,7 @@ class Dpsgd(Optimizer):
 
 
 def noise_beside(p: Any, key: Any) -> Any:
-    """Draw one standard normal number for each element of `p`, in its dtype and on its device."""
+    """Draw a standard normal array of the shape, dtype and device of `p`."""
     precision = np.float64 if p.dtype == np.float64 else np.float32
     drawn = np.asarray(key.generator().standard_normal(p.shape, precision))
     return constants_beside(p, drawn.astype(p.dtype, copy=False))

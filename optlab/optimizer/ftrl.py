@@ -1,4 +1,4 @@
-"""FTRL-Proximal: weights that are exactly zero unless the gradients insist."""
+"""FTRL-Proximal: follow the regularized leader, with sparse weights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from optlab.optimizer.settings import REQUIRED
 
 
 class Ftrl(Optimizer):
-    r"""Follow the regularized leader: the best point for all gradients so far and a penalty.
+    r"""Follow the regularized leader: the minimizer of all past gradients and a penalty.
 
     .. math::
         n_{new} &= n + g^2, \qquad q = -\text{lr\_power} \\
@@ -31,12 +31,12 @@ class Ftrl(Optimizer):
         The strengths :math:`\lambda_1` and :math:`\lambda_2` of the penalties on the absolute value
         (which makes weights exactly 0) and on the square.
     lr_power : float
-        How the rate of an element falls with its squared gradients, at most 0; -0.5 is Adagrad's.
+        Power of the squared gradients in the rate of an element, at most 0; -0.5 is Adagrad's.
 
     Notes
     -----
     Source: McMahan et al. 2013, "Ad click prediction: a view from the trenches", algorithm 1. The
-    point is computed anew from n and z: the first step forgets where the parameter started.
+    point is recomputed from n and z: the first step discards the initial value of the parameter.
 
     Examples
     --------
@@ -62,12 +62,12 @@ class Ftrl(Optimizer):
     }
 
     def check(self, h: Any) -> None:
-        """Refuse a rate that grows with the gradients."""
+        """Validate that the rate does not grow with the gradients."""
         if h.lr_power > 0:
             raise ValueError(f"lr_power must be at most 0, such as -0.5; got {h.lr_power!r}.")
 
     def scalars(self, t: int, h: Any) -> dict[str, Any]:
-        """Refuse a rate of 0, by which the rule divides; say if the power is a root."""
+        """Raise for a rate of 0, a divisor; return whether the power is a square root."""
         if not h.learning_rate > 0:
             raise ValueError(
                 "Ftrl divides by its rate, which is 0 for a parameter in this step; use a small "
@@ -76,7 +76,7 @@ class Ftrl(Optimizer):
         return {"by_root": h.lr_power == -0.5}
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
-        """Add to both sums, and solve for the point."""
+        """Update both sums, and solve for the point."""
         squared = s.squared + g * g
         if c.by_root:
             before, after = np.sqrt(s.squared), np.sqrt(squared)
@@ -84,7 +84,7 @@ class Ftrl(Optimizer):
             before, after = s.squared**-h.lr_power, squared**-h.lr_power
         linear = s.linear + g - (after - before) / h.learning_rate * p
         strength = after / h.learning_rate + 2 * h.l2
-        # l1 sign(z) - z where |z| > l1, else 0; there the strength may be 0, too.
+        # l1 sign(z) - z where |z| > l1, else 0; there the divisor may be 0 as well.
         pull = np.clip(linear, -h.l1, h.l1) - linear
         new = pull / np.maximum(strength, float(np.finfo(p.dtype).tiny))
         return new, {"squared": squared, "linear": linear}, {"update": new - p}

@@ -1,4 +1,4 @@
-"""LAMB: Adam's direction, with steps as long as the parameter is large."""
+"""LAMB: layer-wise adaptive moments for large batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optlab.optimizer.settings import checked_callable
 
 
 class Lamb(Optimizer):
-    r"""Step along Adam's direction and the decay, each parameter by a share of its own norm.
+    r"""LAMB: Adam's direction with decay, scaled by the norm of each parameter.
 
     .. math::
         m &\leftarrow \beta_1 m + (1 - \beta_1) g \\
@@ -21,8 +21,8 @@ class Lamb(Optimizer):
         r &= \frac{m / (1 - \beta_1^t)}{\sqrt{v / (1 - \beta_2^t)} + \epsilon} + \lambda p \\
         p &\leftarrow p - \eta \frac{\lVert p \rVert}{\lVert r \rVert} r
 
-    The ratio of the norms is 1 where one of them is 0, and for parameters without decay unless
-    `always_adapt` says otherwise.
+    The ratio of the norms is 1 if one of them is 0, and for parameters without decay unless
+    `always_adapt` is set.
 
     Parameters
     ----------
@@ -31,13 +31,13 @@ class Lamb(Optimizer):
     lamb_weight_decay : float
         The decay :math:`\lambda`, which is part of the direction.
     beta1, beta2 : float
-        How slowly the two moments forget, in [0, 1).
+        Decay rates of the two moments, in [0, 1).
     epsilon : float
         Added to the root.
     exclude_from_weight_decay_fn : callable, optional
-        Takes a parameter, says whether it is left out of the decay.
+        Takes a parameter and returns whether it is excluded from the decay.
     always_adapt : bool
-        Use the ratio of norms for parameters without decay, too.
+        Use the ratio of norms for parameters without decay as well.
 
     Notes
     -----
@@ -69,7 +69,7 @@ class Lamb(Optimizer):
     ranges: ClassVar[dict[str, tuple[float, float]]] = {"lamb_weight_decay": (0.0, math.inf)}
 
     def check(self, h: Any) -> None:
-        """See to it that the function is one."""
+        """Validate that the function is callable."""
         checked_callable(
             "exclude_from_weight_decay_fn",
             h.exclude_from_weight_decay_fn,
@@ -77,12 +77,12 @@ class Lamb(Optimizer):
         )
 
     def for_parameter(self, parameter: Any, h: Any) -> dict[str, Any]:
-        """Give no decay where it is left out."""
+        """Return a decay of 0 for excluded parameters."""
         excluded = h.exclude_from_weight_decay_fn
         return {"lamb_weight_decay": 0.0} if excluded is not None and excluded(parameter) else {}
 
     def scalars(self, t: int, h: Any) -> dict[str, Any]:
-        """Give the two corrections for moments that start at zero, and say if norms are used."""
+        """Return the bias corrections of the two moments, and whether the norm ratio is used."""
         return {
             "moment": 1 / (1 - h.beta1**t),
             "root": 1 / math.sqrt(1 - h.beta2**t),
@@ -90,7 +90,7 @@ class Lamb(Optimizer):
         }
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
-        """Smooth the gradient and its square, and measure the step by the parameter."""
+        """Update both moments, and scale the step by the ratio of norms."""
         moment1 = h.beta1 * s.moment1 + (1 - h.beta1) * g
         moment2 = h.beta2 * s.moment2 + (1 - h.beta2) * (g * g)
         root = np.sqrt(moment2) * c.root

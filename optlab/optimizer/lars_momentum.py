@@ -1,4 +1,4 @@
-"""LARS: momentum with a rate for each parameter, from its norm and that of its gradient."""
+"""LARS: momentum with layer-wise adaptive rates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from optlab.optimizer.settings import REQUIRED
 
 
 class LarsMomentum(Optimizer):
-    r"""Momentum whose steps are a fixed share of each parameter's own norm.
+    r"""LARS: momentum with the rate scaled by the ratio of parameter norm to gradient norm.
 
     .. math::
         \gamma &= \frac{c \lVert p \rVert}
@@ -22,21 +22,21 @@ class LarsMomentum(Optimizer):
         v &\leftarrow \mu v + \eta \gamma (g + \lambda p) \\
         p &\leftarrow p - v
 
-    The share :math:`\gamma` is 1 where a norm or the decay :math:`\lambda` is 0.
+    The ratio :math:`\gamma` is 1 if a norm or the decay :math:`\lambda` is 0.
 
     Parameters
     ----------
     learning_rate : float
         The rate :math:`\eta`.
     momentum : float
-        How much of the velocity stays, :math:`\mu` in [0, 1].
+        Decay rate of the velocity, :math:`\mu` in [0, 1].
     lars_coeff : float
-        How far a parameter is trusted to move, c.
+        The trust coefficient c.
     lars_weight_decay : float
         The decay :math:`\lambda`.
     exclude_from_weight_decay : list of str, optional
-        Parts of names; parameters whose name contains one of them are left out of the decay, and
-        so take the plain rate.
+        Parts of names; parameters whose names contain one of them are excluded from the decay, and
+        so use the unscaled rate.
     epsilon : float
         Added to the divisor.
     rescale_grad : float
@@ -77,7 +77,7 @@ class LarsMomentum(Optimizer):
     }
 
     def check(self, h: Any) -> None:
-        """See to it that the parts of names are a list of text."""
+        """Validate that the parts of names are a list of strings."""
         parts = h.exclude_from_weight_decay
         if parts is None:
             return
@@ -91,17 +91,17 @@ class LarsMomentum(Optimizer):
                 raise TypeError(f"exclude_from_weight_decay is a list of text; got {part!r} in it.")
 
     def for_parameter(self, parameter: Any, h: Any) -> dict[str, Any]:
-        """Give no decay where the name says so."""
+        """Return a decay of 0 for excluded names."""
         name = getattr(parameter, "name", None) or ""
         excluded = any(part in name for part in h.exclude_from_weight_decay or ())
         return {"lars_weight_decay": 0.0} if excluded else {}
 
     def scalars(self, t: int, h: Any) -> dict[str, Any]:
-        """Say whether the share of the norm is used."""
+        """Return whether the norm ratio is used."""
         return {"adapts": h.lars_weight_decay > 0}
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
-        """Measure the step by the parameter, and gather it into the velocity."""
+        """Scale the step by the norm ratio, and add it to the velocity."""
         g = h.rescale_grad * g
         share = self._share(p, g, h) if c.adapts else 1.0
         decayed = g + h.lars_weight_decay * p
@@ -109,7 +109,7 @@ class LarsMomentum(Optimizer):
         return p - velocity, {"velocity": velocity}, {"share": share, "update": -velocity}
 
     def _share(self, p: Any, g: Any, h: Any) -> Any:
-        """Give how much of the rate this parameter takes."""
+        """Return the factor of the rate of this parameter."""
         size, slope = norm(p), norm(g)
         both = (size > 0) & (slope > 0)
         divisor = slope + h.lars_weight_decay * size + h.epsilon

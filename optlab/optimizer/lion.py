@@ -1,4 +1,4 @@
-"""Lion: the sign of a smoothed gradient."""
+"""Lion: evolved sign momentum."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optlab.optimizer.optimizer import Optimizer
 
 
 class Lion(Optimizer):
-    r"""Step by the sign of momentum and gradient: every element moves by the rate.
+    r"""Lion: steps by the sign of momentum and gradient, so every element moves by the rate.
 
     .. math::
         p &\leftarrow p - \eta \, (\text{sign}(\beta_1 m + (1 - \beta_1) g) + \lambda p) \\
@@ -20,20 +20,19 @@ class Lion(Optimizer):
     Parameters
     ----------
     learning_rate : float
-        The rate :math:`\eta`; the paper takes a third to a tenth of AdamW's.
+        The rate :math:`\eta`; the paper recommends a third to a tenth of AdamW's.
     beta1 : float
-        How much of the step is momentum, in [0, 1).
+        Weight of the momentum in the step, in [0, 1).
     beta2 : float
-        How slowly the momentum forgets, in [0, 1).
+        Decay rate of the momentum, in [0, 1).
     weight_decay : float
-        The decay :math:`\lambda`, a number, apart from the gradient as in `AdamW`; the paper takes
-        three to ten times AdamW's.
+        The decay :math:`\lambda`, a number, decoupled as in `AdamW`; the paper recommends three to
+        ten times AdamW's.
 
     Notes
     -----
     Source: Chen et al. 2023, "Symbolic discovery of optimization algorithms", arXiv 2302.06675,
-    algorithm 2. Without decay the path does not change if all gradients are multiplied by one
-    positive number.
+    algorithm 2. Without decay the path is invariant to a positive scaling of all gradients.
 
     Examples
     --------
@@ -56,7 +55,7 @@ class Lion(Optimizer):
     ranges: ClassVar[dict[str, tuple[float, float]]] = {"weight_decay": (0.0, math.inf)}
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
-        """Step by a sign, then let the momentum follow the gradient."""
+        """Step by the sign, then update the momentum."""
         direction = np.sign(h.beta1 * s.moment + (1 - h.beta1) * g)
         step = h.learning_rate * (direction + h.weight_decay * p)
         moment = h.beta2 * s.moment + (1 - h.beta2) * g

@@ -8,7 +8,7 @@ from optlab.optimizer.optimizer import Optimizer
 
 
 class Momentum(Optimizer):
-    r"""Step along a velocity that gathers gradients, as a heavy ball does.
+    r"""Gradient descent with momentum (heavy ball), or with Nesterov momentum.
 
     .. math::
         v &\leftarrow \mu v + g \\
@@ -19,13 +19,13 @@ class Momentum(Optimizer):
     learning_rate : float
         The rate :math:`\eta`.
     momentum : float
-        How much of the velocity stays, :math:`\mu` in [0, 1].
+        Decay rate of the velocity, :math:`\mu` in [0, 1].
     use_nesterov : bool
-        Look ahead along the velocity (Nesterov 1983, in the form of Sutskever et al. 2013).
+        Nesterov momentum (Nesterov 1983, in the form of Sutskever et al. 2013).
     rescale_grad : float
         Multiplies the gradient first.
     use_multi_tensor : bool
-        Taken as the documents have it; a step updates all parameters at once in either case.
+        Accepted for compatibility; a step updates all parameters at once in either case.
 
     Notes
     -----
@@ -54,7 +54,7 @@ class Momentum(Optimizer):
     of_speed: ClassVar[tuple[str, ...]] = ("use_multi_tensor",)
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
-        """Gather the gradient into the velocity, and step along it."""
+        """Add the gradient to the velocity, and step along it."""
         g = h.rescale_grad * g
         velocity = h.momentum * s.velocity + g
         if h.use_nesterov:

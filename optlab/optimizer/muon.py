@@ -1,4 +1,4 @@
-"""Muon: momentum whose matrices are made orthogonal."""
+"""Muon: momentum with orthogonalized matrices."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 from optlab.optimizer.norms import norm
 from optlab.optimizer.optimizer import Optimizer
 
-#: Coefficients of x, x^3 and x^5: repeated, they bring every singular value near 1 quickly.
+#: Coefficients of x, x^3 and x^5: iterated, they quickly move every singular value close to 1.
 QUINTIC = (3.4445, -4.7750, 2.0315)
 
 
 class Muon(Optimizer):
-    r"""Step along the matrix nearest to the momentum whose singular values are all about 1.
+    r"""Muon: steps along the nearest matrix to the momentum with all singular values near 1.
 
     .. math::
         v &\leftarrow \mu v + g \\
@@ -21,36 +21,36 @@ class Muon(Optimizer):
         p &\leftarrow p - \eta \left( \sqrt{\max(1, \tfrac{rows}{columns})} \; o
             + \lambda p \right)
 
-    A large gradient often has few large singular values; making them equal lets rare directions
-    move, too. Orthogonalising is done by the Newton-Schulz iteration
-    :math:`x \leftarrow a x + b (x x^T) x + c (x x^T)^2 x`, which needs products of matrices only
-    and brings singular values near 1 (0.7 to 1.2), not to 1.
+    A gradient often has few large singular values; equalizing them strengthens rare directions.
+    Orthogonalization uses the Newton-Schulz iteration
+    :math:`x \leftarrow a x + b (x x^T) x + c (x x^T)^2 x`, which needs matrix products only and
+    moves singular values near 1 (0.7 to 1.2), not to 1.
 
-    A parameter with more than two axes (a kernel) is taken as a matrix of its first axis by all the
-    others. One with fewer (a bias, a number) is taken as a matrix of one column, of which the
-    orthogonal form is the vector divided by its norm: it takes normalised momentum steps. The
-    paper gives biases, embeddings and the last layer to AdamW; use two optimizers for that.
+    A parameter with more than two axes (a kernel) is reshaped to a matrix of its first axis by all
+    others. One with fewer (a bias, a scalar) is a matrix of one column, whose orthogonalization is
+    the vector divided by its norm: its steps are normalized momentum. The paper uses AdamW for
+    biases, embeddings and the last layer; use two optimizers for that.
 
     Parameters
     ----------
     learning_rate : float
         The rate :math:`\eta`.
     momentum : float
-        How much of the velocity stays, :math:`\mu` in [0, 1].
+        Decay rate of the velocity, :math:`\mu` in [0, 1].
     use_nesterov : bool
-        Look ahead along the velocity; otherwise v itself is made orthogonal.
+        Nesterov momentum; otherwise v itself is orthogonalized.
     newton_schulz_steps : int
-        How many times the iteration is applied.
+        Number of iterations.
     weight_decay : float
-        The decay :math:`\lambda`, a number, apart from the gradient as in `AdamW`.
+        The decay :math:`\lambda`, a number, decoupled as in `AdamW`.
     epsilon : float
-        Added to the norm that the matrix is divided by first.
+        Added to the norm by which the matrix is divided first.
 
     Notes
     -----
     Source: Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks",
-    https://kellerjordan.github.io/posts/muon. With `epsilon` 0 and no decay the path does not
-    change if all gradients are multiplied by one positive number.
+    https://kellerjordan.github.io/posts/muon. With `epsilon` 0 and no decay the path is invariant
+    to a positive scaling of all gradients.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Muon(Optimizer):
     }
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
-        """Gather the gradient into the velocity, and step along its orthogonal form."""
+        """Add the gradient to the velocity, and step along its orthogonalization."""
         velocity = h.momentum * s.velocity + g
         ahead = g + h.momentum * velocity if h.use_nesterov else velocity
         rows = p.shape[0] if len(p.shape) > 1 else math.prod(p.shape)
@@ -92,7 +92,7 @@ class Muon(Optimizer):
 
 
 def orthogonalised(matrix: Any, steps: int, epsilon: float = 1e-7) -> Any:
-    """Give about the nearest matrix with singular values of 1, by Newton-Schulz iteration.
+    """Approximate the nearest matrix with singular values of 1, by Newton-Schulz iteration.
 
     Zeros stay zeros. A single row or column is divided by its norm, which is exact.
 
@@ -109,7 +109,7 @@ def orthogonalised(matrix: Any, steps: int, epsilon: float = 1e-7) -> Any:
     if min(rows, columns) < 2:
         return x
     a, b, c = QUINTIC
-    # The products of the short side are the small ones.
+    # The Gram matrix of the short side is the smaller one.
     tall = rows > columns
     if tall:
         x = x.T

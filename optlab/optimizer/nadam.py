@@ -1,4 +1,4 @@
-"""NAdam: Adam that looks ahead along its momentum."""
+"""NAdam: Adam with Nesterov momentum."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _growing = threading.Lock()
 
 
 class NAdam(Optimizer):
-    r"""Adam with Nesterov's momentum, which grows from half of :math:`\beta_1` to all of it.
+    r"""NAdam: Adam with Nesterov momentum that increases from half of :math:`\beta_1` to all of it.
 
     .. math::
         \mu_t &= \beta_1 (1 - \tfrac{1}{2} \, 0.96^{t \psi}), \qquad P_t = \mu_1 \cdots \mu_t \\
@@ -29,11 +29,11 @@ class NAdam(Optimizer):
     learning_rate : float
         The rate :math:`\eta`.
     beta1, beta2 : float
-        How slowly the two moments forget, in [0, 1).
+        Decay rates of the two moments, in [0, 1).
     epsilon : float
         Added to the root.
     momentum_decay : float
-        How fast the momentum :math:`\mu_t` grows to :math:`\beta_1`, :math:`\psi` of at least 0.
+        Speed :math:`\psi` at which :math:`\mu_t` increases to :math:`\beta_1`, at least 0.
 
     Notes
     -----
@@ -61,7 +61,7 @@ class NAdam(Optimizer):
     ranges: ClassVar[dict[str, tuple[float, float]]] = {"momentum_decay": (0.0, math.inf)}
 
     def scalars(self, t: int, h: Any) -> dict[str, float]:
-        """Give the rates along momentum and gradient, and the correction of the root."""
+        """Return the rates along momentum and gradient, and the bias correction of the root."""
         ahead = momentum_at(t + 1, h.beta1, h.momentum_decay)
         here = momentum_at(t, h.beta1, h.momentum_decay)
         return {
@@ -75,7 +75,7 @@ class NAdam(Optimizer):
         }
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
-        """Smooth the gradient and its square, and step where the momentum is about to lead."""
+        """Update both moments, and step along the Nesterov direction."""
         moment1 = h.beta1 * s.moment1 + (1 - h.beta1) * g
         moment2 = h.beta2 * s.moment2 + (1 - h.beta2) * (g * g)
         root = np.sqrt(moment2) * c.root
@@ -85,12 +85,12 @@ class NAdam(Optimizer):
 
 
 def momentum_at(t: int, beta1: float, momentum_decay: float) -> float:
-    """Give the momentum of step t."""
+    """Return the momentum of step t."""
     return float(beta1 * (1 - 0.5 * 0.96 ** (t * momentum_decay)))
 
 
 def product_to(t: int, beta1: float, momentum_decay: float) -> float:
-    """Give the product of the momenta of steps 1 to t: multiplied in order, so exact for any t."""
+    """Return the product of the momenta of steps 1 to t, multiplied in order: exact for any t."""
     products = _products(beta1, momentum_decay)
     if t >= len(products) and products[-1]:
         with _growing:
@@ -102,5 +102,5 @@ def product_to(t: int, beta1: float, momentum_decay: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _products(beta1: float, momentum_decay: float) -> list[float]:
-    """Give the products known so far; the list ends where they have shrunk to 0."""
+    """Return the cached products; the list ends where they have underflowed to 0."""
     return [1.0]

@@ -1,4 +1,4 @@
-"""RAdam: Adam that waits until its divisor can be trusted."""
+"""RAdam: Adam with a rectified adaptive rate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optlab.optimizer.optimizer import Optimizer
 
 
 class RAdam(Optimizer):
-    r"""Adam with a correction for the variance of its divisor, which is large in the first steps.
+    r"""RAdam: Adam with a correction for the variance of its divisor, large in the first steps.
 
     .. math::
         m &\leftarrow \beta_1 m + (1 - \beta_1) g \\
@@ -30,9 +30,9 @@ class RAdam(Optimizer):
     learning_rate : float
         The rate :math:`\eta`.
     beta1, beta2 : float
-        How slowly the two moments forget, in [0, 1).
+        Decay rates of the two moments, in [0, 1).
     epsilon : float
-        Added to the root, before it is corrected.
+        Added to the root before its correction.
 
     Notes
     -----
@@ -59,7 +59,7 @@ class RAdam(Optimizer):
     slots: ClassVar[dict[str, float]] = {"moment1": 0.0, "moment2": 0.0}
 
     def scalars(self, t: int, h: Any) -> dict[str, Any]:
-        """Say whether the divisor can be trusted, and give the rate with its correction."""
+        """Return whether the variance of the divisor is tractable, and the corrected rate."""
         rate = h.learning_rate / (1 - h.beta1**t)
         forgotten = h.beta2**t
         longest = 2 / (1 - h.beta2) - 1
@@ -71,7 +71,7 @@ class RAdam(Optimizer):
         return {"rectified": True, "rate": rate * math.sqrt(variance * (1 - forgotten))}
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
-        """Smooth the gradient and its square; divide once the square can be trusted."""
+        """Update both moments; divide once the variance of the divisor is tractable."""
         moment1 = h.beta1 * s.moment1 + (1 - h.beta1) * g
         moment2 = h.beta2 * s.moment2 + (1 - h.beta2) * (g * g)
         step = c.rate * moment1

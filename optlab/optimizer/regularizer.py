@@ -1,4 +1,4 @@
-"""Regularizers: what is added to a gradient so that parameters stay small."""
+"""Regularizers: penalties whose gradient is added to that of the loss."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["L1Decay", "L2Decay", "Regularizer"]
 
 
 class Regularizer:
-    """Adds the gradient of a penalty on the parameters. Decay is not clipped."""
+    """Base class: a penalty on the parameters. Its gradient is not clipped."""
 
     def __init__(self, coeff: float = 0.0) -> None:
         self.coeff = _coefficient(coeff, "coeff")
 
     def add_to(self, g: Any, p: Any) -> Any:
-        """Give the gradient with the penalty's gradient added."""
+        """Return the gradient plus that of the penalty."""
         raise NotImplementedError(f"{type(self).__name__} has no add_to(g, p) method.")
 
     def penalty(self, p: Any) -> Any:
-        """Give the penalty itself, one number: for optimizers that look at the loss."""
+        """Return the penalty, one number, for optimizers that evaluate the loss."""
         raise NotImplementedError(f"{type(self).__name__} has no penalty(p) method.")
 
     def __repr__(self) -> str:
@@ -33,7 +33,7 @@ class Regularizer:
 
 
 class L2Decay(Regularizer):
-    r"""Penalty :math:`\frac{c}{2} \sum p^2`: adds c p to the gradient.
+    r"""L2 penalty :math:`\frac{c}{2} \sum p^2`: adds c p to the gradient.
 
     Examples
     --------
@@ -43,16 +43,16 @@ class L2Decay(Regularizer):
     """
 
     def add_to(self, g: Any, p: Any) -> Any:
-        """Give g + c p."""
+        """Return g + c p."""
         return g + self.coeff * p
 
     def penalty(self, p: Any) -> Any:
-        """Give c / 2 times the sum of squares."""
+        """Return c / 2 times the sum of squares."""
         return 0.5 * self.coeff * (p * p).sum()
 
 
 class L1Decay(Regularizer):
-    r"""Penalty :math:`c \sum |p|`: adds c sign(p) to the gradient.
+    r"""L1 penalty :math:`c \sum |p|`: adds c sign(p) to the gradient.
 
     Examples
     --------
@@ -62,16 +62,16 @@ class L1Decay(Regularizer):
     """
 
     def add_to(self, g: Any, p: Any) -> Any:
-        """Give g + c sign(p)."""
+        """Return g + c sign(p)."""
         return g + self.coeff * np.sign(p)
 
     def penalty(self, p: Any) -> Any:
-        """Give c times the sum of absolute values."""
+        """Return c times the sum of absolute values."""
         return self.coeff * np.abs(p).sum()
 
 
 def as_regularizer(value: Any) -> Regularizer | None:
-    """Read a ``weight_decay`` argument: a number means L2Decay."""
+    """Convert a ``weight_decay`` argument to a regularizer: a number means L2Decay."""
     if value is None or isinstance(value, Regularizer):
         return value
     return L2Decay(_coefficient(value, "weight_decay"))

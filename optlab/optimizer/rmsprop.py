@@ -1,4 +1,4 @@
-"""RMSProp: gradients divided by their own running size."""
+"""RMSProp: gradients divided by their running root mean square."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optlab.optimizer.settings import REQUIRED
 
 
 class RMSProp(Optimizer):
-    r"""Divide each element of the gradient by the root of its running mean square.
+    r"""RMSProp: gradients divided elementwise by the root of their running mean square.
 
     .. math::
         s &\leftarrow \rho s + (1 - \rho) g^2 \\
@@ -24,11 +24,11 @@ class RMSProp(Optimizer):
     learning_rate : float
         The rate :math:`\eta`.
     rho : float
-        How slowly the running means forget, in [0, 1).
+        Decay rate of the running means, in [0, 1).
     epsilon : float
         Added inside the root.
     momentum : float
-        How much of the last step is repeated, :math:`\mu` in [0, 1].
+        Momentum :math:`\mu` of the steps, in [0, 1].
     centered : bool
         Divide by the running standard deviation instead.
 
@@ -57,18 +57,18 @@ class RMSProp(Optimizer):
     slots: ClassVar[dict[str, float]] = {"momentum": 0.0, "mean_square": 0.0}
 
     def slots_for(self, h: Any) -> dict[str, float]:
-        """Give one slot more for the centered form."""
+        """Return the slots, with an additional one for the centered form."""
         return self.slots | ({"mean_grad": 0.0} if h.centered else {})
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
-        """Scale the gradient by its running size, and add to the last step."""
+        """Divide the gradient by its running RMS, and add the momentum."""
         mean_square = h.rho * s.mean_square + (1 - h.rho) * (g * g)
         slots = {"mean_square": mean_square}
         spread = mean_square
         if h.centered:
             mean_grad = h.rho * s.mean_grad + (1 - h.rho) * g
             slots["mean_grad"] = mean_grad
-            # Rounding may bring the variance of a constant gradient below zero.
+            # Rounding may make the variance of a constant gradient negative.
             spread = np.maximum(mean_square - mean_grad * mean_grad, 0.0)
         root = np.sqrt(spread + h.epsilon)
         step = h.momentum * s.momentum + h.learning_rate * g / root

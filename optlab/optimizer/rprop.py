@@ -1,4 +1,4 @@
-"""Rprop: steps of a size of their own, by the sign of the gradient alone."""
+"""Rprop: resilient backpropagation, steps by the sign of the gradient alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from optlab.optimizer.optimizer import Optimizer
 
 
 class Rprop(Optimizer):
-    r"""Give every element a rate of its own, which grows while the gradient keeps its sign.
+    r"""Rprop: a rate per element that increases while its gradient keeps the sign.
 
     .. math::
         r &\leftarrow \text{clamp}(r \cdot \begin{cases}
@@ -24,19 +24,19 @@ class Rprop(Optimizer):
     Parameters
     ----------
     learning_rate : float
-        The rate of every element in the first step; later rates are the rule's own, so a schedule
-        or `set_lr` after the first step changes nothing.
+        The initial rate of every element. Later rates are computed by the rule, so a schedule or
+        `set_lr` has no effect after the first step.
     learning_rate_range : two floats
         The smallest and the largest rate.
     etas : two floats
-        What a rate is multiplied by where the sign of the gradient flips, in (0, 1), and where it
-        stays, above 1.
+        The factors of a rate if the sign of the gradient flips, in (0, 1), and if it stays, above
+        1.
 
     Notes
     -----
     Source: Riedmiller and Braun 1993, "A direct adaptive method for faster backpropagation
-    learning", without going back after a flip (the form iRprop- of Igel and Hüsken 2000). For whole
-    batches: the noise of mini-batches flips signs.
+    learning", without backtracking after a flip (the form iRprop- of Igel and Hüsken 2000). For
+    full batches: the noise of mini-batches flips signs.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Rprop(Optimizer):
     slots: ClassVar[dict[str, float]] = {"previous": 0.0, "rates": 0.0}
 
     def check(self, h: Any) -> None:
-        """See to it that the range holds the rate, and that the factors shrink and grow."""
+        """Validate that the range contains the rate, and the two factors."""
         lowest, highest = pair("learning_rate_range", h.learning_rate_range)
         if not 0 < lowest <= h.learning_rate <= highest:
             raise ValueError(
@@ -74,7 +74,7 @@ class Rprop(Optimizer):
             )
 
     def scalars(self, t: int, h: Any) -> dict[str, Any]:
-        """Say whether this is the first step, and take the pairs apart."""
+        """Return whether this is the first step, and the settings of the pairs."""
         lowest, highest = pair("learning_rate_range", h.learning_rate_range)
         shrink, grow = pair("etas", h.etas)
         return {
@@ -82,11 +82,11 @@ class Rprop(Optimizer):
         }  # fmt: skip
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
-        """Let rates grow or shrink, and step by the sign alone."""
+        """Update the rates, and step by the sign alone."""
         rates = s.rates + h.learning_rate if c.first else s.rates
         sign = np.sign(g)
         # 1 where the sign stays, or flips, and 0 elsewhere: products with these are faster than
-        # choices, and exact.
+        # `where`, and exact.
         agreement = sign * np.sign(s.previous)
         stays, flips = np.maximum(agreement, 0.0), np.maximum(-agreement, 0.0)
         factor = c.grow * stays + c.shrink * flips + (1 - stays - flips)
@@ -97,12 +97,12 @@ class Rprop(Optimizer):
 
 
 def pair(name: str, value: Any) -> tuple[float, float]:
-    """Give a setting that is two numbers.
+    """Validate a setting of two numbers, and return them.
 
     Raises
     ------
     TypeError
-        If it is not.
+        If it is something else.
     """
     if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
         raise TypeError(f"{name} must be two numbers, such as (0.5, 1.2); got {value!r}.")

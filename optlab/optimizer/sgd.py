@@ -8,7 +8,7 @@ from optlab.optimizer.optimizer import Optimizer
 
 
 class SGD(Optimizer):
-    r"""Step against the gradient.
+    r"""Stochastic gradient descent.
 
     .. math::
         p \leftarrow p - \eta g
@@ -38,6 +38,6 @@ class SGD(Optimizer):
     by_rows: ClassVar[bool] = True
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
-        """Give p - rate g."""
+        """Return p - rate g."""
         step = h.learning_rate * g
         return p - step, {}, {"update": -step}

@@ -1,4 +1,4 @@
-"""Schedules: learning rates that change with the epoch, or with what is measured."""
+"""Learning-rate schedules, which depend on the epoch or on a metric."""
 
 from optlab.backend.faces import missing as _missing
 from optlab.optimizer.lr.base import LRScheduler

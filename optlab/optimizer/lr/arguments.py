@@ -1,4 +1,4 @@
-"""Arguments of schedules: read them as plain Python values, or say what is wrong with them."""
+"""Validation of the arguments of schedules, and conversion to plain Python values."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def number(
     most: float = math.inf,
     below: float = math.inf,
 ) -> float:
-    """Give one finite number, an int where an int was given.
+    """Validate a finite number; an int stays an int.
 
     Parameters
     ----------
     name : str
-        What the argument is called.
+        The name of the argument.
     value : float, int, NumPy scalar, one-element array or Tensor
-        What was given.
+        The argument.
     least, above, most, below : float
-        Its bounds: at least, greater than, at most, less than.
+        Bounds: at least, greater than, at most, less than.
 
     Examples
     --------
@@ -68,16 +68,16 @@ def number(
 
 
 def rate(name: str, value: Any) -> float:
-    """Give a learning rate as a float: finite, and at least 0."""
+    """Validate a learning rate and return it as a float: finite, and at least 0."""
     return float(number(name, value, least=0.0))
 
 
-def whole(name: str, value: Any, least: int | None = None) -> int:
-    """Give a whole number as an int.
+def integer(name: str, value: Any, least: int | None = None) -> int:
+    """Validate an integer.
 
     Examples
     --------
-    >>> whole("step_size", 2.5, 1)
+    >>> integer("step_size", 2.5, 1)
     Traceback (most recent call last):
     ...
     TypeError: step_size must be a whole number of at least 1; got 2.5 of type float.
@@ -95,14 +95,14 @@ def whole(name: str, value: Any, least: int | None = None) -> int:
 
 
 def flag(name: str, value: Any) -> bool:
-    """Give True or False."""
+    """Validate a bool."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False; got {value!r}.")
     return bool(value)
 
 
 def choice(name: str, value: Any, options: Sequence[str]) -> str:
-    """Give one of several words.
+    """Validate one of several words.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def choice(name: str, value: Any, options: Sequence[str]) -> str:
 
 
 def function(name: str, value: Any, example: str) -> Any:
-    """Give something that can be called."""
+    """Validate a callable."""
     if not callable(value):
         raise TypeError(
             f"{name} must be a function, such as {example}; got {value!r} of type "
@@ -129,25 +129,25 @@ def function(name: str, value: Any, example: str) -> Any:
     return value
 
 
-def rising(name: str, value: Any) -> list[int]:
-    """Give epochs in rising order as a list of ints.
+def increasing(name: str, value: Any) -> list[int]:
+    """Validate epochs in increasing order, and return them as a list of ints.
 
     Examples
     --------
-    >>> rising("milestones", [30, 10])
+    >>> increasing("milestones", [30, 10])
     Traceback (most recent call last):
     ...
     ValueError: milestones must rise; got 30 before 10.
     """
-    found = [whole(f"{name}[{at}]", one, 0) for at, one in enumerate(listed(name, value))]
+    found = [integer(f"{name}[{at}]", one, 0) for at, one in enumerate(as_list(name, value))]
     for first, second in itertools.pairwise(found):
         if first >= second:
             raise ValueError(f"{name} must rise; got {first} before {second}.")
     return found
 
 
-def listed(name: str, value: Any) -> list[Any]:
-    """Give a list, tuple, range or one-dimensional array as a list."""
+def as_list(name: str, value: Any) -> list[Any]:
+    """Convert a list, tuple, range or 1-D array to a list."""
     shape = getattr(value, "shape", None)
     if isinstance(value, (list, tuple, range)) or (shape is not None and len(shape) == 1):
         return list(value)
@@ -164,9 +164,9 @@ def no_optimizer(schedule: str, first: Sequence[str], args: Any, named: dict[str
     schedule : str
         The class.
     first : sequence of str
-        What its first argument is called.
+        Names of its first argument.
     args, named
-        What was given.
+        The arguments of the call.
     """
     every = [*args, *named.values()]
     optimizer = next((one for one in every if _is_optimizer(one)), None)

@@ -1,4 +1,4 @@
-"""LRScheduler: what all schedules of the learning rate share."""
+"""LRScheduler, the base class of all learning-rate schedules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from optlab.optimizer.settings import by_names
 
 
 def _without_optimizer(init: Callable[..., None]) -> Callable[..., None]:
-    """Make an ``__init__`` that says what to do with an optimizer, or with an unknown name."""
+    """Wrap an ``__init__`` to raise a helpful error for an optimizer or an unknown argument."""
     inner = by_names(init)
     first = init.__code__.co_varnames[1:2]
 
@@ -30,35 +30,35 @@ def _without_optimizer(init: Callable[..., None]) -> Callable[..., None]:
 
 
 class LRScheduler:
-    """The base class of all schedules: a learning rate that depends on a count of epochs.
+    """Base class of all schedules: a learning rate that depends on a count of epochs.
 
-    Give it to an optimizer instead of a number, and call `step` when the count goes on: after every
-    epoch, or after every update, as you count. ``optimizer.step()`` never does. Calling the
-    schedule gives the present rate.
+    Pass it to an optimizer in place of a number, and call `step` to advance the count: after every
+    epoch, or after every update. ``optimizer.step()`` never does. Calling the schedule returns the
+    current rate.
 
-    A schedule of one's own is a class with ``get_lr``, which gives the rate of ``self.last_epoch``.
-    What else it has to remember it names in ``state_keys``.
+    A custom schedule is a subclass with ``get_lr``, which returns the rate of ``self.last_epoch``,
+    and with ``state_keys`` if it has further state.
 
     Parameters
     ----------
     learning_rate : float
         The base rate b.
     last_epoch : int
-        Where to go on: the schedule begins at the epoch after this one. By default at epoch 0.
+        For resuming: the schedule starts at the epoch after this one. By default at epoch 0.
     verbose : bool
-        Print a line with every new rate.
+        Print every new rate.
 
     Attributes
     ----------
     base_lr, last_lr : float
-        The base rate and the present rate.
+        The base rate and the current rate.
     last_epoch : int
         The count e, 0 after construction.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit.
+        If an argument is invalid.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class LRScheduler:
     """
 
     formula = FormulaOfDocstring()
-    _lowest_rate = 0.0  # what is below is refused: it would climb the loss
+    _lowest_rate = 0.0  # a lower rate raises: it would ascend the loss
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -88,12 +88,12 @@ class LRScheduler:
     ) -> None:
         self.base_lr = arguments.rate("learning_rate", learning_rate)
         self.last_lr = self.base_lr
-        self.last_epoch = arguments.whole("last_epoch", last_epoch, -1)
+        self.last_epoch = arguments.integer("last_epoch", last_epoch, -1)
         self.verbose = arguments.flag("verbose", verbose)
         self._begin()
 
     def _begin(self) -> None:
-        """Go to the first epoch."""
+        """Start at the first epoch."""
         if self.last_epoch == -1:
             self.step()
         else:
@@ -108,36 +108,36 @@ class LRScheduler:
     # The rate -----------------------------------------------------------------------------------
 
     def get_lr(self) -> float:
-        """Give the rate of the present epoch. Subclasses say how."""
+        """Return the rate of the current epoch. Subclasses implement this."""
         raise NotImplementedError(
             f"{type(self).__name__} has no get_lr(self) method; it returns the rate of "
             "self.last_epoch, for example self.base_lr / (1 + self.last_epoch)."
         )
 
     def _next_lr(self) -> float:
-        """Give the rate of an epoch that follows the one before."""
+        """Return the rate of the epoch after the previous one."""
         return self.get_lr()
 
     def _lr_at(self) -> float:
-        """Give the rate of an epoch that was jumped to."""
+        """Return the rate of an epoch after a jump."""
         return self.get_lr()
 
     def __call__(self) -> float:
-        """Give the present rate."""
+        """Return the current rate."""
         return self.last_lr
 
     def step(self, epoch: int | None = None) -> None:
-        """Go to the next epoch, or to a given one.
+        """Advance to the next epoch, or jump to a given one.
 
         Parameters
         ----------
         epoch : int, optional
-            Where to go. The rate is then that of the epoch, wherever the schedule was before.
+            The epoch to jump to. The rate depends on it alone, not on the epoch before.
 
         Raises
         ------
         TypeError, ValueError
-            If `epoch` is no whole number of at least 0, or there is no rate for it. Nothing has
+            If `epoch` is not an integer of at least 0, or there is no rate for it. Nothing is
             changed then.
 
         Examples
@@ -156,12 +156,12 @@ class LRScheduler:
         except BaseException:
             self.last_epoch = before
             raise
-        self._tell()
+        self._print_rate()
 
     def _epoch(self, epoch: Any) -> Any:
-        """Give the epoch to go to, or say what is wrong with it."""
+        """Validate the epoch to jump to."""
         try:
-            return arguments.whole("epoch", epoch, 0)
+            return arguments.integer("epoch", epoch, 0)
         except TypeError as error:
             raise TypeError(
                 f"{error} {type(self).__name__}.step() goes to the next one; only "
@@ -169,7 +169,7 @@ class LRScheduler:
             ) from None
 
     def _checked(self, value: Any) -> float:
-        """Give a computed rate as a float, if it is one."""
+        """Validate a computed rate, and return it as a float."""
         found = as_float(value, f"the rate of {type(self).__name__} at epoch {self.last_epoch}")
         if not (math.isfinite(found) and found >= self._lowest_rate):
             raise ValueError(
@@ -178,21 +178,21 @@ class LRScheduler:
             )
         return found
 
-    def _tell(self) -> None:
-        """Print the new rate, if that was asked for."""
+    def _print_rate(self) -> None:
+        """Print the new rate if `verbose`."""
         if self.verbose:
-            print(  # noqa: T201 - this is what verbose=True asks for
+            print(  # noqa: T201 - requested by verbose=True
                 f"Epoch {self.last_epoch}: {type(self).__name__} set learning rate to "
                 f"{self.last_lr}."
             )
 
     def preview(self, steps: int = 100) -> list[float]:
-        """Give the rates of the next updates, and stay where it is.
+        """Return the rates of the next updates without changing the schedule.
 
         Parameters
         ----------
         steps : int
-            How many rates: the present one, and those after each of ``steps - 1`` steps.
+            Number of rates: the current one, and those after each of ``steps - 1`` steps.
 
         Returns
         -------
@@ -204,27 +204,27 @@ class LRScheduler:
         >>> ol.optimizer.lr.StepDecay(0.5, step_size=2).preview(5)
         [0.5, 0.5, 0.05, 0.05, 0.005000000000000001]
         """
-        twin = self._twin()
-        rates = [twin.last_lr]
-        for _ in range(arguments.whole("steps", steps, 1) - 1):
-            twin.step()
-            rates.append(twin.last_lr)
+        preview = self._silent_copy()
+        rates = [preview.last_lr]
+        for _ in range(arguments.integer("steps", steps, 1) - 1):
+            preview.step()
+            rates.append(preview.last_lr)
         return rates
 
-    def _twin(self) -> LRScheduler:
-        """Give a copy that steps without a word."""
-        twin = copy.deepcopy(self)
-        pending = [twin]
+    def _silent_copy(self) -> LRScheduler:
+        """Return a deep copy that does not print."""
+        copied = copy.deepcopy(self)
+        pending = [copied]
         while pending:
             one = pending.pop()
             one.verbose = False
             pending += one._nested().values()
-        return twin
+        return copied
 
     # State --------------------------------------------------------------------------------------
 
     def state_keys(self) -> list[str]:
-        """Name the attributes that `state_dict` holds. Subclasses with more of them override it."""
+        """Return the names of the attributes in `state_dict`. Subclasses with more override it."""
         self.keys = ["last_epoch", "last_lr"]
         return self.keys
 
@@ -233,14 +233,14 @@ class LRScheduler:
         return list(self.keys if named is None else named)
 
     def _nested(self) -> dict[str, LRScheduler]:
-        """Give the schedules inside of this one, by the key of their state."""
+        """Return the inner schedules, by the keys of their states."""
         return {}
 
     def state_dict(self) -> dict[str, Any]:
-        """Give what a resume needs to be equal to the bit: plain values that JSON can hold.
+        """Return the state for a bit-exact resume, as plain values for JSON.
 
-        Beside the attributes that `state_keys` names it holds the class under ``"schedule"``.
-        Settings are no state: make the schedule with the same ones.
+        Besides the attributes of `state_keys` it contains the class under ``"schedule"``. Settings
+        are not part of the state: create the schedule with the same ones.
 
         Examples
         --------
@@ -248,18 +248,18 @@ class LRScheduler:
         >>> ol.optimizer.lr.StepDecay(0.5, step_size=5).state_dict()
         {'last_epoch': 0, 'last_lr': 0.5, 'schedule': 'StepDecay'}
         """
-        state: dict[str, Any] = {key: _plain(getattr(self, key)) for key in self._keys()}
+        state: dict[str, Any] = {key: _python_number(getattr(self, key)) for key in self._keys()}
         state |= {key: inner.state_dict() for key, inner in self._nested().items()}
         return {**state, "schedule": type(self).__name__}
 
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take a state of `state_dict`, or one that Paddle wrote.
+        """Load a state of `state_dict`, or one from Paddle.
 
         Raises
         ------
         TypeError, ValueError
-            If it belongs to another class of schedule, or lacks a key, or has one too many, or a
-            value does not fit. Nothing has changed then.
+            If it is of another class, lacks a key or has an unknown one, or a value is invalid.
+            Nothing is changed then.
 
         Examples
         --------
@@ -272,13 +272,13 @@ class LRScheduler:
         >>> first() == second()
         True
         """
-        self._adopt(self._checked_state(state_dict))
+        self._set_state(self._checked_state(state_dict))
 
     set_dict = set_state_dict
     load_state_dict = set_state_dict
 
     def _checked_state(self, state: Any, where: str = "") -> dict[str, Any]:
-        """Give a state with every value read, or say what does not fit."""
+        """Validate a state, and return it with converted values."""
         name = type(self).__name__
         if not isinstance(state, Mapping):
             raise TypeError(
@@ -291,7 +291,7 @@ class LRScheduler:
                 f"{where}this is the state of a {saved}, but the schedule is a {name}; make one "
                 "of the class that was saved, with the same settings."
             )
-        given = self._completed(dict(state))
+        given = self._with_missing_keys(dict(state))
         given.pop("schedule", None)
         keys, nested = self._keys(), self._nested()
         missing = [key for key in (*keys, *nested) if key not in given]
@@ -308,30 +308,30 @@ class LRScheduler:
             read[key] = inner._checked_state(given[key], f"{where}{key}: ")
         return read
 
-    def _completed(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Give a state with what Paddle leaves out."""
+    def _with_missing_keys(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Return a state with the keys that Paddle omits."""
         return state
 
     def _state_value(self, key: str, value: Any, where: str) -> Any:
-        """Read one value of a state."""
+        """Validate one value of a state, and return it."""
         if key == "last_epoch":
-            return arguments.whole(where + key, _plain(value), 0)
+            return arguments.integer(where + key, _python_number(value), 0)
         if key == "last_lr":
             return float(arguments.number(where + key, value, least=self._lowest_rate))
-        return _plain(value)
+        return _python_number(value)
 
-    def _adopt(self, read: dict[str, Any]) -> None:
+    def _set_state(self, read: dict[str, Any]) -> None:
         nested = self._nested()
         for key, value in read.items():
             if key in nested:
-                nested[key]._adopt(value)
+                nested[key]._set_state(value)
             else:
                 setattr(self, key, value)
 
-    # Looking at it ------------------------------------------------------------------------------
+    # Display ------------------------------------------------------------------------------------
 
     def _settings(self) -> dict[str, Any]:
-        """Give the arguments that it was made with, by name."""
+        """Return the arguments of the constructor, by name."""
         found: dict[str, Any] = {}
         for name in inspect.signature(type(self)).parameters:
             if name in ("last_epoch", "verbose"):
@@ -343,7 +343,7 @@ class LRScheduler:
         return found
 
     def _head(self) -> str:
-        settings = ", ".join(f"{name}={_written(v)}" for name, v in self._settings().items())
+        settings = ", ".join(f"{name}={_setting_text(v)}" for name, v in self._settings().items())
         verbose = ", verbose=True" if self.verbose else ""
         return f"{type(self).__name__}({settings}{verbose})"
 
@@ -352,12 +352,12 @@ class LRScheduler:
 
     @property
     def horizon(self) -> int:
-        """How many steps show what the schedule does. Subclasses may say it."""
+        """Number of steps that shows the course of the schedule. Subclasses may override it."""
         return 100
 
     @property
     def steps_left(self) -> int | None:
-        """How many rates there are from the present one on; None if there is no end."""
+        """Number of rates from the current one on; None if there is no end."""
         return None
 
     def figure(self, steps: int | None = None, **options: Any) -> Any:
@@ -366,9 +366,9 @@ class LRScheduler:
         Parameters
         ----------
         steps : int, optional
-            How many; by default as many as show what the schedule does.
+            Number of steps; by default enough to show the course of the schedule.
         **options
-            As of `optlab.viz.schedule`.
+            As for `optlab.viz.schedule`.
         """
         return display.renderer("schedule").figure(self, steps=steps, **options)
 
@@ -379,13 +379,13 @@ class LRScheduler:
             return {"text/plain": repr(self)}
 
 
-def _plain(value: Any) -> Any:
-    """Give a NumPy scalar, one-element array or Tensor as a Python number."""
+def _python_number(value: Any) -> Any:
+    """Convert a NumPy scalar, one-element array or Tensor to a Python number."""
     return value.item() if getattr(value, "size", None) == 1 and hasattr(value, "item") else value
 
 
-def _written(value: Any) -> str:
-    """Write a setting; a function by its name, a schedule without where it is."""
+def _setting_text(value: Any) -> str:
+    """Format a setting: a function by its name, a schedule without its epoch."""
     if isinstance(value, LRScheduler):
         return value._head()
     return getattr(value, "__name__", None) or repr(value)

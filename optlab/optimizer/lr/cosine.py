@@ -10,7 +10,7 @@ from optlab.optimizer.lr.base import LRScheduler
 
 
 class CosineAnnealingDecay(LRScheduler):
-    r"""Fall along half a wave of the cosine.
+    r"""Cosine annealing: decrease along half a period of the cosine.
 
     .. math::
         \eta_e = \eta_{\text{min}} + \frac{b - \eta_{\text{min}}}{2}
@@ -21,7 +21,7 @@ class CosineAnnealingDecay(LRScheduler):
     learning_rate : float
         The base rate b, at e = 0.
     T_max : int
-        How many epochs the fall takes. Past it the rate rises again, and falls, and rises.
+        Length of the decrease in epochs. After it the rate rises again, periodically.
     eta_min : float
         The lowest rate.
     last_epoch, verbose
@@ -30,13 +30,12 @@ class CosineAnnealingDecay(LRScheduler):
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
-    A step goes from the rate before it to the next one, as in Paddle, so that the last digits agree
-    (and a rate that was changed by hand keeps its share); a jump (``step(epoch=...)``) takes the
-    formula.
+    A step computes the rate from the previous one, as in Paddle, so that the last digits agree (and
+    a rate changed by hand keeps its ratio); a jump (``step(epoch=...)``) uses the formula.
 
     Source: Loshchilov and Hutter 2017, arXiv 1608.03983, equation 5, without restarts.
 
@@ -55,12 +54,12 @@ class CosineAnnealingDecay(LRScheduler):
         last_epoch: int = -1,
         verbose: bool = False,
     ) -> None:
-        self.T_max = arguments.whole("T_max", T_max, 1)
+        self.T_max = arguments.integer("T_max", T_max, 1)
         self.eta_min = arguments.rate("eta_min", eta_min)
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        """Give the rate of the present epoch."""
+        """Return the rate of the current epoch."""
         return self.last_lr
 
     def _wave(self, epoch: int) -> float:
@@ -70,7 +69,7 @@ class CosineAnnealingDecay(LRScheduler):
         epoch = self.last_epoch
         if epoch == 0:
             return self.base_lr
-        if (epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # from the bottom there is no ratio
+        if (epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # the minimum gives no ratio
             first = (self.base_lr - self.eta_min) * (1 - math.cos(math.pi / self.T_max)) / 2
             return self.last_lr + first
         ratio = self._wave(epoch) / self._wave(epoch - 1)
@@ -81,12 +80,12 @@ class CosineAnnealingDecay(LRScheduler):
 
     @property
     def horizon(self) -> int:
-        """How many steps show what the schedule does: its fall, and not how it rises again."""
+        """Number of steps of the decrease, without the later rise."""
         return self.T_max + 1
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    r"""Fall along half a wave of the cosine, again and again, each time from the top.
+    r"""Cosine annealing with warm restarts: repeated decreases, each from the base rate.
 
     .. math::
         \eta_e = \eta_{\text{min}} + \frac{b - \eta_{\text{min}}}{2}
@@ -97,9 +96,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     learning_rate : float
         The base rate b, right after a restart.
     T_0 : int
-        How many epochs the first fall takes.
+        Length of the first decrease in epochs.
     T_mult : int
-        How many times as long each fall is as the one before, at least 1.
+        Ratio of the lengths of consecutive decreases, at least 1.
     eta_min : float
         The lowest rate.
     last_epoch, verbose
@@ -110,17 +109,17 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     T_cur : float
         Epochs since the last restart.
     T_i : int
-        The length of the present fall.
+        Length of the current decrease.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
     ``step(epoch=...)`` takes fractions: ``step(epoch + batch / batches)``. A step without an
-    argument then goes on by 1 from there; ``last_epoch`` is rounded down.
+    argument then advances by 1 from there; ``last_epoch`` is rounded down.
 
     Source: Loshchilov and Hutter 2017, arXiv 1608.03983, equation 5.
 
@@ -141,25 +140,25 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         last_epoch: int = -1,
         verbose: bool = False,
     ) -> None:
-        self.T_0 = arguments.whole("T_0", T_0, 1)
-        self.T_mult = arguments.whole("T_mult", T_mult, 1)
+        self.T_0 = arguments.integer("T_0", T_0, 1)
+        self.T_mult = arguments.integer("T_mult", T_mult, 1)
         self.eta_min = arguments.rate("eta_min", eta_min)
         self.T_cur: float = -1
         self.T_i = self.T_0
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        """Give the rate of the present epoch."""
+        """Return the rate of the current epoch."""
         wave = 1 + math.cos(math.pi * self.T_cur / self.T_i)
         return self.eta_min + (self.base_lr - self.eta_min) * wave / 2
 
     def step(self, epoch: float | None = None) -> None:
-        """Go to the next epoch, or to a given one, which may be a fraction.
+        """Advance to the next epoch, or jump to a given one, which may be a fraction.
 
         Raises
         ------
         TypeError, ValueError
-            If `epoch` is no number of at least 0. Nothing has changed then.
+            If `epoch` is not a number of at least 0. Nothing is changed then.
 
         Examples
         --------
@@ -177,15 +176,15 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 self.T_i *= self.T_mult
         else:
             found = arguments.number("epoch", epoch, least=0)
-            self.T_cur, self.T_i = self._place(found)
+            self.T_cur, self.T_i = self._position(found)
             self.last_epoch = math.floor(found)
         self.last_lr = self._checked(self.get_lr())
-        self._tell()
+        self._print_rate()
 
-    def _place(self, epoch: float) -> tuple[float, int]:
-        """Give the epochs since the last restart and the length of the fall.
+    def _position(self, epoch: float) -> tuple[float, int]:
+        """Return the epochs since the last restart and the length of the current decrease.
 
-        In whole numbers: a logarithm would miss restarts by rounding.
+        In integers: a logarithm would miss restarts by rounding.
         """
         length = self.T_0
         if self.T_mult == 1:
@@ -200,21 +199,21 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.keys = ["last_epoch", "last_lr", "T_cur", "T_i"]
         return self.keys
 
-    def _completed(self, state: dict[str, Any]) -> dict[str, Any]:
+    def _with_missing_keys(self, state: dict[str, Any]) -> dict[str, Any]:
         if "schedule" in state or "T_cur" in state or "T_i" in state or "last_epoch" not in state:
             return state
         # Paddle's own states do not say where the restarts are; whole epochs do.
-        place, length = self._place(self._state_value("last_epoch", state["last_epoch"], ""))
+        place, length = self._position(self._state_value("last_epoch", state["last_epoch"], ""))
         return {**state, "T_cur": place, "T_i": length}
 
     def _state_value(self, key: str, value: Any, where: str) -> Any:
         if key == "T_i":
-            return arguments.whole(where + key, super()._state_value(key, value, where), 1)
+            return arguments.integer(where + key, super()._state_value(key, value, where), 1)
         if key == "T_cur":
             return arguments.number(where + key, value, least=0)
         return super()._state_value(key, value, where)
 
     @property
     def horizon(self) -> int:
-        """How many steps show what the schedule does."""
+        """Number of steps that shows the course of the schedule."""
         return self.T_0 * (1 + self.T_mult + self.T_mult**2)

@@ -1,4 +1,4 @@
-"""Schedules that rise and fall: once, or again and again."""
+"""Cyclic schedules: one cycle, or repeated cycles."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from optlab.optimizer.lr.base import LRScheduler
 
 
 class OneCycleLR(LRScheduler):
-    r"""Rise to a high rate and fall far below the first one, once in the whole training.
+    r"""One-cycle policy: rise to a high rate, then decrease far below the initial one.
 
     .. math::
         \eta_e = r_1 + \frac{r_0 - r_1}{2} (1 + \cos \pi x), \quad
         x = \frac{e - e_0}{e_1 - e_0}
 
-    in a phase from the rate :math:`r_0` at :math:`e_0` to :math:`r_1` at :math:`e_1`; a straight
-    line if ``anneal_strategy="linear"``.
+    in a phase from the rate :math:`r_0` at :math:`e_0` to :math:`r_1` at :math:`e_1`; linear if
+    ``anneal_strategy="linear"``.
 
     Parameters
     ----------
     max_learning_rate : float
         The highest rate.
     total_steps : int
-        The length T of the training: this many updates, with a step after each.
+        The length T of the training in updates, with a step after each.
     divide_factor : float
-        The first rate is the highest divided by this, which is above 0.
+        Ratio of the highest to the initial rate, above 0.
     end_learning_rate : float
         The last rate.
     phase_pct : float
-        The share p of the rise, in [0, 1]: it ends at step p T - 1.
+        The fraction p of the rise, in [0, 1]: it ends at step p T - 1.
     anneal_strategy : {"cos", "linear"}
-        The form of rise and fall.
+        The shape of rise and decrease.
     three_phase : bool
-        Fall back to the first rate in as long as the rise took (p is then below 0.5), and only then
-        to the last.
+        Decrease to the initial rate first, as long as the rise (p is then below 0.5), and only then
+        to the last rate.
     last_epoch, verbose
         As in `LRScheduler`.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit; in a step, if it would go past `total_steps`.
+        If an argument is invalid; in a step, if it would exceed `total_steps`.
 
     Notes
     -----
-    The last rate is reached at e = T - 1, for the last update. The step after it gives the formula
-    beyond its end, as in Paddle; on a straight line that may lie below 0. No update should use it.
+    The last rate is reached at e = T - 1, for the last update. The step after it extrapolates the
+    formula, as in Paddle; a linear phase may then be below 0. No update should use it.
 
     Source: Smith and Topin 2018, arXiv 1708.07120.
 
@@ -76,7 +76,7 @@ class OneCycleLR(LRScheduler):
         verbose: bool = False,
     ) -> None:
         self.max_learning_rate = arguments.rate("max_learning_rate", max_learning_rate)
-        self.total_steps = arguments.whole("total_steps", total_steps, 1)
+        self.total_steps = arguments.integer("total_steps", total_steps, 1)
         self.divide_factor = arguments.number("divide_factor", divide_factor, above=0)
         self.end_learning_rate = arguments.rate("end_learning_rate", end_learning_rate)
         self.phase_pct = arguments.number("phase_pct", phase_pct, least=0, most=1)
@@ -92,7 +92,7 @@ class OneCycleLR(LRScheduler):
         super().__init__(self.max_learning_rate / self.divide_factor, last_epoch, verbose)
 
     def _phases(self) -> list[tuple[float, float, float, float]]:
-        """Give first and last step, and first and last rate, of every phase."""
+        """Return first and last step, and first and last rate, of every phase."""
         rise = self.phase_pct * self.total_steps
         ends: list[float] = [0, rise - 1]
         rates = [self.base_lr, self.max_learning_rate]
@@ -104,7 +104,7 @@ class OneCycleLR(LRScheduler):
         return list(zip(ends, ends[1:], rates, rates[1:], strict=False))
 
     def get_lr(self) -> float:
-        """Give the rate of the present epoch."""
+        """Return the rate of the current epoch."""
         epoch = self.last_epoch
         if epoch > self.total_steps:
             raise ValueError(
@@ -121,23 +121,23 @@ class OneCycleLR(LRScheduler):
 
     @property
     def horizon(self) -> int:
-        """How many steps show what the schedule does."""
+        """Number of steps that shows the course of the schedule."""
         return self.total_steps
 
     @property
     def steps_left(self) -> int:
-        """How many rates there are from the present one on."""
+        """Number of rates from the current one on."""
         return max(1, self.total_steps - self.last_epoch)
 
 
 class CyclicLR(LRScheduler):
-    r"""Rise and fall in straight lines between two rates, again and again.
+    r"""Cyclical learning rates: linear rises and decreases between two rates.
 
     .. math::
         \eta_e = b + (b_{\text{max}} - b) \, h(e) \, s(e)
 
-    where h rises from 0 to 1 in ``step_size_up`` epochs and falls back in ``step_size_down``. In
-    cycle c (1, 2, ...) the scale s is 1 (``"triangular"``), :math:`2^{1-c}` (``"triangular2"``) or
+    where h rises from 0 to 1 in ``step_size_up`` epochs and returns in ``step_size_down``. In cycle
+    c (1, 2, ...) the scale s is 1 (``"triangular"``), :math:`2^{1-c}` (``"triangular2"``) or
     :math:`\gamma^e` (``"exp_range"``).
 
     Parameters
@@ -145,24 +145,24 @@ class CyclicLR(LRScheduler):
     base_learning_rate, max_learning_rate : float
         The lowest rate b and the highest.
     step_size_up : int
-        How many epochs the rise takes.
+        Length of the rise in epochs.
     step_size_down : int, optional
-        How many the fall takes; by default as many.
+        Length of the decrease; by default that of the rise.
     mode : {"triangular", "triangular2", "exp_range"}
-        How the height changes. Not used with a `scale_fn`.
+        The change of the amplitude. Not used with a `scale_fn`.
     exp_gamma : float
         The factor of ``"exp_range"``, at least 0.
     scale_fn : callable, optional
-        A scale s of one's own, of the cycle's number or of the epoch.
+        A custom scale s, as a function of the cycle or of the epoch.
     scale_mode : {"cycle", "iterations"}
-        Of what `scale_fn` is a function: of the number of the cycle, or of the epoch.
+        The argument of `scale_fn`: the number of the cycle, or the epoch.
     last_epoch, verbose
         As in `LRScheduler`.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
@@ -195,9 +195,9 @@ class CyclicLR(LRScheduler):
                 "max_learning_rate must be at least base_learning_rate; got "
                 f"{self.max_learning_rate!r} and {self.base_learning_rate!r}."
             )
-        self.step_size_up = arguments.whole("step_size_up", step_size_up, 1)
+        self.step_size_up = arguments.integer("step_size_up", step_size_up, 1)
         if step_size_down is not None:
-            step_size_down = arguments.whole("step_size_down", step_size_down, 1)
+            step_size_down = arguments.integer("step_size_down", step_size_down, 1)
         self.step_size_down = step_size_down
         self.mode = mode
         if scale_fn is None:
@@ -210,7 +210,7 @@ class CyclicLR(LRScheduler):
         super().__init__(self.base_learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        """Give the rate of the present epoch."""
+        """Return the rate of the current epoch."""
         epoch = self.last_epoch
         up = float(self.step_size_up)
         size = up + (up if self.step_size_down is None else self.step_size_down)
@@ -228,11 +228,11 @@ class CyclicLR(LRScheduler):
         if self.mode == "triangular":
             return 1.0
         if self.mode == "triangular2":
-            return math.ldexp(1.0, 1 - int(cycle))  # 2.0**(cycle - 1) would overflow one day
+            return math.ldexp(1.0, 1 - int(cycle))  # 2.0**(cycle - 1) would overflow eventually
         return self.exp_gamma**epoch
 
     @property
     def horizon(self) -> int:
-        """How many steps show what the schedule does."""
+        """Number of steps that shows the course of the schedule."""
         down = self.step_size_up if self.step_size_down is None else self.step_size_down
         return 4 * (self.step_size_up + down) + 1

@@ -1,4 +1,4 @@
-"""Schedules that fall along a smooth formula of the epoch."""
+"""Schedules that decay smoothly with the epoch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from optlab.optimizer.lr.base import LRScheduler
 
 
 class NoamDecay(LRScheduler):
-    r"""Rise in proportion to the step, then fall with its root: the Transformer's schedule.
+    r"""Noam schedule of the Transformer: linear warm-up, then inverse square root decay.
 
     .. math::
         \eta_e = b \, d^{-1/2} \min(e^{-1/2}, \; e \, w^{-3/2})
@@ -29,11 +29,11 @@ class NoamDecay(LRScheduler):
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
-    At e = 0 the rate is 0: the first update before a step of the schedule moves nothing.
+    At e = 0 the rate is 0: an update before the first step of the schedule changes nothing.
 
     Source: Vaswani et al. 2017, arXiv 1706.03762, equation 3.
 
@@ -57,19 +57,19 @@ class NoamDecay(LRScheduler):
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        """Give the rate of the present epoch."""
+        """Return the rate of the current epoch."""
         fall = 1.0 if self.last_epoch == 0 else self.last_epoch**-0.5
         rise = self.warmup_steps**-1.5 * self.last_epoch
         return float(self.base_lr * self.d_model**-0.5 * min(fall, rise))
 
     @property
     def horizon(self) -> int:
-        """How many steps show what the schedule does."""
+        """Number of steps that shows the course of the schedule."""
         return math.ceil(5 * self.warmup_steps)
 
 
 class NaturalExpDecay(LRScheduler):
-    r"""Fall by the same share in every epoch, given as an exponent of e.
+    r"""Exponential decay with rate gamma.
 
     .. math::
         \eta_e = b \, \exp(-\gamma e)
@@ -79,18 +79,18 @@ class NaturalExpDecay(LRScheduler):
     learning_rate : float
         The base rate b.
     gamma : float
-        How fast it falls, above 0.
+        The decay rate, above 0.
     last_epoch, verbose
         As in `LRScheduler`.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
-    Source: the documents of Paddle. It is `ExponentialDecay` with exp(-gamma) for its gamma.
+    Source: the documentation of Paddle. It is `ExponentialDecay` with exp(-gamma) for its gamma.
 
     Examples
     --------
@@ -106,12 +106,12 @@ class NaturalExpDecay(LRScheduler):
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        """Give the rate of the present epoch."""
+        """Return the rate of the current epoch."""
         return self.base_lr * math.exp(-1 * self.gamma * self.last_epoch)
 
 
 class InverseTimeDecay(LRScheduler):
-    r"""Fall like one over the epoch.
+    r"""Inverse time decay.
 
     .. math::
         \eta_e = \frac{b}{1 + \gamma e}
@@ -121,14 +121,14 @@ class InverseTimeDecay(LRScheduler):
     learning_rate : float
         The base rate b.
     gamma : float
-        How fast it falls, at least 0.
+        The decay rate, at least 0.
     last_epoch, verbose
         As in `LRScheduler`.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
@@ -151,12 +151,12 @@ class InverseTimeDecay(LRScheduler):
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        """Give the rate of the present epoch."""
+        """Return the rate of the current epoch."""
         return self.base_lr / (1 + self.gamma * self.last_epoch)
 
 
 class ExponentialDecay(LRScheduler):
-    r"""Multiply the rate by the same factor in every epoch.
+    r"""Exponential decay by a constant factor per epoch.
 
     .. math::
         \eta_e = b \, \gamma^e
@@ -173,11 +173,11 @@ class ExponentialDecay(LRScheduler):
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
-    Source: the documents of Paddle; studied by Li et al. 2021, arXiv 2002.05273.
+    Source: the documentation of Paddle; studied by Li et al. 2021, arXiv 2002.05273.
 
     Examples
     --------
@@ -193,12 +193,12 @@ class ExponentialDecay(LRScheduler):
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        """Give the rate of the present epoch."""
+        """Return the rate of the current epoch."""
         return self.base_lr * self.gamma**self.last_epoch
 
 
 class PolynomialDecay(LRScheduler):
-    r"""Fall along a power of the time that is left.
+    r"""Polynomial decay: a power of the remaining time.
 
     .. math::
         \eta_e = (b - b_{\text{end}}) \left(1 - \frac{\min(e, S)}{S}\right)^{\text{power}} + b_{\text{end}}
@@ -212,17 +212,17 @@ class PolynomialDecay(LRScheduler):
     end_lr : float
         The rate at the end.
     power : float
-        Above 0. 1 is a straight line.
+        Above 0; 1 is linear.
     cycle : bool
-        Instead of staying at the end, stretch S to the next multiple,
-        :math:`S \lceil e / S \rceil`: the rate jumps up again after every S epochs.
+        Instead of a constant rate after the end, extend S to its next multiple,
+        :math:`S \lceil e / S \rceil`: the rate jumps up after every S epochs.
     last_epoch, verbose
         As in `LRScheduler`.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
@@ -245,14 +245,14 @@ class PolynomialDecay(LRScheduler):
         last_epoch: int = -1,
         verbose: bool = False,
     ) -> None:
-        self.decay_steps = arguments.whole("decay_steps", decay_steps, 1)
+        self.decay_steps = arguments.integer("decay_steps", decay_steps, 1)
         self.end_lr = arguments.rate("end_lr", end_lr)
         self.power = arguments.number("power", power, above=0)
         self.cycle = arguments.flag("cycle", cycle)
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        """Give the rate of the present epoch."""
+        """Return the rate of the current epoch."""
         epoch, length = self.last_epoch, self.decay_steps
         if self.cycle:
             length *= math.ceil(epoch / length) or 1
@@ -263,5 +263,5 @@ class PolynomialDecay(LRScheduler):
 
     @property
     def horizon(self) -> int:
-        """How many steps show what the schedule does."""
+        """Number of steps that shows the course of the schedule."""
         return 3 * self.decay_steps if self.cycle else math.ceil(1.25 * self.decay_steps) + 1

@@ -1,4 +1,4 @@
-"""Schedules from a function of one's own."""
+"""Schedules from a user's function."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optlab.optimizer.lr.base import LRScheduler
 
 
 class LambdaDecay(LRScheduler):
-    r"""Multiply the base rate by a function of the epoch.
+    r"""Product of the base rate and a function of the epoch.
 
     .. math::
         \eta_e = b \, f(e)
@@ -28,13 +28,13 @@ class LambdaDecay(LRScheduler):
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit; in a step, if f gives no number, or a negative one.
+        If an argument is invalid; in a step, if f returns no number, or a negative one.
 
     Notes
     -----
-    The function is no part of the state, and pickle takes a named function but no lambda.
+    The function is not part of the state; pickle supports named functions but no lambda.
 
-    Source: the documents of Paddle.
+    Source: the documentation of Paddle.
 
     Examples
     --------
@@ -54,13 +54,13 @@ class LambdaDecay(LRScheduler):
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        """Give the rate of the present epoch."""
+        """Return the rate of the current epoch."""
         epoch = self.last_epoch
         return self.base_lr * as_float(self.lr_lambda(epoch), f"lr_lambda({epoch})")
 
 
 class MultiplicativeDecay(LRScheduler):
-    r"""Multiply the rate of the epoch before by a function of the epoch.
+    r"""Cumulative product of a function of the epoch with the base rate.
 
     .. math::
         \eta_e = b \prod_{i=1}^{e} f(i)
@@ -70,19 +70,19 @@ class MultiplicativeDecay(LRScheduler):
     learning_rate : float
         The base rate b.
     lr_lambda : callable
-        The function f, from the epoch to a number of at least 0. It is asked once for each epoch,
-        in order, so it should depend on the epoch alone.
+        The function f, from the epoch to a number of at least 0. It is called once per epoch, in
+        order, so it should depend on the epoch alone.
     last_epoch, verbose
         As in `LRScheduler`.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit; in a step, if f gives no number, or a negative one.
+        If an argument is invalid; in a step, if f returns no number, or a negative one.
 
     Notes
     -----
-    Source: the documents of Paddle.
+    Source: the documentation of Paddle.
 
     Examples
     --------
@@ -103,8 +103,8 @@ class MultiplicativeDecay(LRScheduler):
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        """Give the rate of the present epoch."""
-        known, product = self._reached  # so that n steps ask n times, not n * n / 2 times
+        """Return the rate of the current epoch."""
+        known, product = self._reached  # so that n steps call f n times, not n * n / 2 times
         if known > self.last_epoch:
             known, product = 0, self.base_lr
         for epoch in range(known + 1, self.last_epoch + 1):

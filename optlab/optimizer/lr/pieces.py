@@ -1,4 +1,4 @@
-"""Schedules that stay at a rate for a while and then drop."""
+"""Piecewise constant schedules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optlab.optimizer.lr.base import LRScheduler
 
 
 class PiecewiseDecay(LRScheduler):
-    r"""Take the rates from a list, each up to a boundary.
+    r"""Piecewise constant rates from a list, each up to a boundary.
 
     .. math::
         \eta_e = v_i \quad \text{for } B_{i-1} \le e < B_i
@@ -19,7 +19,7 @@ class PiecewiseDecay(LRScheduler):
     Parameters
     ----------
     boundaries : list of int
-        The epochs B at which the rate changes, rising.
+        The epochs B at which the rate changes, increasing.
     values : list of float
         The rates v, one more than there are boundaries.
     last_epoch, verbose
@@ -28,11 +28,11 @@ class PiecewiseDecay(LRScheduler):
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
-    Source: the documents of Paddle.
+    Source: the documentation of Paddle.
 
     Examples
     --------
@@ -48,8 +48,8 @@ class PiecewiseDecay(LRScheduler):
         last_epoch: int = -1,
         verbose: bool = False,
     ) -> None:
-        self.boundaries = arguments.rising("boundaries", boundaries)
-        given = arguments.listed("values", values)
+        self.boundaries = arguments.increasing("boundaries", boundaries)
+        given = arguments.as_list("values", values)
         self.values = [arguments.rate(f"values[{at}]", one) for at, one in enumerate(given)]
         if not self.boundaries:
             raise ValueError("boundaries is empty; give the epochs at which the rate changes.")
@@ -61,17 +61,17 @@ class PiecewiseDecay(LRScheduler):
         super().__init__(self.values[0], last_epoch, verbose)
 
     def get_lr(self) -> float:
-        """Give the rate of the present epoch."""
+        """Return the rate of the current epoch."""
         return self.values[sum(self.last_epoch >= boundary for boundary in self.boundaries)]
 
     @property
     def horizon(self) -> int:
-        """How many steps show what the schedule does."""
+        """Number of steps that shows the course of the schedule."""
         return math.ceil(1.3 * self.boundaries[-1]) + 1
 
 
 class StepDecay(LRScheduler):
-    r"""Multiply the rate by a factor after every few epochs.
+    r"""Decay by a factor every `step_size` epochs.
 
     .. math::
         \eta_e = b \, \gamma^{\lfloor e / s \rfloor}
@@ -81,7 +81,7 @@ class StepDecay(LRScheduler):
     learning_rate : float
         The base rate b.
     step_size : int
-        How many epochs s the rate stays.
+        Number of epochs s of constant rate.
     gamma : float
         The factor, at least 0 and below 1.
     last_epoch, verbose
@@ -90,11 +90,11 @@ class StepDecay(LRScheduler):
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
-    Source: the documents of Paddle; proved near-optimal for least squares by Ge et al. 2019,
+    Source: the documentation of Paddle; proved near-optimal for least squares by Ge et al. 2019,
     arXiv 1904.12838.
 
     Examples
@@ -112,22 +112,22 @@ class StepDecay(LRScheduler):
         last_epoch: int = -1,
         verbose: bool = False,
     ) -> None:
-        self.step_size = arguments.whole("step_size", step_size, 1)
+        self.step_size = arguments.integer("step_size", step_size, 1)
         self.gamma = arguments.number("gamma", gamma, least=0, below=1)
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        """Give the rate of the present epoch."""
+        """Return the rate of the current epoch."""
         return self.base_lr * self.gamma ** (self.last_epoch // self.step_size)
 
     @property
     def horizon(self) -> int:
-        """How many steps show what the schedule does."""
+        """Number of steps that shows the course of the schedule."""
         return 4 * self.step_size
 
 
 class MultiStepDecay(LRScheduler):
-    r"""Multiply the rate by a factor at given epochs.
+    r"""Decay by a factor at given epochs.
 
     .. math::
         \eta_e = b \, \gamma^{\#\{i \,:\, M_i \le e\}}
@@ -137,7 +137,7 @@ class MultiStepDecay(LRScheduler):
     learning_rate : float
         The base rate b.
     milestones : list of int
-        The epochs M, rising.
+        The epochs M, increasing.
     gamma : float
         The factor, at least 0 and below 1.
     last_epoch, verbose
@@ -146,7 +146,7 @@ class MultiStepDecay(LRScheduler):
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
@@ -167,16 +167,16 @@ class MultiStepDecay(LRScheduler):
         last_epoch: int = -1,
         verbose: bool = False,
     ) -> None:
-        self.milestones = arguments.rising("milestones", milestones)
+        self.milestones = arguments.increasing("milestones", milestones)
         self.gamma = arguments.number("gamma", gamma, least=0, below=1)
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        """Give the rate of the present epoch."""
+        """Return the rate of the current epoch."""
         passed = sum(self.last_epoch >= milestone for milestone in self.milestones)
         return self.base_lr * self.gamma**passed
 
     @property
     def horizon(self) -> int:
-        """How many steps show what the schedule does."""
+        """Number of steps that shows the course of the schedule."""
         return math.ceil(1.3 * max(self.milestones, default=75)) + 1

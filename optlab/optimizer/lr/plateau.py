@@ -1,4 +1,4 @@
-"""A schedule that watches the training."""
+"""A schedule that depends on a metric."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optlab.optimizer.lr.base import LRScheduler
 
 
 class ReduceOnPlateau(LRScheduler):
-    r"""Lower the rate when a loss has stopped falling.
+    r"""Reduce the rate when a metric stops improving.
 
     .. math::
         \eta \leftarrow \max(f \eta, \; \eta_{\text{min}})
@@ -22,23 +22,23 @@ class ReduceOnPlateau(LRScheduler):
     Parameters
     ----------
     learning_rate : float
-        The rate at the start.
+        The initial rate.
     mode : {"min", "max"}
         Whether lower or higher metrics are better.
     factor : float
-        What the rate is multiplied by: f, at least 0 and below 1.
+        The factor f of a reduction, at least 0 and below 1.
     patience : int
-        How many epochs P without a better metric are borne.
+        Number of epochs P without improvement that are tolerated.
     threshold : float
-        By how much a metric must be better than the best.
+        The least improvement over the best metric.
     threshold_mode : {"rel", "abs"}
-        Whether `threshold` is a share of the best or a difference.
+        Whether `threshold` is relative to the best metric or a difference.
     cooldown : int
-        How many epochs after a reduction are not counted.
+        Number of epochs after a reduction that are not counted.
     min_lr : float
         The lowest rate.
     epsilon : float
-        A smaller change of the rate is left out.
+        A smaller change of the rate is skipped.
     last_epoch, verbose
         As in `LRScheduler`. It prints only reductions.
 
@@ -47,19 +47,19 @@ class ReduceOnPlateau(LRScheduler):
     best : float or None
         The best metric.
     num_bad_epochs, cooldown_counter : int
-        Epochs without a better metric, and epochs of cooldown that are left.
+        Epochs without improvement, and remaining epochs of cooldown.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
-    A metric that is not a number is no better than any, and never the best.
+    A NaN metric is never an improvement.
 
     Source: He et al. 2016, arXiv 1512.03385, section 3.4 (divided by 10 when the error plateaus);
-    the documents of Paddle.
+    the documentation of Paddle.
 
     Examples
     --------
@@ -85,12 +85,12 @@ class ReduceOnPlateau(LRScheduler):
     ) -> None:
         self.mode = arguments.choice("mode", _lower(mode), ("min", "max"))
         self.factor = arguments.number("factor", factor, least=0, below=1)
-        self.patience = arguments.whole("patience", patience, 0)
+        self.patience = arguments.integer("patience", patience, 0)
         self.threshold = arguments.number("threshold", threshold, least=0)
         self.threshold_mode = arguments.choice(
             "threshold_mode", _lower(threshold_mode), ("rel", "abs")
         )
-        self.cooldown = arguments.whole("cooldown", cooldown, 0)
+        self.cooldown = arguments.integer("cooldown", cooldown, 0)
         self.min_lr = arguments.rate("min_lr", min_lr)
         self.epsilon = arguments.number("epsilon", epsilon, least=0)
         self.cooldown_counter = 0
@@ -99,26 +99,26 @@ class ReduceOnPlateau(LRScheduler):
         super().__init__(learning_rate, last_epoch, verbose)
 
     def _begin(self) -> None:
-        self.last_epoch += 1  # nothing has been measured, so nothing else happens
+        self.last_epoch += 1  # there is no metric yet
 
     def get_lr(self) -> float:
-        """Give the present rate."""
+        """Return the current rate."""
         return self.last_lr
 
     def step(self, metrics: Any = None, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Look at the metric of an epoch, and lower the rate if it was the last straw.
+        """Record the metric of an epoch, and reduce the rate if the patience is exceeded.
 
         Parameters
         ----------
         metrics : float, NumPy scalar, one-element array or Tensor
-            What was measured, such as the validation loss.
+            The metric, such as the validation loss.
         epoch : int, optional
-            The number of the epoch; by default the next.
+            The epoch; by default the next.
 
         Raises
         ------
         TypeError, ValueError
-            If `metrics` is not one number. Nothing has changed then.
+            If `metrics` is not one number. Nothing is changed then.
 
         Examples
         --------
@@ -140,7 +140,7 @@ class ReduceOnPlateau(LRScheduler):
             )
         metric = as_float(metrics, "metrics")
         self.last_epoch = (
-            self.last_epoch + 1 if epoch is None else arguments.whole("epoch", epoch, 0)
+            self.last_epoch + 1 if epoch is None else arguments.integer("epoch", epoch, 0)
         )
         if self.cooldown_counter > 0:
             self.cooldown_counter -= 1
@@ -156,7 +156,7 @@ class ReduceOnPlateau(LRScheduler):
             lower = max(self.last_lr * self.factor, self.min_lr)
             if self.last_lr - lower > self.epsilon:
                 self.last_lr = lower
-                self._tell()
+                self._print_rate()
 
     def _is_better(self, metric: float) -> bool:
         best = self.best
@@ -168,39 +168,39 @@ class ReduceOnPlateau(LRScheduler):
         return metric < best - margin if self.mode == "min" else metric > best + margin
 
     def preview(self, metrics: Iterable[Any]) -> list[float]:  # type: ignore[override]
-        """Give the rates that these metrics would lead to, and stay where it is.
+        """Return the rates that these metrics would lead to, without changing the schedule.
 
         Parameters
         ----------
         metrics : sequence of float
-            What will have been measured.
+            Future metrics.
 
         Returns
         -------
         list of float
-            The present rate, and the rate after each metric.
+            The current rate, and the rate after each metric.
         """
         if isinstance(metrics, int) or not isinstance(metrics, Iterable):
             raise TypeError(
                 "the rates of a ReduceOnPlateau depend on what is measured: preview takes the "
                 f"metrics, such as preview([1.0, 0.9, 0.9]); got {metrics!r}."
             )
-        twin = copy.copy(self)
-        twin.verbose = False
-        rates = [twin.last_lr]
+        preview = copy.copy(self)
+        preview.verbose = False
+        rates = [preview.last_lr]
         for metric in metrics:
-            twin.step(metric)
-            rates.append(twin.last_lr)
+            preview.step(metric)
+            rates.append(preview.last_lr)
         return rates
 
     def state_keys(self) -> list[str]:
-        """Name the attributes that `state_dict` holds."""
+        """Return the names of the attributes in `state_dict`."""
         self.keys = ["cooldown_counter", "best", "num_bad_epochs", "last_epoch", "last_lr"]
         return self.keys
 
     def _state_value(self, key: str, value: Any, where: str) -> Any:
         if key in ("cooldown_counter", "num_bad_epochs"):
-            return arguments.whole(where + key, super()._state_value(key, value, where), 0)
+            return arguments.integer(where + key, super()._state_value(key, value, where), 0)
         if key == "best":
             return None if value is None else as_float(value, where + key)
         return super()._state_value(key, value, where)

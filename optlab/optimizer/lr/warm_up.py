@@ -1,4 +1,4 @@
-"""Schedules that rise at the beginning."""
+"""Schedules with a linear warm-up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optlab.optimizer.lr.plateau import ReduceOnPlateau
 
 
 class LinearWarmup(LRScheduler):
-    r"""Rise in a straight line, then follow a rate or another schedule.
+    r"""Linear warm-up, followed by a constant rate or another schedule.
 
     .. math::
         \eta_e = \begin{cases}
@@ -22,23 +22,22 @@ class LinearWarmup(LRScheduler):
     Parameters
     ----------
     learning_rate : float or LRScheduler
-        What follows the warm-up. A schedule is stepped by this one; its epoch 0 is the epoch W.
+        The rate after the warm-up. An inner schedule is stepped by this one; its epoch 0 is W.
     warmup_steps : int
         The length W of the warm-up.
     start_lr, end_lr : float
-        Where the line starts and ends. It joins what follows without a jump if `end_lr` is the
-        rate that follows.
+        First and last rate of the warm-up. There is no jump if `end_lr` is the rate after it.
     last_epoch, verbose
         As in `LRScheduler`.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit; a `ReduceOnPlateau`, which needs metrics, does not.
+        If an argument is invalid, such as a `ReduceOnPlateau`, which needs metrics.
 
     Notes
     -----
-    The state holds that of the inner schedule under ``"LinearWarmup_LR"``.
+    The state contains that of the inner schedule under ``"LinearWarmup_LR"``.
 
     Source: Goyal et al. 2017, arXiv 1706.02677, section 2.2.
 
@@ -67,7 +66,7 @@ class LinearWarmup(LRScheduler):
         if not isinstance(learning_rate, LRScheduler):
             learning_rate = arguments.rate("learning_rate", learning_rate)
         self.learning_rate: float | LRScheduler = learning_rate
-        self.warmup_steps = arguments.whole("warmup_steps", warmup_steps, 1)
+        self.warmup_steps = arguments.integer("warmup_steps", warmup_steps, 1)
         self.start_lr = arguments.rate("start_lr", start_lr)
         self.end_lr = arguments.rate("end_lr", end_lr)
         if self.end_lr <= self.start_lr:
@@ -78,7 +77,7 @@ class LinearWarmup(LRScheduler):
         super().__init__(self.start_lr, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        """Give the rate of the present epoch."""
+        """Return the rate of the current epoch."""
         return self.last_lr
 
     def _next_lr(self) -> float:
@@ -98,21 +97,21 @@ class LinearWarmup(LRScheduler):
 
     @property
     def horizon(self) -> int:
-        """How many steps show what the schedule does."""
+        """Number of steps that shows the course of the schedule."""
         inner = self.learning_rate
         after = inner.horizon if isinstance(inner, LRScheduler) else self.warmup_steps
         return self.warmup_steps + after
 
     @property
     def steps_left(self) -> int | None:
-        """How many rates there are from the present one on; None if there is no end."""
+        """Number of rates from the current one on; None if there is no end."""
         inner = self.learning_rate
         left = inner.steps_left if isinstance(inner, LRScheduler) else None
         return None if left is None else max(0, self.warmup_steps - self.last_epoch) + left
 
 
 class LinearLR(LRScheduler):
-    r"""Go in a straight line from one share of the base rate to another, and stay there.
+    r"""Linear change between two fractions of the base rate, constant afterwards.
 
     .. math::
         \eta_e = b \left(f_0 + (f_1 - f_0) \frac{\min(e, T)}{T}\right)
@@ -124,23 +123,23 @@ class LinearLR(LRScheduler):
     total_steps : int
         The length T.
     start_factor : float
-        The share at the start, above 0 and at most 1.
+        The fraction at the start, above 0 and at most 1.
     end_factor : float
-        The share at the end, at least 0 and at most 1.
+        The fraction at the end, at least 0 and at most 1.
     last_epoch, verbose
         As in `LRScheduler`.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit.
+        If an argument is invalid.
 
     Notes
     -----
-    A step multiplies the rate before it, as in Paddle, so that the last digits agree; a jump
-    (``step(epoch=...)``) takes the formula.
+    A step multiplies the previous rate, as in Paddle, so that the last digits agree; a jump
+    (``step(epoch=...)``) uses the formula.
 
-    Source: Goyal et al. 2017, arXiv 1706.02677, section 2.2 (from a small share to 1).
+    Source: Goyal et al. 2017, arXiv 1706.02677, section 2.2 (from a small fraction to 1).
 
     Examples
     --------
@@ -158,13 +157,13 @@ class LinearLR(LRScheduler):
         last_epoch: int = -1,
         verbose: bool = False,
     ) -> None:
-        self.total_steps = arguments.whole("total_steps", total_steps, 1)
+        self.total_steps = arguments.integer("total_steps", total_steps, 1)
         self.start_factor = arguments.number("start_factor", start_factor, above=0, most=1)
         self.end_factor = arguments.number("end_factor", end_factor, least=0, most=1)
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        """Give the rate of the present epoch."""
+        """Return the rate of the current epoch."""
         return self.last_lr
 
     def _next_lr(self) -> float:
@@ -175,7 +174,7 @@ class LinearLR(LRScheduler):
             return self.last_lr
         change = self.end_factor - self.start_factor
         before = self.total_steps * self.start_factor + (epoch - 1) * change
-        # Down to zero, the last step ends within rounding of it, on either side.
+        # A decrease to zero ends within rounding of it, on either side.
         return max(0.0, self.last_lr * (1.0 + change / before))
 
     def _lr_at(self) -> float:
@@ -185,5 +184,5 @@ class LinearLR(LRScheduler):
 
     @property
     def horizon(self) -> int:
-        """How many steps show what the schedule does."""
+        """Number of steps that shows the course of the schedule."""
         return math.ceil(1.25 * self.total_steps) + 1
