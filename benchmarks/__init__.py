@@ -1,6 +1,6 @@
-"""How fast optlab is beside its peers: ``python -m benchmarks``.
+"""Benchmarks of optlab against its peers: ``python -m benchmarks``.
 
-Our row and a peer's row are measured in processes of their own that take turns, because the
-thread pools of two libraries in one process slow each other down. ``benchmarks/README.md`` says
-how to add a row and what the JSON holds.
+Our side of a row and a peer's side run in separate processes that take turns, because the thread
+pools of two libraries in one process slow each other down. ``benchmarks/README.md`` describes how
+to add a row and the format of the JSON.
 """

@@ -20,7 +20,7 @@ DEFAULT_JSON = Path(__file__).resolve().parent / "results" / "latest.json"
 
 
 def positive(text: str) -> int:
-    """Read a whole number above zero."""
+    """Parse an integer above zero."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not above zero")
@@ -61,8 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0; 1 if our side of a row failed; 2 for a name that fits no row. A missed target or a
-        missing peer is reported, and is no failure.
+        The exit status: 0; 1 if our side of a row failed; 2 if a name matches no row. A missed
+        target or a missing peer is reported and does not count as a failure.
     """
     options = parser().parse_args(arguments)
     try:

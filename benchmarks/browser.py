@@ -1,7 +1,7 @@
-"""How live the explorer is in JupyterLab and a browser: ``python -m benchmarks browser``.
+"""Responsiveness of the explorer in JupyterLab and a browser: ``python -m benchmarks browser``.
 
-No peer stands beside it: every figure has a target of its own. Times are taken in the page, from
-the time stamp of the input event to the first frame after the one that drew the answer.
+There is no peer; every figure has its own target. Times are taken in the page, from the time
+stamp of the input event to the first frame after the one that drew the answer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.jupyter import FLAGS, jupyterlab, opened
+from benchmarks.jupyter import FLAGS, jupyterlab, open_notebook
 from benchmarks.processes import installed_version
 
 NAME = "browser"
@@ -24,8 +24,8 @@ TITLE = "the explorer in JupyterLab: first paint, frames, a new start, sizes"
 FIRST_PAINTS, NEW_STARTS, SECONDS = 5, 30, 5.0
 EXPLORER = ".optlab-explorer"
 
-# What runs in the page. A loop over frames notes how long each was, and resolves the promise of
-# `watch.until` in the first frame in which nothing is left to draw: the frame after the drawing.
+# The script in the page. A loop over frames records how long each took, and resolves the promise
+# of `watch.until` in the first frame with nothing left to draw: the frame after the drawing.
 WATCH = """() => {
   const watch = { frames: [], keyed: null, wanted: null, before: null };
   window.watch = watch;
@@ -60,7 +60,7 @@ COLOURS = """() => {
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured number beside its target.
+    """One measured number with its target.
 
     Attributes
     ----------
@@ -73,9 +73,9 @@ class Figure:
     target : float
         The bound.
     sense : {"at most", "at least"}
-        On which side of the bound it should lie.
+        The side of the bound on which the value meets the target.
     digits : int
-        Both are compared as they are printed: with so many digits after the point.
+        Number of decimals; value and target are compared as they are printed.
     """
 
     name: str
@@ -93,13 +93,13 @@ class Figure:
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """Return the smallest value that is not below so many per cent of the values."""
+    """Return the smallest value that is at or above the given percentage of the values."""
     ordered = sorted(values)
     return ordered[max(0, -int(-len(ordered) * percent // 100) - 1)]
 
 
 def figures(numbers: dict[str, Any]) -> list[Figure]:
-    """Set what was measured beside its targets."""
+    """Return the measurements as figures with their targets."""
     first = statistics.median(numbers["first_paint"])
     found = [Figure("first paint, median", first, "s", 1.5, digits=2)]
     for doing, seen in numbers["frames"].items():
@@ -118,7 +118,7 @@ def figures(numbers: dict[str, Any]) -> list[Figure]:
 
 
 def as_table(result: dict[str, Any]) -> str:
-    """Return the lines that the terminal shows of what `measure` returned."""
+    """Format the result of `measure` for the terminal."""
     numbers = result["numbers"]
     lines = [f"{NAME}: {TITLE}"]
     for one in figures(numbers):
@@ -149,7 +149,7 @@ def first_paint(page: Any) -> float:
 
 
 def sizes(page: Any, notebook: Path) -> dict[str, int]:
-    """Return bytes: the view's arrays and state, the widget's code, and the saved notebook."""
+    """Return sizes in bytes: the view's arrays and state, the widget's code, the saved notebook."""
     view, code = page.evaluate(
         """() => {
           const { model } = watch.explorer();
@@ -172,7 +172,7 @@ def sizes(page: Any, notebook: Path) -> dict[str, int]:
 
 
 def frames_while(page: Any, act: Callable[[], None]) -> dict[str, Any]:
-    """Do something; return the length of every frame meanwhile, and how many of them were drawn."""
+    """Call `act`; return the duration of every frame meanwhile, and how many of them were drawn."""
     drawn = "watch.frames = [], watch.explorer().drawn"
     before = page.evaluate(drawn)
     act()
@@ -181,7 +181,7 @@ def frames_while(page: Any, act: Callable[[], None]) -> dict[str, Any]:
 
 
 def frames(page: Any) -> dict[str, dict[str, Any]]:
-    """Return the frames while it plays, while a step is dragged, and while a key sets the rate."""
+    """Return the frames while playing, dragging the step, and changing the rate by a key."""
     root = page.locator(EXPLORER)
     scrub = root.get_by_label("step", exact=True)
     scrub.scroll_into_view_if_needed()
@@ -200,7 +200,7 @@ def frames(page: Any) -> dict[str, dict[str, Any]]:
     def drag() -> None:
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
-            for to in (left, right):  # a move of the mouse in every frame
+            for to in (left, right):  # one mouse move per frame
                 page.mouse.move(to, middle, steps=60)
 
     page.mouse.move(right, middle)
@@ -213,7 +213,7 @@ def frames(page: Any) -> dict[str, dict[str, Any]]:
         begin, presses = time.monotonic(), 0
         while time.monotonic() < begin + SECONDS:
             page.keyboard.press("ArrowLeft" if presses // 12 % 2 == 0 else "ArrowRight")
-            presses += 1  # as a key that is held down repeats: 30 times a second
+            presses += 1  # like a held-down key, which repeats 30 times a second
             page.wait_for_timeout(max(0, begin + presses / 30 - time.monotonic()) * 1000)
 
     found["changing the rate"] = frames_while(page, hold)
@@ -221,7 +221,7 @@ def frames(page: Any) -> dict[str, dict[str, Any]]:
 
 
 def new_starts(page: Any) -> list[float]:
-    """Type a new start again and again; return the milliseconds from Enter to the new paths."""
+    """Enter new starts repeatedly; return the milliseconds from Enter to the new paths."""
     box = page.locator(EXPLORER).get_by_label("start x0")
     found = []
     for number in range(NEW_STARTS + 1):
@@ -230,25 +230,25 @@ def new_starts(page: Any) -> list[float]:
         page.keyboard.press("Enter")
         found.append(page.evaluate("watch.painted"))
         page.wait_for_timeout(150)
-    return found[1:]  # the first one warms up
+    return found[1:]  # the first is the warm-up
 
 
 def load_now() -> float | None:
-    """Return how many processes wanted a core in the last minute; None where nobody counts."""
+    """Return the load average of the last minute; None where the system reports none."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
 
 def measure_in(browser: Any, folder: Path) -> dict[str, Any]:
-    """Measure everything with a browser and an empty folder."""
+    """Run all measurements in a browser and an empty folder."""
     home, work = folder / "home", folder / "work"
     home.mkdir()
     work.mkdir()
     with jupyterlab(home, work) as lab:
-        with opened(browser, lab, work, "warm", WATCH) as page:  # brings files into the cache
+        with open_notebook(browser, lab, work, "warm", WATCH) as page:  # warms the file cache
             first_paint(page)
             numbers: dict[str, Any] = {"bytes": sizes(page, work / "warm.ipynb"), "first_paint": []}
         for number in range(FIRST_PAINTS):
-            with opened(browser, lab, work, f"fresh{number}", WATCH) as page:
+            with open_notebook(browser, lab, work, f"fresh{number}", WATCH) as page:
                 numbers["first_paint"].append(first_paint(page))
                 if number == FIRST_PAINTS - 1:
                     page.wait_for_timeout(1500)
@@ -258,17 +258,17 @@ def measure_in(browser: Any, folder: Path) -> dict[str, Any]:
 
 
 def measure() -> dict[str, Any]:
-    """Start JupyterLab and a browser, and measure everything.
+    """Start JupyterLab and a browser, and run all measurements.
 
     Returns
     -------
     dict
-        What the JSON holds under "browser".
+        The JSON object under "browser".
 
     Raises
     ------
     RuntimeError
-        If there is no Playwright or no browser, or if JupyterLab or the explorer does not start.
+        If Playwright or a browser is missing, or if JupyterLab or the explorer does not start.
     """
     from optlab._doctor import find_browser
 

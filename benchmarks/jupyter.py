@@ -1,4 +1,4 @@
-"""A JupyterLab on loopback and notebooks in a browser, with fresh folders and profiles."""
+"""JupyterLab on loopback and notebooks in a browser, with fresh folders and profiles."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OWN_FOLDERS = (
 
 @contextmanager
 def jupyterlab(home: Path, work: Path) -> Iterator[tuple[str, str]]:
-    """Run JupyterLab on loopback with folders of its own; give its address and its token."""
+    """Run JupyterLab on loopback with its own folders; yield its address and its token."""
     variables = {name: value for name, value in os.environ.items() if name != "JUPYTER_TOKEN"}
     variables |= {name: str(home / name.lower()) for name in OWN_FOLDERS}
     variables |= {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
@@ -81,8 +81,10 @@ def tiny_notebook() -> str:
 
 
 @contextmanager
-def opened(browser: Any, lab: tuple[str, str], work: Path, name: str, script: str) -> Iterator[Any]:
-    """Open a tiny notebook in a fresh profile, with a fresh idle kernel; end both afterwards."""
+def open_notebook(
+    browser: Any, lab: tuple[str, str], work: Path, name: str, script: str
+) -> Iterator[Any]:
+    """Open a notebook in a fresh profile with a fresh idle kernel; end both afterwards."""
     address, token = lab
     (work / f"{name}.ipynb").write_text(tiny_notebook())
     context = browser.new_context(viewport=WINDOW)
@@ -91,7 +93,7 @@ def opened(browser: Any, lab: tuple[str, str], work: Path, name: str, script: st
     page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=60_000)
     page.locator("#jp-main-statusbar", has_text="| Idle").wait_for(timeout=60_000)
     page.locator(".jp-Notebook .cm-content").first.click()
-    page.wait_for_timeout(1500)  # the page still loads this and that behind the idle kernel
+    page.wait_for_timeout(1500)  # the page is still loading resources while the kernel is idle
     page.evaluate(script)
     try:
         yield page

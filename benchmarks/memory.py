@@ -1,7 +1,7 @@
-"""What a training step keeps for backward, and the peak of a step: ``python -m benchmarks memory``.
+"""Bytes saved for the backward pass, and the peak of a step: ``python -m benchmarks memory``.
 
-Bytes are exact and the same in every run: there are no turns and no quartiles. Each side runs in a
-process of its own.
+Bytes are exact and the same in every run, so there are no turns and no quartiles. Each side runs
+in its own process.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import tracemalloc
 from typing import Any
 
 from benchmarks.memory_models import CASES
-from benchmarks.processes import asked, installed_version
+from benchmarks.processes import installed_version, json_output
 
 NAME = "memory"
 TITLE = "bytes kept for backward by an MLP, LeNet-5 and a GPT, and the traced peak of a step"
 
-#: At most so many times what PyTorch keeps, and so many times what is kept plus gradients.
+#: Upper bounds: saved bytes over PyTorch's, and the peak over (saved bytes + gradients).
 SAVED, PEAK = 1.1, 1.3
 
 
@@ -26,10 +26,9 @@ def our_bytes(name: str) -> dict[str, int]:
     Returns
     -------
     dict
-        ``saved``: what is kept for backward, parameters left out, the batch (where it is kept)
-        included. ``gradients`` of the parameters. ``peak``: what `tracemalloc` saw at the highest
-        point of forward and backward above the start, where parameters existed, but neither their
-        gradients nor the batch.
+        ``saved``: bytes saved for the backward pass, without parameters, with the batch where it is
+        saved. ``gradients`` of the parameters. ``peak``: the highest point of `tracemalloc` over
+        forward and backward, above a start with parameters but without gradients and batch.
     """
     import optlab as ol
     from optlab.autograd.read_tape import graph_of
@@ -38,7 +37,7 @@ def our_bytes(name: str) -> dict[str, int]:
     ol.seed(0)
     model, loss_of = build()
     inputs, labels = batch()
-    # One example fills the caches of the first call, but brings no memory of the size of a batch.
+    # One example fills the caches of a first call without memory of the size of a batch.
     loss_of(ol.to_tensor(inputs[:1]), ol.to_tensor(labels[:1])).backward()
     for parameter in model.parameters():
         parameter.grad = None
@@ -62,7 +61,7 @@ def our_bytes(name: str) -> dict[str, int]:
 
 
 def bytes_of_pytorch(name: str) -> dict[str, int]:
-    """Count what PyTorch keeps for backward, once a storage, parameters left out."""
+    """Count the bytes that PyTorch saves for backward: each storage once, no parameters."""
     import torch
 
     batch, _, others = CASES[name]
@@ -72,7 +71,7 @@ def bytes_of_pytorch(name: str) -> dict[str, int]:
         model, loss_of = build()
         x, y = map(torch.from_numpy, batch())
         storages = {p.untyped_storage().data_ptr(): 0 for p in model.parameters()}
-        alive: list[Any] = []  # so that no other storage gets the same address
+        alive: list[Any] = []  # so that no address is used again
 
         def pack(t: Any, storages: Any = storages, alive: Any = alive) -> Any:
             storage = t.untyped_storage()
@@ -86,13 +85,13 @@ def bytes_of_pytorch(name: str) -> dict[str, int]:
     return found
 
 
-def _asked(python: str, function: str) -> dict[str, Any]:
+def _run_in_process(python: str, function: str) -> dict[str, Any]:
     """Run a function of this module for all cases in another process."""
     program = (
         "import json, sys; from benchmarks import memory; "
         f"print(json.dumps({{name: memory.{function}(name) for name in memory.CASES}}))"
     )
-    answer: dict[str, Any] = asked(python, program)
+    answer: dict[str, Any] = json_output(python, program)
     return answer
 
 
@@ -104,14 +103,14 @@ def measure(peer_python: str = sys.executable) -> dict[str, Any]:
     RuntimeError
         If our side failed. A missing PyTorch is reported by `as_table`.
     """
-    ours = _asked(sys.executable, "our_bytes")
+    ours = _run_in_process(sys.executable, "our_bytes")
     version = installed_version(peer_python, "torch")
-    peers = {} if version is None else _asked(peer_python, "bytes_of_pytorch")
+    peers = {} if version is None else _run_in_process(peer_python, "bytes_of_pytorch")
     return {"ours": ours, "pytorch": peers, "version": version}
 
 
 def as_table(result: dict[str, Any]) -> str:
-    """Lay out the figures beside their targets."""
+    """Format the figures with their targets."""
     lines = [f"{NAME}: {TITLE}"]
     width = max(map(len, CASES))
     for name, ours in result["ours"].items():

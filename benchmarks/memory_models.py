@@ -1,7 +1,7 @@
-"""The networks whose memory is measured, in optlab and in PyTorch: the same layers and sizes.
+"""The networks of the memory benchmark, in optlab and in PyTorch: the same layers and sizes.
 
-Each function gives a network and a function that computes its loss of a batch. Libraries are
-imported inside: the peer's process reads this file too.
+Each function returns a network and a function that computes its loss on a batch. Libraries are
+imported inside the functions, since the peer's process reads this file too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def images(count: int, space: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def words(count: int) -> tuple[Any, Any]:
-    """Return sequences of words and the word that follows each."""
+    """Return sequences of token ids and the token that follows each."""
     import numpy as np
 
     found = np.random.default_rng(0).integers(0, WORDS, (count, LENGTH + 1))
@@ -43,7 +43,7 @@ def our_mlp() -> Built:
 
 
 def mlp_of_pytorch() -> Built:
-    """Return 784-256-128-10 with ReLU."""
+    """Return the same layers in PyTorch."""
     from torch import nn
 
     model = nn.Sequential(
@@ -53,7 +53,7 @@ def mlp_of_pytorch() -> Built:
 
 
 def our_lenet() -> Built:
-    """Return LeNet-5 with ReLU and maxima, for images of 28 x 28."""
+    """Return LeNet-5 with ReLU and max pooling, for images of 28 x 28."""
     import optlab as ol
 
     nn = ol.nn
@@ -66,7 +66,7 @@ def our_lenet() -> Built:
 
 
 def lenet_of_pytorch() -> Built:
-    """Return LeNet-5 with ReLU and maxima, for images of 28 x 28."""
+    """Return the same layers in PyTorch."""
     from torch import nn
 
     model = nn.Sequential(
@@ -78,7 +78,7 @@ def lenet_of_pytorch() -> Built:
 
 
 def our_gpt(rate: float = 0.0, blocks: int = BLOCKS) -> Built:
-    """Return a small GPT: normalised before each part, causal attention, GELU, dropout."""
+    """Return a small GPT: pre-norm blocks with causal attention and GELU, and dropout."""
     import numpy as np
 
     import optlab as ol
@@ -126,7 +126,7 @@ def our_gpt(rate: float = 0.0, blocks: int = BLOCKS) -> Built:
 
 
 def gpt_of_pytorch(rate: float = 0.0, plain: bool = False, blocks: int = BLOCKS) -> Built:
-    """Return the same GPT; `plain`: attention step by step, softmax and all."""
+    """Return the same GPT in PyTorch; `plain`: attention as single operations, softmax included."""
     import torch
     from torch import nn
 
@@ -183,7 +183,7 @@ def gpt_of_pytorch(rate: float = 0.0, plain: bool = False, blocks: int = BLOCKS)
     return model, loss
 
 
-#: What is measured: the batch, our network, and PyTorch's by how it is written.
+#: The cases: the batch, our network, and PyTorch's networks by their form of attention.
 CASES: dict[str, tuple[Callable[[], Any], Callable[[], Built], dict[str, Callable[[], Built]]]] = {
     "MLP, batch 64": (partial(images, 64, (784,)), our_mlp, {"": mlp_of_pytorch}),
     "LeNet-5, batch 16": (partial(images, 16, (1, 28, 28)), our_lenet, {"": lenet_of_pytorch}),

@@ -1,8 +1,8 @@
-"""The ways in which a contestant runs: a worker that stays warm, or a fresh interpreter a turn.
+"""How a contestant runs: in a warm worker process, or in a fresh interpreter every turn.
 
-All have the same face: ``prepare()`` once, ``turn()`` as often as wanted (seconds for one unit, or
-for one unit of every case of a table), ``close()``. What goes wrong is raised as
-`ContestantError`, with the text of the other process.
+Both kinds have the same interface: ``prepare()`` once, ``turn()`` any number of times (seconds of
+one unit, or of one unit of every case of a table), ``close()``. Failures are raised as
+`ContestantError` with the message of the other process.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ContestantError(RuntimeError):
 
 
 def environment(threads: int | None, search_path: Sequence[str] = ()) -> dict[str, str]:
-    """Return the environment of a worker: its number of threads and where its modules are."""
+    """Return the environment of a worker: its number of threads and its module search path."""
     variables = dict(os.environ)
     if threads is not None:
         variables.update({name: str(threads) for name in THREAD_VARIABLES})
@@ -51,13 +51,13 @@ def environment(threads: int | None, search_path: Sequence[str] = ()) -> dict[st
     return variables
 
 
-def asked(python: str, program: str) -> Any:
-    """Run a program in another interpreter, and give what it printed last, read as JSON.
+def json_output(python: str, program: str) -> Any:
+    """Run a program in another interpreter and return its last line of output, parsed as JSON.
 
     Raises
     ------
     RuntimeError
-        With the last line of what went wrong there.
+        With the last line of the error output of the other process.
     """
     done = subprocess.run(
         [python, "-c", program],
@@ -74,14 +74,14 @@ def asked(python: str, program: str) -> Any:
 
 @functools.cache
 def installed_version(python: str, distribution: str) -> str | None:
-    """Return the version of a distribution as that interpreter sees it, None if it is missing."""
+    """Return the version of a distribution in the given interpreter, None if it is missing."""
     question = "import sys, importlib.metadata as m; print(m.version(sys.argv[1]))"
     command = [python, "-c", question, distribution]
     try:
-        asked = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     except OSError:
         return None
-    return asked.stdout.strip() or None
+    return done.stdout.strip() or None
 
 
 class WarmWorker:
@@ -96,9 +96,9 @@ class WarmWorker:
     threads : int or None
         Number of threads; None leaves it to the library.
     turn_seconds : float
-        How long one turn should take.
+        Target duration of one turn.
     search_path : sequence of str
-        Further places for modules.
+        Additional module search paths.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class WarmWorker:
         self.messages = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed in close)
 
     def prepare(self) -> None:
-        """Start the process, build the unit of work, warm it up and size the batch."""
+        """Start the process, build the unit of work, warm it up and choose the batch size."""
         try:
             self.process = subprocess.Popen(
                 [self.python, "-m", "benchmarks.worker"],
@@ -144,7 +144,7 @@ class WarmWorker:
         return float(seconds / self.units)
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Send one request and wait for its answer."""
+        """Send one request and return the answer."""
         process = self.process
         assert process is not None, "prepare comes first"
         assert process.stdin is not None
@@ -176,10 +176,10 @@ class WarmWorker:
 
 
 class FreshInterpreter:
-    """A new isolated interpreter each turn, which times statements and nothing before them.
+    """A new isolated interpreter every turn, which times statements and nothing before them.
 
-    The start of the interpreter itself is not counted. Module files are in the file cache, as
-    two turns are thrown away first.
+    The start of the interpreter itself is not counted. Module files are in the file cache, since
+    two turns run first and are discarded.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class FreshInterpreter:
         self.environment = environment(threads)
 
     def prepare(self) -> None:
-        """Bring the module files into the file cache."""
+        """Load the module files into the file cache."""
         for _ in range(2):
             self.turn()
 
@@ -221,4 +221,4 @@ class FreshInterpreter:
         return float(finished.stdout.split()[-1])
 
     def close(self) -> None:
-        """Nothing stays behind."""
+        """Do nothing; every turn ends its own process."""

@@ -1,7 +1,7 @@
-"""Memory traded for time: ``python -m benchmarks recompute``.
+"""Memory and time of recomputation: ``python -m benchmarks recompute``.
 
-The peak of a step by each way of recomputing, its time beside that of the plain step, whether its
-numbers are the same to the bit; and the peaks beside those of PyTorch's ``torch.utils.checkpoint``.
+For each method: the peak of a step, its time relative to the plain step, and whether its results
+are bitwise equal; and the peaks beside those of PyTorch's ``torch.utils.checkpoint``.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from statistics import quantiles
 from typing import Any
 
 from benchmarks import recompute_models
-from benchmarks.processes import asked, installed_version
+from benchmarks.processes import installed_version, json_output
 from benchmarks.recompute_models import CASES
 
 NAME = "recompute"
 TITLE = "peak and time of a step by each way of recomputing, and PyTorch's checkpoints beside"
 
 MIB = 2**20
-#: The most MiB above the start for the residual blocks, by the way of recomputing.
+#: Limits of the peak above the start in MiB, for the residual blocks, by method.
 LIMITS = {
     "plain": 100,
     "each block": 26,
@@ -32,7 +32,7 @@ LIMITS = {
     "every fourth block a checkpoint": 38,
     "budget 40 MiB": 42,
 }
-#: At most so many times the time of the plain step, and so many times PyTorch's peak.
+#: Upper bounds: the time over that of the plain step, and the peak over PyTorch's.
 TIME, PEAK = 1.45, 1.1
 ROUNDS = 9
 
@@ -69,7 +69,7 @@ def _budget(parts: list[Any], x: Any, within: ExitStack) -> Any:
     return _plain(parts, x, within)
 
 
-#: With checkpoints the step is plain: `_checkpoints` has said before where segments end.
+#: The checkpointed step runs the plain code: `_checkpoints` has set the segments before.
 WAYS: dict[str, Way] = {
     "plain": _plain,
     "each block": _each,
@@ -80,7 +80,7 @@ WAYS: dict[str, Way] = {
 
 
 def _checkpoints(name: str, parts: list[Any], parameters: list[Any]) -> Any:
-    """Make the optimizer whose checkpoints a way needs, where it does."""
+    """Build the optimizer that sets the checkpoints of a method; None where it needs none."""
     import optlab as ol
 
     if name != "every fourth block a checkpoint":
@@ -92,7 +92,7 @@ def _checkpoints(name: str, parts: list[Any], parameters: list[Any]) -> Any:
 
 
 class _Ours:
-    """One chain of ours, with its batch, and a step by any way."""
+    """One of our chains with its batch, and a step by any method."""
 
     def __init__(self, name: str) -> None:
         import optlab as ol
@@ -104,26 +104,26 @@ class _Ours:
         self.x, self.y = map(ol.to_tensor, batch())
 
     def step(self, way: Way, x: Any, y: Any) -> Any:
-        """Run forward and backward, and give the loss."""
+        """Run forward and backward passes; return the loss."""
         with ExitStack() as within:
             loss = self.loss_of(way(self.parts, x, within), y)
             loss.backward()
         return loss.item()
 
-    def zero(self) -> None:
-        """Allocate the gradients anew."""
+    def zero_gradients(self) -> None:
+        """Allocate zero gradients."""
         import numpy as np
 
         for p in self.parameters:
             p.grad = np.zeros(p.shape, p.data.dtype)
 
-    def measured(self, way: Way) -> tuple[int, list[Any]]:
-        """Give the peak above the start, and the numbers: loss, gradients, the next random one."""
+    def measure(self, way: Way) -> tuple[int, list[Any]]:
+        """Return the peak above the start, and loss, gradients and the next random number."""
         import optlab as ol
 
-        self.zero()
-        self.step(way, self.x[:1], self.y[:1])  # fills caches, and takes little memory
-        self.zero()
+        self.zero_gradients()
+        self.step(way, self.x[:1], self.y[:1])  # fills the caches with little memory
+        self.zero_gradients()
         ol.seed(5)
         gc.collect()
         tracemalloc.start()
@@ -136,33 +136,33 @@ class _Ours:
 
 
 def our_blocks() -> dict[str, dict[str, Any]]:
-    """Measure each way on the residual blocks.
+    """Measure each method on the residual blocks.
 
     Returns
     -------
     dict
-        By the way: ``peak`` in bytes above the start, ``equal`` (to plain, to the bit: loss,
-        gradients, the random stream afterwards), ``seconds`` of every round.
+        By method: ``peak`` in bytes above the start, ``equal`` (loss, gradients and the random
+        stream afterwards are bitwise those of the plain step), ``seconds`` of every round.
     """
     chain = _Ours("16 residual blocks")
     expected: list[Any] = []
     found: dict[str, Any] = {}
     for name, way in WAYS.items():
         optimizer = _checkpoints(name, chain.parts, chain.parameters)
-        peak, numbers = chain.measured(way)
+        peak, numbers = chain.measure(way)
         del optimizer
         expected = expected or numbers
         found[name] = {"peak": peak, "equal": _equal(numbers, expected), "seconds": []}
     for turn in range(ROUNDS + 1):
         for name, way in WAYS.items():
             optimizer = _checkpoints(name, chain.parts, chain.parameters)
-            chain.zero()
+            chain.zero_gradients()
             gc.collect()
             begin = time.perf_counter()
             chain.step(way, chain.x, chain.y)
             took = time.perf_counter() - begin
             del optimizer
-            if turn:  # the first is thrown away
+            if turn:  # the first round is discarded
                 found[name]["seconds"].append(took)
     return found
 
@@ -174,12 +174,12 @@ def _equal(numbers: list[Any], expected: list[Any]) -> bool:
 
 
 def our_peaks() -> dict[str, dict[str, int]]:
-    """Measure the peak of every chain: plain, each part by itself, and in segments."""
+    """Measure the peak of every chain: plain, each part on its own, and in segments."""
     found: dict[str, Any] = {}
     for name, case in CASES.items():
         chain = _Ours(name)
         ways = {"plain": _plain, "each part": _each, "segments": _segments(case.segments)}
-        found[name] = {how: chain.measured(way)[0] for how, way in ways.items()}
+        found[name] = {how: chain.measure(way)[0] for how, way in ways.items()}
     return found
 
 
@@ -211,7 +211,7 @@ def peaks_of_pytorch() -> dict[str, dict[str, int]]:
         def step(
             way: Any, *variant: bool, x: Any = inputs, y: Any = labels, f: Any = loss_of
         ) -> None:
-            # The reentrant variant gives gradients only where an input needs one.
+            # The reentrant variant returns gradients only if an input requires one.
             fed = x.detach().requires_grad_() if variant == (True,) else x
             f(way(fed, *variant), y).backward()
 
@@ -231,10 +231,10 @@ def peaks_of_pytorch() -> dict[str, dict[str, int]]:
 
 
 def peak_of_allocator(work: Callable[[], Any]) -> int:
-    """Give the highest sum of what PyTorch's CPU allocator gave out and took back during `work`.
+    """Return the highest net amount of memory of PyTorch's CPU allocator during `work`.
 
-    PyTorch has no counter of it for the CPU, but its allocator tells the profiler of every piece
-    of memory, temporaries inside an operation included.
+    PyTorch has no such counter for the CPU, but its allocator reports every allocation and every
+    release to the profiler, temporaries inside an operation included.
     """
     import torch
 
@@ -252,39 +252,39 @@ def peak_of_allocator(work: Callable[[], Any]) -> int:
     return highest
 
 
-def _asked(python: str, function: str) -> dict[str, Any]:
+def _run_in_process(python: str, function: str) -> dict[str, Any]:
     """Run a function of this module in another process."""
     program = (
         f"import json; from benchmarks import recompute; print(json.dumps(recompute.{function}()))"
     )
-    answer: dict[str, Any] = asked(python, program)
+    answer: dict[str, Any] = json_output(python, program)
     return answer
 
 
 def measure(peer_python: str = sys.executable) -> dict[str, Any]:
-    """Measure all ways, and both sides.
+    """Measure all methods, and both sides.
 
     Raises
     ------
     RuntimeError
         If a side failed. A missing PyTorch is reported by `as_table`.
     """
-    blocks = _asked(sys.executable, "our_blocks")
-    ours = _asked(sys.executable, "our_peaks")
+    blocks = _run_in_process(sys.executable, "our_blocks")
+    ours = _run_in_process(sys.executable, "our_peaks")
     version = installed_version(peer_python, "torch")
-    peers = {} if version is None else _asked(peer_python, "peaks_of_pytorch")
+    peers = {} if version is None else _run_in_process(peer_python, "peaks_of_pytorch")
     return {"blocks": blocks, "ours": ours, "pytorch": peers, "version": version}
 
 
 def ratios(found: dict[str, Any], name: str) -> tuple[float, float, float]:
-    """Give the quartiles of a way's time over plain's, round by round; the second is the median."""
+    """Return the quartiles (lower, median, upper) of a method's time over plain's, by round."""
     pairs = zip(found[name]["seconds"], found["plain"]["seconds"], strict=True)
     lower, median, upper = quantiles(one / plain for one, plain in pairs)
     return lower, median, upper
 
 
 def as_table(result: dict[str, Any]) -> str:
-    """Lay out the figures beside their targets."""
+    """Format the figures with their targets."""
     m = recompute_models
     sizes = f"{m.BLOCKS} residual blocks of {m.WIDTH}, {m.INSIDE} inside, batch {m.BATCH}"
     lines = [f"{NAME}: {TITLE}", f"  {sizes}; MiB above the start"]

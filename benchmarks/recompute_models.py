@@ -1,7 +1,7 @@
-"""The chains whose memory is measured with recomputation, in optlab and in PyTorch.
+"""The chains of the recomputation benchmark, in optlab and in PyTorch.
 
-Each function gives the parts of a network, in order, and the loss of what the last part returns.
-Libraries are imported inside: the peer's process reads this file too.
+Each function returns the parts of a network, in order, and the loss of the last part's output.
+Libraries are imported inside the functions, since the peer's process reads this file too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchmarks.memory_models import (
     words,
 )
 
-#: Of the residual blocks: how many, their width, the width inside, and how many examples.
+#: The residual blocks: their number, width, inner width and batch size.
 BLOCKS, WIDTH, INSIDE, BATCH = 16, 256, 1024, 512
 
 Parts = tuple[list[Any], Callable[[Any, Any], Any]]
@@ -49,7 +49,7 @@ def our_blocks() -> Parts:
 
 
 def blocks_of_pytorch() -> Parts:
-    """Return the same blocks."""
+    """Return the same blocks in PyTorch."""
     from torch import nn
 
     class Block(nn.Module):
@@ -67,7 +67,7 @@ def blocks_of_pytorch() -> Parts:
 
 
 def our_mlp() -> Parts:
-    """Return 15 layers of 256 units with ReLU behind one of 784, and the scores of ten classes."""
+    """Return a layer from 784 to 256 units, 15 layers of 256, and a layer of ten classes."""
     import optlab as ol
 
     nn = ol.nn
@@ -77,7 +77,7 @@ def our_mlp() -> Parts:
 
 
 def mlp_of_pytorch() -> Parts:
-    """Return the same layers."""
+    """Return the same layers in PyTorch."""
     from torch import nn
 
     sizes = [784, *[256] * 15]
@@ -86,7 +86,7 @@ def mlp_of_pytorch() -> Parts:
 
 
 def our_cnn() -> Parts:
-    """Return LeNet-5 in three parts: each convolution with its maxima, then the linear layers."""
+    """Return LeNet-5 in three parts: each convolution with its pooling, then the linear layers."""
     import optlab as ol
 
     network, _ = our_lenet()
@@ -96,7 +96,7 @@ def our_cnn() -> Parts:
 
 
 def cnn_of_pytorch() -> Parts:
-    """Return the same parts."""
+    """Return the same parts in PyTorch."""
     from torch import nn
 
     network, _ = lenet_of_pytorch()
@@ -106,7 +106,7 @@ def cnn_of_pytorch() -> Parts:
 
 
 def our_transformer() -> Parts:
-    """Return a GPT of 8 blocks with dropout: the words, each block, the scores."""
+    """Return a GPT of 8 blocks with dropout: the embedding, each block, the output layer."""
     import numpy as np
 
     import optlab as ol
@@ -126,7 +126,7 @@ def our_transformer() -> Parts:
 
 
 def transformer_of_pytorch() -> Parts:
-    """Return the same parts."""
+    """Return the same parts in PyTorch."""
     import torch
     from torch import nn
 

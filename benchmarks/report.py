@@ -1,4 +1,4 @@
-"""What the terminal shows and what the JSON holds."""
+"""Text of the terminal and content of the JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME_WIDTH = 50
 
 
 def duration(seconds: float) -> str:
-    """Write a time with three figures in the unit that suits it."""
+    """Format a time with three digits in the unit that suits it."""
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         if seconds >= factor:
             return f"{seconds / factor:.3g} {unit}"
@@ -26,7 +26,7 @@ def duration(seconds: float) -> str:
 
 
 def measured_times(contestant: Contestant) -> str:
-    """Write the median of a contestant and its quartiles, or why there is none."""
+    """Format the median of a contestant and its quartiles, or the reason why there is none."""
     if not contestant.measured:
         return "not measured: " + (contestant.problem or "no turn was taken").splitlines()[-1]
     times = contestant.seconds
@@ -34,14 +34,14 @@ def measured_times(contestant: Contestant) -> str:
 
 
 def thread_words(threads: int | None) -> str:
-    """Write the number of threads as it follows a name."""
+    """Format the number of threads as a suffix of a name."""
     if threads is None:
         return ""
     return f", {threads} thread" + ("s" if threads > 1 else "")
 
 
 def verdict(comparison: Comparison) -> str:
-    """Write the ratio of a comparison with its spread, and whether the target is met."""
+    """Format the ratio of a comparison with its spread, and whether the target is met."""
     ratio, target = comparison.ratio, comparison.target
     aim = "no target" if target.bound is None else f"target {target.sense} {target.bound:g}"
     if ratio is None:
@@ -53,7 +53,7 @@ def verdict(comparison: Comparison) -> str:
 
 
 def table_of_cases(result: Result) -> list[str]:
-    """Write a line for every case of a table: microseconds of each side, and each ratio."""
+    """Format a line for every case of a table: microseconds of each side, and each ratio."""
     if not result.ours.measured:
         return []
     beside = [each for each in result.comparisons if each.best is not None and each.cases]
@@ -72,7 +72,7 @@ def table_of_cases(result: Result) -> list[str]:
 
 
 def as_text(result: Result) -> str:
-    """Return the lines that the terminal shows for one row."""
+    """Format one row for the terminal."""
     row = result.row
     name = f"optlab{thread_words(result.ours.threads)}"
     averaged = f", geometric mean of {len(result.ours.cases)}" if result.ours.cases else ""
@@ -90,7 +90,7 @@ def as_text(result: Result) -> str:
 
 
 def cpu_model() -> str:
-    """Return the name of the processor as the system gives it."""
+    """Return the name of the processor as the system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -100,7 +100,7 @@ def cpu_model() -> str:
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -110,14 +110,14 @@ def revision() -> str | None:
     """Return the revision of the working tree, with a mark if files differ from it."""
     command = ["git", "describe", "--always", "--dirty"]
     try:
-        asked = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     except OSError:
         return None
-    return asked.stdout.strip() or None
+    return done.stdout.strip() or None
 
 
 def machine_facts(results: list[Result], settings: Settings) -> dict[str, Any]:
-    """Return what the numbers depend on: processor, cores, versions, date."""
+    """Return the facts on which the numbers depend: processor, cores, versions, date."""
     versions = {
         candidate.peer.needs: candidate.version
         for result in results
@@ -146,7 +146,7 @@ def spread_as_json(spread: Spread | None) -> dict[str, float] | None:
 
 
 def contestant_as_json(contestant: Contestant) -> dict[str, Any]:
-    """Return everything that was measured of one contestant."""
+    """Return all measurements of one contestant."""
     return {
         "threads": contestant.threads,
         "seconds": spread_as_json(contestant.seconds if contestant.measured else None),

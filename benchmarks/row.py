@@ -1,8 +1,8 @@
-"""What a row declares, and where the rows are found.
+"""Declarations of rows, and their lookup.
 
 A row is read by workers in two environments, ours and the peer's, so this module and every file
-in ``rows/`` import nothing but the standard library at the top; libraries are imported inside
-the factories.
+in ``rows/`` import only the standard library at the top; other libraries are imported inside the
+factories.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Built = Work | dict[str, Work] | str
 
 @dataclass(frozen=True)
 class Target:
-    """The ratio that a row is held to; made by `at_least`, `at_most` and `unbounded`.
+    """The target ratio of a row; made by `at_least`, `at_most` and `unbounded`.
 
     Attributes
     ----------
@@ -29,48 +29,48 @@ class Target:
         "at least" compares how many times as fast as the peer we are (peer time over ours);
         "at most" compares how many times the peer's time we take (our time over the peer's).
     bound : float or None
-        The ratio itself; None where the ratio is only told.
+        The bound of the ratio; None if the ratio is reported without a target.
     """
 
     sense: Literal["at least", "at most"]
     bound: float | None
 
     def ratio(self, our_seconds: float, peer_seconds: float) -> float:
-        """Return the ratio of two times that this target speaks of."""
+        """Return the ratio of two times, in the direction of `sense`."""
         if self.sense == "at least":
             return peer_seconds / our_seconds
         return our_seconds / peer_seconds
 
     def is_met_by(self, ratio: float) -> bool | None:
-        """Say whether a ratio keeps to the bound; None where there is none."""
+        """Return whether a ratio meets the bound; None without a bound."""
         if self.bound is None:
             return None
         return ratio >= self.bound if self.sense == "at least" else ratio <= self.bound
 
     @property
     def phrase(self) -> str:
-        """The words that follow the ratio in a sentence."""
+        """The phrase that follows the ratio in a sentence."""
         return "times as fast" if self.sense == "at least" else "times the time"
 
 
 def at_least(bound: float) -> Target:
-    """Target: we are at least `bound` times as fast as the peer."""
+    """Return the target that we are at least `bound` times as fast as the peer."""
     return Target("at least", bound)
 
 
 def at_most(bound: float) -> Target:
-    """Target: we take at most `bound` times the peer's time."""
+    """Return the target that we take at most `bound` times the peer's time."""
     return Target("at most", bound)
 
 
 def unbounded() -> Target:
-    """No target: how many times as fast as the peer we are is told, and held to nothing."""
+    """Return no target: the ratio of speeds is reported only."""
     return Target("at least", None)
 
 
 @dataclass(frozen=True)
 class Peer:
-    """One thing that our row is compared with.
+    """One peer that our row is compared with.
 
     Attributes
     ----------
@@ -79,14 +79,14 @@ class Peer:
     build : callable
         Factory like `Row.ours`.
     needs : str
-        The distribution that has to be installed; reported as missing where it is not.
+        The distribution that has to be installed; if it is not, it is reported as missing.
     target : Target
-        What we aim at beside this peer.
+        The target of the comparison with this peer.
     threads : tuple of int
-        Numbers of threads to try, each in a worker of its own; the fastest counts. Empty: as
-        the library chooses.
+        Numbers of threads to try, each in its own worker; the fastest counts. Empty: the default
+        of the library.
     in_our_environment : bool
-        Run with our interpreter even where ``--peer-python`` names another.
+        Whether to run with our interpreter even if ``--peer-python`` names another.
     """
 
     name: str
@@ -104,26 +104,26 @@ class Row:
     Attributes
     ----------
     name : str
-        What is typed to select the row.
+        The name that selects the row on the command line.
     title : str
         What is compared, in one line.
     unit : str
         What one unit of work is, for example ``"training step"``.
     ours : callable
         Factory: called once in its worker, it prepares everything and returns a callable that
-        does one unit of work and returns when the result is there. For the kind "table" it
+        does one unit of work and returns once the result is there. For the kind "table" it
         returns a dict of such callables, by the name of the case; for the kind "process"
         statements (text) that a fresh interpreter times.
     peers : sequence of Peer
         At least one.
     kind : {"work", "table", "process"}
         "work": a warm worker repeats the unit. "table": the same with many small units of one
-        kind, a batch of each in every turn, and their geometric mean is what is compared.
-        "process": each turn starts a new interpreter.
+        kind, a batch of each in every turn, compared by their geometric mean. "process": each
+        turn starts a new interpreter.
     default : bool
-        Part of what ``python -m benchmarks`` measures when no name is given.
+        Whether ``python -m benchmarks`` measures the row when no name is given.
     module : str
-        Where the row is written; filled in when it is found.
+        The module that declares the row; filled in when it is found.
     """
 
     name: str
@@ -156,12 +156,12 @@ def all_rows() -> list[Row]:
 
 
 def select(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
-    """Choose rows by their name or by the name of their file; without names, the default set.
+    """Select rows by their name or by the name of their file; without names, the default set.
 
     Raises
     ------
     LookupError
-        When a name fits no row; the message lists what there is.
+        If a name matches no row; the message lists the known names.
     """
     if not names:
         return [row for row in rows if row.default]

@@ -1,4 +1,4 @@
-"""Measures a row: its contestants take turns, one batch each, and never run at the same time."""
+"""Measurement of a row: contestants take turns of one batch each, and never run concurrently."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from benchmarks.row import Peer, Row, Target
 
 @dataclass(frozen=True)
 class Settings:
-    """How to measure.
+    """Settings of a measurement.
 
     Attributes
     ----------
     repeats : int
         Turns of each contestant.
     turn_seconds : float
-        What one turn should take.
+        Target duration of one turn.
     rest_seconds : float
-        Pause between turns, in which the thread pool of the last one goes to sleep.
+        Pause between turns, in which the thread pool of the last contestant goes to sleep.
     threads : int or None
         Number of threads for both sides; None lets the row choose.
     our_python, peer_python : str
         The two interpreters.
     search_path : tuple of str
-        Further places where workers find modules.
+        Additional module search paths of the workers.
     """
 
     repeats: int = 20
@@ -56,7 +56,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """Summarise values, of which there is at least one."""
+        """Return the median and quartiles of at least one value."""
         if len(values) == 1:
             return cls(values[0], values[0], values[0])
         lower, median, upper = statistics.quantiles(values, n=4, method="inclusive")
@@ -65,26 +65,26 @@ class Spread:
 
 @dataclass
 class Contestant:
-    """One side of a row with a fixed number of threads, and what was measured of it.
+    """One side of a row with a fixed number of threads, and its measurements.
 
     Attributes
     ----------
     peer : Peer or None
         None for our own side.
     threads : int or None
-        None: as the library chooses.
+        None: the default of the library.
     version : str or None
-        Of the distribution that the peer needs.
+        Version of the distribution that the peer needs.
     turns : list of float
-        Seconds of one unit, one number a turn; for a table the geometric mean over the cases.
+        Seconds of one unit, one number per turn; for a table the geometric mean over the cases.
     units_per_turn : int
-        Size of a batch; for a table of all batches of a turn together.
+        Size of a batch; for a table, of all batches of a turn together.
     cases : dict
         For a table: the same by the name of the case. Empty for other kinds.
     problem : str or None
-        Why it could not be measured to the end.
+        Why the measurement is incomplete.
     missing : bool
-        The peer is not installed.
+        Whether the peer is not installed.
     """
 
     peer: Peer | None
@@ -97,7 +97,7 @@ class Contestant:
     cases: dict[str, list[float]] = field(default_factory=dict)
 
     def take(self, seconds: float | dict[str, float]) -> None:
-        """Note what one turn has given."""
+        """Record the result of one turn."""
         if isinstance(seconds, dict):
             for case, taken in seconds.items():
                 self.cases.setdefault(case, []).append(taken)
@@ -117,7 +117,7 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Our side beside the fastest form of one peer.
+    """Our side compared with the fastest form of one peer.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class Comparison:
     best : Contestant or None
         The fastest; None if none was measured.
     ratio : Spread or None
-        The target's ratio over paired turns; None if a side is lacking. For a table it is the
+        The target's ratio over paired turns; None if a side is missing. For a table it is the
         geometric mean of the ratios of the cases.
     cases : dict
         For a table: the ratio of each case by its name. Empty for other kinds.
@@ -142,17 +142,17 @@ class Comparison:
 
     @property
     def target(self) -> Target:
-        """What we aim at."""
+        """The target of the comparison."""
         return self.peer.target
 
     @property
     def met(self) -> bool | None:
-        """Whether the median keeps to the target; None if there is none, or no measurement."""
+        """Whether the median meets the target; None without a target or a measurement."""
         return None if self.ratio is None else self.target.is_met_by(self.ratio.median)
 
     @property
     def clear(self) -> bool | None:
-        """Whether both quartiles say what the median says."""
+        """Whether both quartiles agree with the median about the target."""
         if self.ratio is None or self.target.bound is None:
             return None
         quartiles = (self.ratio.lower, self.ratio.upper)
@@ -169,7 +169,7 @@ class Result:
 
 
 def contestants_of(row: Row, settings: Settings) -> list[Contestant]:
-    """List our side and every peer with every number of threads that is to be tried."""
+    """List our side and every peer with every number of threads to try."""
     listed = [Contestant(None, settings.threads)]
     for peer in row.peers:
         tried = (settings.threads,) if settings.threads is not None else peer.threads or (None,)
@@ -185,7 +185,7 @@ def process_of(
     Raises
     ------
     ContestantError
-        When the contestant's library is not installed.
+        If the contestant's library is not installed.
     """
     peer = contestant.peer
     at_home = peer is None or peer.in_our_environment
@@ -210,7 +210,7 @@ def process_of(
 
 
 def take_turns(row: Row, contestants: Sequence[Contestant], settings: Settings) -> None:
-    """Measure all contestants of a row, turn by turn; each keeps its own numbers or problem."""
+    """Measure all contestants of a row, turn by turn; each records its own times or problem."""
     running: list[tuple[Contestant, WarmWorker | FreshInterpreter]] = []
     try:
         for contestant in contestants:
@@ -259,15 +259,15 @@ def measure(row: Row, settings: Settings) -> Result:
     Parameters
     ----------
     row : Row
-        What to compare.
+        The comparison.
     settings : Settings
-        How.
+        The settings of the measurement.
 
     Returns
     -------
     Result
-        Also when a side is missing or fails: its problem stands in the result, and the other
-        side is measured all the same.
+        Also if a side is missing or fails: the result records its problem, and the other side is
+        measured all the same.
     """
     contestants = contestants_of(row, settings)
     take_turns(row, contestants, settings)

@@ -1,20 +1,20 @@
-"""A worker: one process that holds one side of one row and times batches on request.
+"""A worker: one process that builds one side of one row and times batches on request.
 
-It reads one JSON object a line from its standard input and answers each with one line:
+It reads one JSON object per line from standard input and answers each with one line:
 
 =====================================  ==========================================
 request                                answer
 =====================================  ==========================================
 ``{"do": "build", "module": ...,       ``{}``; builds the unit of work
 "row": ..., "contestant": ...}``
-``{"do": "calibrate", "seconds": s}``  ``{"units": n}``; warms up on the way
+``{"do": "calibrate", "seconds": s}``  ``{"units": n}``; includes the warm-up
 ``{"do": "time", "units": n}``         ``{"seconds": s}`` for the whole batch
 =====================================  ==========================================
 
 For a table, units and seconds are objects with a number for every case.
 
-Whatever goes wrong is answered as ``{"problem": traceback}``. It ends when its input ends. What
-the libraries print goes to standard error.
+Any error is answered as ``{"problem": traceback}``. The worker ends when its input ends. Output
+of the libraries is redirected to standard error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from benchmarks.row import Work, rows_of
 
 
 def build(module: str, row_name: str, contestant: str) -> Work | dict[str, Work]:
-    """Find the row and call the factory of one contestant."""
+    """Look up the row and call the factory of one contestant."""
     row = next(row for row in rows_of(module) if row.name == row_name)
     work = row.factory(contestant)()
     if isinstance(work, str) or not (callable(work) or work):
@@ -42,7 +42,7 @@ def build(module: str, row_name: str, contestant: str) -> Work | dict[str, Work]
 def time_batch(work: Work, units: int, collect: bool = True) -> float:
     """Return the seconds that `units` units of work take, one after the other.
 
-    The garbage collector stays on, as it is for a user; what earlier batches left is collected
+    The garbage collector stays on, as it is for a user; the garbage of earlier batches is collected
     before the clock starts.
     """
     if collect:
@@ -83,7 +83,7 @@ class Worker:
         self.work: Work | dict[str, Work] | None = None
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Do what one request asks."""
+        """Handle one request."""
         if request["do"] == "build":
             self.work = build(request["module"], request["row"], request["contestant"])
             return {}
@@ -106,7 +106,7 @@ def main() -> None:
     for line in sys.stdin:
         try:
             answer = worker.answer(json.loads(line))
-        except Exception:  # noqa: BLE001 (the other end hears of it, whatever it is)
+        except Exception:  # noqa: BLE001 (any error is reported to the other process)
             answer = {"problem": traceback.format_exc()}
         answers.write(json.dumps(answer) + "\n")
 

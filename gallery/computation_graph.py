@@ -1,7 +1,8 @@
-"""The graph of a network's loss, halfway back: the gradient arrives at the output layer.
+"""The computation graph of a network's loss, halfway through the backward pass.
 
-Every operation shows what it gives, in shape and bytes. The panel reads the derivative rules of the
-operation whose turn it is, the gradient that arrives, and what it sends to each input.
+Every operation shows the shape and the bytes of its output. The panel shows the derivative rules of
+the current operation (here the output layer), the gradient that arrives, and the gradient that it
+passes to each input.
 
 Run it with ``python gallery/computation_graph.py``: it saves the graph as one page, opens the page
 in a Chromium or Chrome, and writes computation-graph.png beside this file. It needs the extra
@@ -22,12 +23,12 @@ from optlab._doctor import find_browser
 
 
 def graph() -> Any:
-    """Compute the loss of a small network on random data, and look at its graph."""
+    """Compute the loss of a small network on random data; return its graph."""
     ol.seed(0)
     network = ol.nn.Sequential(
         ("hidden", ol.nn.Linear(64, 32)), ("tanh", ol.nn.Tanh()), ("output", ol.nn.Linear(32, 10))
     )
-    network.parameters()  # gives each parameter its place as name
+    network.parameters()  # names the parameters by their place in the network
     images = np.random.default_rng(0).normal(size=(16, 64)).astype("float32")
     digits = np.arange(16) % 10
     loss = ol.nn.functional.cross_entropy(network(images), digits)
@@ -35,7 +36,7 @@ def graph() -> Any:
 
 
 def main(folder: Path) -> Path:
-    """Write the picture into `folder` and give its path."""
+    """Write the image into `folder`; return its path."""
     from playwright.sync_api import sync_playwright
 
     picture = folder / "computation-graph.png"

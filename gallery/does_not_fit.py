@@ -1,9 +1,9 @@
-"""A network of 200 layers that does not fit a budget, and learns within it all the same.
+"""A network of 200 layers that exceeds a memory budget, and still trains within it.
 
-A step keeps, for backward, what every layer has computed: several times the budget. The operating
-system is told to give the process no more than that. (This is a limit of Linux, not a number that
-optlab promises to keep.) The plain step ends in a `MemoryError`. With `ol.recompute_sequential` the
-same network learns under the same limit, and its losses are those of the plain one to the bit.
+A step saves the outputs of all layers for the backward pass: several times the budget. The
+operating system is set to limit the process to the budget. (This is a limit of Linux, not a number
+that optlab guarantees.) The plain step ends in a `MemoryError`. With `ol.recompute_sequential` the
+same network trains under the same limit, and its losses are bitwise those of the plain step.
 
 Run it with ``python gallery/does_not_fit.py``: it writes does-not-fit.png beside this file.
 """
@@ -25,30 +25,30 @@ import optlab as ol
 
 LAYERS, WIDTH, STEPS, PLAIN_STEPS = 200, 64, 20, 3
 MIB = 2**20
-#: What training may take beside the parameters and the data: gradients, slots and all that a step
-#: keeps.
+#: Memory that training may use in addition to the parameters and the data: gradients, slots and
+#: everything that a step saves.
 BUDGET = 40 * MIB
 
 
 class Residual(ol.nn.Layer):
-    """x + tanh(W x + b) / 10: each adds so little that 200 of them behave."""
+    """x + tanh(W x + b) / 10, a residual so small that 200 layers remain stable."""
 
     def __init__(self) -> None:
         super().__init__()
         self.linear = ol.nn.Linear(WIDTH, WIDTH)
 
     def forward(self, x: Any) -> Any:
-        """Add a little."""
+        """Add the residual."""
         return x + np.tanh(self.linear(x)) / 10
 
 
 class Training:
-    """The network, all training digits and an optimizer; the same every time.
+    """The network, all training digits and an optimizer, with the same seed every time.
 
     Parameters
     ----------
     segments : int or str, optional
-        As `ol.recompute_sequential` takes it; None for the plain step.
+        Passed to `ol.recompute_sequential`; None for the plain step.
     """
 
     def __init__(self, segments: int | str | None = None) -> None:
@@ -61,20 +61,20 @@ class Training:
         self.layers = [first, *[Residual() for _ in range(LAYERS - 2)], last]
         parameters = [p for layer in self.layers for p in layer.parameters()]
         self.optimizer = ol.optimizer.Momentum(0.05, parameters=parameters)
-        self.layer = 0  # how many have begun, in the plain step
-        self.accuracy()  # from here on, the threads that multiply matrices have their buffers
+        self.layer = 0  # number of layers that have started, in the plain step
+        self.accuracy()  # the threads of the matrix products allocate their buffers here
 
-    def plainly(self, x: Any) -> Any:
-        """Run one layer after the other."""
+    def run_plain(self, x: Any) -> Any:
+        """Run the layers in order, without recomputation."""
         for number, layer in enumerate(self.layers, start=1):
             self.layer = number
             x = layer(x)
         return x
 
     def step(self) -> float:
-        """Train for a step and give the loss."""
+        """Run one training step; return the loss."""
         if self.segments is None:
-            scores = self.plainly(self.x)
+            scores = self.run_plain(self.x)
         else:
             scores = ol.recompute_sequential(self.layers, self.x, segments=self.segments)
         loss = ol.nn.functional.cross_entropy(scores, self.y)
@@ -84,14 +84,14 @@ class Training:
         return float(loss.item())
 
     def accuracy(self) -> float:
-        """Give the share of the digits held out that is read correctly."""
+        """Return the share of held-out digits that is classified correctly."""
         with ol.no_grad():
-            read = np.argmax(self.plainly(self.test_x).numpy(), axis=1)
+            read = np.argmax(self.run_plain(self.test_x).numpy(), axis=1)
         return float(np.mean(read == self.test_y))
 
 
 def peak(segments: int | str | None = None) -> int:
-    """Give the highest point of the traced memory of a first step, above what was there before."""
+    """Return the peak of the traced memory of a first step, above its start."""
     training = Training(segments)
     gc.collect()
     tracemalloc.start()
@@ -103,18 +103,18 @@ def peak(segments: int | str | None = None) -> int:
 
 
 def course(segments: int | str | None = None) -> np.ndarray:
-    """Give the bytes above the start, event by event, of a step."""
+    """Return the bytes above the start of a step, event by event."""
     trace = ol.memory.report(Training(segments).step)
     return trace.during.sum(axis=1) - trace.total[0]
 
 
 def train(segments: int | str | None, steps: int, budget: int | None) -> dict[str, Any]:
-    """Train in this process, which gets no more memory than the budget from now on.
+    """Train in this process, limited to the budget from now on.
 
     Returns
     -------
     dict
-        ``losses``, ``accuracy`` and, where memory ran out, ``layer``: the one that got none.
+        ``losses``, ``accuracy`` and, if memory ran out, ``layer``: the one whose allocation failed.
     """
     training = Training(segments)
     gc.collect()
@@ -129,7 +129,7 @@ def train(segments: int | str | None, steps: int, budget: int | None) -> dict[st
 
 
 def limit_memory(more: int) -> None:
-    """Have the operating system refuse this process more than so many bytes from now on."""
+    """Limit the memory of this process to `more` bytes above its present size."""
     import resource
 
     status = Path("/proc/self/status").read_text(encoding="ascii")
@@ -140,10 +140,10 @@ def limit_memory(more: int) -> None:
 def in_a_process(
     segments: int | str | None, steps: int, budget: int | None = BUDGET
 ) -> dict[str, Any]:
-    """Run `train` in a process of its own, with one thread.
+    """Run `train` in a separate process with one thread.
 
-    That takes the least memory: with several, OpenBLAS asks for some of its own in every product,
-    and ends the process if there is none.
+    One thread takes the least memory: with several, OpenBLAS allocates a buffer in every product,
+    and ends the process if it gets none.
     """
     command = [sys.executable, __file__, "--train", json.dumps([segments, steps, budget])]
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
@@ -153,19 +153,19 @@ def in_a_process(
 
 
 class Result(NamedTuple):
-    """What is drawn."""
+    """The data of the picture."""
 
     plain: np.ndarray  # bytes over the events of a step
     recomputed: np.ndarray
     losses: list[float]  # within the budget
     plain_losses: list[float]  # without a budget, the first few
     accuracy: float
-    refused: int | None  # the layer of the plain step that got no memory; None: there was no limit
+    refused: int | None  # the layer at which the plain step failed; None: there was no limit
 
 
 def learn(steps: int = STEPS) -> Result:
-    """Train under the limit by both ways, and plainly without it for some steps."""
-    budget = BUDGET if sys.platform == "linux" else None  # elsewhere the same, unlimited
+    """Train under the limit by both methods, and without a limit for some plain steps."""
+    budget = BUDGET if sys.platform == "linux" else None  # on other systems without a limit
     inside = in_a_process("sqrt", steps, budget)
     refused = in_a_process(None, 1, budget)["layer"]
     plain = in_a_process(None, min(PLAIN_STEPS, steps), None)
@@ -175,7 +175,7 @@ def learn(steps: int = STEPS) -> Result:
 
 
 def draw(result: Result, folder: Path) -> Path:
-    """Draw memory over a step, and the losses, and give the picture's path."""
+    """Plot memory over a step, and the losses; return the image's path."""
     from matplotlib.figure import Figure
 
     orange, blue = "#b34700", "#0072b2"
@@ -225,7 +225,7 @@ def draw(result: Result, folder: Path) -> Path:
 
 
 def main(folder: Path) -> Path:
-    """Train, write the picture into `folder` and give its path."""
+    """Train, write the image into `folder`; return its path."""
     result = learn()
     return draw(result, folder)
 

@@ -1,4 +1,4 @@
-"""The explorer, as it opens: four optimizers over the whole ladder of rates, step 34.
+"""The explorer in its initial state: four optimizers over the ladder of learning rates, step 34.
 
 Run it with ``python gallery/explorer.py``: it exports the explorer as one page, opens the page in a
 Chromium or Chrome, and writes explorer.png beside this file. It needs the extra ``test``.
@@ -15,7 +15,7 @@ from optlab._doctor import find_browser
 
 
 def main(folder: Path) -> Path:
-    """Write the picture into `folder` and give its path."""
+    """Write the image into `folder`; return its path."""
     from playwright.sync_api import sync_playwright
 
     picture = folder / "explorer.png"

@@ -1,9 +1,9 @@
 """Four optimizers race down the Rosenbrock valley.
 
-From the same start, in the same number of steps, each of the four goes wrong in its own way: SGD
-drops to the valley floor and then crawls, Momentum shoots past the bend and loops back, RMSProp
-trembles along the floor, Adam swings in and follows it. Only the rates were chosen by hand; they
-stand under the picture.
+From the same start, in the same number of steps, each of the four fails in its own way: SGD drops
+to the valley floor and then crawls, Momentum overshoots the bend and loops back, RMSProp oscillates
+along the floor, Adam swings in and follows it. Only the learning rates were chosen by hand; they
+are listed under the picture.
 
 Run it with ``python gallery/first_race.py``: it writes first-race.png beside this file.
 """
@@ -31,7 +31,7 @@ def race() -> ol.lab.Comparison:
 
 
 def main(folder: Path) -> Path:
-    """Write the picture into `folder` and give its path."""
+    """Write the image into `folder`; return its path."""
     picture = folder / "first-race.png"
     picture.write_bytes(ol.viz.race_png(race(), scale=2))
     return picture

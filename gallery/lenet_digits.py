@@ -1,9 +1,9 @@
-"""LeNet-5 reads handwritten digits: what its first filters look for, and what it mixes up.
+"""LeNet-5 classifies handwritten digits: its first filters, and the digits that it confuses.
 
-The 1,797 digits of scikit-learn, of 8 x 8 pixels, are drawn to 28 x 28, and a fifth of them is held
-out. The network of LeCun et al. (1998), with ReLU and maxima in place of tanh and averages, reads
-the others six times. It is then saved to a file and read back from it; what is shown is what the
-copy does with the digits that the network has not seen.
+The 1,797 digits of scikit-learn, of 8 x 8 pixels, are resized to 28 x 28, and a fifth of them is
+held out. The network of LeCun et al. (1998), with ReLU and max pooling in place of tanh and
+averages, is trained on the others for six epochs. It is then saved to a file and loaded into a
+copy; the picture shows the predictions of the copy for the digits held out.
 
 Run it with ``python gallery/lenet_digits.py``: it prints the layers and writes lenet-digits.png
 beside this file. It needs the extra ``lab``, and half a minute.
@@ -46,14 +46,14 @@ class LeNet(ol.nn.Layer):
         )
 
     def forward(self, x: Any) -> Any:
-        """Give a score for each of the ten digits."""
+        """Return a score for each of the ten digits."""
         x = self.pool(ol.nn.functional.relu(self.first(x)))
         x = self.pool(ol.nn.functional.relu(self.second(x)))
         return self.reader(x)
 
 
 class Reading(NamedTuple):
-    """The digits held out, their labels, the network's reading, and its layers."""
+    """The digits held out, their labels, the predictions, and the network."""
 
     images: np.ndarray
     labels: np.ndarray
@@ -62,12 +62,12 @@ class Reading(NamedTuple):
 
     @property
     def accuracy(self) -> float:
-        """The share that was read rightly."""
+        """The share of correct predictions."""
         return float(np.mean(self.found == self.labels))
 
 
 def data() -> tuple[ol.io.TensorDataset, ol.io.TensorDataset]:
-    """Give the digits to learn from, and those held out."""
+    """Return the training digits and the digits held out."""
     digits = load_digits()
     images = ol.to_tensor(digits.images[:, None].astype("float32"))
     images = ol.nn.functional.interpolate(images, size=28, mode="bilinear").numpy()
@@ -81,7 +81,7 @@ def data() -> tuple[ol.io.TensorDataset, ol.io.TensorDataset]:
 
 
 def train(examples: ol.io.TensorDataset, epochs: int) -> LeNet:
-    """Teach a network; the rate falls to 0 by equal steps."""
+    """Train a network; the learning rate decays to 0 in equal steps, one per epoch."""
     ol.seed(0)
     model = LeNet()
     loader = ol.io.DataLoader(examples, batch_size=32, shuffle=True, drop_last=True)
@@ -98,7 +98,7 @@ def train(examples: ol.io.TensorDataset, epochs: int) -> LeNet:
 
 
 def read(epochs: int = EPOCHS) -> Reading:
-    """Teach a network, save it, and let a copy made from the file read what was held out."""
+    """Train a network, save it, and classify the digits held out with a copy made from the file."""
     learned, held_out = data()
     model = train(learned, epochs)
     print(model.summary([1, 1, 28, 28]))
@@ -118,7 +118,7 @@ def read(epochs: int = EPOCHS) -> Reading:
 
 
 def draw(reading: Reading) -> Figure:
-    """Draw the filters, what they give for one digit, the confusions, and the mistakes."""
+    """Plot the filters, their feature maps for one digit, the confusion matrix, and mistakes."""
     figure = Figure(figsize=(WIDTH / DOTS_PER_INCH, HEIGHT / DOTS_PER_INCH), dpi=DOTS_PER_INCH)
     figure.set_facecolor(theme.PAPER)
     left, right = figure.subfigures(1, 2, width_ratios=[1.2, 1])
@@ -170,7 +170,7 @@ def draw(reading: Reading) -> Figure:
 
 
 def main(folder: Path) -> Path:
-    """Write the picture into `folder` and give its path."""
+    """Write the image into `folder`; return its path."""
     picture = folder / "lenet-digits.png"
     picture.write_bytes(as_png(draw(read()), 2))
     return picture

@@ -1,7 +1,8 @@
 """LookAhead around Momentum: wild fast weights, calm slow ones.
 
-Momentum runs down the Rosenbrock valley at a rate that it just survives, and swings from wall to
-wall. After every eighth step LookAhead goes halfway from where the lap began to where it ended.
+Momentum runs down the Rosenbrock valley at a learning rate close to divergence, and swings from
+wall to wall. After every eighth step LookAhead interpolates halfway between the slow weights, where
+the lap began, and the fast weights, where it ended.
 
 Run it with ``python gallery/look_ahead.py``: it writes look-ahead.png beside this file.
 """
@@ -16,7 +17,7 @@ import optlab as ol
 
 
 def race() -> Any:
-    """Run Momentum with LookAhead around it, and alone."""
+    """Run Momentum with and without LookAhead around it."""
     return ol.compare(
         "rosenbrock",
         {
@@ -28,7 +29,7 @@ def race() -> Any:
 
 
 def main(folder: Path) -> Path:
-    """Write the picture into `folder` and give its path."""
+    """Write the image into `folder`; return its path."""
     result = race()
     note = (
         "The rate was chosen by hand, just below 0.002, at which Momentum diverges with LookAhead "

@@ -1,7 +1,7 @@
-"""Where the memory of a training step goes: a small transformer, event by event.
+"""The memory of a training step of a small transformer, event by event.
 
-Forward piles up what backward will read; backward takes it down again while the gradients grow. The
-panel beside it says whose arrays are alive where memory is highest.
+The forward pass saves arrays for the backward pass, which releases them while the gradients are
+allocated. The panel beside the curve lists what is alive at the peak, by operation.
 
 Run it with ``python gallery/memory_timeline.py``: it writes memory-timeline.png beside this file.
 """
@@ -18,7 +18,7 @@ import optlab as ol
 
 
 def step_of_training() -> Any:
-    """Give a function that trains a transformer of four blocks for one step."""
+    """Return a function that trains a transformer of four blocks for one step."""
     ol.seed(0)
     model = ol.lab.models.GPT(65, length=64, width=64, depth=4, heads=4, dropout=0.1)
     optimizer = ol.optimizer.Adam(1e-3, parameters=model.parameters())
@@ -34,9 +34,9 @@ def step_of_training() -> Any:
 
 
 def main(folder: Path) -> Path:
-    """Write the picture into `folder` and give its path."""
+    """Write the image into `folder`; return its path."""
     step = step_of_training()
-    step()  # the second is like all that follow
+    step()  # the first step fills caches; the second is like all that follow
     picture = folder / "memory-timeline.png"
     trace = ol.memory.report(step)
     picture.write_bytes(ol.viz.memory_png(trace, width=1000, height=500, scale=2))

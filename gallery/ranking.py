@@ -1,12 +1,12 @@
-"""Every optimizer trains the same network with the same number of gradients: who does best?
+"""Ranking of all optimizers on the same network with the same number of gradients.
 
-The network reads the handwritten digits of scikit-learn. The rate of each optimizer is chosen the
-same way: a ladder of rates, each trained for a while on four fifths of the training digits and
-judged by its loss on the last fifth; where the best rate stands at the ladder's end, rungs are
-added. What is held out for the race takes no part in that. Then all race on all training digits,
-from three starts, with the same number of gradients.
+The network classifies the handwritten digits of scikit-learn. The learning rate of each optimizer
+is chosen by the same procedure: each rate of a ladder is trained for some steps on four fifths of
+the training digits and judged by its loss on the last fifth; if the best rate is at an end of the
+ladder, rates are added there. The digits held out for the race take no part in the search. All
+optimizers then race on all training digits, from three starts, with the same number of gradients.
 
-Run it with ``python gallery/ranking.py``: some minutes later it has written ranking.png and
+Run it with ``python gallery/ranking.py``: it takes some minutes and writes ranking.png and
 ranking.md, the table, beside this file.
 """
 
@@ -32,19 +32,19 @@ BATCH, WHOLE = 32, 1437
 
 
 class Contestant(NamedTuple):
-    """An optimizer that races, under a name of its own."""
+    """An optimizer in the race."""
 
-    make: Callable[[float], Any]  # from a rate to a template
+    make: Callable[[float], Any]  # from a learning rate to a template
     batch: int = BATCH
 
 
 def rule(name: str, batch: int = BATCH, **settings: Any) -> Contestant:
-    """Give a class of the package as a contestant, with settings beside the rate."""
+    """Return a class of the package as a contestant, with settings beside the learning rate."""
     cls = getattr(ol.optimizer, name)
     return Contestant(lambda rate: cls(rate, **settings), batch)
 
 
-#: Settings beside the rate, of classes that have no default for them or one that tells nothing.
+#: Settings beside the learning rate of classes without a default, or with an uninformative one.
 SETTINGS: dict[str, dict[str, Any]] = {
     "ASGD": {"batch_num": 10},
     "LBFGS": {"line_search_fn": "strong_wolfe"},
@@ -58,8 +58,8 @@ AVERAGES: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 SHORT = {"ExponentialMovingAverage": "EMA"}
-#: More than the classes: forms with a name of their own, rules on the batches they are made for.
-#: Wrappers, around rules that race without them, too.
+#: Beyond the classes: variants with their own names, rules on the batches that they are made for,
+#: and wrappers around rules that also race without them.
 VARIANTS = {
     "AMSGrad": rule("Adam", amsgrad=True),
     "Nesterov": rule("Momentum", use_nesterov=True),
@@ -80,19 +80,19 @@ VARIANTS = {
 
 
 def contestants() -> dict[str, Contestant]:
-    """Find every update rule of the package, and put the variants beside them."""
+    """Return every update rule of the package, and the variants."""
     found = {}
     for name in ol.optimizer.__all__:
         value = getattr(ol.optimizer, name)
         is_rule = inspect.isclass(value) and issubclass(value, ol.optimizer.Optimizer)
-        # A wrapper has no rate of its own.
+        # A wrapper has no learning rate of its own.
         if is_rule and value is not ol.optimizer.Optimizer and not wraps(value):
             found[name] = rule(name, **SETTINGS.get(name, {}))
     return dict(sorted((found | VARIANTS).items(), key=lambda item: item[0].lower()))
 
 
 def wraps(cls: Any) -> bool:
-    """Say whether a class goes around another optimizer."""
+    """Return whether a class is a wrapper around another optimizer."""
     return issubclass(cls, Wrapper)
 
 
@@ -102,7 +102,7 @@ def choose(
     steps: int = SEARCH_STEPS,
     widen: int = WIDEN,
 ) -> dict[str, ol.lab.RateSearch]:
-    """Choose the rate of each optimizer, all in the same way."""
+    """Choose the learning rate of each optimizer by the same procedure."""
     known, ladder, chosen = contestants(), list(rates), {}
     for name in names or known:
         chosen[name] = ol.lab.best_rate(
@@ -118,25 +118,25 @@ def choose(
 
 
 class Row(NamedTuple):
-    """How one optimizer did, over the seeds."""
+    """Results of one optimizer over the seeds."""
 
     name: str
     rate: float
     loss: list[float]  # on all training data
-    accuracy: list[float]  # on the digits held out
+    accuracy: list[float]  # on the held-out digits
     evaluations: int
     updates: list[int]
-    milliseconds: float  # an evaluation with its share of the update
-    slots: float  # bytes a parameter
+    milliseconds: float  # per evaluation, with its share of the update
+    slots: float  # bytes per parameter
 
     @property
     def mean_accuracy(self) -> float:
-        """The mean over the seeds."""
+        """The mean accuracy over the seeds."""
         return statistics.fmean(self.accuracy)
 
     @property
     def mean_loss(self) -> float:
-        """The mean over the seeds."""
+        """The mean loss over the seeds."""
         return statistics.fmean(self.loss)
 
 
@@ -146,7 +146,7 @@ def race(
     seeds: Iterable[int] = SEEDS,
     rounds: int = ROUNDS,
 ) -> list[Row]:
-    """Let the optimizers race with these rates; the best on the digits held out comes first."""
+    """Run the race with these learning rates; return rows by held-out accuracy, the best first."""
     known = contestants()
     runs: dict[str, list[Any]] = {name: [] for name in rates}
     for batch in sorted({known[name].batch for name in rates}):
@@ -175,9 +175,9 @@ def race(
 def measure(
     racing: Mapping[str, tuple[Contestant, float]], rounds: int
 ) -> dict[str, tuple[float, float]]:
-    """Give milliseconds an evaluation, without recording, and bytes of slots a parameter.
+    """Return milliseconds per evaluation, without recording, and bytes of slots per parameter.
 
-    All take turns, so that what else the machine does meets all alike.
+    The optimizers take turns, so that other load on the machine affects all alike.
     """
     times: dict[str, list[float]] = {name: [] for name in racing}
     slots: dict[str, float] = {}
@@ -185,7 +185,7 @@ def measure(
         for name, (contestant, rate) in racing.items():
             run = ol.problems.digits_mlp(batch_size=contestant.batch).run()
             optimizer = contestant.make(rate).bind(run.parameters)
-            spend(walk(optimizer, run, 25, []))  # rules are captured in their first steps
+            spend(walk(optimizer, run, 25, []))  # rules are captured in the first steps
             begin = time.perf_counter()
             spend(walk(optimizer, run, 50, []))
             times[name].append(1000 * (time.perf_counter() - begin) / 50)
@@ -195,13 +195,13 @@ def measure(
 
 
 def spend(steps: Iterator[Any]) -> None:
-    """Go through all steps."""
+    """Exhaust an iterator."""
     for _ in steps:
         pass
 
 
 def sizes(state: Any) -> Iterator[int]:
-    """Go through the bytes of all tensors in a state."""
+    """Yield the bytes of all tensors in a state."""
     if isinstance(state, Mapping):
         state = list(state.values())
     if isinstance(state, (list, tuple)):
@@ -211,8 +211,8 @@ def sizes(state: Any) -> Iterator[int]:
         yield state.size * state.dtype.itemsize
 
 
-def how(search: Any) -> str:
-    """Say what the ladder was, and whether the rate stands at an end of it."""
+def describe_ladder(search: Any) -> str:
+    """Describe the range of the ladder, and whether the rate is at an end of it."""
     low, high = search.rates[0], search.rates[-1]
     widened = low < ol.lab.LADDER[0] or high > ol.lab.LADDER[-1]
     words = f"{low:g} to {high:g}" + (", widened" if widened else "")
@@ -220,7 +220,7 @@ def how(search: Any) -> str:
 
 
 def conditions(rows: list[Row], chosen: Mapping[str, Any]) -> str:
-    """Say under what conditions the race was run, and how the rates were chosen."""
+    """Describe the conditions of the race, and how the learning rates were chosen."""
     search = chosen[rows[0].name]
     return f"""\
 {rows[0].evaluations:,} gradients of {BATCH} digits each (of all {WHOLE:,} where the name says \
@@ -238,7 +238,7 @@ HEADS = (
 
 
 def table(rows: list[Row], chosen: Mapping[str, Any]) -> str:
-    """Write the ranking as a page of Markdown."""
+    """Format the ranking as a page of Markdown."""
     search = chosen[rows[0].name]
     settings = "; ".join(
         f"{name} with " + ", ".join(f"`{key}={value!r}`" for key, value in values.items())
@@ -285,7 +285,7 @@ the arithmetic.
             f"{place}",
             row.name,
             f"{row.rate:g}",
-            how(found),
+            describe_ladder(found),
             f"{found.best_loss:.3f}",
             f"{row.mean_loss:.2g}",
             f"{100 * row.mean_accuracy:.1f} % ({low:.1f} to {high:.1f})",
@@ -307,7 +307,7 @@ LINE, TOP, FOOT, WIDTH = 23, 108, 112, 900
 
 
 def draw(rows: list[Row], chosen: Mapping[str, Any], folder: Path) -> Path:
-    """Draw the ranking: a dot for the mean of the seeds, a line for their range."""
+    """Plot the ranking: a dot for the mean over the seeds, a line for the range."""
     from matplotlib.figure import Figure
 
     from optlab.viz import theme
@@ -357,7 +357,7 @@ def draw(rows: list[Row], chosen: Mapping[str, Any], folder: Path) -> Path:
 
 
 def dots(axes: Any, values: list[list[float]], styles: list[Any]) -> None:
-    """Draw one row an optimizer: the range of its values, and their mean."""
+    """Plot one row per optimizer: the range of its values, and their mean."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     from optlab.viz import theme
@@ -382,13 +382,13 @@ def dots(axes: Any, values: list[list[float]], styles: list[Any]) -> None:
 
 
 def write(rows: list[Row], chosen: Mapping[str, Any], folder: Path) -> Path:
-    """Write picture and table into `folder`, and give the picture's path."""
+    """Write the image and the table into `folder`; return the image's path."""
     (folder / "ranking.md").write_text(table(rows, chosen), encoding="utf-8")
     return draw(rows, chosen, folder)
 
 
 def main(folder: Path) -> Path:
-    """Choose the rates, run the race, write picture and table, and give the picture's path."""
+    """Choose the rates, run the race, write image and table; return the image's path."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):  # matrices this small are slower on several cores

@@ -1,8 +1,8 @@
-"""What recomputation saves and what it costs: sixteen residual blocks, run in eight ways.
+"""Memory and time of recomputation: sixteen residual blocks, run in eight ways.
 
-Forward piles up 80 MiB that backward will read. Segments keep their inputs alone and run again;
-Revolve runs the fewest layers for what it may store; a byte budget drops what is cheapest to bring
-back. Every way gives the same gradients to the bit.
+The forward pass saves 80 MiB for the backward pass. Segments store only their inputs and are run
+again; Revolve runs the fewest layers for a given number of stored inputs; a byte budget drops the
+results that are cheapest to recompute. All gradients are bitwise equal.
 
 Run it with ``python gallery/recompute_study.py``: it writes recompute-study.png and
 recompute-revolve.png, the schedule of Revolve, beside this file. It takes a minute or two.
@@ -21,7 +21,7 @@ WIDTH, BATCH, DEPTH = 256, 512, 16
 
 
 class Block(ol.nn.Layer):
-    """LayerNorm, Linear, GELU, Dropout, Linear, around which the input goes."""
+    """A residual block: LayerNorm, Linear, GELU, Dropout, Linear."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -32,12 +32,12 @@ class Block(ol.nn.Layer):
         self.down = ol.nn.Linear(4 * width, width)
 
     def forward(self, x: Any) -> Any:
-        """Add what the layers make of `x` to it."""
+        """Add the output of the layers to `x`."""
         return x + self.down(self.drop(self.act(self.up(self.norm(x)))))
 
 
 def study(width: int = WIDTH, batch: int = BATCH, depth: int = DEPTH, repeats: int = 3) -> Any:
-    """Run a step of the network in eight ways."""
+    """Run a step of the network in eight ways; return the study."""
     ol.seed(0)
     blocks = [Block(width) for _ in range(depth)]
     x = ol.randn([batch, width])
@@ -47,7 +47,7 @@ def study(width: int = WIDTH, batch: int = BATCH, depth: int = DEPTH, repeats: i
         loss.backward()
         return loss
 
-    one = 10 * 4 * width * batch  # bytes that a block keeps for backward
+    one = 10 * 4 * width * batch  # bytes that a block saves for the backward pass
     return ol.lab.memory_study(
         step,
         ["plain", 2, 4, depth, ("revolve", 8), ("revolve", 3)],
@@ -57,7 +57,7 @@ def study(width: int = WIDTH, batch: int = BATCH, depth: int = DEPTH, repeats: i
 
 
 def draw(found: Any, folder: Path) -> Path:
-    """Write the pictures into `folder` and give the path of the first."""
+    """Write the images into `folder`; return the path of the first."""
     picture = folder / "recompute-study.png"
     picture.write_bytes(ol.viz.recompute_png(found, scale=2))
     schedule = ol.viz.recompute_schedule_png(revolve(DEPTH, 3), scale=2)
@@ -66,7 +66,7 @@ def draw(found: Any, folder: Path) -> Path:
 
 
 def main(folder: Path) -> Path:
-    """Make the study and its pictures."""
+    """Run the study and write its images; return the path of the first."""
     found = study()
     print(found)
     return draw(found, folder)

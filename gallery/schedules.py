@@ -1,7 +1,7 @@
-"""Six ways to spend a learning rate over 200 steps.
+"""Six learning-rate schedules over 200 steps.
 
-A staircase, half a cosine, cosines with restarts, a line to zero behind a warm-up, one cycle, and
-triangles. All but one cycle and the triangles start at or warm up to the same rate.
+Step decay, half a cosine, cosines with restarts, a linear decay after a warm-up, one cycle, and
+triangles. All but one cycle and the triangles start at, or warm up to, the same rate.
 
 Run it with ``python gallery/schedules.py``: it writes schedules.png beside this file.
 """
@@ -18,7 +18,7 @@ lr = ol.optimizer.lr
 
 
 def schedules() -> dict[str, Any]:
-    """Make the schedules."""
+    """Build the schedules."""
     line = lr.PolynomialDecay(0.5, decay_steps=170, end_lr=0.0)
     return {
         "steps": lr.StepDecay(0.5, step_size=60, gamma=0.4),
@@ -31,7 +31,7 @@ def schedules() -> dict[str, Any]:
 
 
 def main(folder: Path) -> Path:
-    """Write the picture into `folder` and give its path."""
+    """Write the image into `folder`; return its path."""
     picture = folder / "schedules.png"
     picture.write_bytes(
         ol.viz.schedule_png(schedules(), steps=200, width=1000, height=480, scale=2)

@@ -1,12 +1,12 @@
-"""A small GPT learns the reference of the Python language, and beats counting.
+"""A small GPT trained on the reference of the Python language, compared with n-grams.
 
-The text comes with Python (`help("while")` shows a piece of it), so nothing is downloaded. To beat
-are n-grams: how often each character followed the last few, with the best smoothing known
-(Kneser-Ney). Both see the same text, and both are judged on the part held out, in bits a character:
-how much it would take to write it down with the model's help.
+The text comes with Python (`help("while")` shows a part of it), so nothing is downloaded. The
+baseline are n-grams, which count how often each character followed the last few, with Kneser-Ney
+smoothing, the best known. Both are trained on the same text, and both are judged on the held-out
+part in bits per character: the length of that text when it is compressed with the model.
 
-Run it with ``python gallery/small_gpt.py``: it learns for some minutes, goes on with a sentence,
-and writes small-gpt.png beside this file.
+Run it with ``python gallery/small_gpt.py``: it trains for some minutes, continues a sentence, and
+writes small-gpt.png beside this file.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ ORDERS = range(1, 10)
 
 
 class Result(NamedTuple):
-    """Bits a character on the text held out, and what the model writes."""
+    """Bits per character on the held-out text, and a sample from the model."""
 
     ngrams: list[float]  # of orders 1, 2, ...
-    order: int  # the one that does best on the last part of the training text
+    order: int  # the best on the last part of the training text
     steps: list[int]
-    gpt: list[float]  # after these steps
+    gpt: list[float]  # after these numbers of steps
     sample: str
 
 
 def baseline(text: ol.data.Text) -> tuple[list[float], int]:
-    """Count, and give the bits a character of every order, and which order is to be taken."""
+    """Count n-grams; return the bits per character of every order, and the order to choose."""
     letters = ol.data.Characters(text.train + text.validation)
     train, validation = letters.encode(text.train), letters.encode(text.validation)
     bits = [ol.data.KneserNey(train, n, len(letters)).bits(validation) for n in ORDERS]
@@ -44,12 +44,12 @@ def baseline(text: ol.data.Text) -> tuple[list[float], int]:
 
 
 def rate(step: int, steps: int) -> float:
-    """Give the learning rate: it grows at first, then falls along a cosine."""
+    """Return the learning rate: linear warm-up, then a cosine decay."""
     return RATE * min(1, (step + 1) / WARM_UP) * (1 + math.cos(math.pi * step / steps)) / 2
 
 
 def learn(steps: int = STEPS, look: int = 500) -> Result:
-    """Train, and look at the text held out every `look` steps; what counts is the last look."""
+    """Train, and evaluate on the held-out text every `look` steps; the last evaluation counts."""
     text = ol.data.pydoc_topics()
     ngrams, order = baseline(text)
     print(f"n-grams of order {order}: {ngrams[order - 1]:.3f} bits a character", flush=True)
@@ -87,7 +87,7 @@ def learn(steps: int = STEPS, look: int = 500) -> Result:
 
 
 def draw(result: Result, folder: Path) -> Path:
-    """Draw how the GPT learned beside what counting reaches, and give the picture's path."""
+    """Plot the learning curve of the GPT and the n-grams; return the image's path."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4), layout="constrained")
@@ -109,7 +109,7 @@ def draw(result: Result, folder: Path) -> Path:
 
 
 def main(folder: Path) -> Path:
-    """Learn, write the picture into `folder` and give its path."""
+    """Train, write the image into `folder`; return its path."""
     result = learn()
     print(result.sample)
     return draw(result, folder)

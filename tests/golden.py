@@ -1,4 +1,4 @@
-"""Reading the recorded trajectories in `tests/data/paddle`."""
+"""Replay of the recorded trajectories in `tests/data/paddle`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ ARRAYS = dict(np.load(FOLDER / "golden.npz"))
 
 
 def regularizer(described: Any) -> Any:
-    """Make a regularizer from its description: None, a number, or a type with a coefficient."""
+    """Build a regularizer from its description: None, a number, or a type with a coefficient."""
     if not isinstance(described, dict):
         return described
     return getattr(ol.regularizer, described["type"])(described["coeff"])
 
 
 def clip(described: Any) -> Any:
-    """Make a gradient clip from its description."""
+    """Build a gradient clip from its description."""
     if described is None:
         return None
     return getattr(ol.nn, described["type"])(**{k: v for k, v in described.items() if k != "type"})
@@ -78,7 +78,7 @@ class Replay:
         return {"weight_decay": regularizer, "grad_clip": clip}.get(key, lambda v: v)(value)
 
     def loss(self, t: int) -> Any:
-        """Give the loss of step t (from 0), as the description of the problem says."""
+        """Return the loss of step t (from 0) of the described problem."""
         case, p = self.case, self.parameters
         dtype = case["dtype"]
         if case["problem"] == "quadratic_rosenbrock":
@@ -103,7 +103,7 @@ class Replay:
         return loss
 
     def run(self) -> dict[str, np.ndarray]:
-        """Give the trajectory of every parameter."""
+        """Return the trajectory of every parameter."""
         path: dict[str, list[np.ndarray]] = {name: [] for name in self.parameters}
         for t in range(self.case["steps"]):
             if self.case["optimizer"] == "LBFGS":

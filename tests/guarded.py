@@ -1,9 +1,9 @@
 """Guarded arrays: a stand-in for CuPy's arrays that runs anywhere.
 
-Like a CuPy array, a guarded array refuses to become a NumPy array by accident, and to mix with one
-in a function or an operator; Python numbers and NumPy scalars may be beside it, NumPy arrays may be
-its index. What is computed from it is an array, also where NumPy would give a scalar. It knows
-NumPy's functions except some that CuPy has not.
+Like a CuPy array, a guarded array refuses implicit conversion to NumPy, and refuses NumPy arrays as
+further operands of a function or an operator; Python numbers and NumPy scalars are allowed, and
+NumPy arrays as indices. Results are always arrays, also where NumPy would return a scalar. It
+supports NumPy's functions except some that CuPy lacks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import optlab as ol
 from optlab.backend.device import Device, register
 
-#: What CuPy lacks of NumPy's functions.
+#: NumPy's functions that CuPy lacks.
 MISSING = {
     np.block, np.einsum_path, np.geomspace, np.histogram_bin_edges, np.insert, np.nanpercentile,
     np.nanquantile, np.polydiv, np.spacing, np.vecdot, np.linalg.diagonal, np.linalg.matrix_norm,
@@ -27,7 +27,7 @@ MISSING = {
 }  # fmt: skip
 MISSING |= {getattr(np, name) for name in ("matvec", "unstack", "vecmat") if hasattr(np, name)}
 
-#: Arguments that CuPy lacks of functions that it has.
+#: Arguments that CuPy lacks in functions that it has.
 LACKING: dict[Any, set[str]] = {
     function: {"where", "initial", "mean", "correction"}
     for function in (
@@ -49,15 +49,15 @@ METHODS = {
     "at": {np.add, np.subtract, np.maximum, np.minimum},
 }  # fmt: skip
 
-#: What a scalar of NumPy that stands left of an array asks NumPy for.
+#: Functions that a NumPy scalar as the left operand of an array calls.
 COMPARING = {
     np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
 }  # fmt: skip
 
-#: Functions that bring NumPy's data over, when asked for arrays ``like=`` one of ours.
+#: Functions that copy NumPy's data to the device, if called with ``like=`` one of our arrays.
 CREATING = {np.array, np.asarray}
 
-#: Functions that read no values: CuPy arrays answer them through NumPy itself.
+#: Functions that read no values: CuPy arrays leave them to NumPy itself.
 READ_ONLY = {np.shape, np.ndim, np.size, np.result_type, np.iscomplexobj, np.isrealobj}
 
 
@@ -66,7 +66,7 @@ class MixedArraysError(TypeError):
 
 
 class Flags:
-    """What a device tells of an array's memory; not whether it may be written to."""
+    """Memory flags that a device reports; writability is not among them."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.c_contiguous = array.flags.c_contiguous
@@ -76,7 +76,7 @@ class Flags:
 
 
 class GuardedArray:
-    """An array on a device of its own."""
+    """An array on its own device."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -105,7 +105,7 @@ class GuardedArray:
     T = property(lambda self: GuardedArray(self.hidden.T))
 
     def get(self) -> np.ndarray:
-        """Give a NumPy array: the one way out, as on CuPy."""
+        """Return a copy as a NumPy array: the only explicit conversion, as in CuPy."""
         return self.hidden.copy()
 
     def item(self, *args: Any) -> Any:
@@ -138,7 +138,7 @@ class GuardedArray:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if any(_is_foreign(x) for x in inputs) or ufunc in MISSING:
             return NotImplemented
-        if ufunc in COMPARING:  # scalars of NumPy compare themselves as arrays without axes
+        if ufunc in COMPARING:  # NumPy scalars take part in comparisons as 0-d arrays
             inputs = tuple(x[()] if isinstance(x, np.ndarray) and not x.ndim else x for x in inputs)
         out = kwargs.pop("out", None)
         if out is not None:
@@ -182,7 +182,7 @@ class GuardedArray:
         self.hidden[_index(index)] = _open(value)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "setflags":  # CuPy's arrays can always be written to
+        if name.startswith("__") or name == "setflags":  # CuPy's arrays are always writable
             raise AttributeError(name)
         method = getattr(self.hidden, name)
         if not callable(method):
@@ -199,7 +199,7 @@ class GuardedArray:
 
 
 def _is_foreign(x: Any) -> bool:
-    """Say whether another type should answer: a Tensor, an ensemble."""
+    """Return whether another array type should handle the call: a Tensor, an ensemble."""
     return hasattr(x, "__array_ufunc__") and not isinstance(
         x, (np.ndarray, np.generic, GuardedArray)
     )
@@ -286,7 +286,7 @@ for _name in ("neg", "pos", "abs", "invert"):
 
 
 def asarray(x: Any, dtype: Any = None) -> GuardedArray:
-    """Bring data to the device, as ``cupy.asarray`` does."""
+    """Copy data to the device, like ``cupy.asarray``."""
     return GuardedArray(np.array(_open(x), dtype))
 
 
@@ -298,26 +298,26 @@ def arange(*args: Any, dtype: Any = None) -> GuardedArray:
     return GuardedArray(np.arange(*args, dtype=dtype))
 
 
-#: ``ol.set_device("guarded")``: the few functions of its module that the engine calls by name.
+#: ``ol.set_device("guarded")``: the functions of its module that the engine calls by name.
 MODULE = SimpleNamespace(asarray=asarray, full=full, arange=arange)
 register(Device("guarded", MODULE, GuardedArray))
 
 
-# For tests: making them, and looking into them ----------------------------------------------------
+# Helpers of tests: creation and inspection --------------------------------------------------------
 
 
 def guarded(x: Any = (1.0, -2.0, 3.0)) -> GuardedArray:
-    """Give numbers on the device."""
+    """Return numbers on the device."""
     return GuardedArray(np.array(x, dtype=float))
 
 
 def leaf(x: Any = (1.0, -2.0, 3.0)) -> ol.Tensor:
-    """Give a Tensor on the device that collects a gradient."""
+    """Return a leaf Tensor on the device that needs a gradient."""
     return ol.to_tensor(guarded(x), requires_grad=True)
 
 
 def values(x: Any) -> Any:
-    """Give what a device array, or a Tensor of one, holds; anything else is an error here."""
+    """Return the content of a device array, or of a Tensor of one; fail for anything else."""
     array = x.data if isinstance(x, ol.Tensor) else x
     assert isinstance(array, GuardedArray), type(array)
     return array.hidden.tolist()

@@ -149,8 +149,8 @@ def test_a_browser_is_opened_only_where_it_would_be_seen(environment, platform, 
 
 
 @pytest.fixture
-def started(monkeypatch):
-    """Give the words that JupyterLab would have been started with."""
+def jupyter_arguments(monkeypatch):
+    """Give the words that JupyterLab would have been jupyter_arguments with."""
     labapp = pytest.importorskip("jupyterlab.labapp")
     words = []
     monkeypatch.setattr(labapp.LabApp, "launch_instance", words.extend)
@@ -159,14 +159,14 @@ def started(monkeypatch):
     return words
 
 
-def test_the_server_opens_on_the_notebook(started, tmp_path):
+def test_the_server_opens_on_the_notebook(jupyter_arguments, tmp_path):
     assert cli.main(["lab", "--no-browser", "--directory", str(tmp_path)]) == 0
-    assert f"--ServerApp.root_dir={tmp_path}" in started
-    assert f"--LabApp.default_url=/lab/tree/{cli.FIRST_NOTEBOOK}" in started
-    assert "--ServerApp.open_browser=False" in started
+    assert f"--ServerApp.root_dir={tmp_path}" in jupyter_arguments
+    assert f"--LabApp.default_url=/lab/tree/{cli.FIRST_NOTEBOOK}" in jupyter_arguments
+    assert "--ServerApp.open_browser=False" in jupyter_arguments
 
 
-def test_the_further_notebooks_are_put_beside_it(started, tmp_path, capsys):
+def test_the_further_notebooks_are_put_beside_it(jupyter_arguments, tmp_path, capsys):
     own = tmp_path / "02-how-gradients-flow.ipynb"
     assert cli.main(["lab", "--no-browser", "--directory", str(tmp_path)]) == 0
     assert f"Wrote {own}" in capsys.readouterr().out
@@ -178,17 +178,17 @@ def test_the_further_notebooks_are_put_beside_it(started, tmp_path, capsys):
     assert own.read_bytes() == cli.packaged_notebook(own.name).read_bytes()
 
 
-def test_the_token_is_not_on_the_command_line(started, tmp_path):
+def test_the_token_is_not_on_the_command_line(jupyter_arguments, tmp_path):
     cli.main(["lab", "--no-browser", "--directory", str(tmp_path)])
-    assert not any("a secret" in word for word in started)
+    assert not any("a secret" in word for word in jupyter_arguments)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="there is no root here")
 @pytest.mark.parametrize("number", [0, 1000])
-def test_only_root_needs_to_be_allowed(started, tmp_path, monkeypatch, number):
+def test_only_root_needs_to_be_allowed(jupyter_arguments, tmp_path, monkeypatch, number):
     monkeypatch.setattr(os, "geteuid", lambda: number)
     cli.main(["lab", "--no-browser", "--directory", str(tmp_path)])
-    assert ("--ServerApp.allow_root=True" in started) is (number == 0)
+    assert ("--ServerApp.allow_root=True" in jupyter_arguments) is (number == 0)
 
 
 def test_the_greeting_shows_the_address_and_the_way_from_afar(monkeypatch):

@@ -1,8 +1,8 @@
-"""Convolution forward plus backward, where PyTorch's kernels are at their best.
+"""Convolution forward and backward, where PyTorch's kernels are at their best.
 
-Ours is one product of matrices (BLAS) and the copies that make its columns. The gradient of input,
-weight and bias are wanted, as inside a network. Images of 14 and 16 pixels keep their size (padding
-1), those of 28 do not (no padding).
+Ours is one matrix product (BLAS) plus the copies of im2col. The gradients of input, weight and
+bias are computed, as inside a network. Images of 14 and 16 pixels keep their size (padding 1),
+those of 28 do not (no padding).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from benchmarks.row import Peer, Row, Work, at_least
 
 
 class Size(NamedTuple):
-    """A batch of images, filters, and by how much as fast as PyTorch we mean to be."""
+    """A batch of images, the filters, and the target ratio."""
 
     images: tuple[int, int, int, int]
     filters: int
@@ -31,7 +31,7 @@ SIZES = {
 
 
 def arrays(size: Size) -> tuple[Any, Any]:
-    """Return images and a gradient of the result, both float32."""
+    """Return images and an upstream gradient, both float32."""
     import numpy as np
 
     numbers = np.random.default_rng(0)
@@ -61,7 +61,7 @@ def ours(size: Size) -> Work:
 
 
 def pytorch(size: Size) -> Work:
-    """Return the same of PyTorch."""
+    """Return the same in PyTorch."""
     import torch
 
     images, gradient = map(torch.from_numpy, arrays(size))

@@ -1,8 +1,8 @@
-"""One block of a GPT, forward and backward: products of matrices, and much that is none.
+"""One block of a GPT, forward and backward: matrix products, and many operations beside them.
 
-Both sides normalise before each part, make queries, keys and values by one product, attend to the
-past with 4 heads, and have a small network four times as wide with GELU (exact, by the error
-function). Wanted are the gradients of the input and of all parameters, as inside a network.
+Both sides are pre-norm, compute queries, keys and values by one product, use causal attention
+with 4 heads, and a feed-forward network four times as wide with GELU (exact, by the error
+function). The gradients of the input and of all parameters are computed, as inside a network.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ BATCH, LENGTH, WIDTH, HEADS = 8, 64, 128, 4
 
 
 def arrays() -> tuple[Any, Any]:
-    """Return the input and a gradient of the output, both float32."""
+    """Return the input and an upstream gradient, both float32."""
     import numpy as np
 
     numbers = np.random.default_rng(0)
@@ -42,7 +42,7 @@ def ours() -> Work:
 
 
 def pytorch() -> Work:
-    """Return the same of PyTorch, with its fused attention."""
+    """Return the same in PyTorch, with its fused attention."""
     import torch
     from torch.nn import functional
 

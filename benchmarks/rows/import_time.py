@@ -1,4 +1,4 @@
-"""What it costs to import optlab and make a first Tensor, beside NumPy, which it needs anyway."""
+"""The time to import optlab and make a first Tensor, beside NumPy, which it needs anyway."""
 
 from __future__ import annotations
 

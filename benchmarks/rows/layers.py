@@ -1,8 +1,8 @@
-"""Layers forward plus backward, where PyTorch has kernels for the whole of them.
+"""Layers forward and backward, where PyTorch has kernels for a whole layer.
 
-A depthwise convolution has one filter a channel: its gradients are sums of shifted images here. An
-LSTM waits at each step for the one before: what it costs is mostly many small products. The
-gradient of input and parameters is wanted, as inside a network.
+A depthwise convolution has one filter per channel: here its gradients are sums of shifted images.
+An LSTM is sequential: its cost is mostly many small products. The gradients of input and
+parameters are computed, as inside a network.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SHAPES = {"depthwise": (16, 64, 28, 28), "lstm": (32, 50, 64)}
 
 
 def arrays(name: str) -> tuple[Any, Any]:
-    """Return an input and a gradient of the result, which is of the same shape here."""
+    """Return an input and an upstream gradient, which has the same shape here."""
     import numpy as np
 
     numbers = np.random.default_rng(0)
@@ -27,7 +27,7 @@ def arrays(name: str) -> tuple[Any, Any]:
 
 
 def step(layer: Callable[[Any], Any], x: Any, gradient: Any, parameters: list[Any]) -> Work:
-    """Return forward and backward of a layer; an LSTM gives its last states as well."""
+    """Return forward and backward of a layer; an LSTM returns its last states as well."""
 
     def work() -> None:
         y = layer(x)
@@ -51,7 +51,7 @@ def ours(name: str) -> Work:
 
 
 def pytorch(name: str) -> Work:
-    """Return the same of PyTorch."""
+    """Return the same in PyTorch."""
     import torch
 
     given, gradient = map(torch.from_numpy, arrays(name))

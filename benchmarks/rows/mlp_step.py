@@ -1,4 +1,4 @@
-"""One eager training step of a small network, where the overhead of each call decides."""
+"""One eager training step of a small network, dominated by the overhead of each call."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from benchmarks.row import Peer, Row, Work, at_least
 def batch() -> tuple[Any, Any]:
     """Return 32 inputs of 64 float32 numbers and their labels.
 
-    Every input comes twice, with two labels, so the network can never fit them all and the
+    Every input occurs twice, with two labels, so that the network can never fit them all and the
     gradients keep an ordinary size however many steps are timed.
     """
     import numpy as np
 
     once = np.random.default_rng(0).standard_normal((16, 64)).astype(np.float32)
-    labels = np.arange(32, dtype=np.int64) % 10  # 16 is no multiple of 10: twins differ
+    labels = np.arange(32, dtype=np.int64) % 10  # 16 % 10 != 0: equal inputs differ in label
     return np.concatenate([once, once]), labels
 
 
@@ -46,7 +46,7 @@ def ours() -> Work:
 
 
 def pytorch() -> Work:
-    """Return the same step of PyTorch, with its fused optimizer."""
+    """Return the same step in PyTorch, with its fused optimizer."""
     import torch
 
     inputs, labels = batch()

@@ -1,9 +1,9 @@
-"""One operation at a time, forward and backward, where the overhead of each call decides.
+"""Single operations, forward and backward, dominated by the overhead of each call.
 
-Every side runs the same lines of `OPERATIONS` with its own module in the place of NumPy's, on
-float32 vectors (`matmul`: on square matrices of about as many elements). One unit builds the graph
-anew, pulls one gradient back to every input, reads the gradients and clears them. The rows called
-forward only build the graph, with inputs that need a gradient, and drop it.
+Every side runs the same lines of `OPERATIONS` with its own module in place of NumPy's, on
+float32 vectors (`matmul`: on square matrices of about as many elements). One unit builds the
+graph, computes the vector-Jacobian product for every input, reads the gradients and clears them.
+The rows called forward only build the graph, with inputs that need a gradient, and drop it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def numbers(name: str, size: int) -> tuple[Any, Any, Any]:
 
 
 def leafwise(forward: Callable[..., Any], inputs: tuple[Any, ...], seed: Any) -> Work:
-    """Return the unit of the sides where backward leaves the gradients in ``grad``."""
+    """Return the unit of the sides where backward stores the gradients in ``grad``."""
     x, u, *_ = inputs
 
     def by_one() -> Any:
@@ -105,8 +105,8 @@ def pytorch(size: int, backward: bool) -> dict[str, Work]:
 def hips_autograd(size: int, backward: bool, public: bool = True) -> dict[str, Work]:
     """Return HIPS autograd's units, by its public API or by the internal function below it.
 
-    Of the public ways to pull one gradient back this is the quickest: `autograd.make_vjp`, called
-    once beforehand, of one input, of a pair where two need a gradient.
+    Of the public ways to compute one vector-Jacobian product this is the fastest:
+    `autograd.make_vjp`, called once beforehand, of one input, of a pair where two need a gradient.
     """
     import autograd
     import autograd.core

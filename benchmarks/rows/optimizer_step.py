@@ -1,4 +1,4 @@
-"""One update of ten million parameters, where the speed of memory decides."""
+"""One update of ten million parameters, limited by memory bandwidth."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def values() -> tuple[list[Any], list[Any]]:
 
 
 def ours(name: str, executor: str | None = None) -> Work:
-    """Return one step of an optimizer of optlab; the gradients stay as they are.
+    """Return one step of one of our optimizers; the gradients stay unchanged.
 
-    Without an executor it is the one that a long run has: numba where it is installed, its loops
+    Without an executor it uses that of a long run: numba where it is installed, its kernels
     compiled in the first step of the warm-up instead of after some hundred steps.
     """
     import optlab as ol
@@ -42,7 +42,7 @@ def ours(name: str, executor: str | None = None) -> Work:
 
 
 def pytorch(name: str, form: str) -> Work:
-    """Return the same step of PyTorch, in its foreach or fused form."""
+    """Return the same step in PyTorch, in its foreach or fused form."""
     import torch
 
     parameters, gradients = values()
@@ -59,7 +59,7 @@ def pytorch(name: str, form: str) -> Work:
 
 
 def lamb(tensors: list[Any]) -> Work:
-    """Return Lamb written with PyTorch's foreach functions: it has none of its own."""
+    """Return Lamb written with PyTorch's foreach functions, since PyTorch has no Lamb."""
     import torch
 
     gradients = [tensor.grad for tensor in tensors]
@@ -98,7 +98,7 @@ def copy(name: str) -> Work:
 
 
 def peers(name: str) -> list[Peer]:
-    """Return what one rule is compared with."""
+    """Return the peers of one rule."""
     forms = [("foreach", at_least(1.0))] + [("fused", at_least(0.5))] * (name != "Lamb")
     there = [
         Peer(

@@ -1,4 +1,4 @@
-"""One recorded path of 500 steps on the Rosenbrock function, from fresh optimizer to last step."""
+"""One recorded path of 500 steps on the Rosenbrock function, with a fresh optimizer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ STEPS = 500
 
 
 def ours() -> Work:
-    """Return a race of one optimizer, recorded as a user gets it."""
+    """Return a race of one optimizer, recorded with the default settings."""
     import optlab as ol
 
     def path() -> object:
@@ -18,9 +18,9 @@ def ours() -> Work:
 
 
 def pytorch() -> Work:
-    """Return the loop that stores its path, in the fastest of its eager forms.
+    """Return the loop that stores its path, in the fastest of PyTorch's eager forms.
 
-    Products are faster there than powers, and `unbind` faster than two indexings.
+    Products are faster there than powers, and `unbind` is faster than two indexings.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""auto_cast: what its lists do to operations, one by one and in a network."""
+"""auto_cast: the effect of its lists on single operations and in a network."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ class TestThreads:
 @pytest.mark.parametrize("name", ["linear", "softmax", "log_softmax", "layer_norm", "mse_loss",
                                   "cross_entropy", "matmul", "exp"])  # fmt: skip
 def test_pytorch_chooses_the_same_types(name: str) -> None:
-    """What PyTorch's own lists for the GPU say; on the CPU it leaves more in 16 bits."""
+    """The dtypes are those of PyTorch's lists for the GPU; its CPU lists leave more in 16 bits."""
     torch = pytest.importorskip("torch")
     x = torch.tensor(numbers(4, 3).detach().numpy())
     theirs = {

@@ -1,4 +1,4 @@
-"""Loss scaling: what is skipped, how the scale changes, and training with float16."""
+"""Loss scaling: skipped steps, changes of the scale, and training with float16."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def momentum(*parameters: Any, **options: Any) -> Any:
 
 
 def test_gradients_too_small_for_float16_arrive() -> None:
-    """On its way a gradient of 1e-4 becomes as small as 1e-7, and smaller still with the scale."""
+    """An intermediate gradient of 1e-7 underflows with a small scale, not with a large one."""
 
     def gradient(scaler: Any) -> Any:
         w = ol.Parameter(ol.to_tensor([1.0], dtype="float16"))
@@ -79,7 +79,7 @@ def test_a_step_that_overflowed_changes_nothing(bad: float, way: str) -> None:
 
 def test_a_loss_that_overflows_float16_is_skipped_without_a_warning() -> None:
     w = weight()
-    optimizer, scaler = momentum(w), Scaler()  # 65536 is more than float16 holds
+    optimizer, scaler = momentum(w), Scaler()  # 65536 overflows float16
     for scale in (65536.0, 32768.0, 16384.0):
         assert scaler.get_loss_scaling() == scale
         assert w.numpy().tolist() == [1.0, -2.0]

@@ -1,4 +1,4 @@
-"""A network on the digits, with 16 bits in one way or another, reaches what float32 reaches."""
+"""A network on the digits reaches the accuracy of float32 with each form of 16-bit training."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ datasets = pytest.importorskip("sklearn.datasets")
 def accuracy(
     dtype: str = "float32", cast: Any = nullcontext, scaler: Any = None, **options: Any
 ) -> float:
-    """Train eight epochs, and give the part of held-out digits that is read right."""
+    """Train eight epochs; return the accuracy on held-out digits."""
     x, y = datasets.load_digits(return_X_y=True)
     x = ol.to_tensor(x / 16, dtype=dtype)
     with ol.random_scope(0):
@@ -56,7 +56,7 @@ def in_float32() -> float:
 def test_parameters_of_float16_with_loss_scaling(in_float32: float) -> None:
     scaler = ol.amp.GradScaler()
     assert accuracy("float16", scaler=scaler) > in_float32 - 0.01
-    assert scaler.get_loss_scaling() < 65536.0  # which overflows at a loss of float16
+    assert scaler.get_loss_scaling() < 65536.0  # at which a loss in float16 overflows
 
 
 @pytest.mark.parametrize("dtype", ["float16", bfloat16])

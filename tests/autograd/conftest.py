@@ -1,4 +1,4 @@
-"""What the tests of the engine share."""
+"""Fixtures shared by the tests of the engine."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-#: The rows are imported by the tests; collected for doctests as well they would be put in twice.
+#: The tests import the rows; collected for doctests as well, they would be registered twice.
 collect_ignore = ["rows"]
 
 
 @pytest.fixture
 def no_collector() -> Iterator[None]:
-    """Switch the cycle collector off, so that only the last reference frees memory."""
+    """Switch the garbage collector off, so that only reference counts free memory."""
     gc.collect()
     gc.disable()
     try:

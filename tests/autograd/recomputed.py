@@ -1,4 +1,4 @@
-"""Networks and ways to run them: what recomputes has to give the bits of plain running."""
+"""Networks and methods of running them: recomputation must reproduce the bits of plain running."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Block(nn.Layer):
 
 
 class Recurrent(nn.Layer):
-    """An LSTM that gives its outputs alone."""
+    """An LSTM that returns only its outputs."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ def plainly(blocks: list[Any], x: Any) -> Any:
 
 
 def each(**how: Any) -> Callable[[list[Any], Any], Any]:
-    """Recompute every block by itself."""
+    """Return a function that recomputes every block on its own."""
 
     def run(blocks: list[Any], x: Any) -> Any:
         for block in blocks:
@@ -114,7 +114,7 @@ def each(**how: Any) -> Callable[[list[Any], Any], Any]:
 
 
 def all_at_once(**how: Any) -> Callable[[list[Any], Any], Any]:
-    """Recompute all blocks in one call."""
+    """Return a function that recomputes all blocks in one call."""
     return lambda blocks, x: ol.recompute(lambda x: plainly(blocks, x), x, **how)
 
 
@@ -136,7 +136,7 @@ def rematerialized(**how: Any) -> Callable[[list[Any], Any], Any]:
 def train(
     network: str, run: Callable[[list[Any], Any], Any], steps: int = 3, wrap: Any = None
 ) -> dict[str, Any]:
-    """Take some steps; give all that must not depend on how the network was run."""
+    """Train for some steps; return everything that must not depend on how the network was run."""
     ol.seed(3)
     blocks, x = NETWORKS[network]()
     model = nn.Sequential(*blocks)
@@ -170,7 +170,7 @@ def whole(g: Any) -> Any:
 
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> None:
-    """Compare to the bit."""
+    """Assert that two results are bitwise equal."""
     assert one.keys() == other.keys()
     for name, value in one.items():
         if value is None or other[name] is None:

@@ -4,7 +4,7 @@ Run it from the root of the repository:
 
     python -m tests.autograd.rules_page
 
-The column of checks counts the rows in tests/autograd/rows, so this stands among the tests.
+The column of checks counts the rows in tests/autograd/rows, so this module belongs to the tests.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ functions](#written-with-other-functions), [operations of the engine](#operation
 
 
 def page() -> str:
-    """Give the text of the page."""
+    """Return the text of the page."""
     every = [entry for entry in entries() if not _is_of_layers(entry)]
     of_numpy = [entry for entry in every if not entry.is_of_the_engine]
     ours = [entry for entry in every if entry.is_of_the_engine]
@@ -77,7 +77,7 @@ def page() -> str:
 
 
 def _is_of_layers(entry: Entry) -> bool:
-    """Say whether a row belongs to floor 3: it is there only once `optlab.nn` is imported."""
+    """Return whether a row belongs to floor 3: it exists only once `optlab.nn` is imported."""
     return str(getattr(entry.function, "__module__", "")).startswith("optlab.nn")
 
 
@@ -116,7 +116,7 @@ def _table(every: list[Entry]) -> str:
 
 
 def _rule(entry: Entry) -> str:
-    """Give the rules of a row, one for each input; a longer one as a link to its file."""
+    """Return the rules of a row, one per input; a longer rule as a link to its file."""
     if entry.operation is None:
         return _place(entry.written)
     said = {}

@@ -1,4 +1,4 @@
-"""backward: what arrives where, how often, from which start; and hooks."""
+"""backward: gradients of leaves, repeated calls, starting gradients, and hooks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def leaf(data: Any, dtype: str = "float64") -> ol.Tensor:
 
 
 def grad_of(t: ol.Tensor) -> Any:
-    """Give the collected gradient as nested lists."""
+    """Return the accumulated gradient as nested lists."""
     assert t.grad is not None
     return t.grad.tolist()
 
 
-# What arrives.
+# Gradients of leaves.
 
 
 def test_gradients_of_several_backward_calls_add_up() -> None:
@@ -130,7 +130,7 @@ def test_gradients_of_two_leaves_do_not_share_what_can_be_written() -> None:
     assert (grad_of(a), grad_of(b)) == ([1.0, 1.0], [1.0, 1.0])
 
 
-# Where it starts.
+# Starting gradients.
 
 
 def test_a_non_scalar_starts_from_ones() -> None:
@@ -191,7 +191,7 @@ def test_a_gradient_that_the_user_sets_has_the_right_shape() -> None:
         x.grad = np.ones(3)
 
 
-# The same graph again.
+# Repeated backward passes through one graph.
 
 
 def test_retain_graph_lets_the_same_graph_be_walked_again() -> None:

@@ -1,4 +1,4 @@
-"""Budgets of rematerialize: what they say, and what can be dropped under them."""
+"""Budgets of rematerialize: their messages, and what can be dropped under them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MemoryBudgetError = ol.autograd.MemoryBudgetError
 
 
 def test_several_outputs_of_which_one_is_a_single_number() -> None:
-    """Cross-entropy of two batches: of its outputs one is the loss, a single number."""
+    """Cross-entropy of two batches: one of its outputs is the loss, a scalar."""
 
     def gradient(budget: Any) -> Any:
         ol.seed(0)
@@ -36,8 +36,8 @@ def test_several_outputs_of_which_one_is_a_single_number() -> None:
     assert dropped > 0
 
 
-def asked(n: int, size: int, budget: int, monkeypatch: Any) -> int:
-    """Count how often it is asked what a piece of memory would cost; the user holds all results."""
+def count_evaluations(n: int, size: int, budget: int, monkeypatch: Any) -> int:
+    """Count the cost evaluations and drops of a budget while the user holds all results."""
     counts = [0]
     score, drop = Budget._score, Budget._drop
 
@@ -71,8 +71,8 @@ def asked(n: int, size: int, budget: int, monkeypatch: Any) -> int:
 def test_what_the_user_holds_is_not_asked_for_at_every_operation(
     size: int, budget: int, monkeypatch: Any
 ) -> None:
-    counts = [asked(n, size, budget, monkeypatch) for n in (200, 400)]
-    assert counts[1] < 3 * counts[0]  # all of them at every one would be 8 times
+    counts = [count_evaluations(n, size, budget, monkeypatch) for n in (200, 400)]
+    assert counts[1] < 3 * counts[0]  # evaluating all candidates every time would be 8 times
     assert counts[1] < 400 * 250
 
 
@@ -107,7 +107,7 @@ def test_a_budget_that_cannot_be_kept_to_is_said_where_it_is_exceeded_first() ->
         warnings.simplefilter("always")
         with pytest.raises(MemoryBudgetError) as error:
             step()
-    assert said == [1, 1, 1]  # the first takes twice 800,000
+    assert said == [1, 1, 1]  # the first operation takes twice 800,000
     message = str(caught[0].message)
     assert "976.57 KiB (1,000,000 bytes) cannot be kept to: it came to" in message
     assert "(1,600,000 bytes) here," in message

@@ -1,4 +1,4 @@
-"""check_grad finds what is wrong, and says where."""
+"""check_grad finds wrong derivatives and names them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from optlab.autograd.tensor import apply
 
 
 def with_rules(forward: Callable[..., Any], *pullbacks: Any, name: str = "mine") -> Any:
-    """Give a function with rules of its own, which no table knows."""
+    """Return a function with its own rules, which are in no table."""
     operation = Operation(name, forward, pullbacks, ["a", "b"][: len(pullbacks)])
     return lambda *args: apply(operation, args)
 
@@ -44,7 +44,7 @@ def test_a_wrong_first_order_is_found(pullback: Any) -> None:
 
 
 def test_a_wrong_second_order_is_found_although_the_first_is_right() -> None:
-    """The rule's numbers are right, but it hides from the tape how they were made."""
+    """The rule's values are right, but it detaches them from the tape."""
     f = with_rules(cube, lambda g, a: g * 3 * (a.detach() if isinstance(a, ol.Tensor) else a) ** 2)
     ol.check_grad(f, X, order=1)
     with pytest.raises(AssertionError, match=r"order 2: the derivative of the gradient of"):

@@ -1,4 +1,4 @@
-"""Plain NumPy arrays beside Tensors may be written to by their owner; no gradient goes wrong."""
+"""NumPy arrays beside Tensors may be overwritten by their owner without spoiling a gradient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dicts, lists and tuples as arguments, values, tangents and what a pullback takes."""
+"""Dicts, lists and tuples as arguments, values, tangents and cotangents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The array contract: where NumPy's dispatch ends, nothing loses its gradient without a word."""
+"""The array contract: where NumPy's dispatch ends, no gradient is lost silently."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import optlab as ol
 
 
 def taped(*values: float, dtype: str = "float64") -> ol.Tensor:
-    """Give a vector that needs a gradient; one value gives a number."""
+    """Return a vector that needs a gradient; a scalar for one value."""
     data = values[0] if len(values) == 1 else list(values)
     return ol.to_tensor(data, dtype=dtype, requires_grad=True)
 
@@ -99,12 +99,12 @@ LEAKS_OF_A_VECTOR = {
     "sorted(t)": (lambda t: [float(x) for x in sorted(t)], [0.0, 1.0, 2.0]),
 }  # fmt: skip
 
-#: Any of these says what to write instead.
+#: Every refusal names one of these as the replacement.
 WAY_OUT = r"\.detach\(\)|\.numpy\(\)|\.item\(\)|optlab\.numpy|np\.where"
 
 
 def assert_refused_with_a_way_out(call: Any, *args: Any) -> None:
-    """Hold that the traceback says what to write; NumPy may put an error of its own on top."""
+    """Assert that the traceback names a replacement; NumPy may chain its own error on top."""
     with pytest.raises((TypeError, ValueError)) as refused:
         call(*args)
     error: BaseException | None = refused.value
@@ -252,7 +252,7 @@ def test_numpy_functions_that_write_into_a_tensor_are_refused_and_the_tensor_unc
 
 
 def test_what_the_refusal_of_at_points_to_works() -> None:
-    """A message that names a function must name one that takes Tensors."""
+    """A message that names a function must name one that accepts Tensors."""
     t = taped(1.0, 2.0)
     with pytest.raises(TypeError) as refused:
         np.add.at(np.zeros(3), [0, 2], t)

@@ -119,7 +119,7 @@ def test_the_classic_of_nesting() -> None:
 
 @pytest.mark.parametrize("give", [float, np.float64, np.array])
 def test_an_inner_gradient_that_reads_its_own_argument(give: Any) -> None:
-    """d/dx of d/dy (x y^3) at y = 2 is 12, a plain number: nothing outside traces it."""
+    """d/dx of d/dy (x y^3) at y = 2 is 12, a plain number: no outer transform traces it."""
     found = ol.grad(lambda x: ol.grad(lambda y: x * y**3)(give(2.0)))(give(5.0))
     assert not isinstance(found, ol.Tensor)
     assert found == 12.0
@@ -168,7 +168,7 @@ def test_inner_transforms_of_every_kind_inside_grad() -> None:
 
 
 def test_an_outer_variable_in_the_closure_of_every_transform() -> None:
-    """The inner arguments are constants; only the closure carries the outer variable."""
+    """The inner arguments are constants; only the closure depends on the outer variable."""
     x, v = np.array([0.5, 1.5]), np.array([1.0, -2.0])
     inside = {
         "grad": lambda s: np.sum(ol.grad(lambda y: np.sum(s * y**3))(x)),

@@ -1,4 +1,4 @@
-"""What the derivative is where mathematics leaves a choice: kinks, ties, zeros and bounds."""
+"""The conventions for derivatives where mathematics leaves a choice: kinks, ties, zeros, bounds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import optlab as ol
 
 
 def slopes(f: Any, *args: Any) -> list[list[float]]:
-    """Give the gradients of the sum of f, as lists."""
+    """Return the gradients of the sum of f, as lists."""
     found = ol.grad(lambda *xs: np.sum(f(*xs)), tuple(range(len(args))))(*map(np.array, args))
     return [g.tolist() for g in found]
 
@@ -45,7 +45,7 @@ def test_heaviside_gives_its_gradient_at_0_to_the_value_there() -> None:
 def test_remainders_jump_at_multiples_and_have_the_slopes_beside_them() -> None:
     assert slopes(np.remainder, [6.0, -6.0, 7.0], [3.0, 3.0, -3.0]) == [[1.0] * 3, [-2, 2, 3]]
     assert slopes(np.fmod, [6.0, -6.0, 7.0], [3.0, 3.0, -3.0]) == [[1.0] * 3, [-2, 2, 2]]
-    # 1.0 / 0.1 is 10 after rounding, but NumPy finds 0.1 in 1.0 nine times.
+    # 1.0 / 0.1 is 10 after rounding, but NumPy's floor division gives 9.
     assert slopes(np.remainder, [1.0], [0.1]) == [[1.0], [-9.0]]
 
 
@@ -119,7 +119,7 @@ def test_the_shares_of_a_tie_add_up_to_the_gradient(function: Any) -> None:
     np.testing.assert_allclose(found, np.full((2, 3), 7 / 6))
 
 
-# Choices between values (what reaches the branch not taken stands in test_guards.py).
+# Choices between values (gradients of the branch not taken: test_guards.py).
 
 
 def test_the_branch_not_taken_gets_nothing() -> None:
@@ -234,7 +234,7 @@ def test_third_derivatives_of_a_product_with_zeros() -> None:
     ol.check_grad(np.prod, x, order=3)
 
 
-# Lengths and roots.
+# Norms and roots.
 
 
 def test_std_of_unlike_numbers_has_a_second_derivative() -> None:

@@ -1,4 +1,4 @@
-"""Making Tensors: from data, filled, and from seeds."""
+"""Creation of Tensors: from data, filled, and from seeds."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_how_a_tensor_looks() -> None:
         iter(ol.to_tensor(1.0))
 
 
-# Shapes and fillings.
+# Shapes and fill values.
 
 SHAPES = {
     "list": [2, 3], "tuple": (2, 3), "array": np.array([2, 3]), "Tensor": ol.to_tensor([2, 3]),
@@ -245,10 +245,10 @@ def test_scopes_do_not_notice_what_is_drawn_outside_nor_the_outside_them() -> No
     before_more, inside_more, after_more = run(5)
     assert before == before_more
     assert inside == inside_more
-    assert after != after_more  # five draws further outside
+    assert after != after_more  # five more draws outside the scope
     ol.seed(3)
     ol.rand([3])
-    assert ol.rand([3]).tolist() == after  # the draws inside did not count
+    assert ol.rand([3]).tolist() == after  # the draws inside the scope did not count
 
 
 def test_threads_do_not_change_what_a_scope_draws() -> None:
@@ -274,7 +274,7 @@ def test_threads_do_not_change_what_a_scope_draws() -> None:
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-1.0, 1.0), (1000.0, 1001.0), (5.0, 5.5)])
 def test_uniform_draws_stay_below_the_upper_bound(low: float, high: float, dtype: str) -> None:
-    """Also after rounding to the dtype, the interval is half open, as documented."""
+    """The interval is half open, as documented, also after rounding to the dtype."""
     ol.seed(0)
     drawn = ol.uniform([200_000], dtype, low, high).numpy()
     assert drawn.min() >= low

@@ -1,4 +1,4 @@
-"""detect_anomaly: the first operation, or derivative, that makes a number no number."""
+"""detect_anomaly: the first operation or derivative that produces NaN or infinity."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_the_backward_of_a_function_of_the_user_is_looked_into() -> None:
 
 
 class _Shell:
-    """What IPython has for the cells of a notebook."""
+    """The part of IPython that names the cells of a notebook."""
 
     class compile:
         @staticmethod

@@ -1,4 +1,4 @@
-"""Elementwise functions: which are covered, what their options do, and in which dtype."""
+"""Elementwise functions: coverage, options of ufuncs, and dtypes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def tensor(x: Any, dtype: Any = "float64") -> ol.Tensor:
     return ol.to_tensor(x, dtype=dtype, requires_grad=True)
 
 
-# Which are covered.
+# Coverage.
 
 
 def test_every_ufunc_has_a_derivative_or_is_known_to_have_none() -> None:
@@ -195,7 +195,7 @@ def test_bits_of_whole_numbers_are_plain_arrays() -> None:
         np.testing.assert_array_equal(call(t), call(x))
 
 
-# Dtypes (NEP 50): Python numbers take the dtype of the array, NumPy scalars bring their own.
+# Dtypes (NEP 50): Python numbers adopt the dtype of the array, NumPy scalars keep their own.
 
 OTHERS = {
     "float": 2.5, "int": 2, "float32": np.float32(2.5), "float64": np.float64(2.5),
@@ -267,11 +267,11 @@ def test_powers_of_whole_numbers_stay_numpys() -> None:
     np.testing.assert_array_equal(np.power(ol.to_tensor([2, 3]), np.int64(3)).numpy(), [8, 27])
 
 
-# Special functions, against integrals that sums give to the last digit.
+# Special functions, against integrals that quadrature gives to the last digit.
 
 
 def _bessel(x: np.ndarray, order: int) -> np.ndarray:
-    """I_n(x) is the mean of exp(x cos t) cos(n t) over a period."""
+    """Return I_n(x), the mean of exp(x cos t) cos(n t) over a period."""
     t = 2 * math.pi * np.arange(400) / 400
     return np.mean(np.exp(np.multiply.outer(x, np.cos(t))) * np.cos(order * t), axis=-1)
 

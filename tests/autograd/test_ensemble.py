@@ -1,4 +1,4 @@
-"""Ensembles on the tape: training many runs as one, gradients of each example, derivatives."""
+"""Ensembles on the tape: training many runs as one, per-example gradients, derivatives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import optlab as ol
 from optlab.backend.ensemble import EnsembleArray, EnsembleError
 from tests.autograd.rows import numbers
 
-K = 3  # as many members as examples, features and classes, so that a mixed-up axis fits
+K = 3  # as many members as examples, features and classes: a mixed-up axis fits the shapes
 
 
 def unstacked(x: Any, k: int) -> Any:
@@ -22,7 +22,7 @@ def unstacked(x: Any, k: int) -> Any:
 
 
 def trained(w1: Any, b1: Any, w2: Any, b2: Any, rate: Any, x: Any, y: Any, steps: int) -> list[Any]:
-    """Train a network of two layers; arrays or ensembles, the code is the same."""
+    """Train a network of two layers; the code is the same for arrays and ensembles."""
 
     def loss(w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
         hidden = np.tanh(x @ w1 + b1)
@@ -72,13 +72,13 @@ def test_tensors_of_ensembles_train_with_backward() -> None:
     for k in range(K):
         alone = ol.grad(lambda w: np.sum(np.tanh(x @ w) ** 2))(starts[k])
         np.testing.assert_allclose(ol.members(w.grad).numpy()[k], alone, rtol=1e-12)
-    np.sum(w * 2).backward()  # adds up
+    np.sum(w * 2).backward()  # accumulates
     w.grad = np.zeros(K)
     w.grad = ol.ensemble(np.ones((K, K)))
     np.testing.assert_array_equal(ol.members(w.grad).numpy(), np.ones((K, K)))
 
 
-# Gradients of each example ------------------------------------------------------------------------
+# Per-example gradients ----------------------------------------------------------------------------
 
 
 def test_what_all_members_share_gets_the_gradient_of_each() -> None:
@@ -99,7 +99,7 @@ def classifier() -> tuple[Any, Any]:
 
 
 def gradients_of_each_example(x: Any, labels: Any) -> list[list[Any]]:
-    """Run the examples one after the other."""
+    """Return per-example gradients, computed one after the other."""
     model, criterion = classifier()
     found = []
     for k in range(len(x)):

@@ -1,4 +1,4 @@
-"""A property of ensemble arrays: any program on them equals the same program member by member."""
+"""A property of ensemble arrays: any program on them equals the program run member by member."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optlab.backend.ensemble import EnsembleArray
 
 LENGTHS = st.integers(1, 3)
 
-#: Steps of a program: from one array and a shared or own vector of its last axis to one array.
+#: Steps of a program: from an array and a vector for its last axis (shared or per member).
 STEPS: dict[str, Any] = {
     "add": lambda x, v: x + v,
     "multiply": lambda x, v: np.tanh(x) * v,
@@ -38,7 +38,7 @@ STEPS: dict[str, Any] = {
 
 
 def program(steps: list[str], x: Any, v: Any) -> Any:
-    """Run the steps; the vector is stretched or cut to the last axis by reading it again."""
+    """Run the steps; the vector is repeated or cut to the length of the last axis."""
     for step in steps:
         x = STEPS[step](x, v[np.arange(x.shape[-1]) % v.shape[0]])
     return x

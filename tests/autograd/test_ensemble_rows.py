@@ -18,7 +18,7 @@ def _param(function: Any, case: Case) -> Any:
 
 CASES = [_param(function, case) for function, row in ROWS.items() for case in row]
 
-#: Functions that give each member a length of its own, or ask for values: refused by name.
+#: Functions whose results differ in length between members, or that read values: refused by name.
 REFUSED = frozenset(
     "extract piecewise trim_zeros union1d unique unique_all unique_counts unique_inverse "
     "unique_values".split()
@@ -26,13 +26,13 @@ REFUSED = frozenset(
 
 
 def members_near(x: np.ndarray, count: int) -> np.ndarray:
-    """Give copies of `x`, each moved a little, in another way."""
+    """Return copies of `x`, each with different small noise."""
     noise = np.random.default_rng((count, *x.shape)).uniform(-1e-3, 1e-3, (count, *x.shape))
     return np.asarray(x + noise)
 
 
 def sizes_that_coincide(args: tuple[np.ndarray, ...]) -> int:
-    """Give a number of members that some axis is as long as."""
+    """Return a number of members that equals the length of some axis."""
     lengths = [length for x in args for length in x.shape if length > 1]
     return lengths[-1] if lengths else 2
 
@@ -55,7 +55,7 @@ def gradient_of_gradients(case: Case, args: Any) -> Any:
 
 
 def compare(case: Case, compute: Any) -> None:
-    """Compute on an ensemble and member by member, and compare all that comes out."""
+    """Compute on an ensemble and member by member, and compare all results."""
     count = sizes_that_coincide(case.args)
     stacked = [members_near(x, count) for x in case.args]
     try:

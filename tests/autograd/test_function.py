@@ -1,4 +1,4 @@
-"""autograd.Function: operations that users write themselves."""
+"""autograd.Function: operations defined by users."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Cube(Function):
 
 
 class Exponential(Function):
-    """Saves its output."""
+    """An exponential that saves its output."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -42,7 +42,7 @@ class Exponential(Function):
 
 
 class SinAndScaledCos(Function):
-    """Two arguments, two outputs, all of them saved, one of them broadcast."""
+    """Two arguments and two outputs, all of them saved, one of them broadcast."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, k: Any) -> Any:

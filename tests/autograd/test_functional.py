@@ -19,17 +19,17 @@ A = np.array([[1.0, -2.0, 0.5], [0.3, 0.7, -1.1]])
 
 
 def smooth(x: Any) -> Any:
-    """Take three numbers, give two."""
+    """Map three numbers to two."""
     return np.tanh(A @ x) * np.exp(0.3 * x[:2]) + x[2] * x[0]
 
 
 def bowl(x: Any) -> Any:
-    """Take three numbers, give one."""
+    """Map three numbers to one."""
     return np.sum(smooth(x) ** 2) + np.sum(np.sin(x)) * x[1]
 
 
 def slope_by_differences(f: Any, x: np.ndarray, v: np.ndarray, step: float = 1e-6) -> np.ndarray:
-    """Give (f(x + s v) - f(x - s v)) / 2s, in plain NumPy."""
+    """Return the central difference (f(x + s v) - f(x - s v)) / 2s, in plain NumPy."""
     return (f(x + step * v) - f(x - step * v)) / (2 * step)
 
 
@@ -97,7 +97,7 @@ def test_arguments_that_are_not_differentiated_arrive_as_they_are() -> None:
 
 def test_the_function_keeps_its_name_and_may_be_a_partial_or_an_object() -> None:
     def cubed(x: Any) -> Any:
-        """Give the cube."""
+        """Return the cube."""
         return x**3
 
     class Scaled:
@@ -147,7 +147,7 @@ def test_the_arguments_are_left_as_they_were() -> None:
     assert t.grad is None
 
 
-# Errors that speak.
+# Error messages.
 
 
 @pytest.mark.parametrize("x", [2, np.array([1, 2]), True, [1, 2]])
@@ -175,7 +175,7 @@ def test_a_gradient_of_several_values_is_refused(value: Any) -> None:
 @pytest.mark.parametrize("value", [None, "3.0"])
 @pytest.mark.parametrize("transform", [ol.grad, ol.jacobian, ol.vjp])
 def test_a_value_that_is_no_number_is_refused(transform: Any, value: Any) -> None:
-    """A function without return must not have slope 0."""
+    """A function without a return statement must not have slope 0."""
 
     def forgetful(x: Any) -> Any:
         return value
@@ -365,7 +365,7 @@ def test_the_chain_rule(x: Any, word: list[str]) -> None:
 
 @pytest.mark.parametrize("n", [3, 8, 20])
 def test_a_jacobian_of_many_rows_needs_no_batching_rule(n: int) -> None:
-    """Rows come from one walk back where all rules can; else one by one, with the same result."""
+    """Rows come from one batched backward pass if all rules allow it, else one by one."""
     from optlab.autograd.operation import Operation
     from optlab.autograd.tensor import apply
 

@@ -1,4 +1,4 @@
-"""The engine on guarded arrays: nothing becomes, or mixes with, a NumPy array by accident."""
+"""The engine on guarded arrays: none becomes, or mixes with, a NumPy array by accident."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def guarded_leaf(x: np.ndarray) -> Tensor:
 
 
 def gradients(f: Any, leaves: list[Tensor]) -> list[Any]:
-    """Give the value, its gradients, and the gradients of a number made of those."""
+    """Return the value, its gradients, and the gradients of a scalar function of those."""
     value = f(*leaves)
     value.backward(create_graph=True)
     first = [t.grad for t in leaves]
@@ -39,7 +39,7 @@ def gradients(f: Any, leaves: list[Tensor]) -> list[Any]:
 
 
 class DeviceModule:
-    """NumPy, but the arrays that it makes are guarded: what ``cupy`` is to a user."""
+    """NumPy, but the arrays that it creates are guarded: the counterpart of the module ``cupy``."""
 
     MAKING = ("arange", "array", "diag", "eye", "full", "linspace", "ones", "zeros")
 
@@ -54,7 +54,7 @@ DEVICE = DeviceModule()
 
 
 def on_device(x: Any) -> Any:
-    """Give what a case's function holds, its arrays guarded."""
+    """Return an object with the arrays that it contains guarded."""
     if isinstance(x, np.ndarray):
         return GuardedArray(x) if x.dtype.kind in "fbiu" else x
     if type(x) in (tuple, list, set):
@@ -70,7 +70,7 @@ def on_device(x: Any) -> Any:
 
 
 def on_device_function(f: Any) -> Any:
-    """Give a case's function with the constant arrays that it holds on the device too."""
+    """Return a case's function with the constant arrays that it refers to on the device too."""
     if isinstance(f, partial):
         return on_device(f)
     if not isinstance(f, FunctionType) or not f.__module__.startswith("tests."):
@@ -84,7 +84,7 @@ def on_device_function(f: Any) -> Any:
     return rebuilt
 
 
-#: What CuPy has not, and so a Tensor of it neither: labels of cases, and why.
+#: Functions that CuPy lacks, and so a Tensor on a device too: patterns of labels, and reasons.
 NOT_ON_DEVICES: dict[str, str] = {
     r"^(vecdot|matvec|vecmat|spacing|geomspace|nanquantile|nanpercentile) ": "no such function",
     r"^(hypot|logaddexp|logaddexp2|fmax|fmin)_reduce ": "ufuncs other than add, multiply reduce",
@@ -105,7 +105,7 @@ NOT_ON_DEVICES: dict[str, str] = {
 
 
 def reason_of(case: Case) -> str:
-    """Say why a case is none on a device, "" where it is one."""
+    """Return the reason why a case cannot run on a device, "" if it can."""
     return "; ".join(why for label, why in NOT_ON_DEVICES.items() if re.search(label, case.label))
 
 

@@ -1,4 +1,4 @@
-"""What the tape offers besides derivative rules, on guarded arrays (see `tests.guarded`)."""
+"""Features of the tape besides derivative rules, on guarded arrays (see `tests.guarded`)."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_gradients_add_up() -> None:
 def test_a_cleared_gradient_is_zeros_beside_the_values() -> None:
     t = leaf()
     np.sum(t * t).backward()
-    t.node.grad = ZERO  # what clear_grad() of optimizers puts there
+    t.node.grad = ZERO  # the value that clear_grad() of optimizers stores
     assert values(t.grad) == [0.0, 0.0, 0.0]
     np.sum(t * t).backward()
     assert values(t.grad) == (2 * X).tolist()
@@ -240,7 +240,7 @@ def test_detect_anomaly() -> None:
 
 
 class Cube(Function):
-    """A user's own operation."""
+    """An operation defined by a user."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -254,7 +254,7 @@ class Cube(Function):
 
 
 class SumAndProduct(Function):
-    """One with two outputs."""
+    """An operation with two outputs."""
 
     @staticmethod
     def forward(ctx: Any, a: Any, b: Any) -> Any:
@@ -276,7 +276,7 @@ def test_functions_of_the_user() -> None:
     assert values(t.grad) == (6 * X).tolist()
     a, b = leaf(), leaf([1.0, 1.0, 2.0])
     total, product = SumAndProduct.apply(a, b)
-    np.sum(product).backward()  # nothing arrives at the other output
+    np.sum(product).backward()  # no gradient arrives at the other output
     assert values(total) == [2.0, -1.0, 5.0]
     assert values(a.grad) == [1.0, 1.0, 2.0]
 

@@ -1,4 +1,7 @@
-"""Transforms, random draws, networks, indices and rows on guarded arrays (see `tests.guarded`)."""
+"""Transforms, random draws, networks, indices and row-sparse gradients on guarded arrays.
+
+See `tests.guarded`.
+"""
 
 from __future__ import annotations
 
@@ -262,7 +265,7 @@ def test_an_array_of_numpy_is_not_read_at_places_on_the_device() -> None:
         t[GuardedArray(np.array([0, 1]))]
 
 
-# Gradients of few rows ----------------------------------------------------------------------------
+# Row-sparse gradients -----------------------------------------------------------------------------
 
 
 def looked_up(table: Tensor, rows: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""Nothing times infinity is nothing: what np.where did not take cannot spoil the rest."""
+"""Zero times infinity is zero: the branch not taken by np.where cannot spoil the gradient."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import optlab as ol
 from optlab.autograd.rules.guarded import LARGE, kept, nothing, product, quotient
 
-#: A function, a point where its slope is infinite or undefined, and one where it is not.
+#: A function, a point with an infinite or undefined slope, and a regular one.
 SINGULAR: dict[str, tuple[Any, float, float]] = {
     "sqrt": (np.sqrt, 0.0, 4.0),
     "sqrt of a negative number": (np.sqrt, -1.0, 4.0),
@@ -55,7 +55,7 @@ every_function = pytest.mark.parametrize("name", SINGULAR)
 
 
 def guarded(name: str) -> tuple[Any, np.ndarray, Any, float]:
-    """Give a function that takes `f` only where it is regular, and two points."""
+    """Return a function that applies `f` where it is regular, two points, `f`, the regular one."""
     f, singular, regular = SINGULAR[name]
     x = np.array([singular, regular])
     ok = np.array([False, True])
@@ -66,17 +66,17 @@ def guarded(name: str) -> tuple[Any, np.ndarray, Any, float]:
 def test_the_branch_not_taken_spoils_nothing(name: str) -> None:
     call, x, f, regular = guarded(name)
     t = ol.to_tensor(x, requires_grad=True)
-    with np.errstate(all="ignore"):  # the values of f are warned about, as NumPy does
+    with np.errstate(all="ignore"):  # NumPy warns about the values of f, as usual
         y = call(t)
     with np.errstate(all="warn"), warnings.catch_warnings():
-        # Its slope is computed without a word, where it is not taken (powers do divide).
+        # The slope of the branch not taken is computed without a warning (powers do divide).
         warnings.simplefilter("ignore" if name in QUIET_NOT else "error")
         y.backward()
     wanted = float(ol.grad(f)(np.array(regular)))
     np.testing.assert_allclose(t.grad.numpy(), [0.0, wanted], rtol=1e-15)
 
 
-#: Whose slope is NumPy's own function, which warns of the element not taken.
+#: Functions whose slope is a function of NumPy that warns about the branch not taken.
 QUIET_NOT = {
     "remainder", "fmod", "x**1.5", "sinh", "cosh", "arcsin beyond 1", "power of an array",
 }  # fmt: skip
@@ -93,7 +93,7 @@ def test_second_derivatives_are_as_if_it_were_not_there(name: str) -> None:
 
 @every_function
 def test_large_arrays_and_small_numbers_follow_the_same_rule(name: str) -> None:
-    """Large arrays and single numbers take another way through `guarded`."""
+    """Large arrays and single numbers take different code paths of `guarded`."""
     f, singular, regular = SINGULAR[name]
     with np.errstate(all="ignore"):
         wanted = float(ol.grad(f)(np.array(regular)))
@@ -120,7 +120,7 @@ def test_guarded_products_have_second_derivatives_of_zero() -> None:
 
 
 def test_a_factor_that_is_infinite_itself_is_not_guarded() -> None:
-    """The documented limit: products are plain products."""
+    """The documented limit: products are not guarded."""
     with np.errstate(invalid="ignore"):
         found = ol.grad(lambda x: np.sum(np.where([False], x * np.inf, 0.0)))(np.array([1.0]))
     assert np.isnan(found).all()
@@ -130,7 +130,7 @@ def test_its_price_is_a_zero_where_two_slopes_would_cancel() -> None:
     assert ol.grad(lambda x: np.sqrt(x) ** 2)(np.array(0.0)) == 0.0
 
 
-# Where the slope is wanted it is infinite.
+# Infinite slopes where they are wanted.
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_infinite_slopes_show(f: Any, x: float, slope: float) -> None:
     np.testing.assert_allclose(rows, np.diag([slope, float(ol.grad(f)(np.array(other)))]))
 
 
-# A gradient that is 0 by chance.
+# Gradients that are 0 by chance.
 
 REGULAR = {
     "sqrt": (lambda x: (np.sqrt(x) - 2.0) ** 2, 4.0),
@@ -203,7 +203,7 @@ def test_a_flat_side_is_flat_for_an_infinite_gradient(name: str) -> None:
         np.testing.assert_array_equal(ol.grad(lambda x: np.sum(f(x)))(np.full(LARGE, x)), 0.0)
 
 
-# The functions that do it.
+# The functions that guard.
 
 
 @pytest.mark.parametrize("n", [1, LARGE])

@@ -1,4 +1,4 @@
-"""Numbers of 16 bits: what the page of `optlab.autograd.halves` states."""
+"""16-bit dtypes: the behavior that the module of half precision documents."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ needs_ml_dtypes = pytest.mark.skipif(ml_dtypes is None, reason="needs the packag
 HALVES = ["float16", pytest.param("bfloat16", marks=needs_ml_dtypes)]
 both = pytest.mark.parametrize("dtype", HALVES)
 
-#: Those with a number that is float32 by itself give float32.
+#: Cases with a float32 scalar give float32.
 CASES = [case for row in ROWS.values() for case in row if "np.float32" not in case.label]
 
 
@@ -37,13 +37,13 @@ def half(x: Any, dtype: str, requires_grad: bool = True) -> ol.Tensor:
 
 
 def exact(t: Any) -> np.ndarray:
-    """Give values of 16 bits as float64."""
+    """Return 16-bit values as float64."""
     array = t.numpy() if isinstance(t, ol.Tensor) else np.asarray(t)
     return np.asarray(array.astype(np.float64))
 
 
 def near(got: Any, wanted: Any, dtype: str, ulps: float) -> None:
-    """Compare up to some roundings of the largest number there is."""
+    """Compare up to `ulps` roundings of the largest value."""
     wanted = exact(wanted)
     with np.errstate(over="ignore"):
         wanted = wanted.astype("float32").astype(dtypes.dtype_named(dtype)).astype("float64")
@@ -52,7 +52,7 @@ def near(got: Any, wanted: Any, dtype: str, ulps: float) -> None:
     np.testing.assert_allclose(exact(got), wanted, rtol=0, atol=ulps * eps(dtype) * scale)
 
 
-# Every function that has a rule.
+# All functions that have a rule.
 
 
 @both
@@ -72,7 +72,7 @@ def test_values_and_gradients_are_those_of_float32_rounded(case: Case, dtype: st
         near(t.grad, other.grad, dtype, 16)
 
 
-# The rules, one by one.
+# Single rules.
 
 
 @both
@@ -96,7 +96,7 @@ def test_what_16_bits_give_beside_others(other: Any, wanted: str | None, dtype: 
         y = call(t, other)
         assert y.dtype == (wanted or dtype)
         if dtype == "float16" and not isinstance(other, (list, int)):
-            assert y.dtype == call(t.numpy(), other).dtype  # as NumPy has it
+            assert y.dtype == call(t.numpy(), other).dtype  # as in NumPy
         t.grad = None
         y.backward()
         assert t.grad is not None
@@ -266,7 +266,7 @@ def test_one_operation_is_float32_rounded(x: list[float], name: str) -> None:
     assert (t * 1.3).tolist() == (wide * 1.3).astype(name).tolist()
 
 
-# Naming them.
+# Names of dtypes.
 
 
 def test_names_of_dtypes() -> None:
@@ -347,7 +347,7 @@ def test_nothing_changes_for_float32_after_16_bits_were_met() -> None:
     assert (y.dtype, x.grad is not None and x.grad.dtype) == ("float32", "float32")
 
 
-# Other arrays than NumPy's own.
+# Arrays other than NumPy's.
 
 
 def network(x: Any, w: Any) -> Any:

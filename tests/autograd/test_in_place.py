@@ -1,4 +1,4 @@
-"""Writing to Tensors in place: values, gradients, and who is told that a saved value is gone."""
+"""In-place writes: values, gradients, and errors about overwritten saved values."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_a_gradient_can_be_scaled_in_place_without_touching_another() -> None:
     assert gradient(x) == [6.0]
 
 
-# Saved values that are gone ---------------------------------------------------------------------
+# Overwritten saved values -----------------------------------------------------------------------
 
 
 def test_an_overwritten_result_names_who_saved_it_and_who_wrote() -> None:
@@ -256,7 +256,7 @@ def test_in_place_operations_keep_the_old_values_they_need_themselves() -> None:
     assert gradient(u) == [9.0]
 
 
-# Tensors whose own place on the tape is out of date ---------------------------------------------
+# Tensors whose node is out of date --------------------------------------------------------------
 
 
 def test_a_view_taken_before_a_write_is_refused() -> None:
@@ -340,7 +340,7 @@ def test_nothing_is_kept_when_the_last_reference_goes() -> None:
     assert slow_path.any == before
 
 
-# Many members at once ---------------------------------------------------------------------------
+# Ensembles --------------------------------------------------------------------------------------
 
 
 def test_writes_inside_vmap_equal_those_of_separate_runs() -> None:

@@ -1,4 +1,4 @@
-"""Linear algebra: conventions, refusals, singular and repeated cases, and other engines' numbers.
+"""Linear algebra: conventions, refusals, singular and repeated cases, and results of other engines.
 
 The gradients of every function, to second order, are checked by `test_rules` on its rows.
 """
@@ -15,9 +15,9 @@ import optlab as ol
 from tests.autograd.rows import numbers
 
 TURN = np.linalg.qr(numbers((3, 3)))[0]
-#: A symmetric matrix with an eigenvalue twice, up to rounding.
+#: A symmetric matrix with a repeated eigenvalue, up to rounding.
 TWICE = TURN @ np.diag([1.0, 1.0, 3.0]) @ TURN.T
-#: Not square, with a singular value twice.
+#: Not square, with a repeated singular value.
 TWICE_TALL = np.vstack([TWICE, TURN])
 SINGULAR = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 0.0, 1.0]])
 WEIGHTS = numbers((3, 3), seed=7)
@@ -25,12 +25,12 @@ ROTATION = np.array([[0.0, 1.0], [-1.0, 0.0]])
 
 
 def slope(f: Any, x: Any) -> np.ndarray:
-    """Give the gradient of the sum of f."""
+    """Return the gradient of the sum of f."""
     return np.asarray(ol.grad(lambda x: np.sum(f(x)))(np.asarray(x)))
 
 
 def curvature(f: Any, x: Any) -> np.ndarray:
-    """Give the second derivatives of the sum of f, as a matrix."""
+    """Return the Hessian of the sum of f, as a matrix."""
     x = np.asarray(x)
     return np.asarray(ol.hessian(lambda x: np.sum(f(x)))(x)).reshape(x.size, x.size)
 
@@ -101,7 +101,7 @@ def test_norms_of_whole_numbers_are_floating() -> None:
 
 
 def minors(x: np.ndarray) -> np.ndarray:
-    """Give the cofactors by their definition."""
+    """Return the cofactors by their definition."""
     return np.array(
         [
             [
@@ -192,7 +192,7 @@ def test_vectors_of_repeated_values_have_finite_gradients(x: Any) -> None:
 
 
 def test_the_space_of_a_repeated_eigenvalue_has_its_gradient() -> None:
-    """It does not depend on the basis of it that was picked."""
+    """The projector does not depend on the basis that was picked."""
 
     def projector(x: Any) -> Any:
         vectors = np.linalg.eigh(x)[1][:, :2]
@@ -203,7 +203,7 @@ def test_the_space_of_a_repeated_eigenvalue_has_its_gradient() -> None:
     np.testing.assert_allclose(np.sum(slope(projector, TWICE) * step), difference / 2, rtol=1e-6)
 
 
-# Matrices that are taken as symmetric -------------------------------------------------------------
+# Matrices that are read as symmetric --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_third_derivatives(f: Any) -> None:
     ol.check_grad(f, x, order=3, absolute_tolerance=1e-5)
 
 
-# What comes back, and what is refused -------------------------------------------------------------
+# Return values and refusals -----------------------------------------------------------------------
 
 
 def test_results_have_the_names_that_numpy_gives_them() -> None:

@@ -20,7 +20,7 @@ WEIGHTS = numbers((5, 5), seed=9)
 
 
 def weighted(np: Any, y: Any) -> Any:
-    """Give one number that sees every element differently."""
+    """Return a scalar with a different weight for every element."""
     rows, columns = y.shape
     return np.sum(np.asarray(WEIGHTS[:rows, :columns]) * y * y)
 
@@ -85,7 +85,7 @@ def test_gradients_and_their_gradients_equal_those_of_jax(name: str) -> None:
 
 
 def both_orders(torch: Any, f: Any, x: np.ndarray, direction: np.ndarray) -> Any:
-    """Give PyTorch's gradient, and the Hessian's product with a direction."""
+    """Return PyTorch's gradient, and the Hessian's product with a direction."""
     t = torch.tensor(x, requires_grad=True)
     (gradient,) = torch.autograd.grad(f(t), t, create_graph=True)
     (product,) = torch.autograd.grad(gradient, t, torch.tensor(direction))

@@ -1,4 +1,4 @@
-"""What the tape keeps, and that it goes with the last reference, without a garbage collector."""
+"""Memory of the tape: what it saves, and that reference counts alone free it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def leaf(data: Any) -> ol.Tensor:
 
 
 def saved_bytes(t: ol.Tensor) -> int:
-    """Count the bytes of arrays that the node of `t` keeps."""
+    """Count the bytes of arrays that the node of `t` saves."""
     return sum(x.nbytes for x in t.node.saved if isinstance(x, np.ndarray))
 
 
@@ -155,7 +155,7 @@ USES = {
 
 @pytest.mark.parametrize("name", USES)
 def test_no_use_leaves_a_cycle_behind(name: str) -> None:
-    USES[name](leaf(X))  # the first time, caches fill
+    USES[name](leaf(X))  # a first call fills caches
     gc.collect()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""What errors say: the given, the expected, and what to write instead."""
+"""Error messages: what was given, what was expected, and what to write instead."""
 
 from __future__ import annotations
 

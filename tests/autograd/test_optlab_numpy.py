@@ -1,4 +1,4 @@
-"""`optlab.numpy`: lists with Tensors in them, ``r_`` and ``c_``, ``linalg``, layouts of memory."""
+"""`optlab.numpy`: lists with Tensors in them, ``r_`` and ``c_``, ``linalg``, memory layouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Paddle's documents call things: values and gradients of any Tensor."""
+"""Names that Paddle documents: values and gradients of any Tensor."""
 
 import numpy as np
 import pytest

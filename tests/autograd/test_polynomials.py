@@ -1,4 +1,4 @@
-"""What polynomials refuse, and where their length depends on values."""
+"""Polynomials: refusals, and lengths that depend on values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every derivative: linear pullbacks, adjoint tangents, sums over repeated walks."""
+"""Properties of every derivative: linear pullbacks, adjoint tangents, accumulated gradients."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ def test_ten_thousand_steps_keep_nothing() -> None:
     gc.disable()
     tracemalloc.start()
     try:
-        # Python keeps some freed memory to use again, so that a first window may grow; what is
-        # kept at every step shows in all of them, at 16 bytes a step or more.
+        # Python keeps some freed memory for later, so that a first window may grow; memory that
+        # is leaked at every step shows in all windows, at 16 bytes a step or more.
         windows = []
         for _ in range(5):
             before = tracemalloc.get_traced_memory()[0]

@@ -1,4 +1,4 @@
-"""optlab.numpy.random: NumPy's names and signatures, drawn from keys, followed by gradients."""
+"""optlab.numpy.random: NumPy's names and signatures, drawn from keys, with pathwise gradients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from optlab.backend.random import Key
 from optlab.numpy import random
 from optlab.plan.capture import CaptureRefusedError, capture
 
-#: Distributions whose draws move with their parameters, and where to check that.
+#: Distributions with pathwise derivatives, and parameters to check them at.
 MOVING: dict[str, list[Any]] = {
     "uniform": [[0.3, -1.0], [2.0, 3.0]], "normal": [[0.5, -1.0], [2.0, 0.3]],
     "laplace": [[0.5, -1.0], [2.0, 0.3]], "logistic": [[0.5, -1.0], [2.0, 0.3]],
@@ -28,7 +28,7 @@ MOVING: dict[str, list[Any]] = {
     "pareto": [[2.0, 3.0]], "power": [[2.0, 0.7]],
     "triangular": [[-1.0, 0.0], [0.2, 1.0], [1.0, 3.0]],
 }  # fmt: skip
-#: The gamma family, whose draws move by rank (see test_random_gamma.py).
+#: The gamma family, whose derivatives are implicit (see test_random_gamma.py).
 BY_RANK: dict[str, list[Any]] = {
     "standard_gamma": [[2.0, 0.4]], "gamma": [[2.0, 0.4], [1.0, 3.0]], "chisquare": [[3.0, 0.4]],
     "f": [[3.0, 5.0], [6.0, 4.0]], "standard_t": [[3.0, 5.0]], "beta": [[2.0, 0.4], [0.5, 3.0]],
@@ -74,7 +74,7 @@ def test_every_public_name_of_numpy_is_there_or_refused_in_words() -> None:
     "name", sorted({*EVERY, *PLAIN, "permutation"} - {"random_sample", "ranf", "sample", "choice"})
 )
 def test_signatures_are_those_of_numpy(name: str) -> None:
-    """NumPy writes its signatures in the first line of a docstring."""
+    """NumPy documents its signatures in the first line of a docstring."""
     documented = getattr(np.random, name, None) or getattr(np.random.Generator, name)
     line = documented.__doc__.strip().partition(")\n")[0].partition("(")[2].removesuffix(")")
     line = " ".join(line.split()).replace("np.int64", "int64")
@@ -103,7 +103,7 @@ def fresh_process(code: str) -> str:
     return done.stdout.strip()
 
 
-# What is drawn.
+# Values.
 
 
 @pytest.mark.parametrize("name", sorted({**EVERY, **PLAIN}))
@@ -138,7 +138,7 @@ def test_a_tensor_among_the_parameters_makes_a_tensor(name: str) -> None:
         assert got.requires_grad is requires_grad
         assert got.dtype == np.float64
         if name in ("f", "standard_t", "beta") and not requires_grad:
-            arrays = got.numpy()  # NumPy draws these in one go
+            arrays = got.numpy()  # NumPy draws these in one call
         np.testing.assert_allclose(got.numpy(), arrays, rtol=1e-13)
     ol.seed(3)
     single = f(*tensors(parameters, False, "float32"), size=(50, 2))
@@ -223,7 +223,7 @@ def test_the_scale_of_gamma_is_an_ordinary_factor() -> None:
     scale = ol.to_tensor([1.0, 3.0], dtype="float64", requires_grad=True)
     y = f(scale)
     wanted = y.numpy().sum(0) / [1.0, 3.0]
-    shape[:] = 99.0  # the caller may go on writing to his array
+    shape[:] = 99.0  # the caller may overwrite his array
     y.backward()
     np.testing.assert_allclose(scale.grad.numpy(), wanted)
 
@@ -236,7 +236,7 @@ def test_multivariate_normal_follows_mean_and_covariance() -> None:
 
     mean, root = np.array([1.0, 2.0]), ol.to_tensor(np.array([[1.0, 0.2], [-0.3, 0.8]]))
     ol.check_grad(lambda mean: f(mean, root), mean)
-    # A Tensor also where finite differences are taken: arrays are factored in another way.
+    # A Tensor also for finite differences: arrays are factored by another method.
     ol.check_grad(lambda mean, change: f(mean, root + change), mean, np.zeros((2, 2)))
 
 
@@ -281,11 +281,11 @@ def test_without_recording_nothing_is_refused() -> None:
         random.poisson(lam)
 
 
-# The key, not the numbers.
+# Saved keys in place of numbers.
 
 
 def kept_bytes(t: Any) -> int:
-    """Count the bytes of arrays that the tape below `t` keeps, in saved values and statics."""
+    """Count the bytes of arrays on the tape below `t`, in saved values and static arguments."""
     arrays = {}
     for node in ancestors(t.node):
         for x in (*(getattr(node, "saved", ()) or ()), *getattr(node, "static", {}).values()):
@@ -309,12 +309,12 @@ def test_the_tape_keeps_the_key_and_not_the_noise(name: str) -> None:
     for p in parameters:
         if p.grad.node is not None:
             assert kept_bytes(p.grad) < 100
-    y.backward()  # the saved values are the key: drawn once more, the same
+    y.backward()  # the saved values are the key: a second draw gives the same numbers
     for p, first in zip(parameters, again, strict=True):
         np.testing.assert_allclose(p.grad.numpy(), 2 * first)
 
 
-# Choosing and shuffling.
+# Choices and permutations.
 
 
 def test_choosing_among_elements_keeps_their_gradient() -> None:
@@ -368,7 +368,7 @@ def test_seed_without_a_number_starts_anywhere() -> None:
         random.nonsense  # noqa: B018
 
 
-# One seed, one program, to the bit.
+# One seed, one program, bitwise equal.
 
 DRAWS = (
     "import optlab as ol; r = ol.numpy.random; ol.seed(11); t = ol.to_tensor(2.0)\n"

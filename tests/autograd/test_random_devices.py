@@ -1,4 +1,4 @@
-"""Noise is drawn on the host and goes to the device of what it meets."""
+"""Noise is drawn on the host and moved to the device of the arrays that it meets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws with the signatures that Paddle documents: ol.rand, ol.normal, ol.bernoulli, ..."""
+"""Draws with Paddle's documented signatures: ol.rand, ol.normal, ol.bernoulli, ..."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_multinomial(replacement: bool) -> None:
     assert (x.shape, x.dtype) == ((N, 2), np.int64)
     p = np.array([1.0, 0.0, 3.0, 4.0]) / 8
     first, second = (np.bincount(x[:, i], minlength=4) / N for i in (0, 1))
-    # Without replacement: the second is i with the sum over j of p[j] p[i] / (1 - p[j]).
+    # Without replacement: P(second = i) is the sum over j of p[j] p[i] / (1 - p[j]).
     later = p if replacement else p * (np.sum(p / (1 - p)) - p / (1 - p))
     for found, wanted in ((first, p), (second, later)):
         assert np.all(np.abs(found - wanted) <= 5 * np.sqrt(wanted * (1 - wanted) / N))

@@ -1,4 +1,4 @@
-"""How draws of the gamma family move with their shapes."""
+"""Derivatives of draws of the gamma family with respect to their shapes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import optlab as ol
 from optlab.autograd.rules.gamma import digamma, slope_of_gamma
 from optlab.numpy import random
 
-#: Shapes, and how far out in the distribution to look.
+#: Shapes, and ranks in the distribution.
 SHAPES = [0.02, 0.1, 0.5, 0.99, 1.0, 1.3, 3.0, 10.0, 40.0]
 RANKS = [1e-4, 0.05, 0.3, 0.5, 0.7, 0.95, 0.999]
 
 
 def share_below(a: float, y: float) -> float:
-    """Give the distribution function of the gamma distribution, by its power series."""
+    """Return the gamma distribution function at `y`, by its power series."""
     term = total = 1 / a
     k = a
     while term > 1e-18 * total:
@@ -42,7 +42,7 @@ def point_at(a: float, rank: float, start: float) -> float:
 
 
 def points(a: float) -> list[tuple[float, float]]:
-    """Give ranks and points of the distribution that do not underflow."""
+    """Return ranks and quantiles of the distribution that do not underflow."""
     start = (0.001 * math.gamma(a + 1)) ** (1 / a) if a < 1 else a
     found = [(rank, point_at(a, rank, start)) for rank in RANKS]
     return [(rank, y) for rank, y in found if y > 1e-100]
@@ -76,7 +76,7 @@ def test_the_slope_of_the_slope(a: float) -> None:
 
 
 def test_a_draw_is_differentiable_twice() -> None:
-    """The same through the tape: y.grad of y, with create_graph."""
+    """The same through the tape, by backward with create_graph."""
     a = ol.to_tensor(np.array([0.5, 1.3, 3.0]), requires_grad=True)
     ol.seed(3)
     y = random.standard_gamma(a)

@@ -1,4 +1,4 @@
-"""What is drawn has the distribution that its name promises: moments and distribution functions.
+"""Moments and distribution functions of the draws of each distribution.
 
 The seeds are fixed, so a test passes always or never; with a wrong formula it would fail.
 """
@@ -64,7 +64,7 @@ def draw(name: str, parameters: list[Any], with_tensors: bool) -> np.ndarray:
 
 
 def check_moments(x: np.ndarray, mean: float, variance: float) -> None:
-    """Compare with five standard deviations of the mean and of the variance of the sample."""
+    """Check the sample mean and variance to within five of their standard deviations."""
     assert abs(x.mean() - mean) < 5 * math.sqrt(variance / N)
     fourth = np.mean((x - mean) ** 4)
     assert abs(np.mean((x - mean) ** 2) - variance) < 5 * math.sqrt((fourth - variance**2) / N)
@@ -93,7 +93,7 @@ def standard_normal_below(x: float) -> float:
     return 0.5 * math.erfc(-x / math.sqrt(2))
 
 
-#: The share below x, for distributions where it is simple.
+#: Distribution functions that have a simple form.
 BELOW: dict[str, tuple[list[Any], Callable[[float], float]]] = {
     "uniform": ([-1.0, 3.0], lambda x: (x + 1) / 4),
     "normal": ([1.0, 2.0], lambda x: standard_normal_below((x - 1) / 2)),
@@ -119,7 +119,7 @@ BELOW: dict[str, tuple[list[Any], Callable[[float], float]]] = {
 
 
 def largest_distance(x: np.ndarray, below: Callable[[float], float]) -> float:
-    """Give the Kolmogorov-Smirnov statistic, times sqrt(n): above 2.2 once in 16,000 samples."""
+    """Return the Kolmogorov-Smirnov statistic, times sqrt(n): above 2.2 once in 16,000 samples."""
     wanted = np.array([below(value) for value in np.sort(x)])
     found = np.arange(len(x) + 1) / len(x)
     distance = max((found[1:] - wanted).max(), (wanted - found[:-1]).max())

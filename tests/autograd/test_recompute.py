@@ -1,4 +1,4 @@
-"""recompute: what runs how often, what is asked of a function, and what its changes lead to."""
+"""recompute: numbers of runs, requirements on the function, and changes between runs."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_ensembles(reentrant: bool) -> None:
     np.testing.assert_array_equal(twice, gradients(lambda f, w: f(w)))
 
 
-# How often -------------------------------------------------------------------------------------
+# Numbers of runs -------------------------------------------------------------------------------
 
 
 @BOTH
@@ -254,7 +254,7 @@ def test_outputs_one_after_the_other(reentrant: bool) -> None:
     np.testing.assert_array_equal(x.grad.numpy(), np.cos(X) + np.exp(X))
 
 
-# What it is given ------------------------------------------------------------------------------
+# Arguments and closures ------------------------------------------------------------------------
 
 
 @BOTH

@@ -1,4 +1,4 @@
-"""A second run that is not like the first, runs that fail, and what is left of them: nothing."""
+"""Replays that differ from the first run, runs that fail, and that nothing is left behind."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def state() -> tuple[Any, ...]:
 
 
 def refused(y: Any, match: str, *leaves: Any, error: type[Exception] = RecomputationError) -> None:
-    """See that backward fails as it should, twice, and changes nothing."""
+    """Check that backward raises twice and changes nothing."""
     before = state()
     for said in (match, None):
         with pytest.raises(error, match=said):
@@ -162,7 +162,7 @@ def test_other_outputs_the_second_time(way: str) -> None:
         y = np.sin(x)
         return y if runs[0] == 1 else y.detach()
 
-    if way == "its operations":  # what it returns is not asked for
+    if way == "its operations":  # the return value is not needed
         WAYS[way](f, x).sum().backward()
         np.testing.assert_array_equal(x.grad.numpy(), np.cos(X))
     elif way == "one operation":
@@ -223,7 +223,7 @@ def test_large_gradients_that_were_complete_before_the_error_are_taken_back(
     refused(y, "'multiply' gave other numbers", x, w)
 
 
-# Nothing is left --------------------------------------------------------------------------------
+# Nothing is left behind -------------------------------------------------------------------------
 
 USES: dict[str, Callable[[Any], Any]] = {
     **{name: partial(way, lambda x: np.sin(np.exp(x) * x)) for name, way in WAYS.items()},
@@ -252,7 +252,7 @@ def uses(x: Any) -> dict[str, Callable[[Any], Any]]:
 def test_no_use_leaves_a_cycle_or_an_array_behind(name: str, use: str) -> None:
     x = leaf(np.ones((100, 4)))
     run = uses(x)[use]
-    run(USES[name])  # the first time, caches fill
+    run(USES[name])  # a first call fills caches
     made: list[Any] = []
 
     def watched(x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Peaks of traced bytes for sixteen residual blocks: what each way to recompute promises."""
+"""Peaks of traced bytes for sixteen residual blocks, for each method of recomputation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def every_fourth(blocks: list[Any]) -> Any:
     return optimizer
 
 
-#: The way, its peak in MiB above the start (gradients are there already), and what goes around it.
+#: The method, its peak in MiB above the start (with gradients allocated), its optimizer wrapper.
 WAYS: dict[str, tuple[Callable[[list[Any], Any], Any], float, Any]] = {
     "plain": (plainly, 100, None),
     "every block": (each(), 26, None),

@@ -1,4 +1,4 @@
-"""What recompute, recompute_sequential and rematerialize say to what they cannot take."""
+"""Error messages of recompute, recompute_sequential and rematerialize."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to recompute inside one another: values, gradients and second derivatives are the plain."""
+"""Nested methods of recomputation: values, gradients and second derivatives equal plain ones."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Function = Callable[[Any], Any]
 
 
 def within(way: str, inner: Function, w: Any) -> Function:
-    """Put a function between two others, so that its argument is computed inside too."""
+    """Put a function between two others, so that its argument is recomputed too."""
 
     def before(v: Any) -> Any:
         y = np.sin(v @ w)
-        y *= 1.5  # a second run writes to memory of its own
+        y *= 1.5  # a replay writes to its own memory
         return y
 
     def after(v: Any) -> Any:
@@ -51,8 +51,8 @@ def nested(ways: tuple[str, ...], w: Any) -> Function:
     return inner
 
 
-def found(ways: tuple[str, ...]) -> list[Any]:
-    """Give gradients, those of a second walk, and the gradient of a gradient's length."""
+def gradients_of(ways: tuple[str, ...]) -> list[Any]:
+    """Return gradients, those of a second backward pass, and the gradient of a squared gradient."""
     x, w = (ol.to_tensor(a, requires_grad=True) for a in (X, W))
     loss = np.sum(nested(ways, w)(np.cos(x)))
     gradients = []
@@ -82,7 +82,7 @@ WAYS = ["one operation", "its operations", "two segments", "revolve", "recorded 
     ids=" - ".join,
 )
 def test_one_inside_the_other(ways: tuple[str, ...]) -> None:
-    expected, given = found(("plainly",) * len(ways)), found(ways)
+    expected, given = gradients_of(("plainly",) * len(ways)), gradients_of(ways)
     for a, b in zip(expected[:4], given[:4], strict=True):
         np.testing.assert_array_equal(a, b)
     for a, b in zip(expected[4:], given[4:], strict=True):

@@ -1,4 +1,4 @@
-"""recompute and what a function changes itself: the seed of the program, singular vectors."""
+"""recompute and state that a function changes: the seed of the program, singular vectors."""
 
 from __future__ import annotations
 

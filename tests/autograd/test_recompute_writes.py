@@ -1,4 +1,4 @@
-"""recompute and what functions write to, or others write to between the runs."""
+"""recompute and in-place writes, by the function itself or between the runs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_what_was_written_before_or_is_written_afterwards_is_no_change(way: str)
 
 
 class Centred(ol.nn.Layer):
-    """Takes off a running mean of its own, which it writes in forward, in one of three ways."""
+    """A layer that subtracts a running mean, which forward updates in one of three ways."""
 
     def __init__(self, how: str, reads: bool, size: int = 4) -> None:
         super().__init__()
@@ -174,7 +174,7 @@ def test_threads_that_go_back_at_once_leave_buffers_as_they_were() -> None:
 
 
 class Guarded(Centred):
-    """Writes its mean the first time alone, and reads it afterwards."""
+    """A layer that updates its mean in the first run only, and reads it afterwards."""
 
     def forward(self, x: Any) -> Any:
         if not ol.autograd.is_recomputing():
@@ -183,7 +183,7 @@ class Guarded(Centred):
 
 
 def beside(layer: Any, x: Any) -> Any:
-    """Batch normalisation whose running mean is read after it."""
+    """Apply batch normalization and read its running mean afterwards."""
     return layer(x) * layer.buffers()[0].numpy()
 
 

@@ -1,4 +1,4 @@
-"""Every way to recompute trains every network to the bits of plain running."""
+"""Every method of recomputation trains every network to the bits of plain running."""
 
 from __future__ import annotations
 

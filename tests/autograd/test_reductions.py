@@ -1,4 +1,4 @@
-"""Reductions, running functions and quantiles where the rows cannot look: zeros, ties, NaN."""
+"""Reductions, cumulative functions and quantiles at points that rows avoid: zeros, ties, NaN."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ NAN, INF = np.nan, np.inf
 
 
 def slope(f: Any, x: Any) -> list[Any]:
-    """Give the gradient of the sum of f, as a list."""
+    """Return the gradient of the sum of f, as a list."""
     found = ol.grad(lambda x: np.sum(f(x)))(np.array(x))
     return found.tolist()  # type: ignore[no-any-return]
 
 
 def weighted(f: Any) -> Any:
-    """Give a single number that depends on each element of f in its own way."""
+    """Return a scalar function that weights each element of f differently."""
 
     def total(x: Any) -> Any:
         y = f(x)
@@ -110,7 +110,7 @@ def test_roots_are_flat_at_0_to_second_order_too(f: Any) -> None:
     np.testing.assert_array_equal(ol.hessian(f)(np.zeros(2)), np.zeros((2, 2)))
 
 
-# The largest and the smallest ---------------------------------------------------------------------
+# Maxima and minima --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("function", "sign"), [(np.max, 1.0), (np.min, -1.0)])
@@ -199,7 +199,7 @@ def test_nan_has_gradient_0_and_the_others_theirs(skipping: Any) -> None:
     assert not found[~numbers_only].any()
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy warns of rows with no number at all
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy warns of all-NaN rows
 @pytest.mark.parametrize(
     "f",
     [
@@ -248,7 +248,7 @@ def test_many_quantiles_of_many_numbers_take_linear_memory() -> None:
     assert found.sum() == pytest.approx(20_000)
 
 
-# Captured: no rule looks at values ----------------------------------------------------------------
+# Captured: no rule branches on values -------------------------------------------------------------
 
 CAPTURED = {
     "prod": np.prod,
@@ -273,7 +273,7 @@ CAPTURED = {
 def test_a_captured_rule_gives_what_it_gives_without_capture(name: str) -> None:
     f = weighted(CAPTURED[name])
     plan = capture_value_and_grad(f, numbers((2, 3), 0.1, 2.0))
-    x = np.array([[0.5, 0.0, 2.0], [0.0, 1.0, 4.0]])  # zeros, which the example had not
+    x = np.array([[0.5, 0.0, 2.0], [0.0, 1.0, 4.0]])  # zeros, unlike the captured example
     value, gradient = plan(x)
     wanted_value, wanted = ol.value_and_grad(f)(x)
     np.testing.assert_allclose(value, wanted_value, rtol=1e-14)

@@ -1,4 +1,4 @@
-"""Derivatives of reductions, running functions and calculus against JAX and PyTorch."""
+"""Derivatives of reductions, cumulative functions and calculus against JAX and PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference: the rule of any function is found by its name, and the page of all is true."""
+"""The reference: rules are found by the name of a function, and the page of rules is current."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.autograd.test_rules import FUNCTIONS
 
 ENTRIES = reference.entries()
 
-#: NumPy had the last functions of the page in 2.2 (matvec, vecmat).
+#: NumPy added the last functions of the page in 2.2 (matvec, vecmat).
 RECENT = pytest.mark.skipif(not hasattr(np, "matvec"), reason="the page is written by NumPy 2.2")
 
 
@@ -250,7 +250,7 @@ def test_the_command_without_a_name_lists_all(capsys: pytest.CaptureFixture[str]
     said = capsys.readouterr().out
     for entry in ENTRIES:
         assert entry.name in said
-    assert "relu" in said  # what layers add is there too
+    assert "relu" in said  # functions of layers are listed too
 
 
 def test_the_table_keeps_to_its_width() -> None:

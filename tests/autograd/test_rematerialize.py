@@ -1,4 +1,4 @@
-"""rematerialize: the bits of plain running for any program, and what a budget holds."""
+"""rematerialize: any program gives the bits of plain running, within its budget."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:a budget of .* cannot be kept to
 
 # Programs ---------------------------------------------------------------------------------------
 
-SIZE = 24  # 24 x 24 float32 are 2304 bytes: above what is always kept
+SIZE = 24  # 24 x 24 float32 are 2304 bytes: above the size that is always kept
 
 UNARY: dict[str, Any] = {
     "sin": np.sin, "tanh": np.tanh, "square": lambda a: a * a * 0.1, "transpose": lambda a: a.T,
@@ -48,8 +48,8 @@ steps = st.lists(
 )
 
 
-def written(kind: str, a: Any, b: Any) -> Any:
-    """Write into a value that nobody else has."""
+def write_in_place(kind: str, a: Any, b: Any) -> Any:
+    """Write in place to a new value."""
     y = a + 0.5
     if kind == "+=":
         y += b
@@ -74,7 +74,7 @@ def program(plan: Any, x: Any, w: Any) -> Any:
         elif name in BINARY:
             values.append(BINARY[name](a, b))
         else:
-            values.append(written(name, a, b))
+            values.append(write_in_place(name, a, b))
     return sum(np.sum(np.sin(v)) for v in values[-3:])
 
 
@@ -146,7 +146,7 @@ def test_random_programs_in_recompute_and_in_chains(plan: Any, segments: int) ->
         again = found(
             lambda x, w, how=how: ol.recompute_sequential([layer] * 4, x, w, **how)[0].sum()
         )
-        assert [g.tobytes() for g in again] == [g.tobytes() for g in plain]  # w is every layer's
+        assert [g.tobytes() for g in again] == [g.tobytes() for g in plain]  # all layers share w
 
 
 # Budgets ----------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def chain(depth: int, rows: int, width: int) -> tuple[Any, Any]:
 def test_the_smallest_budget_of_the_error_works(
     depth: int, rows: int, width: int, inside: bool
 ) -> None:
-    # Arrays below 1 KiB are always kept; that backward outside needs them is known too late.
+    # Arrays below 1 KiB are always kept; a backward pass outside comes too late for the budget.
     assume(inside or rows * width * 4 >= 1024)
     model, x = chain(depth, rows, width)
 
@@ -190,7 +190,7 @@ def test_the_smallest_budget_of_the_error_works(
 @pytest.mark.parametrize("share", [1.0, 1.5, 2.5])
 def test_live_bytes_stay_within_the_budget_in_forward_and_backward(share: float) -> None:
     model, x = chain(8, 384, 64)
-    (model(x).sum()).backward()  # gradients are there from now on
+    (model(x).sum()).backward()  # gradients are allocated from now on
     with pytest.raises(MemoryBudgetError) as error, ol.rematerialize(budget=1):
         model(x).sum().backward()
     budget = int(error.value.smallest * share)

@@ -15,14 +15,14 @@ from optlab.autograd.operation import TABLE
 from optlab.autograd.rules.elementwise import integer_power
 from tests.autograd.rows import BINARY, ROWS, UNARY, Case, numbers
 
-# Read while tests are collected: what other tests and doctests add later is theirs, and what layers
-# add stands in their own tests.
+# Read at collection: functions that other tests and doctests add later are checked there, those of
+# layers in the tests of layers.
 FUNCTIONS = frozenset(
     f for f in {*TABLE, *COMPOSED} if not getattr(f, "__module__", "").startswith("optlab.nn")
 )
 CASES = [case for row in ROWS.values() for case in row]
 
-#: Where we compute by other operations than NumPy, and rounding may differ.
+#: Functions computed by other operations than NumPy's, so that rounding may differ.
 ROUNDED = {np.power, np.dot, np.linalg.norm, integer_power}
 ROUNDED |= {np.inner, np.einsum, np.linalg.vector_norm, np.linalg.cond}
 
@@ -103,7 +103,7 @@ def test_the_order_of_memory_does_not_matter(order: str) -> None:
     ol.check_grad(f, laid_out)
 
 
-# NumPy's other ways to call the same functions.
+# Other ways to call NumPy's functions.
 
 WAYS = {
     "add.reduce": lambda x: np.add.reduce(x),
@@ -144,7 +144,7 @@ def test_other_ways_to_call_a_function(way: str) -> None:
     ol.check_grad(f, x)
 
 
-# Lists among the operands are arrays to NumPy.
+# NumPy converts lists among the operands to arrays.
 
 LISTS = {
     "add": lambda x: np.add([1.0, 2.0, 3.0], x),

@@ -1,4 +1,4 @@
-"""saved_tensors_hooks: what is packed, and that backward uses what unpack gives."""
+"""saved_tensors_hooks: which values are packed, and that backward uses the unpacked ones."""
 
 from __future__ import annotations
 

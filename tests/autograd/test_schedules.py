@@ -1,4 +1,4 @@
-"""Schedules that reverse a chain: right on any chain, as cheap as the papers say, and predicted."""
+"""Schedules that reverse a chain: correct on any chain, of optimal cost, and predicted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FEW = [(n, s) for n in (1, 2, 3, 5, 16, 40, 97) for s in (1, 2, 3, 7, 60)]
 
 
 class Chain:
-    """Layers y = sin(w x), their derivative taken by hand, and the actions carried out on them."""
+    """Layers y = sin(w x) with their derivatives by hand, and the execution of actions on them."""
 
     def __init__(self, layers: int) -> None:
         self.weights = np.random.default_rng(0).uniform(0.5, 2.0, layers)
@@ -39,7 +39,7 @@ class Chain:
         return gradient
 
     def run(self, actions: Any, memory: dict[str, Any]) -> None:
-        """Carry out actions; every value met must be the one that forward had there."""
+        """Execute actions; check every value against that of the forward pass."""
         for action in actions:
             match action:
                 case Snapshot(layer):
@@ -64,7 +64,7 @@ class Chain:
 
 
 def run(schedule: Schedule) -> dict[str, Any]:
-    """Carry out a schedule on a chain and check what must hold of every one."""
+    """Execute a schedule on a chain and check the invariants of every schedule."""
     n = schedule.layers
     chain = Chain(n)
     memory: dict[str, Any] = {
@@ -110,9 +110,9 @@ def test_revolve_runs_as_many_layers_as_the_binomial_formula_says(snapshots: int
 
 @cache
 def fewest(n: int, snapshots: int) -> float:
-    """Give the fewest unrecorded runs, by trying every place for the next snapshot.
+    """Return the fewest unrecorded runs, by trying every place for the next snapshot.
 
-    The input of these n layers is stored and counts, unless there is a single one, at hand.
+    The input of these n layers is stored and counts, unless n is 1, where it is the current value.
     """
     if n == 1:
         return 0
@@ -123,7 +123,7 @@ def fewest(n: int, snapshots: int) -> float:
 
 @cache
 def cheapest(n: int, snapshots: int) -> tuple[float, float]:
-    """Give the fewest unrecorded runs, and of these schedules the fewest snapshots taken."""
+    """Return the fewest unrecorded runs, and the fewest snapshots among schedules of that cost."""
     if n == 1:
         return 0, 0
     if snapshots == 0:
@@ -144,14 +144,14 @@ def test_no_schedule_of_the_kind_runs_fewer_layers_or_takes_fewer_snapshots() ->
 
 
 def test_no_sequence_of_actions_whatever_runs_fewer_layers() -> None:
-    """Search all of them: states (at hand, stored, layers left), without an idea of stretches."""
+    """Compare with an exhaustive search over states (current layer, stored inputs, layers left)."""
     for n in range(1, 7):
         for snapshots in range(1, 4):
             assert _searched(n, snapshots) == recomputations(n, snapshots)
 
 
 def _searched(n: int, snapshots: int) -> int:
-    """Give the least cost of reversing n layers that are recorded one by one (Dijkstra)."""
+    """Return the least cost of reversing n layers that are recorded one by one (Dijkstra)."""
     best: dict[Any, int] = {}
     open_states = {(0, frozenset(), n): 0}
     while open_states:
@@ -280,7 +280,7 @@ def test_peak_is_the_largest_sum_over_what_is_stored_and_recorded(
 @settings(max_examples=40, deadline=None)
 @given(schedule=schedules())
 def test_arrays_that_neighbours_share_count_once(schedule: Schedule) -> None:
-    """Each layer keeps its input and its output: n + 1 arrays for n neighbours, not 2 n."""
+    """Each layer saves its input and its output: n + 1 arrays for n neighbors, not 2 n."""
     longest = max(
         sum(1 + (layer + 1 not in state.recorded) for layer in state.recorded)
         for state in schedule.states()
@@ -301,9 +301,9 @@ def test_arrays_that_neighbours_share_count_once_in_whichever_order_they_were_re
 
 def test_what_a_layer_works_with_counts_while_it_runs() -> None:
     schedule = in_segments(4, 2)
-    assert schedule.peak(saved=5, inputs=1) == 11  # the input of the first, two layers recorded
+    assert schedule.peak(saved=5, inputs=1) == 11  # the first input, two recorded layers
     assert schedule.peak(saved=5, inputs=1, working=[0, 0, 0, 100]) == 111
-    assert schedule.peak(saved=5, inputs=1, working=[100, 0, 0, 0]) == 105  # walked back, alone
+    assert schedule.peak(saved=5, inputs=1, working=[100, 0, 0, 0]) == 105  # backward, alone
     assert schedule.peak(saved=5, inputs=1, working=[0, 100, 0, 0]) == 110
 
 
@@ -315,7 +315,7 @@ def test_the_course_follows_the_actions_layer_by_layer() -> None:
     assert kept == [
         (0, 0, 1), (1, 0, 1), (1, 1, 1),  # snapshot, advance
         (2, 0, 1), (3, 0, 0), (4, 0, 5), (4, 1, 11),  # restore, free, record
-        (5, 1, 11), (5, 0, 5),  # back: what a layer kept is there while it is walked back
+        (5, 1, 11), (5, 0, 5),  # backward: saved values of a layer count during its backward pass
     ]  # fmt: skip
 
 
@@ -411,7 +411,7 @@ def test_the_name_of_a_schedule_says_how_many() -> None:
     )
 
 
-# What the user asks for.
+# Arguments of the user.
 
 
 def test_chosen_reads_what_the_user_gave() -> None:

@@ -1,4 +1,4 @@
-"""recompute_sequential: how often layers run, what a chain may hold, what is said of mistakes."""
+"""recompute_sequential: numbers of runs, contents of a chain, and error messages."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_layers_run_as_often_as_the_schedule_says(n: int, segments: Any, snapsho
     assert sum(runs) - n == schedule.recomputed_layers
     np.testing.assert_array_equal(x.grad.numpy(), plain_gradient(n))
     x.grad = None
-    y.backward()  # all again, from the beginning
+    y.backward()  # everything again, from the start
     np.testing.assert_array_equal(x.grad.numpy(), plain_gradient(n))
 
 
@@ -77,7 +77,7 @@ def test_tuples_pass_from_layer_to_layer_and_some_of_it_is_not_asked_back(
     segments: Any, snapshots: Any
 ) -> None:
     def layer(x: Any, h: Any, mask: Any) -> Any:
-        unused = np.exp(h) * x  # recorded, and nothing comes of it
+        unused = np.exp(h) * x  # recorded, but without effect on the output
         return np.sin(x) * mask + h, h * 0.5, mask, unused.detach() * 0.0
 
     layers = [lambda *a, f=layer: f(*a)[:3] for _ in range(4)]
@@ -242,7 +242,7 @@ def test_predicted_operations_are_those_that_run(segments: Any, kind: str) -> No
 
 
 class Recomputing(ol.nn.Layer):
-    """A layer that recomputes a part of itself: how it does so is its setting."""
+    """A layer that recomputes a part of itself, by the method of its setting."""
 
     def __init__(self, how: str) -> None:
         super().__init__()
@@ -284,7 +284,7 @@ def test_so_are_those_that_layers_run_again_by_themselves(segments: Any, how: st
 
 
 def test_parts_and_actions_are_found_by_their_layer() -> None:
-    """Backward of a long chain must not go through all of them for each part of it."""
+    """Backward of a long chain must not search all parts for each of them."""
 
     class Parts(dict[Any, Any]):
         seen = 0

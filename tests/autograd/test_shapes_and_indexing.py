@@ -1,4 +1,4 @@
-"""Moving, joining, picking, sorting and padding: conventions, refusals, methods, many elements."""
+"""Moving, joining, indexing, sorting and padding: conventions, refusals, methods, large arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def taped(data: Any) -> ol.Tensor:
 
 
 def gradient(f: Any, x: Any) -> Any:
-    """Give the gradient of f, where what arrives at its elements is 1, 2, 3, ..."""
+    """Return the gradient of f for the upstream gradient 1, 2, 3, ..."""
     t = taped(x)
     y = f(t)
     y.backward(np.arange(1.0, y.size + 1).reshape(y.shape))
@@ -69,7 +69,7 @@ def test_numbers_outside_of_the_bins_of_a_histogram_weigh_nothing() -> None:
     assert found == [0.0, 1.0, 2.0, 2.0, 0.0]
 
 
-# Many elements ------------------------------------------------------------------------------------
+# Large arrays -------------------------------------------------------------------------------------
 
 DRAWN = np.random.default_rng(1)
 MANY = {
@@ -224,7 +224,7 @@ def test_what_is_an_error_for_arrays_is_one_for_tensors(name: str) -> None:
         WRONG[name](taped(x))
 
 
-# Other ways to call -------------------------------------------------------------------------------
+# Other calling conventions ------------------------------------------------------------------------
 
 WAYS: dict[str, Any] = {
     "a": lambda x: np.repeat(a=x, repeats=2, axis=0),

@@ -1,4 +1,4 @@
-"""Row-sparse gradients: kept as rows, added as rows, applied by rows, whole on demand."""
+"""Row-sparse gradients: stored, accumulated and applied by rows, dense on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vmap: a function written for one example, run for all; its derivatives, inside and outside."""
+"""vmap: a function of one example, run for all; derivatives inside and outside."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import optlab as ol
 from optlab.backend.ensemble import EnsembleError
 from tests.autograd.rows import numbers
 
-# Every length is 3, so that a mixed-up axis fits and must be seen in the numbers.
+# Every length is 3: a mixed-up axis fits the shapes and shows only in the numbers.
 W, X, Y = numbers((3, 3)), numbers((3, 3), seed=1), numbers((3, 3), seed=2)
 B = numbers((3,), seed=3)
 ROWS = np.array([2, 0, 2])

@@ -1,4 +1,4 @@
-"""The tape as data: what a graph holds, what it keeps, and the walk back that changes nothing."""
+"""The graph as data: its nodes, saved bytes, and a backward pass without side effects."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_what_is_no_tensor_or_has_no_graph_is_refused() -> None:
 
 def test_kept_bytes_are_counted_once_a_piece_of_memory_and_not_for_leaves() -> None:
     x = leaf(np.ones(1000))
-    y = np.exp(x)  # keeps y
+    y = np.exp(x)  # saves y
     graph = graph_of(np.sum(y * y + np.sin(y) + np.sin(x)))
     assert graph.kept_bytes == y.nbytes
     kept = [one for part in graph.nodes for one in part.kept or ()]
@@ -145,11 +145,11 @@ def test_labels_that_a_rule_reads_are_counted() -> None:
     assert [(one.what, one.bytes) for one in picked.kept] == [("labels", 40)]
 
 
-# The walk.
+# The backward pass.
 
 
 def walked(graph: Graph, **options: Any) -> dict[int, Any]:
-    """Add up what each node is sent."""
+    """Sum the gradients that each node receives."""
     total: dict[int, Any] = {}
     for stage in graph.back(**options):
         for _, target, part in stage.sent:
@@ -255,7 +255,7 @@ def test_a_graph_that_was_looked_at_lets_go_of_everything() -> None:
         gc.enable()
 
 
-# The rules' text.
+# The source text of rules.
 
 
 def test_every_rule_of_the_table_has_its_text() -> None:

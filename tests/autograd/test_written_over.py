@@ -1,6 +1,6 @@
-"""Large gradients that nobody else holds are written over; those that somebody holds never are.
+"""Large gradients without other references are overwritten; those with references never are.
 
-Every result here is compared with what the walk gives where it writes nothing over.
+Every result is compared with that of a backward pass that overwrites nothing.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def test_what_a_hook_was_given_stays_as_it_was() -> None:
         t.register_hook(lambda g: seen.append(g))
     np.sum(z * 3.0).backward()
     np.testing.assert_array_equal(seen[0].numpy(), np.full(SHAPE, 3.0, np.float32))
-    np.testing.assert_allclose(seen[1].numpy()[y.numpy() == 0], 1.5)  # half of it, not yet cut off
+    np.testing.assert_allclose(seen[1].numpy()[y.numpy() == 0], 1.5)  # half of it, not yet masked
     np.testing.assert_array_equal(x.grad.numpy(), seen[1].numpy() * (y.numpy() > 0))
 
 
@@ -165,4 +165,4 @@ def test_gradients_that_meet_are_added_in_place() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert x.grad.numpy()[0, 0] == 36
-    assert peak < 3.5 * x.nbytes  # what arrives, what is added, and their sum so far
+    assert peak < 3.5 * x.nbytes  # the arriving gradient, the summand, and their sum so far

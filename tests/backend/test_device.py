@@ -1,4 +1,4 @@
-"""Devices: naming them, making Tensors there, what is said where there is none."""
+"""Devices: their names, creation of Tensors on them, and errors where a device is missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.guarded import GuardedArray, guarded, values
 
 @pytest.fixture
 def on_guarded() -> Any:
-    """Run a test with the stand-in as the current device."""
+    """Run a test with the guarded stand-in as the current device."""
     ol.set_device("guarded")
     yield
     ol.set_device("cpu")
@@ -25,7 +25,7 @@ def on_guarded() -> Any:
 
 @pytest.fixture
 def fake_cupy(monkeypatch: Any) -> Any:
-    """Put a CuPy in place that says what a test wants it to say."""
+    """Install a fake CuPy that reports the devices or errors of a test."""
 
     def put(available: bool, count: int = 0, driver: int = 0, error: str = "") -> list[int]:
         class CUDARuntimeError(RuntimeError):
@@ -58,7 +58,7 @@ def fake_cupy(monkeypatch: Any) -> Any:
     return put
 
 
-# Naming a device.
+# Names of devices.
 
 
 def test_the_first_device_is_the_cpu() -> None:
@@ -107,7 +107,7 @@ def test_a_gpu_is_entered_and_named_in_full(fake_cupy: Any) -> None:
     assert ol.get_device() == "gpu:0"
 
 
-# Making Tensors.
+# Creation of Tensors.
 
 MADE = {
     "to_tensor": lambda: ol.to_tensor([1.0, 2.0]),
@@ -162,7 +162,7 @@ def test_a_loader_gives_batches_on_the_current_device() -> None:
         assert x[0].device == "guarded"
 
 
-# Moving.
+# Transfers.
 
 
 def test_moving_brings_the_gradient_back() -> None:

@@ -1,4 +1,4 @@
-"""Ensemble arrays: indices that differ from member to member, writing in place, refusals."""
+"""Ensemble arrays: indices that differ between members, in-place writes, refusals."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_reading_with_an_index_of_each(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in OWN if name != "a plain array"])
 def test_writing_and_adding_with_an_index_of_each(name: str) -> None:
     class Writer:
-        """An index that remembers itself: ``OWN`` reads, and this writes at the same place."""
+        """An object that returns its index: ``OWN`` reads, and this writes at the same place."""
 
         def __getitem__(self, index: Any) -> Any:
             return index
@@ -106,7 +106,7 @@ def test_writing_and_adding_with_an_index_of_each(name: str) -> None:
         np.add.at(c, OWN[name](Writer(), i, j), v)
         return c
 
-    # Writing twice to one place leaves either value: no index of this test repeats itself then.
+    # Duplicate indices could leave either value, so no index of this test repeats itself.
     i = np.array([[0, 1, 2], [2, 0, 1], [1, 2, 0]])
     for f, stacked in ((write, (C, i, J, values)), (add, (C, P, J, values))):
         equal(f(*map(EnsembleArray, stacked)), separately(f, *stacked), exactly=False)
@@ -146,7 +146,7 @@ def test_put_along_axis() -> None:
     np.testing.assert_array_equal(x.members, np.where(V.max(1, keepdims=True) == V, 0, V))
 
 
-# What it is, and what it refuses ------------------------------------------------------------------
+# Properties and refusals --------------------------------------------------------------------------
 
 
 def test_it_looks_like_one_member() -> None:
@@ -250,7 +250,7 @@ def test_ensembles_of_different_sizes_do_not_meet() -> None:
     ],
 )
 def test_what_one_member_cannot_the_ensemble_cannot(call: Any) -> None:
-    """The axis of the members is no axis that a call could reach by accident."""
+    """The member axis must not be reachable by any axis of a call."""
     with pytest.raises((ValueError, IndexError)):
         call(V[0])
     with pytest.raises((ValueError, IndexError)):

@@ -1,4 +1,4 @@
-"""Ensemble arrays: every function of NumPy that they cover equals separate runs."""
+"""Ensemble arrays: every supported function of NumPy equals separate runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from optlab.backend.ensemble import EnsembleArray
 
-K = 3  # as many members as rows and columns: what mixes axes up fits, and must be seen in numbers
+K = 3  # as many members as rows and columns: a mixed-up axis fits the shapes, but not the numbers
 
 rng = np.random.default_rng(0)
 A, B = rng.uniform(-1, 1, (K, K, K)), rng.uniform(-1, 1, (K, K, K))
@@ -26,7 +26,7 @@ def separately(f: Any, *stacked: Any) -> list[Any]:
 
 
 def equal(got: Any, wanted: list[Any], exactly: bool) -> None:
-    """Compare the value of an ensemble with those of its members, part by part."""
+    """Compare the value of an ensemble with those of its members, recursively."""
     if isinstance(wanted[0], (tuple, list)):
         assert len(got) == len(wanted[0])
         for i, part in enumerate(got):
@@ -42,7 +42,7 @@ def equal(got: Any, wanted: list[Any], exactly: bool) -> None:
         np.testing.assert_allclose(got.members, stacked, rtol=1e-9, atol=1e-12)
 
 
-#: To the bit: elementwise, moving, sorting, choosing, sums and products along one axis, products
+#: Bitwise: elementwise, moving, sorting, choosing, sums and products along one axis, products
 #: of two matrices.
 EXACT: dict[str, tuple[Any, ...]] = {
     "add": (np.add, A, V),
@@ -218,7 +218,7 @@ EXACT: dict[str, tuple[Any, ...]] = {
     "conj": (lambda v: v.conj(), V),
 }
 
-#: Sums over several axes and products with vectors add up in another order.
+#: Sums over several axes and products with vectors are added in a different order.
 ROUNDED: dict[str, tuple[Any, ...]] = {
     "sum": (np.sum, A),
     "mean": (np.mean, A),

@@ -1,4 +1,4 @@
-"""Events: who listens hears, in order; who does not costs and changes nothing."""
+"""Events: listeners are called in order; without listeners an event costs and changes nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_one_subscription_is_taken_back_at_a_time() -> None:
     event.publish(1)
     assert heard == [1]
     event.unsubscribe(heard.append)
-    event.unsubscribe(heard.append)  # one that is not there is ignored
+    event.unsubscribe(heard.append)  # an unknown listener is ignored
     event.publish(2)
     assert heard == [1]
     assert event.listeners == ()
@@ -73,12 +73,12 @@ def test_how_an_event_looks() -> None:
     assert repr(event) == "<Event 'the bell rang', 0 listening>"
 
 
-# What the engine publishes.
+# Events of the engine.
 
 
 @pytest.fixture
 def heard() -> Iterator[dict[str, list[Any]]]:
-    """Listen to the tape."""
+    """Listen to the events of the tape."""
     found: dict[str, list[Any]] = {"recorded": [], "finished": []}
     with (
         events.operation_recorded.subscribed(lambda node: found["recorded"].append(node)),

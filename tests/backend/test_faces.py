@@ -1,4 +1,4 @@
-"""A package answers a name that it does not have."""
+"""Errors for attributes that a package does not have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger on floor 0: arrays, their owners and their ends; and the pool of a device."""
+"""The ledger on floor 0: arrays, their owners and their release; and the pool of a device."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_the_highest_point_between_two_events_is_measured(ledger):
 
 
 class _Hook:
-    """CuPy's hook, as far as it is used here."""
+    """The parts of CuPy's memory hook that the ledger uses."""
 
     set_now = None
 

@@ -1,4 +1,4 @@
-"""What is freed is used again."""
+"""Freed memory is reused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ print(faults())
 
 def faults(first):
     code = TEMPORARIES.format(first=first)
-    plain = {"PATH": "", "PYTHONPATH": ":".join(sys.path)}  # without settings of malloc's
+    plain = {"PATH": "", "PYTHONPATH": ":".join(sys.path)}  # without settings of malloc
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=plain)
     assert run.returncode == 0, run.stderr
     return int(run.stdout)

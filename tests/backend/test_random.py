@@ -1,4 +1,4 @@
-"""Random keys: a draw is a function of a seed and of a place."""
+"""Random keys: a draw is a function of a seed and a path."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_generator_can_be_copied_pickled_and_split() -> None:
 
 
 def test_the_numbers_of_a_key_stay_what_they_were() -> None:
-    """Results that were published with a seed can be computed again."""
+    """Results published with a seed must remain reproducible."""
     drawn = Key(3, ("a", 1)).generator().random(2)
     np.testing.assert_array_equal(drawn, [0.9265678545982323, 0.8420332045465815])
 
@@ -128,7 +128,7 @@ def test_the_numbers_of_a_key_stay_what_they_were() -> None:
 
 
 def in_thread(f: Any, inherit: bool = False) -> Any:
-    """Run `f` in a thread of its own and give what it returned."""
+    """Run `f` in another thread and return its result."""
     run = contextvars.copy_context().run if inherit else lambda g: g()
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(run, f).result()

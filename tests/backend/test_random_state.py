@@ -1,4 +1,4 @@
-"""Going on with random numbers where they were left, also in another process."""
+"""Resuming the random state, also in another process."""
 
 from __future__ import annotations
 

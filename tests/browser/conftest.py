@@ -1,8 +1,8 @@
-"""A real JupyterLab and a real browser, started for one module of tests and ended after it.
+"""A real JupyterLab and a real browser, started for each test module and stopped after it.
 
-Nothing of the user's own is read or written: folders for settings, data and workspaces are fresh.
-(Module scope, because Playwright's synchronous interface keeps an event loop while it lives, and
-the tests that execute notebooks in other modules need one of their own.)
+The user's own folders are neither read nor written: those for settings, data and workspaces are
+fresh. (Module scope, because Playwright's synchronous interface keeps an event loop while it is
+open, and the tests that execute notebooks in other modules need their own.)
 """
 
 import os
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def chromium():
-    """Give a browser that Playwright drives; without one, say so (loudly where CI=true)."""
+    """Yield a browser driven by Playwright; without one, skip (or fail where CI=true)."""
     found = find_browser()
     if found is None:
         reason = "no Chromium or Chrome on this computer; `optlab doctor` says how to get one"
@@ -40,7 +40,7 @@ def chromium():
 
 @dataclass
 class Lab:
-    """A running JupyterLab: the address that it printed, and the folder that it works in."""
+    """A running JupyterLab: its printed address, and its working folder."""
 
     address: str
     folder: Path
@@ -53,7 +53,7 @@ def lab(tmp_path_factory):
     home = tmp_path_factory.mktemp("jupyter")
     environment = {name: value for name, value in os.environ.items() if name != "JUPYTER_TOKEN"}
     environment |= {name: str(home / name.lower()) for name in OWN_FOLDERS}
-    environment["PYTHONPATH"] = str(ROOT)  # this clone, wherever the kernel works
+    environment["PYTHONPATH"] = str(ROOT)  # import this clone, whatever the kernel's folder is
     environment["PYTHONUNBUFFERED"] = "1"
     log = home / "log.txt"
     with log.open("w") as output:
@@ -86,23 +86,23 @@ def _address(server, log):
 
 @dataclass
 class Notebook:
-    """The opened notebook: its page, and what the browser complained about."""
+    """An open notebook: its page, and the errors that the browser reported."""
 
     page: object
     complaints: list = field(default_factory=list)
 
     def cell(self, number):
-        """Give a code cell by its number among the code cells, from 0."""
+        """Return a code cell by its number among the code cells, from 0."""
         return self.page.locator(".jp-Notebook .jp-CodeCell").nth(number)
 
     def put(self, code, number=0):
-        """Write code into a cell in place of what stands there."""
+        """Replace the content of a cell by code."""
         self.cell(number).locator(".cm-content").click()
         self.page.keyboard.press("Control+a")
         self.page.keyboard.insert_text(code)
 
     def run(self, number, timeout=60_000):
-        """Put the cursor into a code cell, press Shift+Enter, and give its first output."""
+        """Run a code cell by Shift+Enter and return its first output."""
         self.cell(number).locator(".cm-content").click()
         self.cell(number).locator(".cm-focused").wait_for()
         self.page.keyboard.press("Shift+Enter")
@@ -113,7 +113,7 @@ class Notebook:
 
 @pytest.fixture
 def notebook(chromium, lab, tmp_path):
-    """Open the address that `optlab lab` printed; leave a picture of the page in `tmp_path`."""
+    """Open the address that `optlab lab` printed; save a screenshot of the page in `tmp_path`."""
     page = chromium.new_page(viewport={"width": 1400, "height": 1000})
     opened = Notebook(page)
     page.on(
@@ -123,7 +123,7 @@ def notebook(chromium, lab, tmp_path):
     page.on("pageerror", lambda error: opened.complaints.append(str(error)))
     page.goto(lab.address)
     page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=60_000)
-    # The indicator in the toolbar says idle before there is a kernel; the status bar does not.
+    # The toolbar shows idle before there is a kernel; the status bar does not.
     page.locator("#jp-main-statusbar", has_text="| Idle").wait_for(timeout=60_000)
     yield opened
     page.screenshot(path=tmp_path / "page.png")

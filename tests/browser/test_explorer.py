@@ -4,7 +4,7 @@ import pytest
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-# What the widget knows about itself; only tests look there.
+# The state of the widget, which only tests read.
 STATE = "root => structuredClone(root.explorer.state)"
 PATH = """root => {
   const { runs } = root.explorer, entry = root.explorer.selected;
@@ -13,7 +13,7 @@ PATH = """root => {
 
 
 def explorer(notebook, code="import optlab as ol\nol.explore()"):
-    """Run a cell and give the explorer that it shows."""
+    """Run a cell and return the explorer that it shows."""
     notebook.put(code)
     notebook.run(0)
     root = notebook.cell(0).locator(".optlab-explorer")
@@ -38,12 +38,12 @@ def until(root, condition):
 
 
 def ready(root):
-    """Wait until what was asked is drawn."""
+    """Wait until all requested changes are drawn."""
     until(root, "explorer.laidOut && !explorer.inFlight && !explorer.due.size")
 
 
 def inked(root, selector=".map canvas"):
-    """Count the colours on a canvas: a picture has many."""
+    """Count the colors on a canvas: an image has many."""
     return root.locator(selector).first.evaluate(
         """canvas => {
           const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -277,7 +277,7 @@ def test_wrappers_are_drawn_and_asked_for(chromium, tmp_path):
 
     def shown(explorer, live=False):
         text = str(explorer.to_html())
-        if live:  # somebody answers, but too late: what is asked stays to be read
+        if live:  # a kernel that never answers: the request stays in window.asked
             text = text.replace("isStatic: true", "isStatic: false")
             drawn = "render({ model, el: document"
             send = "model.send = (message) => { window.asked = message; };"
@@ -309,7 +309,7 @@ def test_wrappers_are_drawn_and_asked_for(chromium, tmp_path):
 
 
 def test_python_s_numbers_are_the_browser_s(chromium, tmp_path):
-    """The panel's rows are filled in both languages, from one table."""
+    """The rows of the panel are filled in both languages, from one table."""
     import optlab as ol
     from optlab.viz.explorer.state import optimizer_classes
 

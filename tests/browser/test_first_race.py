@@ -1,4 +1,4 @@
-"""What a newcomer sees: `optlab lab`, one Shift+Enter, the explorer; then the race in code."""
+"""The first steps of a new user: `optlab lab`, one Shift+Enter, the explorer; the race in code."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_the_next_cell_shows_the_race(notebook):
 
 
 def test_the_figure_can_be_explored(notebook):
-    """Where a plotly output has a PNG, JupyterLab shows that until the mouse enters it."""
+    """A plotly output with a PNG is shown as the PNG until the mouse enters it."""
     notebook.run(0)
     output = notebook.run(1)
     picture = output.locator("img:visible, .main-svg:visible").first

@@ -1,4 +1,4 @@
-"""How layers and summaries look in a real JupyterLab, and a loader with workers in its kernel."""
+"""Layers and summaries in a real JupyterLab, and a loader with workers in its kernel."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_a_layer_and_its_summary(notebook):
     layer.wait_for(timeout=60_000)
     assert "body: Sequential" in layer.inner_text().replace("\xa0", " ")
     assert layer.get_by_text("weight [64, 32]").is_visible()
-    layer.get_by_text("body:").click()  # folds
+    layer.get_by_text("body:").click()  # collapses
     layer.get_by_text("weight [64, 32]").wait_for(state="hidden")
     table = notebook.cell(0).locator(".optlab-summary table")
     assert table.locator("tbody tr").count() == 5

@@ -1,4 +1,4 @@
-"""How optimizers, formulas and schedules look in a real JupyterLab."""
+"""Optimizers, formulas and schedules in a real JupyterLab."""
 
 import os
 
@@ -33,7 +33,7 @@ def test_an_optimizer_and_a_formula(notebook):
     assert "ClipGradByGlobalNorm" in text
     assert page.locator("tbody tr").count() == 2
     assert "The optimizer keeps" in text
-    cell.locator(".jp-OutputArea-output mjx-container").nth(1).wait_for()  # the formula by itself
+    cell.locator(".jp-OutputArea-output mjx-container").nth(1).wait_for()  # the formula on its own
     assert "A template" in cell.locator(".optlab-optimizer").nth(1).inner_text()
     assert cell.locator("mjx-merror").count() == 0
     assert notebook.complaints == []

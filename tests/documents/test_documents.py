@@ -1,7 +1,7 @@
-"""The examples of the documents run with nothing changed but their import lines.
+"""The examples of Paddle's documents run unchanged except for their import lines.
 
 Each file of ``examples/`` is one example, word for word. Lines that start with ``>>> `` or ``... ``
-are its code and the others what it prints; without a ``>>> `` all of it is code.
+are its code and the others its output; without a ``>>> `` all of it is code.
 """
 
 import contextlib
@@ -18,12 +18,12 @@ FOLDER = Path(__file__).parent / "examples"
 EAGER = sorted(p.stem for p in FOLDER.glob("*.txt") if not p.stem.startswith("static_graph"))
 STATIC = sorted(p.stem for p in FOLDER.glob("static_graph*.txt"))
 
-#: What is not there yet. Each of these has to be taken out when its example begins to run.
+#: Missing features. Each has to be removed here once its example runs.
 WAITS_FOR: dict[str, str] = {}
-#: What an example prints depends on random numbers, which are not Paddle's: not compared.
+#: Examples whose output depends on Paddle's random numbers: not compared.
 RANDOM = {"lookahead", "recompute"}
 
-#: What a page leaves out of the output that it shows.
+#: Output that the pages leave out.
 LEFT_OUT = {"asgd_set_state_dict": ["Epoch 0: NoamDecay set learning rate to 0.0."]}  # verbose=True
 
 IMPORTS = {
@@ -34,7 +34,7 @@ IMPORTS = {
 
 
 def read(name):
-    """Give the code of an example and what it prints."""
+    """Return the code of an example and its documented output."""
     head, line, body = (FOLDER / f"{name}.txt").read_text(encoding="utf-8").partition("# ----\n")
     assert line
     assert "Apache License 2.0" in head
@@ -52,7 +52,7 @@ def read(name):
 
 
 def run(name, folder, monkeypatch):
-    """Run an example in a fresh namespace; give the namespace and what was printed."""
+    """Run an example in a fresh namespace; return the namespace and its output."""
     code, _ = read(name)
     monkeypatch.chdir(folder)
     space = {"__name__": "__main__"}
@@ -64,13 +64,13 @@ def run(name, folder, monkeypatch):
 
 
 def as_parameters(names):
-    """Mark those that wait for something."""
+    """Return the parameters, with those that wait for a feature marked as xfail."""
     return [
         pytest.param(
             name,
             marks=pytest.mark.xfail(
                 strict=True,
-                raises=(AttributeError, ImportError),  # for nothing else
+                raises=(AttributeError, ImportError),  # for no other error
                 reason=f"no {WAITS_FOR[name]} yet",
             ),
         )
@@ -97,7 +97,7 @@ def test_every_name_in_the_tables_is_an_example():
 
 
 def test_a_wrong_output_is_seen(tmp_path, monkeypatch):
-    """The comparison can fail: with another rate the example prints something else."""
+    """The comparison can fail: with another learning rate the output differs."""
     monkeypatch.setattr(ol.optimizer.Adam, "get_lr", lambda self: 0.25)
     _, printed = run("asgd_set_lr", tmp_path, monkeypatch)
     assert len(printed) == 5
@@ -106,14 +106,14 @@ def test_a_wrong_output_is_seen(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", STATIC)
 def test_examples_of_static_graphs_name_what_optlab_does_not_have(name):
-    """They build a graph first and run it later: they are kept as a note, and do not run."""
+    """They build a graph first and run it later; they are kept for reference and do not run."""
     text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
     assert re.search(r"\bfluid\b|enable_static", text)
     assert not hasattr(ol, "enable_static")
     assert not hasattr(ol, "static")
 
 
-# What an example shows beyond its output.
+# Effects of an example beyond its output.
 
 
 def test_asgd_step_and_clear_grad_moved_the_parameters_and_left_zeros(tmp_path, monkeypatch):

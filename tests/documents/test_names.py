@@ -1,4 +1,4 @@
-"""Names as Paddle's documents have them: Tensors, seeds, to_static, signatures."""
+"""Names documented by Paddle: Tensors, seeds, to_static, signatures."""
 
 import inspect
 
@@ -28,7 +28,7 @@ class TestTensors:
         x.stop_gradient = True
         assert (x * 2).stop_gradient
         assert paddle.to_tensor([1.0]).stop_gradient
-        assert paddle.to_tensor([1, 2], stop_gradient=False).stop_gradient  # whole numbers
+        assert paddle.to_tensor([1, 2], stop_gradient=False).stop_gradient  # integers
         with pytest.raises(RuntimeError, match="detach"):
             y.stop_gradient = True
 
@@ -65,7 +65,7 @@ class TestTensors:
         assert getattr(x, name)(axis=1, keepdim=True).shape == (2, 1)
         assert getattr(x, name)(axis=1, keepdims=True).shape == (2, 1)
         assert getattr(paddle, name)(a, axis=1, keepdims=True).shape == (2, 1)
-        assert isinstance(getattr(paddle, name)(a), np.floating)  # arrays in, NumPy out
+        assert isinstance(getattr(paddle, name)(a), np.floating)  # arrays in, NumPy arrays out
         kept.sum().backward()
         assert x.grad.shape == (2, 3)
 
@@ -111,7 +111,7 @@ def test_a_seed_gives_what_can_be_seeded_again():
     assert again.initial_seed() == 10
     assert generator.initial_seed() == 10
     assert str(generator).endswith("from seed 10")
-    assert repr(generator) == ""  # nothing is shown at a prompt
+    assert repr(generator) == ""  # no output at a prompt
     with pytest.raises(TypeError, match="integer"):
         generator.manual_seed("10")
     assert paddle.get_cuda_rng_state() == []
@@ -173,7 +173,7 @@ class TestToStatic:
         assert paddle.disable_static() is None
 
 
-# Signatures: what Paddle's documents print, without ``name``; values are the defaults.
+# Signatures as Paddle documents them, without ``name``; values are the defaults.
 
 DOCUMENTED = {
     "arange": "start=0, end=None, step=1, dtype=None",
@@ -231,7 +231,7 @@ def test_signatures_are_those_of_the_documents(name):
 
 
 def _all_with_defaults(text):
-    """Give every argument a default, so that one without may follow one with."""
+    """Return the signature with a default for every argument, so that any order is valid."""
     return ", ".join(
         part if "=" in part else f"{part}='anything'"
         for part in text.replace("\n", " ").split(", ")

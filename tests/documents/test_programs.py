@@ -1,4 +1,4 @@
-"""Programs as users of Paddle write them: layers, data and files of the documents' examples."""
+"""Programs in the style of Paddle's documents: layers, data and files."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def _seeded():
 
 
 class Tied(nn.Layer):
-    """Words are read and written with one table."""
+    """A language model with tied input and output embeddings."""
 
     def __init__(self, words, width):
         super().__init__()
@@ -46,7 +46,7 @@ def test_a_parameter_shared_by_two_sublayers_is_trained_once_with_both_gradients
     assert len(model.parameters()) == 3
     ids = paddle.to_tensor([[1, 2, 3]])
     table = model.embedding.weight
-    # The two uses apart from each other add up to the gradient of the shared one.
+    # The gradients of both uses alone add up to the gradient of the shared table.
     through_head = (F.relu(model.body(model.embedding(ids).detach())) @ table.T).sum()
     through_head.backward()
     head = table.grad.numpy().copy()
@@ -85,7 +85,7 @@ def test_a_layer_used_in_two_places_is_one():
     assert twice == ["first.weight", "first.bias", "again.weight", "again.bias"]
     assert names(model.named_buffers()) == ["a"]
     assert names(model.named_buffers(remove_duplicate=False)) == ["a", "b"]
-    shared.owner = model  # a circle has an end
+    shared.owner = model  # a reference cycle is traversed once
     assert len(names(model.named_sublayers(remove_duplicate=False))) == 3
 
 
@@ -144,7 +144,7 @@ def test_a_param_attr_says_how_a_parameter_starts_and_moves():
     assert loss.item() == 5.0
     loss.backward()
     sgd.step()
-    # The gradient is 1, the decay 0.5 * 1, the rate 1.0 * 0.1; the bias stays.
+    # The gradient is 1, the decay 0.5 * 1, the rate 1.0 * 0.1; the bias does not change.
     np.testing.assert_allclose(linear.weight.numpy(), [[0.85], [0.85]], rtol=1e-6)
     assert linear.bias.numpy().tolist() == [3.0]
 
@@ -331,5 +331,5 @@ def test_an_optimizer_is_saved_beside_its_model_and_goes_on_where_it_was(tmp_pat
     assert np.array_equal(other.weight.numpy(), layer.weight.numpy())
     fresh, fresh_adam = made()
     fresh.set_state_dict(back["model"])
-    steps(fresh, fresh_adam, 2)  # without the state it goes elsewhere
+    steps(fresh, fresh_adam, 2)  # without the state the result differs
     assert not np.array_equal(fresh.weight.numpy(), layer.weight.numpy())

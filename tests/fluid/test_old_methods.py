@@ -1,4 +1,4 @@
-"""The methods of 1.8.5 on wrappers, too."""
+"""The methods of Paddle 1.8.5 on wrappers."""
 
 import numpy as np
 import pytest

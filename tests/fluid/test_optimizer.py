@@ -1,4 +1,4 @@
-"""The optimizers of 1.8.5: names, arguments, and the formulas that differ."""
+"""The optimizers of Paddle 1.8.5: names, arguments, and formulas that differ."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_every_name_is_there_twice():
         assert issubclass(getattr(F, name), getattr(ol.optimizer, name))
 
 
-#: The signatures that the documents of 1.8.5 print, up to the common arguments.
+#: The signatures documented for 1.8.5, up to the common arguments.
 DOCUMENTED = {
     "SGD": "learning_rate",
     "Momentum": "learning_rate, momentum, use_nesterov=False",

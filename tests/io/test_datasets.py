@@ -1,4 +1,4 @@
-"""Data sets, samplers, and how examples become a batch."""
+"""Data sets, samplers, and collation of examples into batches."""
 
 from __future__ import annotations
 

@@ -22,12 +22,12 @@ KINDS = [
     pytest.param({"num_workers": 2, "persistent_workers": True}, id="persistent"),
     pytest.param({"num_workers": 2, "worker_type": "spawn"}, id="fresh", marks=pytest.mark.slow),
 ]
-if sys.platform == "win32":  # there every process is a fresh one
+if sys.platform == "win32":  # where every process is a fresh one
     KINDS = [kind for kind in KINDS if kind.id in ("here", "threads", "fresh")]
 
 
 class Drawing(ol.io.Dataset):
-    """Draws at random while it reads."""
+    """A data set that draws at random while it reads."""
 
     def __len__(self) -> int:
         return 10
@@ -37,7 +37,7 @@ class Drawing(ol.io.Dataset):
 
 
 class DrawingGlobally(ol.io.Dataset):
-    """Draws from the generators of Python and NumPy."""
+    """A data set that draws from the generators of Python and NumPy."""
 
     def __len__(self) -> int:
         return 10
@@ -47,7 +47,7 @@ class DrawingGlobally(ol.io.Dataset):
 
 
 class GlobalStream(ol.io.IterableDataset):
-    """The same, one after another."""
+    """The same as an iterable data set."""
 
     def __iter__(self):
         for i in range(10):
@@ -55,7 +55,7 @@ class GlobalStream(ol.io.IterableDataset):
 
 
 class Stream(ol.io.IterableDataset):
-    """Comes one after another, and draws."""
+    """An iterable data set that draws."""
 
     def __init__(self, count=7):
         self.count = count
@@ -65,17 +65,17 @@ class Stream(ol.io.IterableDataset):
             yield i, ol.rand([1])
 
 
-def plain(batch):
-    """Give a batch in a form that can be compared."""
+def comparable(batch):
+    """Return a batch in a comparable form."""
     if isinstance(batch, ol.Tensor):
         return batch.tolist()
     if isinstance(batch, dict):
-        return {key: plain(part) for key, part in batch.items()}
-    return [plain(part) for part in batch] if isinstance(batch, list) else batch
+        return {key: comparable(part) for key, part in batch.items()}
+    return [comparable(part) for part in batch] if isinstance(batch, list) else batch
 
 
 def epochs(loader, count=2):
-    return [[plain(batch) for batch in loader()] for _ in range(count)]
+    return [[comparable(batch) for batch in loader()] for _ in range(count)]
 
 
 class TestBatches:
@@ -154,13 +154,13 @@ class TestBatches:
             for _, (image, label) in batches:
                 assert (image.shape, label.shape) == ((16, 784), (16, 1))
                 assert (image.dtype, label.dtype) == (np.float32, np.int64)
-        # Workers do not repeat one another's draws from NumPy's global generator.
+        # Workers do not repeat each other's draws from NumPy's global generator.
         rows = np.concatenate([image.numpy() for _, (image, _) in batches])
         assert len(np.unique(rows[:, 0])) == 64
 
 
 class Computing(ol.io.Dataset):
-    """Multiplies matrices while it reads."""
+    """A data set that multiplies matrices while it reads."""
 
     def __len__(self) -> int:
         return 4
@@ -243,7 +243,7 @@ class TestOrder:
         ol.seed(0)
         loader = DataLoader(ROWS, shuffle=True)
         first, second = epochs(loader)
-        ol.seed(0)  # the same loader starts anew
+        ol.seed(0)  # the same loader from its start
         next(iter(loader))
         assert epochs(loader, 1) == [second]
         assert first != second

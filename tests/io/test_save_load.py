@@ -1,4 +1,4 @@
-"""save and load: what comes back, and what is refused."""
+"""save and load: round trips, and refusals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def there_and_back(obj, **options):
 
 
 def same(a, b):
-    """Say whether two structures are equal to the bit, types included."""
+    """Return whether two structures are bitwise equal, types included."""
     if isinstance(a, ol.Tensor):
         return type(b) is ol.Tensor and not b.requires_grad and same(np.asarray(a.data), b.data)
     if type(a) is not type(b):
@@ -96,7 +96,7 @@ def test_a_model_and_all_around_it(tmp_path):
     path = tmp_path / "model.pdparams"
     ol.save({"model": model.state_dict(), "epoch": 7, "losses": [0.5, math.inf]}, path)
     before = model.state_dict()["0.weight"].numpy()
-    model[0].weight.set_value(np.zeros((3, 4)))  # training goes on; the file does not
+    model[0].weight.set_value(np.zeros((3, 4)))  # training continues; the file does not
     back = ol.load(str(path))
     assert back["losses"] == [0.5, math.inf]
     model.set_state_dict(back["model"])
@@ -223,7 +223,7 @@ def test_what_contains_itself_or_goes_too_deep():
     with pytest.raises(ValueError, match="more than 100 containers deep"):
         there_and_back([[deep]])
     twice = [1.0]
-    assert there_and_back([twice, twice]) == [[1.0], [1.0]]  # no loop
+    assert there_and_back([twice, twice]) == [[1.0], [1.0]]  # not a loop
 
 
 class TestWriting:
@@ -309,7 +309,7 @@ class TestRefusals:
             self.load(b"PK\x03\x04" + file)
 
     def rebuilt(self, file, change):
-        """Give the archive with other files inside, all sums of the zip itself being right."""
+        """Return the archive with changed files inside and valid checksums of the zip format."""
         with zipfile.ZipFile(io.BytesIO(file)) as old:
             inside = {name: old.read(name) for name in old.namelist()}
             comment = old.comment

@@ -1,4 +1,4 @@
-"""Workers: what they are told, and what is said when one raises, dies, or takes too long."""
+"""Workers: what they receive, and errors when one raises, dies, or takes too long."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SPAWN = pytest.param("spawn", marks=pytest.mark.slow)
 
 
 class Troubled(ol.io.Dataset):
-    """Does something else for one example."""
+    """A data set that calls a function for one example."""
 
     def __init__(self, trouble, at=5):
         self.trouble, self.at = trouble, at
@@ -40,7 +40,7 @@ class Troubled(ol.io.Dataset):
 
 
 class OwnError(Exception):
-    """Cannot be pickled: it is made from two arguments."""
+    """An exception that cannot be pickled: its constructor takes two arguments."""
 
     def __init__(self, one, two):
         super().__init__(f"{one} and {two}")
@@ -70,8 +70,8 @@ def sleep():
     time.sleep(60)
 
 
-def none_left():
-    """Say whether all worker processes have ended."""
+def all_ended():
+    """Return whether all worker processes have ended."""
     return not multiprocessing.active_children()
 
 
@@ -87,7 +87,7 @@ class TestErrors:
         assert "could not read example 5 of the data set (batch 2): ZeroDivisionError" in said
         assert "in divide\n    return 1 / 0" in said
         assert isinstance(caught.value.__cause__, ZeroDivisionError)
-        assert none_left()
+        assert all_ended()
 
     @pytest.mark.parametrize("kind", [FORK, "thread"])
     def test_an_exception_that_cannot_travel_is_told_in_words(self, kind):
@@ -126,7 +126,7 @@ class TestErrors:
         )
         with pytest.raises(TypeError, match=r"cannot be sent to one.*worker_type='thread'"):
             list(loader)
-        assert none_left()
+        assert all_ended()
 
     def test_a_thread_that_is_told_to_exit_does_not_hang(self):
         loader = DataLoader(Troubled(exit_politely), num_workers=1, worker_type="thread")
@@ -169,7 +169,7 @@ class TestDeath:
         loader = DataLoader(Troubled(trouble), batch_size=2, num_workers=2, worker_type=kind)
         with pytest.raises(WorkerError, match=rf"{how} while it read example 5 .*\(batch 2\)"):
             list(loader)
-        assert none_left()
+        assert all_ended()
 
     @POSIX
     def test_at_the_start_and_between_batches(self):
@@ -210,7 +210,7 @@ class TestDeath:
         with pytest.raises(TimeoutError, match=r"more than timeout=0\.3 seconds: .*batch 2"):
             list(loader)
         assert time.monotonic() - start < 10
-        assert none_left()
+        assert all_ended()
 
 
 class TestLife:
@@ -218,11 +218,11 @@ class TestLife:
     def test_leaving_a_loop_ends_the_workers(self):
         for _ in DataLoader(range(100), num_workers=2):
             break
-        assert none_left()
+        assert all_ended()
         batches = iter(DataLoader(Troubled(sleep, at=1), num_workers=1))
         next(batches)
         del batches  # its worker is asleep
-        assert none_left()
+        assert all_ended()
 
     def test_threads_end_too(self):
         for _ in DataLoader(range(100), num_workers=2, worker_type="thread"):
@@ -243,13 +243,13 @@ class TestLife:
 
         loader = DataLoader(Where(), num_workers=2, persistent_workers=True)
         first = {b.item() for b in loader}
-        next(iter(loader))  # left early: its other batches are nobody's
+        next(iter(loader))  # abandoned: the rest of its batches is dropped
         assert {b.item() for b in loader} <= first
         assert os.getpid() not in first
         pool = loader._pool
         assert len(pool.ready) == 0
         del loader
-        assert none_left()
+        assert all_ended()
 
     def test_worker_info_and_init(self):
         class Info(ol.io.Dataset):
@@ -283,8 +283,8 @@ class TestLife:
             assert [b.tolist() for b in loader] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
 
 
-def started(code):
-    """Start a script of its own, with its output piped."""
+def start_script(code):
+    """Start a script in a new process, with its output piped."""
     return subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(code)],
         stdout=subprocess.PIPE,
@@ -309,8 +309,8 @@ SLEEPY = """
 """
 
 
-def gone(pid, within=10):
-    """Wait until a process is gone; its parent may have left it a zombie."""
+def wait_until_gone(pid, within=10):
+    """Wait until a process has ended, also if its parent left it as a zombie."""
     end = time.monotonic() + within
     while time.monotonic() < end:
         try:
@@ -329,11 +329,11 @@ class TestTheEnd:
     @pytest.mark.parametrize("kind", ["fork", "thread"])
     def test_the_interpreter_ends_while_a_worker_is_busy(self, kind):
         code = SLEEPY.format(kind=kind) + "    print(next(batches).item(), flush=True)\n"
-        process = started(code)
+        process = start_script(code)
         out, err = process.communicate(timeout=30)
         assert process.returncode == 0
         assert err == ""
-        assert kind == "thread" or gone(int(out))
+        assert kind == "thread" or wait_until_gone(int(out))
 
     def test_an_interrupt_reaches_the_loop_and_no_worker_complains(self):
         code = SLEEPY.format(kind="fork") + (
@@ -343,22 +343,22 @@ class TestTheEnd:
             "    except KeyboardInterrupt:\n"
             "        print('interrupted', flush=True)\n"
         )
-        process = started(textwrap.dedent(code))
+        process = start_script(textwrap.dedent(code))
         pid = int(process.stdout.readline())
         time.sleep(0.3)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: everyone gets it
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the whole group
         out, err = process.communicate(timeout=30)
         assert out == "interrupted\n"
         assert err == ""
-        assert gone(pid)
+        assert wait_until_gone(pid)
 
     def test_workers_do_not_outlive_a_parent_that_was_killed(self):
         code = SLEEPY.format(kind="fork") + (
             "    print(*{next(batches).item() for _ in range(4)}, flush=True)\n    next(batches)\n"
         )
-        process = started(textwrap.dedent(code))
+        process = start_script(textwrap.dedent(code))
         pids = [int(pid) for pid in process.stdout.readline().split()]
         process.kill()
         process.communicate(timeout=30)
         assert pids
-        assert all(gone(pid) for pid in pids)
+        assert all(wait_until_gone(pid) for pid in pids)

@@ -1,4 +1,4 @@
-"""Bad input to a race: the message says what and where, and what was computed is kept."""
+"""Bad input to a race: messages name the problem and its place, and results so far are kept."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class TestFunctions:
 
 
 def breaks_beyond(x, y):
-    """A bowl with a hole in it."""
+    """A bowl that raises for x < 0.5."""
     if x < 0.5:
         raise KeyError("off the map")
     return x * x + y * y

@@ -1,4 +1,4 @@
-"""Races: traces, tables, and that everything is equal to the bit where it should be."""
+"""Races: traces, tables, and bitwise equality where it is guaranteed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def four():
 
 
 def same(one, other):
-    """Say whether two traces are equal to the bit."""
+    """Return whether two traces are bitwise equal."""
     return (
         np.array_equal(one.loss, other.loss)
         and one.stopped == other.stopped
@@ -161,7 +161,7 @@ def branch(x, y):
 
 
 class Counter:
-    """A function that counts its calls and does not otherwise depend on them."""
+    """A function that counts its calls but does not depend on the count."""
 
     def __init__(self):
         self.calls = 0

@@ -1,4 +1,4 @@
-"""The handwritten digits: the split, the order of batches, and that they are learned."""
+"""The handwritten digits: the split, the order of batches, and that networks learn them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_batch_is_the_same_however_one_gets_there():
 def test_an_epoch_sees_no_image_twice_and_the_next_is_shuffled_anew(data):
     n = 1437 // 32
     rows = {row.tobytes(): i for i, row in enumerate(data.train_x)}
-    assert len(rows) == 1437  # no two images are equal, so that rows can be told apart
+    assert len(rows) == 1437  # all images differ, so that rows identify them
     order = [[rows[row.tobytes()] for row in x] for x, _ in batches(range(2 * n), seed=2)]
     first, second = [[i for batch in half for i in batch] for half in (order[:n], order[n:])]
     assert len(set(first)) == len(first) == n * 32

@@ -1,4 +1,4 @@
-"""Many rates at once, with a wrapper around each: equal to separate runs, to the bit."""
+"""Many learning rates at once, with a wrapper around each: bitwise equal to separate runs."""
 
 from __future__ import annotations
 

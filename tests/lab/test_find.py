@@ -1,4 +1,4 @@
-"""Which problem is meant, problems of one number, and noise."""
+"""Lookup of problems, problems of one number, and noise."""
 
 from __future__ import annotations
 

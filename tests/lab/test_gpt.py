@@ -41,7 +41,7 @@ def test_bits_are_those_of_each_symbol_from_three_quarters_of_the_length(model, 
     text = np.random.default_rng(0).integers(0, 11, count)
     expected = 0.0
     for i in range(1, len(text)):
-        # Pieces start at 0, 2, 4, ...; a symbol is predicted in the first that has it.
+        # Windows start at 0, 2, 4, ...; a symbol is predicted in the first window that has it.
         start = max(0, math.ceil((i - 8) / 2)) * 2
         found = model(text[None, start:i])[0, -1].numpy().astype(float)
         expected += np.log2(np.exp(found).sum()) - found[text[i]] / math.log(2)

@@ -1,4 +1,4 @@
-"""Memory studies: every way proved equal, nothing left behind, and what cannot be is said."""
+"""Memory studies: all methods bitwise equal, no side effects, and reports of failures."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_every_way_gives_the_same_and_needs_what_was_predicted() -> None:
     for row in study.rows[1:-1]:
         assert row.recomputed_operations == row.predicted_operations > 0
         assert row.recomputed_layers == row.prediction.schedule.recomputed_layers
-        # What is kept is what was predicted; temporaries and objects of Python come on top.
+        # The saved bytes are as predicted; temporaries and Python objects come on top.
         assert row.predicted_peak < row.peak < row.predicted_peak + 1_200_000
     assert study["budget 4 MiB"].recomputed_operations > 0
     assert study["sqrt"].peak < 0.7 * study.plain.peak
@@ -75,7 +75,7 @@ def test_a_model_with_a_sequential_inside_needs_no_run() -> None:
     assert study["5 segments"].recomputed_layers == 5  # of the outer chain, not of those in blocks
     assert study["5 segments"].recomputed_operations == study["5 segments"].predicted_operations
     assert study.plain.timeline is None
-    assert model.forward.__self__ is model  # and it runs as it did
+    assert model.forward.__self__ is model  # and it runs as before
     assert ol.nn.containers.chains.run is None
 
 
@@ -307,7 +307,7 @@ def test_an_error_of_the_plain_run_is_raised() -> None:
 
 
 def timed(*times: list[float]):
-    """Give a study whose runs took these times."""
+    """Return a study whose runs took these times."""
     blocks, x = network(4)
     study = ol.lab.memory_study(
         stepping(blocks, x), [2, "revolve"][: len(times) - 1], repeats=1, timelines=False

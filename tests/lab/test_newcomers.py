@@ -1,4 +1,4 @@
-"""What the laboratory says to somebody who has read the README alone."""
+"""Messages of the laboratory for a reader of the README alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The surfaces: what they claim about themselves holds."""
+"""The surfaces: their documented properties hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choosing a rate: the lowest loss wins, on data that take no part in the race."""
+"""The search for a learning rate: the lowest loss on data outside the race wins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sweeps equal their separate runs to the bit, in one pass or one by one."""
+"""Sweeps are bitwise equal to their separate runs, in one pass or one by one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SURFACES = [name for name in ol.problems.names() if ol.problems.find(name).kind 
 
 
 class ScaledByNorm(ol.optimizer.Optimizer):
-    """A rule that needs each parameter by itself."""
+    """A rule that needs each parameter separately."""
 
     hyperparameters = {"learning_rate": 0.1}
     kind = "tensor"
@@ -27,12 +27,12 @@ class ScaledByNorm(ol.optimizer.Optimizer):
 
 
 def branching(x: Any, y: Any) -> Any:
-    """Take one point at a time."""
+    """Return the value at one point only: it branches on x."""
     return x * x + y * y if x > 0 else 2 * x * x + y * y
 
 
 def mixing(x: Any, y: Any) -> Any:
-    """Work on arrays, but mix the points."""
+    """Return values of arrays that depend on all points."""
     return (x - np.mean(x)) ** 2 + x * x + y * y
 
 
@@ -51,7 +51,7 @@ def assert_equals_separate_runs(sweep: Any, place: Any, race: Any) -> None:
     assert sweep.stopped[place] == (n if trace.stopped else -1)
 
 
-#: Of each further rule one ladder, and one setting that makes another form of it.
+#: For each further rule one ladder, and one setting that makes another variant of it.
 FURTHER = {
     "Adagrad": {"initial_accumulator_value": [0.0, 0.5]},
     "DecayedAdagrad": {"decay": [0.5, 0.9]},
@@ -212,7 +212,7 @@ class TestNoise:
 
 
 class Normalised(ol.optimizer.Optimizer):
-    """A rule that takes a norm, and forgot to say that it is not elementwise."""
+    """A rule that takes a norm, but does not declare that it is not elementwise."""
 
     hyperparameters = {"learning_rate": 0.1}
 

@@ -48,7 +48,7 @@ def test_what_is_encoded_comes_back(text):
 
 def test_pairs_are_joined_by_how_often_they_are_seen():
     pairs = BytePairs("aab aab aab ab", size=5)
-    # a and b stand together four times; then " a" and "ab" three.
+    # a and b are adjacent four times; then " a" and "ab" three.
     assert pairs.symbols == [" ", "a", "b", "ab", "aab"]
     assert pairs.encode("aab").tolist() == [4]
     assert pairs.encode("abab").tolist() == [3, 3]
@@ -100,7 +100,7 @@ def test_windows_longer_than_the_text_are_refused():
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
 def test_probabilities_of_n_grams_add_up_to_one_after_every_context(order):
     symbols = np.random.default_rng(0).integers(0, 3, 40)
-    model = KneserNey(symbols, order, vocabulary=4)  # the fourth symbol was never seen
+    model = KneserNey(symbols, order, vocabulary=4)  # the fourth symbol never occurs
     for context in itertools.product(range(4), repeat=order - 1):
         found = [model.probabilities(np.array([*context, last]))[-1] for last in range(4)]
         assert sum(found) == pytest.approx(1)
@@ -110,14 +110,14 @@ def test_probabilities_of_n_grams_add_up_to_one_after_every_context(order):
 def test_n_grams_of_order_2_by_hand():
     model = KneserNey(np.array([0, 1, 0, 1, 0, 1, 0, 2]), 2, vocabulary=3)
     # Pairs: ab 3, ba 3, ac 1. n1 = 1, n2 = 0, so each discount is 1/2.
-    # Symbols by what stood before: a after one (b), b after one (a), c after one (a): n1 = 3.
+    # Symbols by their predecessors: a after one (b), b after one (a), c after one (a): n1 = 3.
     shorter = (1 - 0.5) / 3 + 0.5 * 3 / 3 * (1 / 3)
     expected = (3 - 0.5) / 4 + 0.5 * 2 / 4 * shorter
     assert model.probabilities(np.array([0, 1]))[1] == pytest.approx(expected)
 
 
 def test_a_longer_memory_sees_more():
-    # Each symbol is decided by the three before it.
+    # The last three symbols determine the next.
     symbols = np.array([0, 0, 0, 1, 0, 1, 1, 1] * 60)
     bits = [KneserNey(symbols[:400], order, 2).bits(symbols[400:]) for order in (1, 2, 3, 4)]
     assert bits[0] == pytest.approx(1, abs=0.01)
@@ -139,7 +139,7 @@ def test_digits_of_another_size_are_the_same_digits():
     assert large.train_x.dtype == np.float32
     assert np.array_equal(small.test_y, large.test_y)
     np.testing.assert_array_equal(ol.data.digits(8).test_x.reshape(-1, 64), small.test_x)
-    # Linear between the centres of pixels: pairs of the new ones stand around each old one.
+    # Linear between the centers of pixels: pairs of the new ones are centered at each old one.
     pairs = large.test_x.reshape(-1, 8, 2, 8, 2).mean((2, 4))[:, 1:-1, 1:-1]
     inner = small.test_x.reshape(-1, 8, 8)[:, 1:-1, 1:-1]
     assert np.corrcoef(pairs.ravel(), inner.ravel())[0, 1] > 0.95

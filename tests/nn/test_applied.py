@@ -1,4 +1,4 @@
-"""Layers that are a function with settings: their constructors, and what they show."""
+"""Layers that are a function with settings: their constructors, and their repr."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import optlab as ol
 
 nn, init = ol.nn, ol.nn.initializer
 
-#: Layers with a weight and a bias that may be left out, and what they are called with.
+#: Layers with an optional weight and bias, and their arguments.
 LAYERS: dict[str, Any] = {
     "Linear": lambda **given: nn.Linear(3, 2, **given),
     "Bilinear": lambda **given: nn.Bilinear(3, 3, 2, **given),

@@ -17,7 +17,7 @@ from tests.guarded import GuardedArray
 from tests.nn.cases import CASES, Case
 
 ALL = pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.label)
-#: The files whose operations the cases must reach.
+#: The modules whose operations the cases must cover.
 FILES = [
     f"optlab.nn.functional.{name}" for name in (
         "activations", "attentions", "convolution_rules", "distances", "elementwise_losses",
@@ -63,12 +63,12 @@ def test_values_and_derivatives_stay_on_their_device(case: Case) -> None:
 
 
 def weighted(y: Any) -> Any:
-    """Give a number made of all elements, each in its own way."""
+    """Return a scalar with a different weight for every element."""
     return np.sum(y * np.cos(np.arange(y.size)).reshape(y.shape))
 
 
 def first_and_second(case: Case, args: Any) -> list[Any]:
-    """Give the value, its gradients, and the gradients of these."""
+    """Return the value, its gradients, and the gradients of these."""
     places = range(len(args))
 
     def of_gradients(*points: Any) -> Any:
@@ -119,7 +119,7 @@ def test_pytorch_says_the_same(case: Case, dtype: str) -> None:
     ours = leaves(case, dtype)
     theirs = [torch.tensor(x.astype(dtype), requires_grad=True) for x in case.args]
     y, z = case.f(*ours), case.torch(torch, *theirs)
-    # Some of PyTorch's constants are of float32.
+    # Some of PyTorch's constants are float32.
     tolerance = 1e-5 if dtype == "float32" else 1e-7
     np.testing.assert_allclose(
         y.detach().numpy(), z.detach().numpy(), rtol=tolerance, atol=tolerance

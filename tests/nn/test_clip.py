@@ -108,7 +108,7 @@ def test_a_limit_is_a_number(cls, limit):
 
 @pytest.mark.parametrize("cls", CLIPS[1:])
 def test_half_precision_is_added_up_in_float32(cls):
-    g = np.full(1000, 300.0, np.float16)  # the sum of squares is beyond float16
+    g = np.full(1000, 300.0, np.float16)  # the sum of squares overflows float16
     new = clipped(cls(1.0), [g])[0]
     assert new.dtype == np.float16
     np.testing.assert_allclose(new, 1 / math.sqrt(1000), rtol=2e-3)
@@ -179,7 +179,7 @@ def test_a_step_copies_no_gradients_that_are_within_the_limit(cls, limit):
     optimizer.step()
     peak = tracemalloc.get_traced_memory()[1] - before
     tracemalloc.stop()
-    copied = 0 if limit == 1e6 else bound.numpy().nbytes  # `free` never
+    copied = 0 if limit == 1e6 else bound.numpy().nbytes  # `free` is never copied
     assert peak < copied + 4_000_000  # blocks of a norm, in float64
 
 

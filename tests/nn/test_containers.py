@@ -1,4 +1,4 @@
-"""Layers that hold others: chains, lists and dicts."""
+"""Layers that contain others: chains, lists and dicts."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class TestSequential:
         assert list(model) == [new, other]
         model["more"] = ReLU()
         assert names(model) == ["0", "named", "more"]
-        setattr(model, "0", other)  # an attribute like any other
+        setattr(model, "0", other)  # an ordinary attribute
         assert model[0] is other
         del model.named
         assert len(model) == 2

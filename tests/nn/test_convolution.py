@@ -1,4 +1,4 @@
-"""Convolutions: their definition in plain loops, arguments in every form, layers, errors."""
+"""Convolutions: their definition in plain loops, all forms of arguments, layers, errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def numbers(*shape: int, dtype: str = "float64") -> np.ndarray:
 
 
 def by_loops(x: Any, weight: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
-    """Give the convolution from its definition, one product after the other."""
+    """Return the convolution by its definition, one product after the other."""
     filters, per_group, *kernel = weight.shape
     size = x.shape[2:]
     out = [
@@ -93,7 +93,7 @@ def test_one_filter_a_channel(monkeypatch, block, size, kernel, padding, dilatio
     by_x, by_weight = ol.grad(weighed, (0, 1))(x, weight)
     close(by_x.data * v, g * by_loops(v, weight, ones, padding, dilation, 5))
     close(by_weight.data * w, g * by_loops(x, w, ones, padding, dilation, 5))
-    # Twice, in the directions v and w: the product of both is left.
+    # Twice, in the directions v and w: the product of both remains.
     both = g * by_loops(v, w, ones, padding, dilation, 5)
     by_both = ol.grad(lambda weight: np.sum(ol.grad(weighed)(x, weight) * v))(weight)
     close(by_both.data * w, both)
@@ -129,7 +129,7 @@ def test_a_convolution_is_its_definition_and_its_gradients_are_its_transposes(ca
     np.testing.assert_allclose(y.detach().numpy(), expected, rtol=1e-10, atol=1e-10)
     g = numbers(*y.shape)
     y.backward(g)
-    # A function that is linear in each: <g, y> is <gradient, argument>.
+    # The function is linear in each argument, so <g, y> equals <gradient, argument>.
     for leaf in leaves:
         np.testing.assert_allclose(np.sum(leaf.grad.numpy() * leaf.detach().numpy()),
                                    np.sum(g * expected), rtol=1e-8, atol=1e-8)  # fmt: skip
@@ -223,7 +223,7 @@ def test_what_is_kept_for_backward_is_input_and_weight():
 
 
 def test_results_are_laid_out_for_the_next_layer():
-    """Channels stand first in memory, and elementwise functions keep it so."""
+    """Channels are the first axis in memory, and elementwise functions keep this layout."""
     y = F.conv2d(numbers(4, 3, 8, 8), numbers(5, 3, 3, 3))
     z = F.relu(y)
     for t in (y, z):
@@ -242,7 +242,7 @@ def test_sums_of_half_precision_are_made_in_single():
 def test_float64_data_meets_float32_weights():
     layer = ol.nn.Conv2D(1, 2, 3)
     x = ol.to_tensor(numbers(1, 1, 5, 5), requires_grad=True)
-    with warnings.catch_warnings(action="ignore"):  # the note is given once a process
+    with warnings.catch_warnings(action="ignore"):  # the note is given once per process
         y = layer(x)
     assert y.dtype == np.float32
     y.sum().backward()

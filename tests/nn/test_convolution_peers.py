@@ -90,7 +90,7 @@ def test_transposed_convolutions(torch: Any, dims: int, groups: int, channels: i
 
 
 def lenet(nn: Any) -> Any:
-    """Give LeNet-5 of either library."""
+    """Return the layers of LeNet-5 in either library."""
     convolution, maximum = getattr(nn, "Conv2D", None), getattr(nn, "MaxPool2D", None)
     convolution, maximum = convolution or nn.Conv2d, maximum or nn.MaxPool2d
     return [
@@ -102,7 +102,7 @@ def lenet(nn: Any) -> Any:
 
 
 def test_a_training_run_of_lenet_and_what_it_keeps(torch: Any):
-    """Five steps, weight by weight, and the bytes that backward needs."""
+    """Five steps, weight by weight, and the bytes saved for the backward pass."""
     ol.seed(0)
     ours, theirs = lenet(ol.nn), torch.nn.Sequential(*lenet(torch.nn))
     for one, two in zip(ours, theirs, strict=True):

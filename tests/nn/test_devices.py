@@ -1,4 +1,4 @@
-"""Whole training runs on a device: nothing leaves it, and the numbers are those of the CPU."""
+"""Training runs on a device: no array leaves it, and the results are those of the CPU."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def rmsprop_in_groups(model: Any) -> Any:
 
 
 def train(device: str, make: Any, optimizer_of: Any, shape: Any) -> tuple[Any, Any, list[float]]:
-    """Train from random data on a device; give the model, its optimizer and the losses."""
+    """Train from random data on a device; return the model, its optimizer and the losses."""
     ol.set_device(device)
     ol.seed(3)
     model = make()
@@ -129,7 +129,7 @@ def test_moving_to_a_gpu_and_back() -> None:
 
 
 def need_gpu() -> None:
-    """Skip a test where there is no GPU."""
+    """Skip a test without a GPU."""
     try:
         ol.set_device("gpu")
     except RuntimeError as error:
@@ -160,7 +160,7 @@ def test_a_recorded_run_is_read_on_the_host() -> None:
         np.testing.assert_array_equal(there.slots["moment2"][name], rows)
 
 
-# Moving a layer.
+# Transfer of a layer.
 
 
 def test_a_layer_moves_with_gradients_and_buffers() -> None:
@@ -237,7 +237,7 @@ def test_a_state_dict_is_copied_to_where_the_layer_lies(tmp_path: Any) -> None:
     assert loaded["weight"].tolist() == state["weight"].tolist()
 
 
-# What goes with the data must lie where the data lies.
+# Arrays beside the data must be on its device.
 
 
 def on_guarded(x: Any) -> Any:

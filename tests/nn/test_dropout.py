@@ -1,4 +1,4 @@
-"""Dropout: what it drops, what it keeps for backward, and where its mask comes from."""
+"""Dropout: the dropped share, the bytes saved for the backward pass, and the source of the mask."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_derivatives_of_derivatives_drop_the_same_elements_and_store_no_mask() -
     first = x.grad
     nodes = [node for node in ancestors(first.node) if not isinstance(node, Leaf)]
     dropouts = [node for node in nodes if node.operation.name == "dropout"]
-    assert len(dropouts) == 2  # forward's, and that of the first derivative
+    assert len(dropouts) == 2  # that of forward, and that of the first derivative
     assert all(node.saved == () for node in dropouts)
     x.grad = None
     first.sum().backward()

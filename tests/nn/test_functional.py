@@ -151,7 +151,7 @@ class TestSoftmax:
 
 
 def by_hand(x: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Give minus the logarithm of each right class's probability, from the definition."""
+    """Return the negative log-probability of each label's class, from the definition."""
     odds = np.exp(x.astype(np.float64))
     return -np.log(odds[np.arange(len(x)), labels] / odds.sum(1))
 
@@ -253,7 +253,7 @@ class TestCrossEntropy:
 def test_softplus_has_the_slope_of_the_side_of_the_threshold_that_its_input_is_on(
     threshold: float,
 ) -> None:
-    """Just below a low threshold the output is already above it, and the curve still bends."""
+    """Just below a low threshold the output is already above it, and the curve is still bent."""
     beta = 2.0
     edge = threshold / beta
     x = ol.to_tensor(edge + np.array([-2.0, -0.2, -0.01, 0.01, 1.0]), requires_grad=True)

@@ -1,4 +1,4 @@
-"""Layers and functions of networks with 16 bits: near float32, and near PyTorch."""
+"""Layers and functions of networks in 16 bits: close to float32, and close to PyTorch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ both = pytest.mark.parametrize(
 )
 ALL = pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.label)
 
-#: One rounding of a number near 1.
+#: The spacing of numbers near 1.
 EPS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 
@@ -183,7 +183,7 @@ FUNCTIONS: dict[str, Any] = {
 @both
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_pytorch_rounds_alike(name: str, dtype: str) -> None:
-    """Both round once, from float32: so nearly all numbers are the same."""
+    """Both round once, from float32, so nearly all numbers are equal."""
     torch = pytest.importorskip("torch")
     ours, theirs, shape = FUNCTIONS[name]
     x = ol.to_tensor(np.random.default_rng(1).uniform(0, 1, shape), dtype, requires_grad=True)
@@ -193,7 +193,7 @@ def test_pytorch_rounds_alike(name: str, dtype: str) -> None:
     assert str(wanted.dtype) == f"torch.{y.dtype}"
     got, want = y.detach().numpy().astype("float64"), wanted.detach().double().numpy()
     np.testing.assert_allclose(got, want, rtol=2 * EPS[dtype], atol=EPS[dtype] / 64)
-    weights = np.cos(np.arange(y.size)).reshape(y.shape)  # of a sum alone layer_norm has none
+    weights = np.cos(np.arange(y.size)).reshape(y.shape)  # a plain sum has gradient 0 in layer_norm
     y.backward(weights)
     wanted.backward(torch.tensor(weights).to(wanted.dtype))
     assert x.grad is not None

@@ -1,4 +1,4 @@
-"""Initial values: their statistics, their shapes, and that one seed fixes them."""
+"""Initializers: statistics, shapes, and reproducibility by a seed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ I = ol.nn.initializer  # noqa: E741 - the module, as the documents write it
 
 SHAPE = (300, 500)
 
-#: Name, maker, mean, standard deviation and bound for a weight of shape [300, 500].
+#: Name, initializer, mean, standard deviation and bounds for a weight of shape [300, 500].
 RANDOM = [
     ("Uniform", lambda: I.Uniform(-1.0, 3.0), 1.0, 4 / math.sqrt(12), (-1.0, 3.0)),
     ("Normal", lambda: I.Normal(2.0, 0.5), 2.0, 0.5, None),

@@ -1,4 +1,4 @@
-"""Layers hold parameters, find them by their place, and chain."""
+"""Layers: their parameters, names by place, and chains."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import optlab as ol
 
 
 class Scale(ol.nn.Layer):
-    """Multiplies by one number."""
+    """A layer that multiplies by one number."""
 
     def __init__(self, factor: float = 2.0) -> None:
         self.factor = ol.Parameter([factor])
@@ -19,7 +19,7 @@ class Scale(ol.nn.Layer):
 
 
 class Pair(ol.nn.Layer):
-    """Two layers inside, of which the second holds one more."""
+    """Two layers, of which the second contains one more."""
 
     def __init__(self) -> None:
         self.first = ol.nn.Linear(2, 3)
@@ -176,7 +176,7 @@ class TestSequential:
         try:
             model = ol.nn.Sequential(("same", Scale(2.0)), ("same", Scale(5.0)))
         except ValueError as error:
-            assert "same" in str(error)  # noqa: PT017 - refusing is one of two right answers
+            assert "same" in str(error)  # noqa: PT017 - a refusal is one of two right answers
         else:
             used = 2 if model(ol.to_tensor([1.0])).item() == 10.0 else 1
             assert len(model.parameters()) == used

@@ -1,4 +1,4 @@
-"""Hooks of layers: what goes in and out, and the gradients that come back."""
+"""Hooks of layers: inputs, outputs, and their gradients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import optlab as ol
 
 
 class Half(ol.nn.Layer):
-    """Has an option, and several outputs."""
+    """A layer with an option and several outputs."""
 
     def forward(self, x, y=None, *, by=2.0):
         return {"half": x / by, "parts": [x * 1.0, 3], "y": y}

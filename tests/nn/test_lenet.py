@@ -1,4 +1,4 @@
-"""LeNet-5, as the gallery has it, learns to read handwritten digits."""
+"""LeNet-5, as in the gallery, learns to read handwritten digits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EPOCHS = 15
 @pytest.mark.parametrize("seed", [0, 1])
 def test_lenet_reads_985_of_1000_digits_that_it_has_not_seen(seed):
     pytest.importorskip("sklearn.datasets")
-    pytest.importorskip("matplotlib")  # the gallery draws
+    pytest.importorskip("matplotlib")  # imported by the gallery's plots
     from gallery.lenet_digits import LeNet
 
     digits = ol.lab.data.digits(28)

@@ -1,4 +1,4 @@
-"""Losses of probabilities, pairs and triplets: Paddle's numbers, layers, and what is refused."""
+"""Losses of probabilities, pairs and triplets: Paddle's numbers, layers, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear, ReLU and Tanh: shapes, dtypes, and what they say when something does not fit."""
+"""Linear, ReLU and Tanh: shapes, dtypes, and error messages."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_integer_data_is_taken_without_a_note(dtype):
 
 
 def fresh(code: str) -> str:
-    """Run code in a fresh process, where no note was given yet; give what it prints."""
+    """Run code in a fresh process, without earlier notes; return its output."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout

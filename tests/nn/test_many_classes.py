@@ -1,4 +1,4 @@
-"""Cross entropy of many classes, and attention to scores small and large."""
+"""Cross entropy with many classes, and attention with small and large scores."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_losses_and_gradients_of_many_numbers(rows, classes, smoothing):
     numbers = np.random.default_rng(0)
     x = (3 * numbers.standard_normal((rows, classes)) + 100).astype(np.float32)
     labels = numbers.integers(0, classes, rows)
-    labels[: rows // 3] = labels[0]  # the same class again and again
+    labels[: rows // 3] = labels[0]  # the same class repeatedly
     t = ol.to_tensor(x, requires_grad=True)
     losses = cross_entropy(t, labels, reduction="none", label_smoothing=smoothing)
     weights = numbers.standard_normal(rows).astype(np.float32)

@@ -17,7 +17,7 @@ def numbers(*shape: int) -> np.ndarray:
     return np.random.default_rng(2).normal(0.0, 2.0, shape)
 
 
-#: A layer, and what it must equal.
+#: A layer, and the function that it must equal.
 SETTINGS: list[Any] = [
     (nn.CELU(0.5), lambda x: F.celu(x, 0.5)),
     (nn.ELU(0.5), lambda x: F.elu(x, 0.5)),
@@ -214,7 +214,7 @@ class TestErf:
 def test_far_out_everything_is_finite_and_nan_stays(name: str, dtype: str) -> None:
     f = getattr(F, name)
     big = np.array([-1e4, -500.0, -90.0, -1e-30, 0.0, 1e-30, 90.0, 500.0, 1e4], dtype)
-    for x in (big, np.tile(big, 2000)):  # large arrays have ways of their own
+    for x in (big, np.tile(big, 2000)):  # large arrays take separate code paths
         t = ol.to_tensor(x, requires_grad=True)
         y = f(t)
         y.backward()

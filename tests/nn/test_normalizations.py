@@ -1,4 +1,4 @@
-"""Normalisations: running statistics, modes, dtypes, what is kept, and what is refused."""
+"""Normalizations: running statistics, modes, dtypes, saved bytes, and refusals."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TestBatchNorm:
         each = (1, 3) + (1,) * (len(shape) - 2)
         expected = (x - mean.reshape(each)) / np.sqrt(variance.reshape(each) + 1e-5)
         np.testing.assert_allclose(z, expected, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(layer.running_mean.numpy(), mean, rtol=1e-5)  # untouched
+        np.testing.assert_allclose(layer.running_mean.numpy(), mean, rtol=1e-5)  # unchanged
 
     def test_momentum_is_what_stays(self) -> None:
         layer = nn.BatchNorm1D(1, momentum=0.25)
@@ -129,7 +129,7 @@ class TestLayers:
             return layer(numbers(*shape))
 
         lengths = layer.weight.shape
-        del layer.weight  # a Tensor takes its place
+        del layer.weight  # a Tensor replaces it
         ol.check_grad(of_weight, numbers(*lengths))
 
     def test_examples_one_by_one(self, make: Any, shape: Any) -> None:
@@ -157,7 +157,7 @@ class TestLayers:
 
 
 def kept_bytes(y: Any, parameters: list[Any]) -> int:
-    """Count what the tape keeps for y, each memory once, without parameters."""
+    """Count the bytes that the tape saves for y, each array once, without parameters."""
     from optlab.autograd import backpropagation
 
     seen: dict[int, int] = {}
@@ -222,7 +222,7 @@ def test_batch_norm_layer_against_pytorch(training: bool) -> None:
         y, z = ours(ol.to_tensor(x)), theirs(torch.tensor(x))
     np.testing.assert_allclose(y.numpy(), z.detach().numpy(), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(ours.running_mean.numpy(), theirs.running_mean.numpy(), rtol=1e-5)
-    count = x.size // 3  # PyTorch's running variance divides by one less
+    count = x.size // 3  # PyTorch's running variance divides by count - 1
     biased = 1 + (theirs.running_var.numpy() - 1)
     if training:
         biased = 0.8**3 + (theirs.running_var.numpy() - 0.8**3) * (count - 1) / count
@@ -237,7 +237,7 @@ class TestInsideVmap:
             ol.vmap(layer)(x)
         assert type(layer.running_mean.data) is np.ndarray
         assert layer.running_mean.tolist() == [0.0] * 3
-        with pytest.raises(TypeError, match=r"inside ol\.vmap"):  # also one ensemble inside another
+        with pytest.raises(TypeError, match=r"inside ol\.vmap"):  # also for nested ensembles
             ol.vmap(ol.vmap(layer))(x[None])
 
     def test_what_keeps_nothing_works(self) -> None:

@@ -131,7 +131,7 @@ def test_a_number_as_regularizer_means_l2_decay_or_is_refused():
     try:
         p = ol.Parameter([2.0], regularizer=0.5)
     except TypeError as error:
-        assert "regularizer" in str(error)  # noqa: PT017 - refusing is one of two right answers
+        assert "regularizer" in str(error)  # noqa: PT017 - a refusal is one of two right answers
         return
     optimizer = ol.optimizer.SGD(1.0, parameters=[p])
     p.grad = [0.0]

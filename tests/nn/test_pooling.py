@@ -21,7 +21,7 @@ def numbers(*shape: int) -> np.ndarray:
 
 
 def windows_of(length: int, kernel: int, stride: int, padding: Any, ceil_mode: bool) -> list[Any]:
-    """Give the range of places of each window, padding included.
+    """Return the range of positions of each window, padding included.
 
     With ceil_mode one more window starts inside, if the one before does not reach the end.
     """
@@ -39,7 +39,7 @@ def adaptive_windows(length: int, count: int) -> list[Any]:
 
 
 def pooled(x: np.ndarray, rows: Any, columns: Any, f: Any) -> np.ndarray:
-    """Apply `f` to what each window holds, and to how many places it covers with padding."""
+    """Apply `f` to the elements of each window and its number of positions, padding included."""
     return np.array(
         [
             [
@@ -81,7 +81,7 @@ def test_pooling_is_its_definition(case):
     maxima = pooled(x, rows, columns, lambda inside, _: inside.max())
     y, mask = F.max_pool2d(x, kernel, stride, pads, True, ceil_mode)
     np.testing.assert_array_equal(y.numpy(), maxima)
-    # The mask says where the first maximum is.
+    # The mask is the index of the first maximum.
     places = np.arange(x[0, 0].size).reshape(size)
     flat = x.reshape(2, 2, -1)
     np.testing.assert_array_equal(np.take_along_axis(flat, mask.numpy().reshape(2, 2, -1), 2),
@@ -97,7 +97,7 @@ def test_pooling_is_its_definition(case):
         for a, b in rows
     ]
     np.testing.assert_array_equal(mask.numpy()[0, 0], first)
-    # The gradient goes where the mask points.
+    # The gradient goes to the index of the mask.
     leaf = ol.to_tensor(x, requires_grad=True)
     y = F.max_pool2d(leaf, kernel, stride, pads, ceil_mode=ceil_mode)
     g = numbers(*y.shape)
@@ -200,7 +200,7 @@ def test_what_is_kept_for_backward():
     x = ol.to_tensor(numbers(2, 3, 8, 8), requires_grad=True)
     hidden = F.relu(x)
     y = F.max_pool2d(hidden, 2)
-    # relu keeps `hidden`, the maxima keep a byte each: which of its window it is.
+    # relu saves `hidden`, max pooling one byte per window: the position of its maximum.
     assert graph_of(y).kept_bytes == hidden.nbytes + y.size
     large = F.max_pool2d(hidden, 5)
     assert graph_of(large).kept_bytes == hidden.nbytes + large.nbytes
@@ -229,7 +229,7 @@ def test_masks_stay_on_their_device_and_have_members():
 
 
 def test_images_shared_by_gradients_of_each_member():
-    """The rows of a Jacobian: gradients are an ensemble, and what they meet is not."""
+    """In the rows of a Jacobian the gradients are an ensemble, and the saved arrays are not."""
     x = numbers(1, 1, 4, 4)
     functions = (
         lambda x: F.max_pool2d(x, 2),

@@ -1,4 +1,4 @@
-"""Recurrent cells and networks: lengths, directions, PyTorch, and what they refuse."""
+"""Recurrent cells and networks: lengths, directions, PyTorch, and refusals."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_an_lstm_along_a_sequence_is_its_steps_to_the_second_derivative(directio
             layer.clear_gradients()
         return gradients
 
-    once, by_steps = found(None), found([5, 5])  # where lengths are given it goes step by step
+    once, by_steps = found(None), found([5, 5])  # lengths select the step-by-step method
     assert len(once) == 2 * (4 + len(parameters))
     for a, b in zip(once, by_steps, strict=True):
         np.testing.assert_allclose(plain(a), plain(b), rtol=1e-9, atol=1e-12)
@@ -113,7 +113,7 @@ def test_an_lstm_of_32_bits_goes_on_at_once_whatever_others_do(elsewhere):
             run(5)
             run(9)
             threads.submit(casting.__exit__, None, None, None).result()
-    assert counts[0] == counts[1] == counts[2]  # a step more is no operation more
+    assert counts[0] == counts[1] == counts[2]  # one step more is not one operation more
     for a, b in zip(*gradients[:2], strict=True):
         np.testing.assert_array_equal(a, b)
 

@@ -1,4 +1,4 @@
-"""Resampling and unpooling: what the options mean, and what is refused."""
+"""Resampling and unpooling: the meaning of the options, and refusals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ F, nn = ol.nn.functional, ol.nn
 SQUARES = (np.arange(5.0) ** 2)[None, None]
 PICTURE = (np.arange(15.0) ** 2).reshape(1, 1, 3, 5)
 
-#: What Paddle 3.3 gives, where PyTorch has no such option.
+#: Results of Paddle 3.3 for options that PyTorch lacks.
 PADDLES: list[Any] = [
     (SQUARES, {"size": 8, "mode": "linear", "align_mode": 1},
      [0.0, 0.625, 1.75, 3.625, 6.5, 9.875, 14.25, 16.0]),

@@ -1,4 +1,4 @@
-"""How many bytes networks keep for backward, how high a step peaks, and what remains of it.
+"""Bytes that networks save for the backward pass, the peak of a step, and the bytes left after it.
 
 The networks are those of ``python -m benchmarks memory``.
 """
@@ -21,27 +21,27 @@ from optlab.autograd.read_tape import graph_of
 
 
 def of_the_mlp(count: int) -> int:
-    """Input, what ReLU gave twice, logarithms of probabilities, labels: nothing else."""
+    """Return the bytes of input, both ReLU outputs, log-probabilities and labels, nothing else."""
     return count * (4 * (784 + 256 + 128 + 10) + 8)
 
 
 def of_lenet(count: int) -> int:
-    """As above, and a byte for each maximum: which element of its window it is."""
+    """Return the same for LeNet-5, plus a byte per maximum: its position in the window."""
     images = 28 * 28 + 6 * 28 * 28 + 6 * 14 * 14 + 16 * 10 * 10 + 16 * 5 * 5
     places = 6 * 14 * 14 + 16 * 5 * 5
     return count * (4 * (images + 120 + 84 + 10) + places + 8)
 
 
 def of_the_gpt(count: int) -> int:
-    """Without the probabilities of attention and without masks of dropout.
+    """Return the bytes of the GPT, without attention probabilities and dropout masks.
 
-    A normalisation keeps the normalised numbers, its mean and variance; what reads its output keeps
-    that. Attention keeps queries, keys, values, its output, and one number a query and head; GELU
-    its input, the next layer its output.
+    A normalization saves the normalized numbers, its mean and variance; the layers that read its
+    output save that. Attention saves queries, keys, values, its output, and one number per query and
+    head; GELU saves its input, the next layer its output.
     """
     norm = 2 * WIDTH + 2
     block = 2 * norm + 4 * WIDTH + HEADS + 2 * 4 * WIDTH
-    each = 4 * (BLOCKS * block + norm + WORDS) + 8 + 8  # the word, and the one that follows
+    each = 4 * (BLOCKS * block + norm + WORDS) + 8 + 8  # the token, and the next one
     return count * LENGTH * each + LENGTH * 8
 
 
@@ -55,7 +55,7 @@ NECESSARY = {
 
 
 def built(name: str) -> tuple[Any, Any, Any, Any]:
-    """Give a network, what computes its loss, and a batch."""
+    """Return a network, its loss function, and a batch."""
     batch, build, _ = CASES[name]
     ol.seed(0)
     model, loss_of = build()
@@ -82,7 +82,7 @@ def test_tape_hooks_and_summary_count_alike(name: str) -> None:
         packed = model(x)
     for node in backpropagation.ancestors(
         packed.node
-    ):  # hooks are not asked about words and labels
+    ):  # hooks are not called for tokens and labels
         if node.order:
             hooked += [value for value in node.static.values() if isinstance(value, np.ndarray)]
     assert sum(seen.add(array) for array in hooked) == kept
@@ -102,7 +102,7 @@ def test_the_peak_of_a_step_is_near_what_is_kept(name: str) -> None:
 def test_the_peak_of_a_convolutional_step_is_near_what_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Small batches miss it: the peak is 1.54 times that with 128 images, 1.33 with 256 (12.9 MB
+    # Small batches miss the bound of 1.3: the ratio is 1.54 with 128 images, 1.33 with 256 (12.9 MB
     # for 9.7), and 1.27 from 512 on.
     case = (partial(memory_models.images, 512, (1, 28, 28)), memory_models.our_lenet, {})
     monkeypatch.setitem(CASES, "LeNet-5, batch 512", case)
@@ -112,7 +112,7 @@ def test_the_peak_of_a_convolutional_step_is_near_what_is_kept(
 
 @pytest.mark.parametrize("name", [name for name in CASES if "256" not in name])
 def test_gradients_alone_remain_of_a_step(name: str) -> None:
-    found = measured(name)  # its loss is still there, and so are the nodes, empty
+    found = measured(name)  # the loss is still alive, and so are its nodes, emptied
     assert 0 <= found["remains"] - found["gradients"] < 50_000
 
 

@@ -1,4 +1,4 @@
-"""The state of a layer: given out by name, taken in after every check."""
+"""The state dict of a layer: saved by name, loaded after all checks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import optlab as ol
 
 
 class Tied(ol.nn.Layer):
-    """Two layers of which the second has the first one's weight, and a buffer."""
+    """Two layers that share a weight, and a buffer."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a layer holds: found by looking, named by its place."""
+"""The parts of a layer: found by inspection, named by their place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import optlab as ol
 
 
 class Block(ol.nn.Layer):
-    """Holds parameters, buffers and layers in every way there is."""
+    """A layer that stores parameters, buffers and layers in every supported form."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ def test_buffers():
     outer = ol.nn.Sequential(block)
     assert [name for name, _ in outer.named_buffers()] == ["0.mean", "0.scratch"]
     assert outer.buffers(include_sublayers=False) == []
-    block.later = ol.ones([1])  # a buffer gets its value, and a new value, by assignment
+    block.later = ol.ones([1])  # a buffer is set and replaced by assignment
     block.mean = block.mean + 1
     assert [t.tolist() for t in block.buffers()] == [[1.0, 1.0], [1.0], [1.0]]
 
@@ -144,7 +144,7 @@ def test_what_is_deleted_is_gone():
     del block._hidden
     assert [name for name, _ in block.named_buffers()] == ["scratch"]
     assert [name for name, _ in block.named_parameters()] == ["heads.a", "branches.0.weight"]
-    block.mean = ol.zeros([2])  # a plain attribute now
+    block.mean = ol.zeros([2])  # now an ordinary attribute
     assert [name for name, _ in block.named_buffers()] == ["scratch"]
 
 
@@ -196,7 +196,7 @@ def test_a_parameter_may_be_left_out():
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
 def test_copies_stand_on_their_own(copied):
     block = ol.nn.Sequential(Block(), ol.nn.Linear(1, 1))
-    block[1].weight = block[0].heads["a"]  # shared stays shared
+    block[1].weight = block[0].heads["a"]  # sharing is preserved
     block.eval()
     twin = copied(block)
     assert list(twin.state_dict()) == list(block.state_dict())
@@ -219,7 +219,7 @@ def test_train_eval_and_apply_give_the_layer():
     assert block.train() is block
     assert block.train(False).training is False
     assert block.apply(seen.append) is block
-    assert seen[-1] is block  # those inside come first
+    assert seen[-1] is block  # inner layers come first
     assert len(seen) == 4
 
 
@@ -268,7 +268,7 @@ def test_full_names_are_unique_and_stay():
 
 
 class Bag(ol.nn.Layer):
-    """Holds what it is given, under one attribute."""
+    """A layer that stores its argument as one attribute."""
 
     def __init__(self, held) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Layer.summary, and how layers and summaries look in a notebook."""
+"""Layer.summary, and the display of layers and summaries in a notebook."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_nothing_of_the_run_remains(model):
     expected = ol.rand([3]).tolist()
     ol.seed(5)
     with ol.no_grad():
-        assert net.summary((2, 64)).saved > 0  # recorded, whatever is outside
+        assert net.summary((2, 64)).saved > 0  # recorded, also under no_grad
     assert ol.rand([3]).tolist() == expected
     assert (net[1].replaced.item(), net[1].written.item()) == (0.0, 0.0)
     assert all(p.grad is None for p in net.parameters())
@@ -142,7 +142,7 @@ def test_bytes_are_those_of_pytorch(model):
 
 
 class Checked(HTMLParser):
-    """Holds that every element is closed, and collects the text."""
+    """A parser that asserts that every element is closed, and collects the text."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Weights of PyTorch models give the values that they give there."""
+"""Weights of PyTorch models give the same outputs as in PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention and transformers as layers: masks, caches, PyTorch, and what they refuse."""
+"""Attention and transformers as layers: masks, caches, PyTorch, and refusals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def numbers(*shape: int) -> np.ndarray:
 
 
 def shaken(layer: Any) -> Any:
-    """Give biases and scales other values than those that hide mistakes."""
+    """Perturb biases and scales, since their initial values 0 and 1 hide mistakes."""
     for parameter in layer.parameters():
         if parameter.ndim == 1:
             parameter.set_value(parameter.numpy() + 0.3 * numbers(*parameter.shape))
@@ -72,7 +72,7 @@ def test_little_is_kept_for_backward():
     kept = []
     with ol.autograd.saved_tensors_hooks(lambda x: kept.append(x.nbytes) or x, lambda x: x):
         F.scaled_dot_product_attention(q, q, q, is_causal=True)
-    # Query, key and value, the output, and one number a query and head; no square of the length.
+    # Query, key and value, the output, and one number per query and head; no square of the length.
     assert sum(kept) <= 4 * q.nbytes + 64 * 2 * 4
 
 
@@ -168,7 +168,7 @@ def attend(query: Any, key: Any, *rest: Any, **options: Any) -> Any:
 
 
 def _copy(torch: Any, ours: Any, theirs: Any) -> None:
-    """Give a layer of PyTorch our values."""
+    """Copy our weights into a layer of PyTorch."""
     places = {"self_attn": "self_attn", "cross_attn": "multihead_attn"}
     with torch.no_grad():
         for name, other in places.items():
@@ -271,7 +271,7 @@ def test_the_whole_transformer_is_its_two_stacks():
     memory = model.encoder(src)
     expected = model.decoder(tgt, memory, mask)
     np.testing.assert_array_equal(model(src, tgt, tgt_mask=mask).numpy(), expected.numpy())
-    # A later place changes nothing before it.
+    # A later position does not affect earlier ones.
     other = tgt.copy()
     other[:, 2] += 1
     np.testing.assert_allclose(

@@ -1,4 +1,4 @@
-"""Clipping in place, vectors of parameters, and weights that are made of others."""
+"""Clipping in place, vectors of parameters, and reparameterized weights."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class TestWeightNorm:
             optimizer.clear_grad()
             losses.append(loss.item())
         assert losses[-1] < losses[0]
-        assert layer.weight.node is None  # the tape does not live on with it
+        assert layer.weight.node is None  # it does not keep the tape alive
         for again in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
             np.testing.assert_array_equal(again(x).numpy(), layer(x).numpy())
             again.weight_g.set_value(again.weight_g * 2)
@@ -291,7 +291,7 @@ class TestSpectralNorm:
         layer.train()
         y = layer(x)
         assert layer.weight_u.tolist() != before
-        layer(x)  # writes to the vectors again; the gradient of y is as it was
+        layer(x)  # overwrites the vectors; the gradient of y does not change
         (y**2).sum().backward()
         assert np.isfinite(layer.weight_orig.grad.numpy()).all()
 

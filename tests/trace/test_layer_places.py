@@ -11,7 +11,7 @@ import pytest
 import optlab as ol
 
 
-def told_of(step):
+def layer_names(step):
     """Give the layers of a ledger, in the order in which they are first named."""
     return list(dict.fromkeys(name for name in ol.memory.report(step).layer if name))
 
@@ -28,7 +28,7 @@ def test_blocks_in_a_plain_loop_are_told_apart(recomputed):
             h = ol.recompute(block, h) if recomputed else block(h)
         loss(head(h), ol.zeros([3, 2])).backward()
 
-    assert told_of(step) == [
+    assert layer_names(step) == [
         "Sequential 0, 0: Linear", "Sequential 0, 1: Tanh",
         "Sequential 1, 0: Linear", "Sequential 1, 1: Tanh", "Linear", "MSELoss",
     ]  # fmt: skip
@@ -47,7 +47,7 @@ def test_single_layers_in_a_plain_loop_are_numbered_as_they_come():
             h = np.tanh(layer(h))
         np.mean(h).backward()
 
-    assert told_of(step) == ["Linear 0", "Linear 1", "Linear 2"]
+    assert layer_names(step) == ["Linear 0", "Linear 1", "Linear 2"]
 
 
 def test_a_part_that_backward_runs_again_keeps_its_place_in_the_model():
@@ -61,9 +61,9 @@ def test_a_part_that_backward_runs_again_keeps_its_place_in_the_model():
             return self.hidden[1](self.hidden[0](ol.recompute(self.block, x)))
 
     model = Model()
-    told = told_of(lambda: model(ol.ones([3, 4])).mean().backward())
-    assert told[:2] == ["block.0: Linear", "block.1: Tanh"]
-    assert len(told) == len(set(told)) == 5  # the two hidden ones, and Model for `recompute`
+    names = layer_names(lambda: model(ol.ones([3, 4])).mean().backward())
+    assert names[:2] == ["block.0: Linear", "block.1: Tanh"]
+    assert len(names) == len(set(names)) == 5  # the two hidden ones, and Model for `recompute`
 
 
 def test_a_trace_does_not_keep_the_layers():

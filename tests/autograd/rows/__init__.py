@@ -1,4 +1,4 @@
-"""The table of the gradient checks: for every function, how to call it and where.
+"""The table of the gradient checks: for every function, cases of arguments.
 
 A row is a list of cases; a case is a function of arrays and the arrays to check it at, away from
 kinks. `tests/autograd/test_rules.py` fails when a function of the engine has no row here.

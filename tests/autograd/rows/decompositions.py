@@ -1,6 +1,6 @@
-"""Rows of decompositions: of what does not depend on the signs that LAPACK picks.
+"""Rows of decompositions: functions that do not depend on the signs that LAPACK picks.
 
-A matrix that has to be symmetric is made so inside, since NumPy reads one triangle only.
+A matrix that has to be symmetric is symmetrized inside, since NumPy reads only one triangle.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ def symmetric(x: Any) -> Any:
 
 
 def spread_out(shape: Shape) -> np.ndarray:
-    """Give matrices whose eigenvalues and singular values are apart."""
+    """Return matrices with well-separated eigenvalues and singular values."""
     return numbers(shape, -0.4, 0.4) + np.eye(*shape[-2:]) * np.arange(1.0, shape[-1] + 1)
 
 
 def positive(x: Any) -> Any:
-    """Give positive definite matrices."""
+    """Return positive definite matrices."""
     return x @ np.swapaxes(x, -1, -2) + np.eye(x.shape[-1], dtype=x.dtype)
 
 

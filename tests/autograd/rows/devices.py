@@ -1,10 +1,10 @@
-"""Moving between devices."""
+"""Rows of transfers between devices."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import tests.guarded  # noqa: F401 - it registers the device
+import tests.guarded  # noqa: F401 - the import registers the device
 from optlab.autograd.operation import as_one
 from optlab.backend.device import device_of, moved
 from tests.autograd.rows.table import SHAPES, numbers, put

@@ -11,13 +11,13 @@ from optlab.autograd.rules.einsum import einsum_of_one, einsum_of_two, on_diagon
 from tests.autograd.rows.table import Shape, numbers, put
 
 SUMS: list[tuple[str, list[Shape]]] = [
-    # one operand: transposed, summed, a diagonal, a trace
+    # one operand: transpose, sum, diagonal, trace
     ("ij->ji", [(2, 3)]), ("ji", [(2, 3)]), ("ij->i", [(2, 3)]), ("ij->", [(2, 3)]),
     ("ij", [(2, 3)]),
     ("ii->i", [(3, 3)]), ("ii", [(3, 3)]), ("iji->ij", [(2, 3, 2)]), ("iji->j", [(2, 3, 2)]),
     ("iii->i", [(2, 2, 2)]), ("iijj->ij", [(2, 2, 3, 3)]), ("...ii->...i", [(4, 2, 2)]),
     ("...ij->...ji", [(2, 3, 2)]), ("...", [(2, 3)]), ("i...->...", [(2, 3)]), ("->", [()]),
-    # two
+    # two operands
     ("i,i->", [(3,), (3,)]), ("i,i", [(3,), (3,)]), ("i,j->ij", [(2,), (3,)]),
     ("ij,jk->ik", [(2, 3), (3, 4)]), ("ij,jk", [(2, 3), (3, 4)]),
     ("ij , jk -> ki", [(2, 3), (3, 4)]),
@@ -28,7 +28,7 @@ SUMS: list[tuple[str, list[Shape]]] = [
     ("...,...", [(2, 1), (3,)]), (",ij->ij", [(), (2, 3)]), ("ba,cb", [(2, 3), (4, 2)]),
     ("ij,ij->ij", [(1, 3), (2, 3)]), ("ij,ij->i", [(2, 3), (2, 1)]), ("aB,Bc", [(2, 3), (3, 2)]),
     ("ij,j->i", [(0, 3), (3,)]), ("bij,bjk->bik", [(2, 3, 2), (2, 2, 3)]),
-    # more
+    # more operands
     ("i,j,k->ijk", [(2,), (3,), (2,)]), ("ij,jk,kl->il", [(2, 3), (3, 2), (2, 4)]),
     ("bi,ij,bj->b", [(4, 2), (2, 3), (4, 3)]), ("i,i,i->i", [(3,), (3,), (3,)]),
     ("ij,jk,kl,lm", [(2, 3), (3, 2), (2, 2), (2, 3)]),

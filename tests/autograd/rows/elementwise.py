@@ -50,7 +50,7 @@ OTHERS: dict[Any, list[tuple[float, float]]] = {
     np.i0: [(-2, 2), (-0.01, 0.01), (25, 35), (-35, -25)],
 }  # fmt: skip
 
-#: How to call those that give several arrays, or take one that has no derivative.
+#: Calls of functions with several outputs or with an argument without derivative.
 CALLS: dict[Any, Any] = {
     np.modf: lambda x: np.stack(np.modf(x)),
     np.frexp: lambda x: np.frexp(x)[0],

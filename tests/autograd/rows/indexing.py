@@ -64,7 +64,7 @@ for sparse in (False, True):
             lambda x, rows=rows, sparse=sparse: _take_rows(x, rows, sparse),
             numbers((3, 4)))  # fmt: skip
 
-# Of three axes: where advanced indices are apart, their axes come first.
+# Three axes: separated advanced indices put their axes first.
 ROWS_TWICE = np.array([1, 0, 1])
 for label, index in {
     "apart": (ROWS_TWICE, slice(None), ROWS_TWICE),

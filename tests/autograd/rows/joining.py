@@ -1,4 +1,4 @@
-"""Rows of functions that join arrays and take them apart."""
+"""Rows of functions that join arrays and split them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ put(np.block, "of matrices", lambda a, b: np.block([[a, b], [np.ones((1, 4))]]),
     numbers((2, 3)), numbers((2, 1)))  # fmt: skip
 put(np.block, "numbers", lambda a: np.block([[a, 1.0], [0.0, a]]), numbers(()))
 
-# Taking apart -------------------------------------------------------------------------------------
+# Splitting ----------------------------------------------------------------------------------------
 
 for function, shape, parts in [
     (np.hsplit, (4,), 2), (np.hsplit, (2, 4), [1, 3]), (np.vsplit, (4, 2), 2),

@@ -1,4 +1,4 @@
-"""Rows of products of matrices and vectors, of inverses, systems and determinants."""
+"""Rows of products of matrices and vectors, inverses, linear systems and determinants."""
 
 from __future__ import annotations
 
@@ -156,11 +156,11 @@ for function in (np.matrix_transpose, np.linalg.matrix_transpose):
     put(function, "(2, 1, 3)", function, numbers((2, 1, 3)))
 
 
-# Inverses, systems and determinants ---------------------------------------------------------------
+# Inverses, linear systems and determinants --------------------------------------------------------
 
 
 def well_conditioned(shape: Shape, seed: int = 0) -> np.ndarray:
-    """Give matrices near a multiple of the identity."""
+    """Return well-conditioned matrices, near a multiple of the identity."""
     return numbers(shape, -0.6, 0.6, seed) + 1.5 * np.eye(*shape[-2:])
 
 

@@ -1,4 +1,4 @@
-"""Rows of random operations: at a fixed key they are functions like others."""
+"""Rows of random operations: for a fixed key they are deterministic functions."""
 
 from __future__ import annotations
 

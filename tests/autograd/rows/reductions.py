@@ -1,4 +1,4 @@
-"""Rows of functions that fold axes away, and of running ones."""
+"""Rows of reductions and cumulative functions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ MASKS: list[tuple[str, Any, Any]] = [
     ("broadcast along 0", MASK[:, :1], 1),
 ]
 
-#: Functions that need a place to start from where nothing takes part.
+#: Reductions that need an initial value if the mask selects nothing.
 START: dict[Any, dict[str, Any]] = {
     np.max: {"initial": -9.0}, np.min: {"initial": 9.0},
     np.nanmax: {"initial": -9.0}, np.nanmin: {"initial": 9.0},
@@ -142,7 +142,7 @@ for function in (np.nancumsum, np.nancumprod):
     for axis in (None, 0, -1):
         put(function, f"holes {axis}", with_static(function, axis=axis), HOLES)
 
-# Running sums and products ------------------------------------------------------------------------
+# Cumulative sums and products ---------------------------------------------------------------------
 
 for function in (np.cumsum, np.cumprod):
     for shape, axes in AXES.items():

@@ -1,4 +1,4 @@
-"""Rows of functions that move elements."""
+"""Rows of functions that rearrange elements."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.autograd.rows.table import (
 
 
 def _filled_like(a: Any, fill_value: Any, **options: Any) -> Any:
-    """Call np.full_like so that NumPy asks a Tensor."""
+    """Call np.full_like so that NumPy dispatches to a Tensor."""
     like = ol.to_tensor(a, fill_value.dtype)
     return np.full_like(
         raw(like) if isinstance(fill_value, np.ndarray) else like, fill_value, **options
     )
 
 
-# Functions that move elements ---------------------------------------------------------------------
+# Functions that rearrange elements ----------------------------------------------------------------
 
 for function, calls in {
     np.reshape: [((2, 3), (3, 2)), ((2, 3), (-1,)), ((2, 3), 6), ((1,), ()), ((), (1, 1)),

@@ -1,4 +1,4 @@
-"""Rows of functions that order and count elements, and of evenly spaced numbers."""
+"""Rows of functions that sort and count elements, and of evenly spaced numbers."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ put(np.logspace, "base", lambda a, b: np.logspace(a, 2.0, 3, base=b),
     numbers(()), numbers((2,), 1.0, 3.0))  # fmt: skip
 put(np.logspace, "base 2", lambda a: np.logspace(a, 2.0, 3, base=2), numbers(()))
 
-# The user's functions on parts of an array --------------------------------------------------------
+# User functions on parts of an array --------------------------------------------------------------
 
 for label, function, axis, shape in [
     ("to a number", lambda x: np.sum(x * x), 0, (3, 2)), ("same", lambda x: x * x[0], 1, (2, 3)),

@@ -1,4 +1,4 @@
-"""What rows are made of: cases, numbers to check at, and the table itself."""
+"""The table of rows: cases, numbers to check at, and the table itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Shape = tuple[int, ...]
 
 
 class Case(NamedTuple):
-    """A function of arrays, and the arrays."""
+    """A function of arrays, and the arrays to check it at."""
 
     label: str
     f: Callable[..., Any]
@@ -19,12 +19,12 @@ class Case(NamedTuple):
 
 
 def numbers(shape: Shape, low: float = -2.0, high: float = 2.0, seed: int = 0) -> np.ndarray:
-    """Give fixed numbers between two bounds."""
+    """Return fixed numbers between two bounds."""
     return np.asarray(np.random.default_rng((seed, *shape)).uniform(low, high, shape))
 
 
 def distinct(shape: Shape) -> np.ndarray:
-    """Give fixed numbers no two of which are close, none of them close to 0."""
+    """Return fixed numbers that are well separated from each other and from 0."""
     n = int(np.prod(shape))
     order = np.random.default_rng(n).permutation(n)
     return np.asarray((0.3 * order - 0.15 * n + 0.07).reshape(shape))
@@ -37,20 +37,20 @@ def put(function: Any, label: str, f: Callable[..., Any], *args: np.ndarray) -> 
     ROWS.setdefault(function, []).append(Case(f"{function.__name__} {label}", f, args))
 
 
-#: Shapes that every elementwise function is checked at.
+#: Shapes at which every elementwise function is checked.
 SHAPES: list[Shape] = [(), (1,), (3,), (2, 3), (2, 1, 3), (0, 2)]
 
 
 def with_left(function: Any, constant: Any) -> Callable[..., Any]:
-    """Give `function` with its first argument fixed."""
+    """Return `function` with its first argument fixed."""
     return lambda x: function(constant, x)
 
 
 def with_right(function: Any, constant: Any) -> Callable[..., Any]:
-    """Give `function` with its second argument fixed."""
+    """Return `function` with its second argument fixed."""
     return lambda x: function(x, constant)
 
 
 def with_static(function: Any, **static: Any) -> Callable[..., Any]:
-    """Give `function` with its keyword arguments fixed."""
+    """Return `function` with its keyword arguments fixed."""
     return lambda x: function(x, **static)

@@ -1,4 +1,4 @@
-"""Record the rates of Paddle's schedules into schedules.json and schedules.npz beside this file.
+"""Records the learning rates of Paddle's schedules in schedules.json and schedules.npz.
 
 Run it from the root of the repository, where PaddlePaddle 3.3.1 is installed:
 ``python -m tests.data.paddle.record_schedules``.
@@ -22,7 +22,7 @@ HOW_TO = (
 
 
 def main() -> None:
-    """Record."""
+    """Run every schedule in Paddle and write both files."""
     import paddle
 
     if paddle.__version__ != "3.3.1":

@@ -1,4 +1,4 @@
-"""Calls of the functions of networks, at which everything that a rule must do is checked."""
+"""Calls of the functions of networks, at which all requirements on a rule are checked."""
 
 from tests.nn.cases import (
     activations,

@@ -11,12 +11,12 @@ from tests.nn.cases.table import numbers, put
 
 F = ol.nn.functional
 
-#: Name, shape of x, of the weight, options. Where PyTorch takes them as they are, it is asked too.
+#: Name, shape of x, of the weight, options; compared with PyTorch where it takes the same options.
 CONVOLUTIONS: list[Any] = [
     ("conv1d", (2, 3, 6), (4, 3, 3), {}),
     ("conv1d", (1, 2, 7), (2, 1, 2), {"stride": 2, "padding": 1, "groups": 2}),
     ("conv2d", (2, 2, 4, 5), (3, 2, 2, 3), {}),
-    ("conv2d", (2, 2, 4, 4), (20, 2, 3, 3), {}),  # not dense: many filters, few places
+    ("conv2d", (2, 2, 4, 4), (20, 2, 3, 3), {}),  # not dense: many filters, few positions
     ("conv2d", (1, 2, 4, 4), (2, 2, 3, 3), {"padding": 1}),
     ("conv2d", (2, 2, 5, 4), (2, 2, 3, 2), {"stride": [2, 1], "padding": [1, 0]}),
     ("conv2d", (1, 2, 5, 5), (2, 2, 2, 2), {"dilation": 2, "padding": 1}),
@@ -47,7 +47,7 @@ CONVOLUTIONS: list[Any] = [
     ("conv3d_transpose", (1, 2, 2, 2, 1), (2, 1, 2, 2, 2), {"stride": 2}),
 ]
 
-#: Those that PyTorch has no words for, or other words.
+#: Cases that PyTorch lacks, or spells differently.
 OURS_ALONE: list[Any] = [
     ("conv1d", (1, 2, 6), (2, 2, 3), {"padding": [2, 0]}),
     ("conv1d", (1, 6, 2), (2, 2, 3), {"data_format": "NLC"}),
@@ -85,7 +85,7 @@ for name, x, weight, options in CONVOLUTIONS + OURS_ALONE:
     if len(x) < 5:
         put(f"{words} bias", _ours(name, options), *arrays, bias, torch=torch)
 
-#: A part that needs no gradient.
+#: A constant operand that needs no gradient.
 _X, _WEIGHT = numbers(2, 2, 3, 4), numbers(2, 2, 2, 2)
 put("conv2d of fixed data", lambda w, b: F.conv2d(_X.astype(w.dtype), w, b), _WEIGHT, numbers(2))
 put("conv2d with fixed filters", lambda x: F.conv2d(x, _WEIGHT.astype(x.dtype)), _X)

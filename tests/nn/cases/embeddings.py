@@ -1,4 +1,4 @@
-"""Cases of looking up rows of a table."""
+"""Cases of embedding lookups."""
 
 from __future__ import annotations
 

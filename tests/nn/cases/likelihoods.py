@@ -18,7 +18,7 @@ HOLDS = np.array([[1.0, 0, 1, 0], [0, 0, 1, 1], [1, 1, 0, 0]])
 
 
 def _same(name: str, *args: Any, **options: Any) -> tuple[Any, Any]:
-    """Give our function with some constants behind its arrays, and PyTorch's."""
+    """Return our function with constants after its arrays, and PyTorch's."""
 
     def ours(*arrays: Any) -> Any:
         return getattr(F, name)(*arrays, *args, **options)

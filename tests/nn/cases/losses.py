@@ -13,7 +13,7 @@ F = ol.nn.functional
 
 LABELS = np.array([2, 0, 1, 2, 2])
 SOME = np.array([2, -100, 1, 0, -100])
-GRID = np.array([[[2, 0]], [[1, 1]]])  # one label a place of a picture
+GRID = np.array([[[2, 0]], [[1, 1]]])  # one label per pixel of an image
 WEIGHTS = np.array([0.5, 2.0, 1.25])
 REDUCTIONS = ["mean", "sum", "none"]
 
@@ -21,7 +21,7 @@ REDUCTIONS = ["mean", "sum", "none"]
 def _entropy(
     label: str, labels: Any, shape: Any, theirs: bool, axis: int = 1, **options: Any
 ) -> None:
-    """Put in a case of cross entropy; PyTorch has the classes on axis 1."""
+    """Add a case of cross entropy; PyTorch has the classes on axis 1."""
     common = {"ignore_index", "reduction", "label_smoothing"}
 
     def by_torch(torch: Any, x: Any) -> Any:

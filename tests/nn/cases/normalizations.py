@@ -1,4 +1,4 @@
-"""Cases of normalisations, lengths and angles."""
+"""Cases of normalizations, norms and cosine similarities."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHAPES = [(4, 3), (2, 3, 4), (2, 3, 2, 2)]
 
 
 def _running(x: Any) -> Any:
-    """Give running statistics that a call may write to, on the device of x."""
+    """Return running statistics that a call may overwrite, on the device of x."""
     return [ol.Tensor(np.zeros_like(raw(x), shape=(3,)) + start) for start in (0.5, 2.0)]
 
 
@@ -128,7 +128,7 @@ put(
 
 
 def _all_outputs(name: str, x: Any) -> Any:
-    """Give something of every output of an operation, the statistics too."""
+    """Return a weighted sum of all outputs of an operation, the statistics included."""
     from optlab.autograd.tensor import apply_several
     from optlab.nn.functional import normalizations
 

@@ -1,4 +1,4 @@
-"""Cases of pooling; no two elements of a window are equal."""
+"""Cases of pooling; all elements of a window differ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ F = ol.nn.functional
 
 
 def apart(*shape: int) -> np.ndarray:
-    """Give numbers that are all different by far."""
+    """Return well-separated numbers."""
     size = int(np.prod(shape))
     return np.random.default_rng(shape).permutation(size).reshape(shape) * 0.1 - 1.0
 
@@ -36,7 +36,7 @@ MAXIMA: list[Any] = [
     ("adaptive_max_pool2d", (1, 1, 2, 3), {"output_size": (3, 5)}),
     ("adaptive_max_pool3d", (1, 1, 3, 4, 2), {"output_size": (2, 2, 1)}),
 ]
-#: Options of ours, and PyTorch's for the same.
+#: Options of ours, and the corresponding options of PyTorch.
 AVERAGES: list[Any] = [
     ("avg_pool1d", (1, 2, 7), {"kernel_size": 3, "stride": 2}, {}),
     (
@@ -99,7 +99,7 @@ for name in ("max_pool2d", "avg_pool2d"):
 
 
 def _gradient(f: Any) -> Any:
-    """Give the gradient of a sum of cubes: its own derivatives reach the rules of the rules."""
+    """Return the gradient of a sum of cubes; its derivatives reach the rules of the rules."""
     return lambda x: ol.grad(lambda x: np.sum(f(x) ** 3))(x)
 
 
