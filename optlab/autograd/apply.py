@@ -119,7 +119,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     recipe = operation.recipes.get(mask) or operation.recipe(mask)
     large = False
     if recipe.constants:
-        values, large = constants.protected(values, inputs, recipe.constants)
+        values, large = constants.copy_constants(values, inputs, recipe.constants)
     if recipe.needs_shapes:
         shapes = [x.shape if type(x) is _array else np.shape(x) for x in values[:-1]]
         values = (*values, *shapes, *y) if operation.several else (*values, *shapes)
@@ -135,7 +135,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
         if anomaly.mode.depth:
             anomaly.check_forward(node, values[: len(inputs)], y)
     if large and node.saved.__class__ is tuple:
-        node.saved = constants.watched(operation.name, node.saved, recipe.sources, inputs)
+        node.saved = constants.with_samples(operation.name, node.saved, recipe.sources, inputs)
     if events.operation_recorded.listeners:
         events.operation_recorded.publish(node)
     if operation.several:

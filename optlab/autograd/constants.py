@@ -18,7 +18,7 @@ COPIED = 1 << 20
 SAMPLED = 1000
 
 
-class Watched:
+class SampledConstants:
     """The saved values of a node, with samples of large plain arrays among them."""
 
     __slots__ = ("name", "samples", "values")
@@ -60,7 +60,7 @@ def sample_of(x: Any) -> bytes:
     return bytes(spread.tobytes()) + ends
 
 
-def protected(values: Any, inputs: Any, places: tuple[int, ...]) -> tuple[Any, bool]:
+def copy_constants(values: Any, inputs: Any, places: tuple[int, ...]) -> tuple[Any, bool]:
     """Copy small plain arrays at `places` of the values; say also whether there is a large one."""
     large = False
     for i in places:
@@ -74,11 +74,11 @@ def protected(values: Any, inputs: Any, places: tuple[int, ...]) -> tuple[Any, b
     return values, large
 
 
-def watched(name: str, saved: tuple[Any, ...], sources: tuple[int, ...], inputs: Any) -> Watched:
+def with_samples(name: str, saved: tuple[Any, ...], sources: tuple[int, ...], inputs: Any) -> SampledConstants:
     """Give what a node keeps: the saved values, with samples of large plain arrays."""
     samples = {
         i: sample_of(x)
         for i, (x, source) in enumerate(zip(saved, sources, strict=True))
         if source < len(inputs) and x is inputs[source] and type(x) is np.ndarray
     }
-    return Watched(name, saved, samples)
+    return SampledConstants(name, saved, samples)

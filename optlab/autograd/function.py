@@ -248,7 +248,7 @@ def _node_of(
 
 def _gradients(cls: type[Function], ctx: Context, g: Any, edges: Sequence[Any]) -> list[Any]:
     """Run the user's backward, and validate its gradients."""
-    grads = [g[i] for i in range(len(g.shapes))] if isinstance(g, several.Parts) else [g]
+    grads = [g[i] for i in range(len(g.shapes))] if isinstance(g, several.OutputGradients) else [g]
     # Recorded only if gradients are Tensors, that is with create_graph=True.
     recorded = any(isinstance(x, Tensor) for x in grads)
     with grad_mode(recorded):

@@ -244,7 +244,7 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
     u = Tensor(np.ones_like(run.value.data))
     found = None
     if run.value.node is not None:
-        u.node = tape.Entry(u.shape, u.dtype)
+        u.node = tape.InputLeaf(u.shape, u.dtype)
         pulled = backpropagation.backpropagate(
             run.value.node, u, targets=run.nodes, create_graph=True, retain_graph=True
         )

@@ -29,7 +29,7 @@ from optlab.autograd.rules.elementwise import (
 )  # fmt: skip
 from optlab.autograd.rules.indexing import picks_each_once
 from optlab.autograd.rules.linear_algebra import MATMUL
-from optlab.autograd.tape import Entry, Leaf, Node
+from optlab.autograd.tape import InputLeaf, Leaf, Node
 from optlab.autograd.write_observers import about_to_write
 from optlab.backend import events
 from optlab.backend.arrays import Shape, constants_beside, placed_beside
@@ -181,7 +181,7 @@ def overwrite(t: Tensor, values: Any, writer: str) -> None:
 def _refuse_leaf(t: Tensor, what: str, instead: str) -> None:
     """Refuse a recorded write to a Tensor whose gradient the user asks for."""
     leaf = None if t.node is None else t.node.source
-    if leaf is None or isinstance(leaf, Entry) or not recording.on:
+    if leaf is None or isinstance(leaf, InputLeaf) or not recording.on:
         return
     name = f"{leaf.name!r}" if leaf.name else f"a Tensor of shape {leaf.shape}"
     which = name if isinstance(t.node, Leaf) else f"a view of {name}"

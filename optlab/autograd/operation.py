@@ -61,7 +61,7 @@ class Recipe:
 
     __slots__ = (
         "constants", "joint", "needs_shapes", "over", "pullbacks", "saved_inputs", "select",
-        "sources", "walks",
+        "sources", "runs_backward",
     )  # fmt: skip
 
     def __init__(self, operation: Operation, mask: int) -> None:
@@ -91,7 +91,7 @@ class Recipe:
 
         wanted = [position for position in range(arity) if needs[position]]
         #: Whether `joint` runs a backward pass itself, which accumulates into pending gradients.
-        self.walks = False
+        self.runs_backward = False
         #: Runs the rule that returns all gradients at once, if there is one.
         self.joint: Callable[..., Any] | None = None
         #: Does the same, and may write the result over the incoming gradient.

@@ -1,7 +1,7 @@
 """Operations with several outputs, such as ``np.linalg.eigh``.
 
 Such an operation is one node. Each of its outputs is a node of its own that points at it and hands
-back what arrives as `Parts`. Parts add up like any gradient: the walk back knows nothing of this.
+back what arrives as `OutputGradients`. They add up like any gradient: the walk back knows nothing of this.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from optlab.backend.arrays import Shape, zeros_beside
 from optlab.backend.dtypes import is_floating
 
 
-class Parts:
+class OutputGradients:
     """The gradients that arrived at the outputs of one operation; ``g[i]`` is that of output i.
 
     An output that nothing was computed from has a gradient of zeros.
@@ -24,7 +24,7 @@ class Parts:
     Examples
     --------
     >>> import numpy as np
-    >>> g = Parts({1: np.ones(2)}, ((3,), (2,))) + Parts({1: np.ones(2)}, ((3,), (2,)))
+    >>> g = OutputGradients({1: np.ones(2)}, ((3,), (2,))) + OutputGradients({1: np.ones(2)}, ((3,), (2,)))
     >>> g[0], g[1]
     (array([0., 0., 0.]), array([2., 2.]))
     """
@@ -46,25 +46,25 @@ class Parts:
             return self.arrived[i]
         return zeros_beside(base.raw(next(iter(self.arrived.values()))), self.shapes[i])
 
-    def __add__(self, other: Parts) -> Parts:
+    def __add__(self, other: OutputGradients) -> OutputGradients:
         total = self.arrived  # nobody else holds it, and a copy for each of many parts is slow
         for i, g in other.arrived.items():
             total[i] = total[i] + g if i in total else g
-        return Parts(total, self.shapes)
+        return OutputGradients(total, self.shapes)
 
-    def astype(self, dtype: Any) -> Parts:
+    def astype(self, dtype: Any) -> OutputGradients:
         """Give the same gradients in another dtype."""
-        return Parts({i: g.astype(dtype) for i, g in self.arrived.items()}, self.shapes)
+        return OutputGradients({i: g.astype(dtype) for i, g in self.arrived.items()}, self.shapes)
 
-    def wide(self) -> Parts:
+    def wide(self) -> OutputGradients:
         """Give the same gradients, those of 16 bits in float32."""
-        return Parts({i: wide(g) for i, g in self.arrived.items()}, self.shapes)
+        return OutputGradients({i: wide(g) for i, g in self.arrived.items()}, self.shapes)
 
 
 OUTPUT = Operation(
     "output",
     lambda several, index, shapes: several[index],
-    [lambda g, index, shapes: Parts({index: g}, shapes)],
+    [lambda g, index, shapes: OutputGradients({index: g}, shapes)],
     ["several"],
     ["index", "shapes"],
 )

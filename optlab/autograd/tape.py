@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from optlab.autograd import writes
-from optlab.autograd.constants import Watched
+from optlab.autograd.constants import SampledConstants
 from optlab.autograd.extras import slow_path
 from optlab.backend.arrays import zeros_beside
 from optlab.backend.dtypes import is_floating
@@ -106,7 +106,7 @@ def leaf_for(data: Any) -> Leaf:
     return Leaf(data.shape, data.dtype)
 
 
-class Entry(Leaf):
+class InputLeaf(Leaf):
     """The leaf of a transform such as `grad`: its memory is the transform's own."""
 
     __slots__ = ()
@@ -120,7 +120,7 @@ class Node:
     operation : Operation
     edges : tuple
         The node of each input, or None for an input that needs no gradient.
-    saved : tuple, `constants.Watched`, `saving.Packed` or None
+    saved : tuple, `constants.SampledConstants`, `saving.Packed` or None
         The values that the derivative rules read; None once backward has freed them.
     static : dict
         The arguments that are not arrays, such as ``axis``.
@@ -128,7 +128,7 @@ class Node:
         Of the output.
     source : Leaf or None
         The leaf whose memory the output is a view of, if it is one.
-    walked : bool
+    backward_done : bool
         Set where backward started from this node.
     order : int
         Nodes are numbered as they are made, so that larger numbers come later in every graph.
@@ -136,7 +136,7 @@ class Node:
 
     __slots__ = (
         "__weakref__", "dtype", "edges", "hooks", "operation", "order", "recipe", "saved", "shape",
-        "source", "static", "walked",
+        "source", "static", "backward_done",
     )  # fmt: skip
 
     def __init__(
@@ -169,7 +169,7 @@ class Node:
         RuntimeError
             It names who saved a value, and who wrote over it.
         """
-        saved = self.saved.values if self.saved.__class__ is Watched else self.saved
+        saved = self.saved.values if self.saved.__class__ is SampledConstants else self.saved
         if saved.__class__ is not tuple:  # freed, or kept by the user's own hooks
             return
         for i in self.recipe.saved_inputs:

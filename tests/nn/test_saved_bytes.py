@@ -80,7 +80,7 @@ def test_tape_hooks_and_summary_count_alike(name: str) -> None:
         seen.add(parameter.data)
     with ol.autograd.saved_tensors_hooks(lambda t: hooked.append(t.data) or t, lambda t: t):
         packed = model(x)
-    for node in backpropagation.ancestors(
+    for node in backpropagation.toposort(
         packed.node
     ):  # hooks are not asked about words and labels
         if node.order:
@@ -124,7 +124,7 @@ def test_backward_lets_go_of_what_was_kept(name: str, retain: bool) -> None:
     here = {id(p.data) for p in model.parameters()} | {id(x.data)}
     kept = [
         weakref.ref(array)
-        for node in backpropagation.ancestors(loss.node)
+        for node in backpropagation.toposort(loss.node)
         if node.order
         for array in kept_by(node)
         if id(array) not in here
