@@ -11,10 +11,10 @@ import numpy as np
 from optlab.autograd import anomaly, base, constants, saving, writes
 from optlab.autograd.base import TensorBase, as_operand, not_real, raw
 from optlab.autograd.extras import slow_path
-from optlab.autograd.halves import HALVES, cast_by_policy, forward_in_float32, halves, meet
+from optlab.autograd.halves import HALVES, cast_by_policy, enable_half, forward_in_float32, halves
 from optlab.autograd.mode import recording
 from optlab.autograd.operation import Operation
-from optlab.autograd.several import collected, outputs_of
+from optlab.autograd.several import outputs_of, tuple_like
 from optlab.autograd.tape import Node
 from optlab.backend import events
 from optlab.backend.arrays import refuse_mixture, refuse_shapes
@@ -115,7 +115,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
         refuse_shapes(operation.name, [raw(x) for x in inputs])
         raise
     if not mask or not recording.on:
-        return collected(y, map(Tensor, y)) if operation.several else Tensor(y)
+        return tuple_like(y, map(Tensor, y)) if operation.several else Tensor(y)
     recipe = operation.recipes.get(mask) or operation.recipe(mask)
     large = False
     if recipe.constants:
@@ -127,11 +127,11 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     if dtype.char not in "fd":
         if not is_floating(dtype):
             raise not_real(operation.name, dtype)
-        meet(dtype)
+        enable_half(dtype)
     source = edges[0].source if operation.view and edges[0] is not None else None
     node = Node(operation, edges, recipe.select(values), recipe, static, shape, dtype, source)
     if slow_path.needs_values:
-        node.saved = saving.kept(node, node.saved, _without_events(forward), values)
+        node.saved = saving.apply_policy(node, node.saved, _without_events(forward), values)
         if anomaly.mode.depth:
             anomaly.check_forward(node, values[: len(inputs)], y)
     if large and node.saved.__class__ is tuple:

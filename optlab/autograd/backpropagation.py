@@ -12,7 +12,7 @@ import numpy as np
 
 from optlab.autograd import anomaly, base, writes
 from optlab.autograd.extras import slow_path
-from optlab.autograd.halves import for_rule, halves, rounded
+from optlab.autograd.halves import halves, rounded, widen_for_rule
 from optlab.autograd.hooks import run_hooks
 from optlab.autograd.mode import grad_mode, recording
 from optlab.autograd.several import outputs_of
@@ -142,7 +142,9 @@ def backpropagate(
         return [found.get(target) for target in targets]
     reached: list[Any] = []
     if root.order:
-        ends = _backward_pass(root, seed, {}, [], create_graph, retain_graph, 0, None, None, reached)
+        ends = _backward_pass(
+            root, seed, {}, [], create_graph, retain_graph, 0, None, None, reached
+        )
     else:
         ends = {root: seed}
     for leaf, g in ends.items():
@@ -196,7 +198,9 @@ def gradients_of_ends(
     heap = [(-node.order, node) for node in starts]
     heapify(heap)
     node = heappop(heap)[1]
-    ends = _backward_pass(node, pending.pop(node), pending, heap, create_graph, create_graph, since=since)
+    ends = _backward_pass(
+        node, pending.pop(node), pending, heap, create_graph, create_graph, since=since
+    )
     for edge in begun:
         arriving[edge] = ends.pop(edge)
     return ends
@@ -239,7 +243,7 @@ def _backward_pass(
                 node.check_unchanged()
             if saved.__class__ is not tuple:
                 if saved is None:
-                    raise node.used_up()
+                    raise node.freed_error()
                 if events.values_wanted.listeners:
                     events.values_wanted.publish(node, g, pending)
                 saved = saved.restored()
@@ -253,7 +257,7 @@ def _backward_pass(
                     if quiet is None and is_half(node.dtype):
                         quiet = np.errstate(over="ignore", invalid="ignore")
                         quiet.__enter__()
-                    g, saved = for_rule(g, saved)
+                    g, saved = widen_for_rule(g, saved)
             if recipe.joint is not None:
                 part = None  # it may be g, and would count as another holder
                 if recipe.runs_backward:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.halves import meet
+from optlab.autograd.halves import enable_half
 from optlab.backend.arrays import copied, spread_beside
 
 
@@ -33,7 +33,7 @@ class TensorBase:
         self.data = data
         self.node = node
         if data.dtype.itemsize == 2:
-            meet(data.dtype)
+            enable_half(data.dtype)
 
 
 #: The class of Tensors: asking for `TensorBase`, at the end of the order of its bases, takes 10 ns

@@ -139,7 +139,7 @@ def predict(
                 costs = _LayerCosts(
                     {e.node for e in entries if isinstance(e, Tensor)}, given, before
                 )
-                with saving.Keeping(costs), events.operation_ran.subscribed(costs.ran):
+                with saving.use_policy(costs), events.operation_ran.subscribed(costs.ran):
                     value = called(layer, build(entries))
                 seen = _ancestors_of(value)
                 costs.count_deferred(seen)
@@ -230,8 +230,8 @@ class _LayerCosts:
     def ran(self, *what: Any) -> None:
         """Count an operation, recorded or not."""
         self.operations += 1
-        keepers = saving.entered_since(self)
-        calls = tuple(one.call for one in keepers if isinstance(one, DropSaved))
+        policies = saving.entered_since(self)
+        calls = tuple(one.call for one in policies if isinstance(one, DropSaved))
         if calls:
             self.inside_calls[calls] += 1
 

@@ -74,7 +74,9 @@ def copy_constants(values: Any, inputs: Any, places: tuple[int, ...]) -> tuple[A
     return values, large
 
 
-def with_samples(name: str, saved: tuple[Any, ...], sources: tuple[int, ...], inputs: Any) -> SampledConstants:
+def with_samples(
+    name: str, saved: tuple[Any, ...], sources: tuple[int, ...], inputs: Any
+) -> SampledConstants:
     """Give what a node keeps: the saved values, with samples of large plain arrays."""
     samples = {
         i: sample_of(x)

@@ -8,14 +8,14 @@ import numpy as np
 
 from optlab.autograd.base import TensorBase, new_tensor
 from optlab.autograd.mode import grad_mode
-from optlab.autograd.sparse import whole
+from optlab.autograd.sparse import dense
 from optlab.backend.arrays import as_array, copied, placed_beside, unwrapped
 from optlab.backend.dtypes import is_real
 
 
 def run_hooks(node: Any, g: Any) -> Any:
     """Let the user's hooks see the gradient of a Tensor, and replace it."""
-    g = whole(g)
+    g = dense(g)
     for hook in node.hooks:
         with grad_mode(isinstance(g, TensorBase)):
             replaced = hook(g if isinstance(g, TensorBase) else new_tensor(read_only(g)))

@@ -21,7 +21,7 @@ def rule_of(function: Any) -> str:
     ----------
     function : str or function
         ``"tanh"``, ``"np.linalg.svd"``, ``"getitem"``, ``"@"``, or the function itself; also what
-        a rule calls, ``"over_gaps"``.
+        a rule calls, ``"inverse_gaps"``.
 
     Returns
     -------

@@ -60,8 +60,8 @@ class Recipe:
     """
 
     __slots__ = (
-        "constants", "joint", "needs_shapes", "over", "pullbacks", "saved_inputs", "select",
-        "sources", "runs_backward",
+        "constants", "joint", "needs_shapes", "over", "pullbacks", "runs_backward", "saved_inputs",
+        "select", "sources",
     )  # fmt: skip
 
     def __init__(self, operation: Operation, mask: int) -> None:
@@ -294,7 +294,7 @@ class Operation:
         return f"<Operation {self.name}({', '.join(self.inputs + self.static)})>"
 
 
-def as_one(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def as_single_operation(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call a function so that Tensors and captured arrays record it as one operation.
 
     NumPy's functions dispatch through ``__array_function__`` of their arguments; this does the same
@@ -302,7 +302,7 @@ def as_one(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     Examples
     --------
-    >>> as_one(max, 2, 3)
+    >>> as_single_operation(max, 2, 3)
     3
     """
     for x in args:

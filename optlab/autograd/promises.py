@@ -49,7 +49,7 @@ class DeferredSaved:
         orders = [0 if edge is None else edge.order for edge in (*node.edges, node)]
         for source, value in zip(node.recipe.sources, saved, strict=False):
             if source < len(orders) and orders[source] and hasattr(value, "dtype"):
-                writes.stands_at(value, orders[source])
+                writes.attribute_to(value, orders[source])
         return saved
 
 

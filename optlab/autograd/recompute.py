@@ -192,7 +192,7 @@ def as_one_operation(
     saved = (keeps, *arrays)
     node = Node(operation, edges, saved, recipe, {}, shape, values[0].dtype, source)
     y = values if many else values[0]
-    node.saved = saving.kept(node, node.saved, None, (*edges, y))
+    node.saved = saving.apply_policy(node, node.saved, None, (*edges, y))
     if events.operation_recorded.listeners:
         events.operation_recorded.publish(node)
     tensors = several.outputs_of(node, values) if many else [Tensor(values[0], node)]

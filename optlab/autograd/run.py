@@ -11,7 +11,7 @@ from optlab.autograd import backpropagation, tape, trees, writes
 from optlab.autograd.extras import slow_path
 from optlab.autograd.mode import grad_mode, recomputing, recording
 from optlab.autograd.rules.elementwise import POSITIVE
-from optlab.autograd.sparse import whole
+from optlab.autograd.sparse import dense
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import as_array, copied
 from optlab.backend.dtypes import is_floating, is_real
@@ -124,7 +124,7 @@ class Evaluation:
             if value.node is not None and self.watched:
                 return value
             value = value.data
-        value = whole(value)
+        value = dense(value)
         return Tensor(value) if self.gives_tensors else value
 
     def result(self) -> Any:

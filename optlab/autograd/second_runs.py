@@ -95,9 +95,9 @@ class ReplayedCall:
         )
 
     @contextmanager
-    def first_run(self, keeper: DropSaved) -> Iterator[None]:
+    def first_run(self, policy: DropSaved) -> Iterator[None]:
         """Record the operations inside, and their in-place writes."""
-        with saving.Keeping(keeper), self.side_effects.recorded():
+        with saving.use_policy(policy), self.side_effects.recorded():
             yield
         self.ended = next(writes.clock)
 
@@ -137,7 +137,7 @@ class ReplayedCall:
             f"optlab, with preserve_rng_state=True.{self.free_variables_hint}"
         )
 
-    def replay(self, arrays: Any, keeper: CompareReplay, made_at: int | None = None) -> Any:
+    def replay(self, arrays: Any, policy: CompareReplay, made_at: int | None = None) -> Any:
         """Repeat the call with `arrays`; raise RuntimeError if one was overwritten since."""
         writer = writes.writer_since(self.made_at if made_at is None else made_at, arrays)
         if writer is not None:
@@ -150,11 +150,11 @@ class ReplayedCall:
         for (i, node), array in zip(self.places.items(), arrays, strict=True):
             parts[i] = Tensor(array, node)
             if node is not None:
-                writes.stands_at(array, node.order)
+                writes.attribute_to(array, node.order)
         args, kwargs = self.build(parts)
-        with saving.Keeping(keeper), grad_mode(True), self.restored_context():
+        with saving.use_policy(policy), grad_mode(True), self.restored_context():
             returned = self.function(*args, **kwargs)
-        keeper.check_complete()
+        policy.check_complete()
         return returned
 
     @contextmanager
@@ -246,7 +246,7 @@ class CompareReplay:
         for i, edge in enumerate(node.edges):
             leaf = None if edge is None else edge.source
             if leaf is not None and leaf.made_at < first < leaf.overwritten_at:
-                raise node.overwritten(leaf.writer, leaf.name or "a Tensor", leaf.shape)
+                raise node.overwritten_error(leaf.writer, leaf.name or "a Tensor", leaf.shape)
             record = writes.record_of(values[i]) if edge is None and i < len(values) else None
             if record is not None and ended < record.time < self.started:
                 raise self.call.mismatch(

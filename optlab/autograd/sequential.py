@@ -115,7 +115,7 @@ class _StoredInput:
             return self.build(list(self.parts))
         for part, node in zip(self.parts, nodes, strict=True):
             if node is not None:
-                writes.stands_at(part.data, node.order)
+                writes.attribute_to(part.data, node.order)
         return self.build(
             [
                 part if node is None else Tensor(part.data, node)
@@ -232,8 +232,8 @@ class Chain:
                     self.layers[i], (), {}, self.preserve, self.schedule.layer_runs[i] - 1
                 )
                 self.calls.append(call)
-                keeper = _RecordOnly(call) if i in recorded else DropSaved(call)
-                with call.first_run(keeper):
+                policy = _RecordOnly(call) if i in recorded else DropSaved(call)
+                with call.first_run(policy):
                     value = self._run(i, value)
                 self.outputs.append(_output_fingerprints(value) if self.preserve else [])
             value = self._as_node(part, value, nodes, since, part.start in recorded)
@@ -348,10 +348,10 @@ class Chain:
         )
         for layer in range(part.start, part.stop):
             call = self.calls[layer]
-            keeper = CompareReplay(call)
-            with saving.Keeping(keeper), grad_mode(True), call.restored_context():
+            policy = CompareReplay(call)
+            with saving.use_policy(policy), grad_mode(True), call.restored_context():
                 value = self._run(layer, value)
-            keeper.check_complete()
+            policy.check_complete()
         parts, _ = trees.flatten(value)
         part.recorded = since, [parts[i] for i in made_since(parts, since)]
         return value

@@ -1,7 +1,8 @@
 """Operations with several outputs, such as ``np.linalg.eigh``.
 
-Such an operation is one node. Each of its outputs is a node of its own that points at it and hands
-back what arrives as `OutputGradients`. They add up like any gradient: the walk back knows nothing of this.
+Such an operation is one node. Each output is a node of its own with an edge to it; its rule wraps
+the gradient in `OutputGradients`, which add up like any gradient: the backward pass has no special
+case for them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class OutputGradients:
     Examples
     --------
     >>> import numpy as np
-    >>> g = OutputGradients({1: np.ones(2)}, ((3,), (2,))) + OutputGradients({1: np.ones(2)}, ((3,), (2,)))
+    >>> g = OutputGradients({1: np.ones(2)}, ((3,), (2,)))
+    >>> g = g + OutputGradients({1: np.ones(2)}, ((3,), (2,)))
     >>> g[0], g[1]
     (array([0., 0., 0.]), array([2., 2.]))
     """
@@ -83,10 +85,10 @@ def outputs_of(node: Node, values: Any) -> Any:
                 OUTPUT, (node,), (), recipe, static, value.shape, value.dtype, node.source
             )
         tensors.append(base.Tensor(value, output))
-    return collected(values, tensors)
+    return tuple_like(values, tensors)
 
 
-def collected(values: Any, tensors: Any) -> Any:
+def tuple_like(values: Any, tensors: Any) -> Any:
     """Give `tensors` in the kind of tuple that `values` is."""
     make = getattr(type(values), "_make", tuple)
     return make(tensors)

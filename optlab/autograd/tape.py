@@ -73,7 +73,7 @@ class Leaf:
         self.overwritten_at = 0
         self.writer = ""
 
-    def overwritten(self, writer: str) -> None:
+    def mark_overwritten(self, writer: str) -> None:
         """Note that the values of the Tensor are no longer those that operations have saved."""
         self.overwritten_at = writes.times.last_write = next(writes.clock)
         self.writer = writer
@@ -135,8 +135,8 @@ class Node:
     """
 
     __slots__ = (
-        "__weakref__", "dtype", "edges", "hooks", "operation", "order", "recipe", "saved", "shape",
-        "source", "static", "backward_done",
+        "__weakref__", "backward_done", "dtype", "edges", "hooks", "operation", "order", "recipe",
+        "saved", "shape", "source", "static",
     )  # fmt: skip
 
     def __init__(
@@ -175,13 +175,15 @@ class Node:
         for i in self.recipe.saved_inputs:
             written = None if self.edges[i] is None else self.edges[i].source
             if written is not None and written.overwritten_at > self.order:
-                raise self.overwritten(written.writer, written.name or "a Tensor", written.shape)
+                raise self.overwritten_error(
+                    written.writer, written.name or "a Tensor", written.shape
+                )
         if slow_path.any:
             writer = writes.writer_since(self.order, saved)
             if writer is not None:
-                raise self.overwritten(writer, "a Tensor", self.shape)
+                raise self.overwritten_error(writer, "a Tensor", self.shape)
 
-    def overwritten(self, writer: str, what: str, shape: Shape) -> RuntimeError:
+    def overwritten_error(self, writer: str, what: str, shape: Shape) -> RuntimeError:
         """Give the error for a saved value that `writer` has written over."""
         return RuntimeError(
             f"backward needs the value that {self.operation.name!r} saved of {what} (shape "
@@ -189,7 +191,7 @@ class Node:
             "a new value in place of writing (t = t + x, np.where(...)), or compute the loss again."
         )
 
-    def used_up(self) -> RuntimeError:
+    def freed_error(self) -> RuntimeError:
         """Give the error for a second walk through values that the first one freed."""
         return RuntimeError(
             f"backward went through {self.operation.name!r} a second time, but the values it had "

@@ -133,7 +133,8 @@ class Stage:
     node : int
         The operation whose rules run.
     arrived
-        The complete gradient of its output; of an operation with several outputs, `OutputGradients`.
+        The complete gradient of its output; of an operation with several outputs,
+        `OutputGradients`.
     sent : tuple of (int, int, array)
         Position of an input, the node it comes from, and its gradient.
     """

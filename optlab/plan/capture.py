@@ -49,7 +49,7 @@ class CaptureArray(Captured):
         array: CaptureArray = self.writer.write(name, function, args, kwargs)
         return array
 
-    #: Functions of ours, too, become one instruction (see `optlab.autograd.operation.as_one`).
+    #: `optlab.autograd.operation.as_single_operation` makes functions of optlab one instruction.
     records_calls = True
     #: What asks whose memory it lies in is told: its own.
     base = None

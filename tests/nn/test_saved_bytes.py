@@ -80,9 +80,7 @@ def test_tape_hooks_and_summary_count_alike(name: str) -> None:
         seen.add(parameter.data)
     with ol.autograd.saved_tensors_hooks(lambda t: hooked.append(t.data) or t, lambda t: t):
         packed = model(x)
-    for node in backpropagation.toposort(
-        packed.node
-    ):  # hooks are not asked about words and labels
+    for node in backpropagation.toposort(packed.node):  # hooks are not asked about words and labels
         if node.order:
             hooked += [value for value in node.static.values() if isinstance(value, np.ndarray)]
     assert sum(seen.add(array) for array in hooked) == kept
