@@ -25,16 +25,16 @@ T = TypeVar("T", bound=type[TensorBase])
 
 _NOTHING: dict[str, Any] = {}
 _array = np.ndarray
-#: Operands that are used as they are; everything else passes `as_operand`.
+#: Types of operands that are used unchanged; others are converted by `as_operand`.
 _PLAIN = (np.ndarray, np.generic, int, float)
 _new: Any = object.__new__
 
-#: The class of results: a global of this module, as one operation looks it up up to four times.
+#: The class of results. A global of this module: one operation looks it up up to four times.
 Tensor: Any = TensorBase
 
 
 def register(cls: T) -> T:
-    """Make the decorated class that of the results of operations."""
+    """Register the decorated class as that of the results of operations."""
     global Tensor
     Tensor = cls
     base.register(cls)
@@ -62,7 +62,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     edges: tuple[Any, ...]
     values = inputs
     try:
-        if len(inputs) == 2:  # written out for few inputs: the loop takes twice as long
+        if len(inputs) == 2:  # unrolled for few inputs: the loop takes twice as long
             a, b = inputs
             one = two = None
             if isinstance(a, Tensor):
@@ -140,7 +140,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
         events.operation_recorded.publish(node)
     if operation.several:
         return outputs_of(node, y)
-    result = _new(Tensor)  # as Tensor(y, node) does, in half the time
+    result = _new(Tensor)  # the same as Tensor(y, node) in half the time
     result.data, result.node = y, node
     return result
 
@@ -153,7 +153,7 @@ def apply_several(
 
 
 def _with_events(name: str, forward: Forward, inputs: Sequence[Any]) -> Forward:
-    """Return a forward function that publishes what runs and what it returns."""
+    """Return a forward function that publishes its call and its result."""
     events.operation_starts.publish(name, inputs)
     return partial(_run, name, forward)
 

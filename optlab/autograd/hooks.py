@@ -1,4 +1,4 @@
-"""Hooks: letting the user see, and replace, the gradient that arrives at a Tensor."""
+"""Hooks: functions of the user that read, and may replace, the gradient of a Tensor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from optlab.backend.dtypes import is_real
 
 
 def run_hooks(node: Any, g: Any) -> Any:
-    """Let the user's hooks see the gradient of a Tensor, and replace it."""
+    """Run the hooks of a node on its gradient; return the gradient that they leave."""
     g = dense(g)
     for hook in node.hooks:
         with grad_mode(isinstance(g, TensorBase)):
@@ -38,7 +38,7 @@ def run_hooks(node: Any, g: Any) -> Any:
 
 
 def read_only(g: Any) -> Any:
-    """Give a view that nobody can write through: others share this memory."""
+    """Return a read-only view of an array, whose memory is shared."""
     if not isinstance(g, np.ndarray):
         return g
     view = g.view()

@@ -20,7 +20,7 @@ from optlab.backend.dtypes import is_floating
 class OutputGradients:
     """The gradients that arrived at the outputs of one operation; ``g[i]`` is that of output i.
 
-    An output that nothing was computed from has a gradient of zeros.
+    An output without a gradient has a gradient of zeros.
 
     Examples
     --------
@@ -49,17 +49,17 @@ class OutputGradients:
         return zeros_beside(base.raw(next(iter(self.arrived.values()))), self.shapes[i])
 
     def __add__(self, other: OutputGradients) -> OutputGradients:
-        total = self.arrived  # nobody else holds it, and a copy for each of many parts is slow
+        total = self.arrived  # not shared; a copy for each of many outputs is slow
         for i, g in other.arrived.items():
             total[i] = total[i] + g if i in total else g
         return OutputGradients(total, self.shapes)
 
     def astype(self, dtype: Any) -> OutputGradients:
-        """Give the same gradients in another dtype."""
+        """Return the gradients in another dtype."""
         return OutputGradients({i: g.astype(dtype) for i, g in self.arrived.items()}, self.shapes)
 
     def wide(self) -> OutputGradients:
-        """Give the same gradients, those of 16 bits in float32."""
+        """Return the gradients, those of 16 bits in float32."""
         return OutputGradients({i: wide(g) for i, g in self.arrived.items()}, self.shapes)
 
 
@@ -73,7 +73,7 @@ OUTPUT = Operation(
 
 
 def outputs_of(node: Node, values: Any) -> Any:
-    """Give the outputs of `node` as Tensors, in a tuple (a named one, where NumPy's is)."""
+    """Return the outputs of `node` as Tensors, in a tuple of the type of `values`."""
     shapes = tuple(value.shape for value in values)
     recipe = OUTPUT.recipe(1)
     tensors = []
@@ -89,6 +89,6 @@ def outputs_of(node: Node, values: Any) -> Any:
 
 
 def tuple_like(values: Any, tensors: Any) -> Any:
-    """Give `tensors` in the kind of tuple that `values` is."""
+    """Return `tensors` as a tuple of the type of `values`, which may be a named tuple."""
     make = getattr(type(values), "_make", tuple)
     return make(tensors)
