@@ -176,7 +176,7 @@ class GradScaler:
                 "minimize takes the optimizer and the scaled loss: "
                 "scaler.minimize(optimizer, scaler.scale(loss))."
             )
-        if not getattr(loss.node, "walked", False):
+        if not getattr(loss.node, "backward_done", False):
             loss.backward()
         done: tuple[list[Any], list[tuple[Any, Any]]] = ([], [])
         if self._begin_step(optimizer):

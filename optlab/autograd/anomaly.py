@@ -1,4 +1,4 @@
-"""Finding where a number first stopped being finite: forward, or on the way back."""
+"""Anomaly mode: find the first operation, or derivative rule, whose result is not finite."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from optlab.backend.ensemble import EnsembleArray
 
 
 class AnomalyError(FloatingPointError):
-    """An operation, or its derivative, made a number that is NaN or infinite out of finite ones.
+    """The error for an operation, or its derivative, that makes NaN or infinity of finite numbers.
 
     Examples
     --------
@@ -28,7 +28,7 @@ class AnomalyError(FloatingPointError):
     """
 
 
-#: What rules multiply and divide with (see `rules.guarded`), in words.
+#: Descriptions of the guarded product and quotient of rules (see `rules.guarded`).
 _ARITHMETIC = {"product": "a multiplication, a * b", "quotient": "a division, a / b"}
 
 
@@ -41,23 +41,23 @@ mode = _Mode()
 #: The code of the backward pass, which registers it.
 backward_code: Any = None
 
-#: Where each operation was called, in anomaly mode.
+#: The line that called each operation, in anomaly mode.
 _lines: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 class detect_anomaly:
-    """Stop at the first operation that makes NaN or infinity out of finite numbers.
+    """Raise an error at the first operation that makes NaN or infinity of finite numbers.
 
     Inside the block every recorded operation is checked when it runs, and every derivative rule
-    when backward comes to it. What was infinite already (a mask of ``-inf``, for instance) passes.
-    Inside `vmap`, and of an ensemble, each example is checked by itself, and the error says which.
-    Checking takes time: use it to find an error, not to train.
+    when the backward pass runs it. Values that were infinite before (a mask of ``-inf``, for
+    instance) pass. In `vmap`, and in an ensemble, each example is checked separately, and the error
+    names it. Checking takes time: use it to find an error, not to train.
 
     Raises
     ------
     AnomalyError
-        It names the operation, the line that called it, the first element that went wrong and the
-        numbers it was made of.
+        With the operation, the line that called it, the first element that is not finite and the
+        numbers it was computed from.
 
     Examples
     --------
@@ -82,66 +82,68 @@ class detect_anomaly:
 
 
 def check_forward(node: Any, values: Any, y: Any) -> None:
-    """Note where an operation was called, and check what it gave against what it was given."""
+    """Record the line that called an operation, and check its output against its inputs."""
     frame = frame_outside("optlab", "numpy")
     name, number = frame.f_code.co_filename, frame.f_lineno
     code = linecache.getline(name, number).strip()
     _lines[node] = location_of(frame) + (f": {code}" if code else "")
     names = node.operation.inputs
-    values = _flat(values)
+    values = _flatten(values)
     for i, output in enumerate(y if isinstance(y, tuple) else (y,)):
         which = f" (output {i})" if isinstance(y, tuple) else ""
         _check(node, "", output, values, names, which)
 
 
 def check_backward(node: Any, position: int, part: Any, g: Any, saved: Any) -> None:
-    """Check the gradient that a derivative rule gives against what it was made of."""
+    """Check the gradient that a derivative rule returns against the values that it reads."""
     operation, sources = node.operation, node.recipe.sources
     inputs = operation.inputs
     known = {**dict(enumerate(inputs)), len(inputs): "y"}
     names = ["the arriving gradient", *(known.get(source, "") for source in sources)]
-    what = f"the derivative of {_named(operation)} for {inputs[position]} is"
+    what = f"the derivative of {_operation_name(operation)} for {inputs[position]} is"
     arrived = list(g.arrived.values()) if hasattr(g, "arrived") else [g]
-    others = _flat([*arrived[1:], *saved])
+    others = _flatten([*arrived[1:], *saved])
     values = [raw(x) for x in (arrived[0], *saved, *others)]
     for gradient in part.arrived.values() if hasattr(part, "arrived") else (part,):
         _check(node, what, raw(gradient), values, names, "")
 
 
-def _flat(values: Any) -> list[Any]:
-    """Give values with tuples taken apart: the outputs of an operation that has several."""
-    return [x for value in values for x in (_flat(value) if isinstance(value, tuple) else [value])]
+def _flatten(values: Any) -> list[Any]:
+    """Flatten tuples: the outputs of an operation with several."""
+    return [
+        x for value in values for x in (_flatten(value) if isinstance(value, tuple) else [value])
+    ]
 
 
 def _check(
     node: Any, what: str, y: Any, values: Any, names: Any, which: str, example: tuple[int, ...] = ()
 ) -> None:
     if isinstance(y, EnsembleArray):
-        for k in _suspects(y):
-            alone = [_example(value, y.level, k) for value in values]
+        for k in _nonfinite_members(y):
+            alone = [_member(value, y.level, k) for value in values]
             _check(node, what, y.members[k], alone, names, which, (k, *example))
         return
     finite = np.isfinite(y)
     if bool(finite.all()):
         return
     if not all(map(_is_finite, values)):
-        return  # it was not finite before
+        return  # an input was not finite
     place = tuple(int(i) for i in np.argwhere(~finite)[0])
     at = f" at element [{', '.join(map(str, place))}]" if place else ""
     parts = [
         f"{name} = {number}"
         for name, value in zip(names, values, strict=False)
-        if name and (number := _at(value, place, np.shape(y))) is not None
+        if name and (number := _input_at(value, place, np.shape(y))) is not None
     ]
     if not _is_elementwise(node.operation):
         parts = []
     made_of = f", from {' and '.join(parts)}" if parts else ""
-    # Inside vmap, and of an ensemble; of vmap in vmap, the outer one's comes first.
+    # In vmap, and in an ensemble; for nested vmaps the index of the outer one comes first.
     among = f", in example {example[0] if len(example) == 1 else example}" if example else ""
     if not what:
         if _derivative_running():
-            return  # a step of a rule, such as its division; check_backward looks at what it gives
-        what = f"{_named(node.operation)} gave"
+            return  # a step of a rule, such as its division; check_backward checks the result
+        what = f"{_operation_name(node.operation)} gave"
     where = _lines.get(node)
     line = f" It was called in {where}." if where else ""
     count = int(np.size(finite) - np.count_nonzero(finite))
@@ -152,64 +154,64 @@ def _check(
     )
 
 
-def _suspects(y: EnsembleArray) -> Any:
-    """Give the examples, or members of an ensemble, that have numbers which are not finite."""
-    finite = np.isfinite(_plain(y))
+def _nonfinite_members(y: EnsembleArray) -> Any:
+    """Return the indices of the examples, or members, with values that are not finite."""
+    finite = np.isfinite(_plain_array(y))
     if bool(finite.all()):
         return ()
     if isinstance(y.members, EnsembleArray):
-        return range(y.member_count)  # its own first axis stands for other examples
+        return range(y.member_count)  # the first axis of the array is that of the inner level
     return [k for k, one in enumerate(finite) if not bool(one.all())]
 
 
-def _example(value: Any, level: int, k: int) -> Any:
-    """Give what one example of a level computes with; what all share stays as it is."""
+def _member(value: Any, level: int, k: int) -> Any:
+    """Return the value of one example of a level; a value that all share is returned unchanged."""
     mine = isinstance(value, EnsembleArray) and value.level == level
     return value.members[k] if mine else value
 
 
-def _plain(value: Any) -> Any:
-    """Give all numbers as a plain array: those of an ensemble stacked."""
+def _plain_array(value: Any) -> Any:
+    """Return the array of an ensemble, with members stacked; return anything else unchanged."""
     while isinstance(value, EnsembleArray):
         value = value.members
     return value
 
 
 def _is_finite(value: Any) -> bool:
-    """Say whether a number or an array of floating numbers is finite; anything else counts so."""
-    value = _plain(value)
+    """Return whether a float or a floating array is finite; True for anything else."""
+    value = _plain_array(value)
     if isinstance(getattr(value, "dtype", None), np.dtype):
         return not is_floating(value.dtype) or bool(np.isfinite(value).all())
     return not isinstance(value, float) or bool(np.isfinite(value))
 
 
-def _named(operation: Any) -> str:
-    said = _ARITHMETIC.get(operation.name)
-    return f"{operation.name!r}" + (f" ({said}, inside a derivative rule)" if said else "")
+def _operation_name(operation: Any) -> str:
+    words = _ARITHMETIC.get(operation.name)
+    return f"{operation.name!r}" + (f" ({words}, inside a derivative rule)" if words else "")
 
 
 def _is_elementwise(operation: Any) -> bool:
-    """Say whether an element of the output is made of the elements of the inputs beside it."""
+    """Return whether an output element depends only on the input elements at its position."""
     if operation.name in _ARITHMETIC:
         return True
     return operation.name != "matmul" and isinstance(getattr(np, operation.name, None), np.ufunc)
 
 
 def _derivative_running() -> bool:
-    """Say whether a derivative rule is running now, and is nobody's own code.
+    """Return whether a derivative rule of optlab is running, not a Function or hook of the user.
 
-    Only an error asks, so the stack is read instead of every walk noting where it is.
+    Only an error calls this, so it inspects the stack; the backward pass keeps no record.
     """
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code is not backward_code:
         if frame.f_globals.get("__name__", "").partition(".")[0] not in ("optlab", "numpy"):
-            return False  # in a Function or a hook of the user
+            return False
         frame = frame.f_back
     return frame is not None
 
 
-def _at(value: Any, place: tuple[int, ...], shape: tuple[int, ...]) -> float | None:
-    """Give the number of an input that the element at `place` of the output was made of."""
+def _input_at(value: Any, place: tuple[int, ...], shape: tuple[int, ...]) -> float | None:
+    """Return the element of an input that the output at `place` was computed from, if any."""
     try:
         return float(np.broadcast_to(value, shape)[place])
     except (ValueError, TypeError):

@@ -11,10 +11,10 @@ import numpy as np
 from optlab.autograd import anomaly, base, constants, saving, writes
 from optlab.autograd.base import TensorBase, as_operand, not_real, raw
 from optlab.autograd.extras import slow_path
-from optlab.autograd.halves import HALVES, cast_by_policy, forward_in_float32, halves, meet
+from optlab.autograd.halves import HALVES, cast_by_policy, enable_half, forward_in_float32, halves
 from optlab.autograd.mode import recording
 from optlab.autograd.operation import Operation
-from optlab.autograd.several import collected, outputs_of
+from optlab.autograd.several import outputs_of, tuple_like
 from optlab.autograd.tape import Node
 from optlab.backend import events
 from optlab.backend.arrays import check_matmul_shapes, check_same_device
@@ -25,16 +25,16 @@ T = TypeVar("T", bound=type[TensorBase])
 
 _NOTHING: dict[str, Any] = {}
 _array = np.ndarray
-#: Operands that are used as they are; everything else passes `as_operand`.
+#: Types of operands that are used unchanged; others are converted by `as_operand`.
 _PLAIN = (np.ndarray, np.generic, int, float)
 _new: Any = object.__new__
 
-#: The class of results: a global of this module, as one operation looks it up up to four times.
+#: The class of results. A global of this module: one operation looks it up up to four times.
 Tensor: Any = TensorBase
 
 
 def register(cls: T) -> T:
-    """Make the decorated class that of the results of operations."""
+    """Register the decorated class as that of the results of operations."""
     global Tensor
     Tensor = cls
     base.register(cls)
@@ -62,7 +62,7 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     edges: tuple[Any, ...]
     values = inputs
     try:
-        if len(inputs) == 2:  # written out for few inputs: the loop takes twice as long
+        if len(inputs) == 2:  # unrolled for few inputs: the loop takes twice as long
             a, b = inputs
             one = two = None
             if isinstance(a, Tensor):
@@ -115,11 +115,11 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
         check_matmul_shapes(operation.name, [raw(x) for x in inputs])
         raise
     if not mask or not recording.on:
-        return collected(y, map(Tensor, y)) if operation.several else Tensor(y)
+        return tuple_like(y, map(Tensor, y)) if operation.several else Tensor(y)
     recipe = operation.recipes.get(mask) or operation.recipe(mask)
     large = False
     if recipe.constants:
-        values, large = constants.protected(values, inputs, recipe.constants)
+        values, large = constants.copy_constants(values, inputs, recipe.constants)
     if recipe.needs_shapes:
         shapes = [x.shape if type(x) is _array else np.shape(x) for x in values[:-1]]
         values = (*values, *shapes, *y) if operation.several else (*values, *shapes)
@@ -127,20 +127,20 @@ def apply(operation: Operation, inputs: Sequence[Any], static: dict[str, Any] = 
     if dtype.char not in "fd":
         if not is_floating(dtype):
             raise not_real(operation.name, dtype)
-        meet(dtype)
+        enable_half(dtype)
     source = edges[0].source if operation.view and edges[0] is not None else None
     node = Node(operation, edges, recipe.select(values), recipe, static, shape, dtype, source)
     if slow_path.needs_values:
-        node.saved = saving.kept(node, node.saved, _without_events(forward), values)
+        node.saved = saving.apply_policy(node, node.saved, _without_events(forward), values)
         if anomaly.mode.depth:
             anomaly.check_forward(node, values[: len(inputs)], y)
     if large and node.saved.__class__ is tuple:
-        node.saved = constants.watched(operation.name, node.saved, recipe.sources, inputs)
+        node.saved = constants.with_samples(operation.name, node.saved, recipe.sources, inputs)
     if events.operation_recorded.listeners:
         events.operation_recorded.publish(node)
     if operation.several:
         return outputs_of(node, y)
-    result = _new(Tensor)  # as Tensor(y, node) does, in half the time
+    result = _new(Tensor)  # the same as Tensor(y, node) in half the time
     result.data, result.node = y, node
     return result
 
@@ -153,7 +153,7 @@ def apply_several(
 
 
 def _with_events(name: str, forward: Forward, inputs: Sequence[Any]) -> Forward:
-    """Return a forward function that publishes what runs and what it returns."""
+    """Return a forward function that publishes its call and its result."""
     events.operation_starts.publish(name, inputs)
     return partial(_run, name, forward)
 

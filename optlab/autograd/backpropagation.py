@@ -12,7 +12,7 @@ import numpy as np
 
 from optlab.autograd import anomaly, base, writes
 from optlab.autograd.extras import slow_path
-from optlab.autograd.halves import for_rule, halves, rounded
+from optlab.autograd.halves import halves, rounded, widen_for_rule
 from optlab.autograd.hooks import run_hooks
 from optlab.autograd.mode import grad_mode, recording
 from optlab.autograd.several import outputs_of
@@ -31,7 +31,7 @@ _array = np.ndarray
 LARGE = 1 << 15
 
 
-def ancestors(root: Any) -> list[Any]:
+def toposort(root: Any) -> list[Any]:
     """Give `root` and everything it was computed from, latest first.
 
     An input is always made before what reads it, so this order lets a gradient be complete before
@@ -123,11 +123,11 @@ def backpropagate(
         If a node on the way has been walked before and its saved values are gone.
     """
     if targets is not None:
-        useful = _leading_to(targets, ancestors(root))
+        useful = _leading_to(targets, toposort(root))
         found: dict[Any, Any] = {}
         ends = {root: seed}
         if root.order:
-            ends = _walk(
+            ends = _backward_pass(
                 root,
                 seed,
                 {},
@@ -142,7 +142,9 @@ def backpropagate(
         return [found.get(target) for target in targets]
     reached: list[Any] = []
     if root.order:
-        ends = _walk(root, seed, {}, [], create_graph, retain_graph, 0, None, None, reached)
+        ends = _backward_pass(
+            root, seed, {}, [], create_graph, retain_graph, 0, None, None, reached
+        )
     else:
         ends = {root: seed}
     for leaf, g in ends.items():
@@ -151,7 +153,7 @@ def backpropagate(
         else:
             _collect(leaf, g, create_graph)
     if root.order:
-        root.walked = True  # a walk that failed on its way has brought the leaves nothing
+        root.backward_done = True  # a walk that failed on its way has brought the leaves nothing
     if events.backward_finished.listeners:
         events.backward_finished.publish(value, [*reached, *ends])
     return []
@@ -196,13 +198,15 @@ def gradients_of_ends(
     heap = [(-node.order, node) for node in starts]
     heapify(heap)
     node = heappop(heap)[1]
-    ends = _walk(node, pending.pop(node), pending, heap, create_graph, create_graph, since=since)
+    ends = _backward_pass(
+        node, pending.pop(node), pending, heap, create_graph, create_graph, since=since
+    )
     for edge in begun:
         arriving[edge] = ends.pop(edge)
     return ends
 
 
-def _walk(
+def _backward_pass(
     node: Any,
     g: Any,
     pending: dict[Any, Any],
@@ -239,7 +243,7 @@ def _walk(
                 node.check_unchanged()
             if saved.__class__ is not tuple:
                 if saved is None:
-                    raise node.used_up()
+                    raise node.freed_error()
                 if events.values_wanted.listeners:
                     events.values_wanted.publish(node, g, pending)
                 saved = saved.restored()
@@ -253,10 +257,10 @@ def _walk(
                     if quiet is None and is_half(node.dtype):
                         quiet = np.errstate(over="ignore", invalid="ignore")
                         quiet.__enter__()
-                    g, saved = for_rule(g, saved)
+                    g, saved = widen_for_rule(g, saved)
             if recipe.joint is not None:
                 part = None  # it may be g, and would count as another holder
-                if recipe.walks:
+                if recipe.runs_backward:
                     g = recipe.joint(g, saved, static, pending)
                 elif (
                     recipe.over is None

@@ -1,4 +1,4 @@
-"""`TensorBase`, on which `Tensor` stands, and what the tape and the rules ask of Tensors.
+"""`TensorBase`, the base class of `Tensor`, and helpers of the tape and the rules.
 
 The tape knows an array and its node. The class with operators and methods is registered from above
 (see `apply.register`), as ``torch.Tensor`` derives from ``torch._C.TensorBase``.
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.halves import meet
+from optlab.autograd.halves import enable_half
 from optlab.backend.arrays import copied, spread_beside
 
 
@@ -33,16 +33,16 @@ class TensorBase:
         self.data = data
         self.node = node
         if data.dtype.itemsize == 2:
-            meet(data.dtype)
+            enable_half(data.dtype)
 
 
-#: The class of Tensors: asking for `TensorBase`, at the end of the order of its bases, takes 10 ns
-#: longer.
+#: The class of Tensors: `isinstance` with `TensorBase`, last in its method resolution order, takes
+#: 10 ns longer.
 Tensor: Any = TensorBase
 
 
 def register(cls: type[TensorBase]) -> None:
-    """Make `cls` the class of Tensors; `apply.register` calls this."""
+    """Register the class of Tensors; `apply.register` calls this."""
     global Tensor
     Tensor = cls
 
@@ -69,9 +69,9 @@ def needs_grad(x: Any) -> bool:
 
 
 def as_operand(x: Any) -> Any:
-    """Return an operand beside a Tensor as an array: lists, tables of pandas, arrays of xarray.
+    """Convert an operand to an array: lists, tables of pandas, arrays of xarray.
 
-    Arrays of a device and ensembles stay what they are.
+    Device arrays and ensembles are returned unchanged.
     """
     if isinstance(x, (list, tuple)):
         return np.asarray(x)
@@ -82,12 +82,12 @@ def as_operand(x: Any) -> Any:
 
 
 def first_gradient(data: Any, grad: Any) -> Any:
-    """Return the gradient that backward starts from, of the shape and kind of the value `data`."""
+    """Return the gradient that a backward pass starts from, of the shape and type of `data`."""
     if isinstance(grad, Tensor) and grad.node is None:
         grad = grad.data
     if grad.__class__ is np.ndarray and grad.dtype is data.dtype and grad.shape == data.shape:
-        # A copy: the caller may go on writing to the array. A number, where NumPy made a number
-        # (a loss, mostly): rules are quicker on it.
+        # A copy: the caller may still write to the array. A scalar where the value is a scalar of
+        # NumPy (usually a loss): rules are faster on it.
         if data.__class__ is np.ndarray:
             return grad.copy()
         if isinstance(data, np.generic):
@@ -107,7 +107,7 @@ def first_gradient(data: Any, grad: Any) -> Any:
 
 
 def not_real(name: str, dtype: Any) -> TypeError:
-    """Return the error for an operation whose value has no gradient: whole or complex numbers."""
+    """Return the error for an operation whose output is integer or complex."""
     complex_numbers = (
         " Complex numbers are not covered: write the real and imaginary parts by themselves "
         "(np.cos(x) and np.sin(x) for np.exp(1j * x))."

@@ -139,7 +139,7 @@ def predict(
                 costs = _LayerCosts(
                     {e.node for e in entries if isinstance(e, Tensor)}, given, before
                 )
-                with saving.Keeping(costs), events.operation_ran.subscribed(costs.ran):
+                with saving.use_policy(costs), events.operation_ran.subscribed(costs.ran):
                     value = called(layer, build(entries))
                 seen = _ancestors_of(value)
                 costs.count_deferred(seen)

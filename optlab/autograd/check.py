@@ -80,7 +80,7 @@ def check_grad(
     """
     built = [trees.flatten(x) for x in args]
     parts = [part for found, _ in built for part in found]
-    labels = [label for i, x in enumerate(args) for label in trees.labels(x, f"argument {i}")]
+    labels = [label for i, x in enumerate(args) for label in trees.leaf_labels(x, f"argument {i}")]
     checked = [i for i, part in enumerate(parts) if _is_floating(part)]
     if not checked:
         raise TypeError(

@@ -1,8 +1,8 @@
-"""Plain NumPy arrays beside Tensors: backward reads them again, and their owner may write to them.
+"""Saved NumPy arrays that are not Tensors: the user may write to them before backward reads them.
 
 ``loss += np.sum(batch @ W)`` with one buffer for every batch would give the last batch's gradient
-for all of them. Nobody tells the tape of a write to a plain array. So it keeps a copy of a small
-one, and of a large one a sample, by which backward notices that it was written to.
+for all of them. Writes to plain arrays are not tracked. So the tape copies small arrays, and keeps
+samples of large ones, by which backward detects a write.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-#: Up to this many bytes an array is copied when an operation saves it.
+#: Arrays of up to this many bytes are copied when an operation saves them.
 COPIED = 1 << 20
 
-#: About how many elements of a larger one are remembered.
+#: The approximate number of elements sampled from a larger array.
 SAMPLED = 1000
 
 
-class Watched:
+class SampledConstants:
     """The saved values of a node, with samples of large plain arrays among them."""
 
     __slots__ = ("name", "samples", "values")
@@ -29,25 +29,25 @@ class Watched:
         self.samples = samples
 
     def restored(self) -> tuple[Any, ...]:
-        """Give the saved values, if nobody has written to them.
+        """Return the saved values after checking that none was written to.
 
         Raises
         ------
         RuntimeError
-            It names the operation and the shape of the array.
+            With the operation and the shape of the array that changed.
         """
         for i, sample in self.samples.items():
             if sample_of(self.values[i]) != sample:
                 raise RuntimeError(
                     f"backward needs the NumPy array of shape {self.values[i].shape} that "
-                    f"{self.name!r} was given, but somebody has written to it since. Run backward "
+                    f"{self.name!r} was given, but it has been written to since. Run backward "
                     "before that, or give the operation a copy (batch.copy())."
                 )
         return self.values
 
 
 def sample_of(x: Any) -> bytes:
-    """Give the bytes of some elements, spread over the whole array, its ends among them.
+    """Return the bytes of elements sampled evenly from the array, including its ends.
 
     Examples
     --------
@@ -60,25 +60,27 @@ def sample_of(x: Any) -> bytes:
     return bytes(spread.tobytes()) + ends
 
 
-def protected(values: Any, inputs: Any, places: tuple[int, ...]) -> tuple[Any, bool]:
-    """Copy small plain arrays at `places` of the values; say also whether there is a large one."""
+def copy_constants(values: Any, inputs: Any, places: tuple[int, ...]) -> tuple[Any, bool]:
+    """Copy small plain arrays at `places`; return the values and whether a large one is left."""
     large = False
     for i in places:
         x = values[i]
         if type(x) is not np.ndarray or x is not inputs[i]:
-            continue  # a number, or made here
+            continue  # a number, or an array made here
         if x.nbytes > COPIED:
             large = True
-        elif x.flags.writeable or x.base is not None:  # else frozen for good
+        elif x.flags.writeable or x.base is not None:  # else never written to
             values = (*values[:i], x.copy(), *values[i + 1 :])
     return values, large
 
 
-def watched(name: str, saved: tuple[Any, ...], sources: tuple[int, ...], inputs: Any) -> Watched:
-    """Give what a node keeps: the saved values, with samples of large plain arrays."""
+def with_samples(
+    name: str, saved: tuple[Any, ...], sources: tuple[int, ...], inputs: Any
+) -> SampledConstants:
+    """Return the saved values with samples of the large plain arrays among them."""
     samples = {
         i: sample_of(x)
         for i, (x, source) in enumerate(zip(saved, sources, strict=True))
         if source < len(inputs) and x is inputs[source] and type(x) is np.ndarray
     }
-    return Watched(name, saved, samples)
+    return SampledConstants(name, saved, samples)

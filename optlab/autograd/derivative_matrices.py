@@ -10,7 +10,7 @@ import numpy as np
 
 from optlab.autograd.functional import grad
 from optlab.autograd.run import Argnums, Evaluation, positions
-from optlab.autograd.saving import as_usual
+from optlab.autograd.saving import outside_recompute
 from optlab.autograd.vmap import vmap
 from optlab.backend.arrays import zeros_beside
 from optlab.backend.ensemble import EnsembleError
@@ -77,7 +77,7 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """
 
     @wraps(f)
-    @as_usual
+    @outside_recompute
     def matrix(*args: Any, **kwargs: Any) -> Any:
         places, single = positions(argnums, args)
         run = Evaluation(f, args, places, kwargs)

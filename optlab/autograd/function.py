@@ -106,7 +106,7 @@ class Context:
         self._saved = tuple(arrays)
         if slow_path.any:
             y = tuple(map(raw, outputs)) if node.operation.several else raw(outputs[0])
-            self._saved = saving.kept(node, self._saved, None, (*map(raw, inputs), y))
+            self._saved = saving.apply_policy(node, self._saved, None, (*map(raw, inputs), y))
 
     def _check_unchanged(self, node: Node) -> None:
         """Raise if a saved value was overwritten."""
@@ -114,10 +114,10 @@ class Context:
             edge = node.edges[place[1]] if place is not None and place[0] == "input" else None
             leaf = None if edge is None else edge.source
             if leaf is not None and leaf.overwritten_at > node.order:
-                raise node.overwritten(leaf.writer, leaf.name or "a Tensor", leaf.shape)
+                raise node.overwritten_error(leaf.writer, leaf.name or "a Tensor", leaf.shape)
         writer = writes.writer_since(node.order, self._saved)
         if writer is not None:
-            raise node.overwritten(writer, "a Tensor", node.shape)
+            raise node.overwritten_error(writer, "a Tensor", node.shape)
 
 
 class Function:
@@ -248,7 +248,7 @@ def _node_of(
 
 def _gradients(cls: type[Function], ctx: Context, g: Any, edges: Sequence[Any]) -> list[Any]:
     """Run the user's backward, and validate its gradients."""
-    grads = [g[i] for i in range(len(g.shapes))] if isinstance(g, several.Parts) else [g]
+    grads = [g[i] for i in range(len(g.shapes))] if isinstance(g, several.OutputGradients) else [g]
     # Recorded only if gradients are Tensors, that is with create_graph=True.
     recorded = any(isinstance(x, Tensor) for x in grads)
     with grad_mode(recorded):

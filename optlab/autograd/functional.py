@@ -17,7 +17,7 @@ from optlab.autograd import backpropagation, tape, trees
 from optlab.autograd.base import first_gradient
 from optlab.autograd.mode import grad_mode, recording
 from optlab.autograd.run import Argnums, Evaluation, name_of, positions
-from optlab.autograd.saving import as_usual
+from optlab.autograd.saving import outside_recompute
 from optlab.autograd.tensor import Tensor
 from optlab.backend.arrays import as_array, spread_beside
 
@@ -72,7 +72,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[...,
     """
 
     @wraps(f)
-    @as_usual
+    @outside_recompute
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         places, single = positions(argnums, args)
         run = Evaluation(f, args, places, kwargs)
@@ -126,7 +126,7 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     return gradient
 
 
-@as_usual
+@outside_recompute
 def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """Return the value of `f` and its pullback, the vector-Jacobian product u -> u'J.
 
@@ -165,7 +165,7 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
     value = run.result()
 
     def pullback(u: Any) -> tuple[Any, ...]:
-        given = trees.matching(value, u, "what the pullback takes", "the value")
+        given = trees.leaves_like(value, u, "what the pullback takes", "the value")
         traced = any(getattr(part, "node", None) is not None for part in given)
         parts = [
             u if isinstance(u, Tensor) else spread_beside(as_array(u, y.dtype), y.data)
@@ -186,7 +186,7 @@ def vjp(f: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[A
     return value, pullback
 
 
-@as_usual
+@outside_recompute
 def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """Return the value of `f` and its Jacobian-vector product Jv, by two backward passes.
 
@@ -235,7 +235,7 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
     directions = [
         part
         for x, v in zip(args, tangents, strict=True)
-        for part in trees.matching(x, v, "a tangent", "its argument")
+        for part in trees.leaves_like(x, v, "a tangent", "its argument")
     ]
     run = Evaluation(f, args, range(len(args)), {})
     run.watched |= recording.on and any(getattr(v, "node", None) is not None for v in directions)
@@ -244,7 +244,7 @@ def jvp(f: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any]) -> 
     u = Tensor(np.ones_like(run.value.data))
     found = None
     if run.value.node is not None:
-        u.node = tape.Entry(u.shape, u.dtype)
+        u.node = tape.InputLeaf(u.shape, u.dtype)
         pulled = backpropagation.backpropagate(
             run.value.node, u, targets=run.nodes, create_graph=True, retain_graph=True
         )
@@ -289,7 +289,7 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
     >>> ol.hvp(lambda x: np.sum(x**3), np.array([1.0, 2.0]), np.array([1.0, 1.0]))
     array([ 6., 12.])
     """
-    directions = trees.matching(x, v, "v", "x")
+    directions = trees.leaves_like(x, v, "v", "x")
     gradient = grad(f)
 
     def slope(x: Any) -> Any:

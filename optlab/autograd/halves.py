@@ -99,7 +99,7 @@ halves = _Halves()
 HALVES: set[Any] = {np.dtype(np.float16)}
 
 
-def meet(dtype: Any) -> None:
+def enable_half(dtype: Any) -> None:
     """Take note of the first Tensors of 16 bits: from now on operations look out for them."""
     if halves.met and dtype in HALVES:
         return
@@ -203,7 +203,7 @@ def _has_halves(x: Any) -> bool:
     return isinstance(dtype, np.dtype) and is_half(dtype)
 
 
-def for_rule(g: Any, saved: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+def widen_for_rule(g: Any, saved: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     """Give a derivative rule the gradient and the saved values in float32."""
     several = hasattr(type(g), "wide")  # the gradients of several outputs
     if not several and g.dtype not in HALVES:

@@ -1,4 +1,4 @@
-"""Hooks: letting the user see, and replace, the gradient that arrives at a Tensor."""
+"""Hooks: functions of the user that read, and may replace, the gradient of a Tensor."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 from optlab.autograd.base import TensorBase, new_tensor
 from optlab.autograd.mode import grad_mode
-from optlab.autograd.sparse import whole
+from optlab.autograd.sparse import dense
 from optlab.backend.arrays import as_array, copied, placed_beside, unwrapped
 from optlab.backend.dtypes import is_real
 
 
 def run_hooks(node: Any, g: Any) -> Any:
-    """Let the user's hooks see the gradient of a Tensor, and replace it."""
-    g = whole(g)
+    """Run the hooks of a node on its gradient; return the gradient that they leave."""
+    g = dense(g)
     for hook in node.hooks:
         with grad_mode(isinstance(g, TensorBase)):
             replaced = hook(g if isinstance(g, TensorBase) else new_tensor(read_only(g)))
@@ -38,7 +38,7 @@ def run_hooks(node: Any, g: Any) -> Any:
 
 
 def read_only(g: Any) -> Any:
-    """Give a view that nobody can write through: others share this memory."""
+    """Return a read-only view of an array, whose memory is shared."""
     if not isinstance(g, np.ndarray):
         return g
     view = g.view()

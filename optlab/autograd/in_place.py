@@ -16,7 +16,7 @@ from optlab.autograd.apply import apply
 from optlab.autograd.base import TensorBase, new_tensor, raw
 from optlab.autograd.extras import slow_path
 from optlab.autograd.mode import recording
-from optlab.autograd.operation import Operation, as_one, rule
+from optlab.autograd.operation import Operation, as_single_operation, rule
 from optlab.autograd.powers import power
 from optlab.autograd.rules.elementwise import (
     ADD,
@@ -27,9 +27,9 @@ from optlab.autograd.rules.elementwise import (
     REMAINDER,
     SUBTRACT,
 )  # fmt: skip
-from optlab.autograd.rules.indexing import picks_each_once
+from optlab.autograd.rules.indexing import has_unique_elements
 from optlab.autograd.rules.linear_algebra import MATMUL
-from optlab.autograd.tape import Entry, Leaf, Node
+from optlab.autograd.tape import InputLeaf, Leaf, Node
 from optlab.autograd.write_observers import about_to_write
 from optlab.backend import events
 from optlab.backend.arrays import Shape, constants_beside, placed_beside
@@ -63,13 +63,13 @@ def assign(x: Any, value: Any, index: Any) -> Any:
 
 def _assigned(x: Any, value: Any, index: Any) -> Any:
     """Assign on arrays and on Tensors alike."""
-    return as_one(assign, x, value, index)
+    return as_single_operation(assign, x, value, index)
 
 
 def _read_back(g: Any, x_shape: Shape, index: Any) -> Any:
     """Give the gradient of what was put in: 0 for what was overwritten by a repeated index."""
     taken = g[index]
-    if picks_each_once(index):
+    if has_unique_elements(index):
         return taken
     counted = np.arange(int(np.prod(np.shape(taken)))).reshape(np.shape(taken))
     places = constants_beside(g, counted)
@@ -181,7 +181,7 @@ def overwrite(t: Tensor, values: Any, writer: str) -> None:
 def _refuse_leaf(t: Tensor, what: str, instead: str) -> None:
     """Refuse a recorded write to a Tensor whose gradient the user asks for."""
     leaf = None if t.node is None else t.node.source
-    if leaf is None or isinstance(leaf, Entry) or not recording.on:
+    if leaf is None or isinstance(leaf, InputLeaf) or not recording.on:
         return
     name = f"{leaf.name!r}" if leaf.name else f"a Tensor of shape {leaf.shape}"
     which = name if isinstance(t.node, Leaf) else f"a view of {name}"
@@ -223,16 +223,16 @@ def _own_memory(t: Tensor, new: Any = None) -> Any:
 def _stand_at(t: Tensor, node: Any, writer: str) -> None:
     """Put `t` at the node that made its new values."""
     t.node = node
-    writes.note(t.data, writer, node.order)
+    writes.record_write(t.data, writer, node.order)
 
 
 def _note_overwritten(t: Tensor, before: Any, writer: str) -> None:
     """Note an unrecorded write to the memory that `t` had `before`, if it still has it."""
     leaf = None if t.node is None else t.node.source
     if leaf is not None and t.data is before:
-        leaf.overwritten(writer)
+        leaf.mark_overwritten(writer)
     else:
-        writes.note(t.data, writer)
+        writes.record_write(t.data, writer)
 
 
 def _writer(what: str) -> str:

@@ -21,7 +21,7 @@ def rule_of(function: Any) -> str:
     ----------
     function : str or function
         ``"tanh"``, ``"np.linalg.svd"``, ``"getitem"``, ``"@"``, or the function itself; also a
-        helper of a rule, ``"over_gaps"``.
+        helper of a rule, ``"inverse_gaps"``.
 
     Returns
     -------

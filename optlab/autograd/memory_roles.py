@@ -23,7 +23,7 @@ from typing import Any
 from optlab.autograd.extras import slow_path
 from optlab.autograd.kept_memory import kept_by
 from optlab.autograd.mode import recomputing
-from optlab.autograd.several import Parts
+from optlab.autograd.several import OutputGradients
 from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tape import Leaf
 from optlab.autograd.tensor import Tensor
@@ -322,7 +322,7 @@ def arrays_of(value: Any) -> Iterator[Any]:
     if isinstance(value, (tuple, list)):
         for part in value:
             yield from arrays_of(part)
-    elif isinstance(value, Parts):
+    elif isinstance(value, OutputGradients):
         yield from arrays_of(tuple(value.arrived.values()))
     elif isinstance(value, RowSparse):
         yield from arrays_of((value.rows, value.values))

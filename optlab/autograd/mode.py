@@ -1,4 +1,4 @@
-"""Whether operations are being written on the tape, per thread."""
+"""Grad mode: whether operations are recorded on the tape, per thread."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ recording = _Recording()
 
 
 class RecomputationError(RuntimeError):
-    """What was run again is not what was run the first time.
+    """The error for a replay that differs from the first run.
 
     Examples
     --------
@@ -32,24 +32,24 @@ class RecomputationError(RuntimeError):
 
 class _Recomputing(threading.local):
     depth = 0
-    #: Of these runs, those whose writes go to copies.
+    #: The number of these replays that write to copies.
     apart = 0
-    #: Who asks `is_recomputing` in a run that will be made again; None where none is under way.
+    #: The frames that call `is_recomputing` in a run that will be replayed; None outside of one.
     asked: set[tuple[int, Any]] | None = None
 
 
-#: How many runs of what was run before are under way in this thread (see `recompute`).
+#: The nesting depth of replays in this thread (see `recompute`).
 recomputing = _Recomputing()
 
 
 class grad_mode:
-    """Switch recording on or off for the length of a ``with`` block, or of a decorated function."""
+    """A ``with`` block, or a decorator, that switches recording on or off."""
 
     __slots__ = ("before", "wanted")
 
     def __init__(self, wanted: bool) -> None:
         self.wanted = wanted
-        self.before: list[bool] = []  # one mode may be entered inside itself
+        self.before: list[bool] = []  # one object may be entered repeatedly
 
     def __enter__(self) -> None:
         self.before.append(recording.on)
@@ -75,9 +75,9 @@ class grad_mode:
 
 
 def no_grad(function: Callable[..., Any] | None = None) -> Any:
-    """Run without recording: results need no gradient, and nothing is kept for backward.
+    """Disable recording: results need no gradient, and nothing is saved for backward.
 
-    Use it as ``with no_grad():`` or as a decorator, with or without brackets.
+    Use it as ``with no_grad():`` or as a decorator, with or without parentheses.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def no_grad(function: Callable[..., Any] | None = None) -> Any:
 
 
 def enable_grad(function: Callable[..., Any] | None = None) -> Any:
-    """Record again, inside a `no_grad` block.
+    """Enable recording inside a `no_grad` block.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def enable_grad(function: Callable[..., Any] | None = None) -> Any:
 
 
 def is_grad_enabled() -> bool:
-    """Say whether operations on Tensors are being recorded in this thread.
+    """Return whether operations on Tensors are recorded in this thread.
 
     Examples
     --------
@@ -122,22 +122,22 @@ def is_grad_enabled() -> bool:
 
 
 def is_recomputing() -> bool:
-    """Say whether what runs now is run again, by `optlab.recompute`.
+    """Return whether the running code is a replay by `optlab.recompute`.
 
-    What a layer counts in forward in Python's own numbers it should do the first time alone. (What
-    it writes to Tensors goes to copies the second time. Tensors that a function writes after it has
-    asked are then as the first run left them.)
+    A layer that counts in Python numbers in its forward pass should count in the first run only.
+    (A replay writes to copies of Tensors. Tensors that a function writes after calling this have in
+    the replay the values that the first run left.)
 
     Examples
     --------
     >>> import optlab as ol
-    >>> said = []
+    >>> replayed = []
     >>> def square(x):
-    ...     said.append(ol.autograd.is_recomputing())
+    ...     replayed.append(ol.autograd.is_recomputing())
     ...     return x * x
     >>> x = ol.to_tensor(3.0, requires_grad=True)
     >>> ol.recompute(square, x).backward()
-    >>> said
+    >>> replayed
     [False, True]
     """
     if recomputing.asked is not None:
@@ -147,5 +147,5 @@ def is_recomputing() -> bool:
 
 
 def learns() -> bool:
-    """Say whether statistics are brought up to date: not where a run has to leave no trace."""
+    """Return whether running statistics are updated: not in a replay without side effects."""
     return recomputing.depth == recomputing.apart

@@ -60,8 +60,8 @@ class Recipe:
     """
 
     __slots__ = (
-        "constants", "joint", "needs_shapes", "over", "pullbacks", "saved_inputs", "select",
-        "sources", "walks",
+        "constants", "joint", "needs_shapes", "over", "pullbacks", "runs_backward", "saved_inputs",
+        "select", "sources",
     )  # fmt: skip
 
     def __init__(self, operation: Operation, mask: int) -> None:
@@ -91,7 +91,7 @@ class Recipe:
 
         wanted = [position for position in range(arity) if needs[position]]
         #: Whether `joint` runs a backward pass itself, which accumulates into pending gradients.
-        self.walks = False
+        self.runs_backward = False
         #: Runs the rule that returns all gradients at once, if there is one.
         self.joint: Callable[..., Any] | None = None
         #: Does the same, and may write the result over the incoming gradient.
@@ -294,7 +294,7 @@ class Operation:
         return f"<Operation {self.name}({', '.join(self.inputs + self.static)})>"
 
 
-def as_one(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def as_single_operation(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call a function so that Tensors and captured arrays record it as one operation.
 
     NumPy's functions dispatch through ``__array_function__`` of their arguments; this does the same
@@ -302,7 +302,7 @@ def as_one(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     Examples
     --------
-    >>> as_one(max, 2, 3)
+    >>> as_single_operation(max, 2, 3)
     3
     """
     for x in args:

@@ -358,4 +358,4 @@ def _sampled_constants(node: Node, values: Sequence[Any]) -> Any:
     if not samples:
         return None
     alone = tuple(value if i in samples else None for i, value in enumerate(values))
-    return constants.Watched(node.operation.name, alone, samples)
+    return constants.SampledConstants(node.operation.name, alone, samples)

@@ -49,7 +49,7 @@ class DeferredSaved:
         orders = [0 if edge is None else edge.order for edge in (*node.edges, node)]
         for source, value in zip(node.recipe.sources, saved, strict=False):
             if source < len(orders) and orders[source] and hasattr(value, "dtype"):
-                writes.stands_at(value, orders[source])
+                writes.attribute_to(value, orders[source])
         return saved
 
 
@@ -91,7 +91,7 @@ class DeferSaved(DropSaved):
         """Defer the saved values; only a chain of layers keeps its own, which its nodes share."""
         self.record(node, values)
         places = None
-        if node.recipe.walks:
+        if node.recipe.runs_backward:
             if not isinstance(saved[0], ReplayedCall):
                 return saved
             # The nested call starts from its current nodes, not from those of the enclosing replay.
@@ -132,7 +132,7 @@ class Replay(CompareReplay):
     def keep(self, node: Node, saved: Any, forward: Any, values: Any) -> Any:
         """Compare the operation, and record its saved values for that of the first run."""
         stored = super().keep(node, saved, forward, values)
-        if not node.recipe.walks or isinstance(saved[0], ReplayedCall):
+        if not node.recipe.runs_backward or isinstance(saved[0], ReplayedCall):
             self.local.nodes[self.count - 1] = node, stored
         return stored
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd import backpropagation, tape
-from optlab.autograd.constants import Watched
+from optlab.autograd.constants import SampledConstants
 from optlab.autograd.kept_memory import Memory, arrays_in
 from optlab.autograd.operation import TABLE
 from optlab.autograd.rule_text import rules_of
@@ -79,7 +79,7 @@ class _Reader:
 
     def graph(self) -> Graph:
         """Build the graph."""
-        order = backpropagation.ancestors(self.tensor.node)[::-1]
+        order = backpropagation.toposort(self.tensor.node)[::-1]
         for node in order:
             self._collect_values(node)
         if any(_overwritten(node) for node in order):
@@ -205,7 +205,7 @@ def _saved(node: Any) -> list[tuple[int, Any]]:
     """Return the saved values of a node, each with its position among inputs, output and shapes."""
     if not node.order:
         return []
-    saved = node.saved.values if isinstance(node.saved, Watched) else node.saved
+    saved = node.saved.values if isinstance(node.saved, SampledConstants) else node.saved
     if saved.__class__ is not tuple:  # freed, or kept by the user's hooks
         return []
     return list(zip(node.recipe.sources, saved, strict=True))

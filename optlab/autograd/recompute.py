@@ -187,12 +187,12 @@ def as_one_operation(
     recipe.saved_inputs = tuple(range(len(edges)))  # the replay reads all of them
     # The saved values are neither inputs of the node nor its output.
     recipe.sources = (len(edges) + 1,) * (1 + len(arrays))
-    recipe.joint, recipe.walks = gradients, True
+    recipe.joint, recipe.runs_backward = gradients, True
     shape, source = ((), None) if many else (values[0].shape, outputs[0].node.source)
     saved = (keeps, *arrays)
     node = Node(operation, edges, saved, recipe, {}, shape, values[0].dtype, source)
     y = values if many else values[0]
-    node.saved = saving.kept(node, node.saved, None, (*edges, y))
+    node.saved = saving.apply_policy(node, node.saved, None, (*edges, y))
     if events.operation_recorded.listeners:
         events.operation_recorded.publish(node)
     tensors = several.outputs_of(node, values) if many else [Tensor(values[0], node)]
@@ -234,7 +234,7 @@ def _gradients(
     call: ReplayedCall, arrays: Any, g: Any, edges: tuple[Any, ...], arriving: dict[Any, Any]
 ) -> list[Any]:
     """Replay the function, and run the backward pass of the replay."""
-    arrived = dict(enumerate([g])) if not isinstance(g, several.Parts) else g.arrived
+    arrived = dict(enumerate([g])) if not isinstance(g, several.OutputGradients) else g.arrived
     create_graph = any(isinstance(one, Tensor) for one in arrived.values())
     since = next(writes.clock)
     parts, _ = trees.flatten(call.replay(arrays, CompareReplay(call)))

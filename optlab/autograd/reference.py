@@ -142,7 +142,7 @@ def _kind(function: Any) -> str:
     """Return the kind of a function with a rule, or composed of others."""
     if function in TABLE:
         texts = [rule_text(one) for one in TABLE[function].pullbacks]
-        flat = bool(texts) and all(text.endswith(": nothing(g)") for text in texts)
+        flat = bool(texts) and all(text.endswith(": zeros_of(g)") for text in texts)
         return "zero" if flat else "rule"
     return "composed"
 
@@ -248,11 +248,11 @@ def _of_numpy(path: str) -> Entry | None:
 
 
 def helper_of(wanted: str) -> FunctionType | None:
-    """Return a function that rules call, by its name: ``over_gaps``.
+    """Return a function that rules call, by its name: ``inverse_gaps``.
 
     Examples
     --------
-    >>> helper_of("over_gaps").__module__, helper_of("tanhh")
+    >>> helper_of("inverse_gaps").__module__, helper_of("tanhh")
     ('optlab.autograd.rules.matrices', None)
     """
     for module in [name for name in sys.modules if name.startswith("optlab.autograd.")]:

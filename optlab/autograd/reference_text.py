@@ -116,9 +116,9 @@ def explain_helper(function: Any) -> str:
 
     Examples
     --------
-    >>> from optlab.autograd.rules.matrices import over_gaps
-    >>> print(explain_helper(over_gaps).splitlines()[0])
-    over_gaps: what derivative rules call, optlab/autograd/rules/matrices.py:...
+    >>> from optlab.autograd.rules.matrices import inverse_gaps
+    >>> print(explain_helper(inverse_gaps).splitlines()[0])
+    inverse_gaps: what derivative rules call, optlab/autograd/rules/matrices.py:...
     """
     head = f"{function.__name__}: what derivative rules call, {place_of(function)}"
     return "\n".join([head, "", _indented(_source(function), 6), *_helpers([function])])

@@ -13,7 +13,7 @@ from optlab.autograd.budget import Budget
 from optlab.autograd.checkpoints import SaveNothing
 from optlab.autograd.layer_classes import is_layer, refuse_layer_class
 from optlab.autograd.pieces import RecomputePolicy, recomputable_of
-from optlab.autograd.saving import Keeping
+from optlab.autograd.saving import use_policy
 from optlab.autograd.tape import Node
 from optlab.autograd.tensor import Tensor
 from optlab.backend.sizes import bytes_from, in_words
@@ -95,7 +95,7 @@ class rematerialize:
         self.policy: RecomputePolicy = (
             SaveNothing(selected) if self.budget is None else Budget(self.budget, selected)
         )
-        self._keeping = Keeping(self.policy)
+        self._policy_block = use_policy(self.policy)
         self._removers: list[Any] = []
 
     @property
@@ -155,15 +155,15 @@ class rematerialize:
         return f"<rematerialize with {what}: {self.dropped} dropped, {self.recomputed} run again>"
 
     def __enter__(self) -> rematerialize:
-        if self._removers or self._keeping.inside:
+        if self._removers or self._policy_block.inside:
             raise RuntimeError("this block is entered already; make another rematerialize().")
         for layer in self._layers:
             self._removers.append(layer.register_forward_post_hook(self._keep_output))
-        self._keeping.__enter__()
+        self._policy_block.__enter__()
         return self
 
     def __exit__(self, kind: Any, *error: object) -> None:
-        self._keeping.__exit__(kind, *error)
+        self._policy_block.__exit__(kind, *error)
         for remover in self._removers:
             remover.remove()
         self._removers.clear()

@@ -11,7 +11,7 @@ from optlab.autograd import backpropagation, tape, trees, writes
 from optlab.autograd.extras import slow_path
 from optlab.autograd.mode import grad_mode, recomputing, recording
 from optlab.autograd.rules.elementwise import POSITIVE
-from optlab.autograd.sparse import whole
+from optlab.autograd.sparse import dense
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.arrays import as_array, copied
 from optlab.backend.dtypes import is_floating, is_real
@@ -71,7 +71,7 @@ class Evaluation:
         own = set(self.nodes)
         self.watched = False
         if enabled and self.value.node is not None:
-            nodes = backpropagation.ancestors(self.value.node)
+            nodes = backpropagation.toposort(self.value.node)
             # The leaves that watched the first run are gone in a replay.
             again = recomputing.depth > 0
             self.watched = any(not n.order and (n.live or again) and n not in own for n in nodes)
@@ -124,7 +124,7 @@ class Evaluation:
             if value.node is not None and self.watched:
                 return value
             value = value.data
-        value = whole(value)
+        value = dense(value)
         return Tensor(value) if self.gives_tensors else value
 
     def result(self) -> Any:
@@ -172,7 +172,7 @@ def _entry(x: Any, traced: bool) -> Tensor:
             return apply(POSITIVE, (x,))
         x = x.data
     if isinstance(x, float):
-        return Tensor(np.float64(x), tape.Entry((), np.dtype(float)))
+        return Tensor(np.float64(x), tape.InputLeaf((), np.dtype(float)))
     # A copy: the function may write to its argument in place without changing the caller's.
     array = copied(x)
     if not is_floating(array.dtype):
@@ -186,7 +186,7 @@ def _entry(x: Any, traced: bool) -> Tensor:
         raise TypeError(
             f"derivatives are with respect to floating numbers; got {array.dtype} ({x!r}). {hint}"
         )
-    return Tensor(array, tape.Entry(array.shape, array.dtype))
+    return Tensor(array, tape.InputLeaf(array.shape, array.dtype))
 
 
 def positions(argnums: Argnums, args: tuple[Any, ...]) -> tuple[list[int], bool]:

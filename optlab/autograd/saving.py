@@ -1,8 +1,8 @@
-"""Who keeps what operations save for backward: the tape itself, unless a keeper was asked to.
+"""Who keeps what operations save for backward: the tape itself, unless a policy was asked to.
 
-A keeper is given the saved values of every operation as it is recorded, and says what the node has
+A policy is given the saved values of every operation as it is recorded, and says what the node has
 in their place: the user's hooks pack them; `recompute` forgets them; `rematerialize` remembers how
-they were made. The innermost keeper of the thread decides.
+they were made. The innermost policy of the thread decides.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 from optlab.autograd.base import new_tensor, raw
 from optlab.autograd.extras import slow_path
 from optlab.autograd.mode import recording
-from optlab.autograd.several import collected
+from optlab.autograd.several import tuple_like
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,7 +24,7 @@ Pack = Callable[[Any], Any]
 Unpack = Callable[[Any], Any]
 
 
-class Keeper(Protocol):
+class SavePolicy(Protocol):
     """What says how the saved values of operations are kept."""
 
     def keep(self, node: Any, saved: Any, forward: Any, values: Any) -> Any:
@@ -50,38 +50,38 @@ class Keeper(Protocol):
 
 
 class _Here(threading.local):
-    keepers: tuple[Keeper | None, ...] = ()
+    policies: tuple[SavePolicy | None, ...] = ()
     alone = False
 
 
 _here = _Here()
 
 
-class Keeping:
-    """A ``with`` block inside which a keeper decides; it counts itself among the extras."""
+class use_policy:
+    """A ``with`` block inside which a policy decides; it counts itself among the extras."""
 
-    def __init__(self, keeper: Keeper | None) -> None:
-        self.keeper = keeper
+    def __init__(self, policy: SavePolicy | None) -> None:
+        self.policy = policy
         self.inside = 0
 
     def __enter__(self) -> None:
         self.inside += 1
-        _here.keepers = (*_here.keepers, self.keeper)
+        _here.policies = (*_here.policies, self.policy)
         slow_path.enter(needs_values=True)
 
     def __exit__(self, *error: object) -> None:
         self.inside -= 1
-        _here.keepers = _here.keepers[:-1]
+        _here.policies = _here.policies[:-1]
         slow_path.leave(needs_values=True)
 
 
 #: Keepers of the whole program, for all threads, where no other was asked to (see `ambient`).
-_everywhere: list[Keeper] = []
+_everywhere: list[SavePolicy] = []
 
 
-def ambient(keeper: Keeper) -> Callable[[], None]:
-    """Let a keeper decide wherever no other does, until the function that is given is called."""
-    _everywhere.append(keeper)
+def ambient(policy: SavePolicy) -> Callable[[], None]:
+    """Let a policy decide wherever no other does, until the function that is given is called."""
+    _everywhere.append(policy)
     slow_path.enter(needs_values=True)
 
     left = False
@@ -90,45 +90,45 @@ def ambient(keeper: Keeper) -> Callable[[], None]:
         nonlocal left
         if not left:
             left = True
-            _everywhere.remove(keeper)
+            _everywhere.remove(policy)
             slow_path.leave(needs_values=True)
 
     return leave
 
 
-def innermost() -> Keeper | None:
-    """Give the keeper that decides now."""
-    if _here.keepers:
-        return _here.keepers[-1]
+def innermost() -> SavePolicy | None:
+    """Give the policy that decides now."""
+    if _here.policies:
+        return _here.policies[-1]
     return _everywhere[-1] if _everywhere and not _here.alone else None
 
 
 def entered(*kinds: type) -> bool:
-    """Say whether a keeper that this thread has entered is of one of these kinds."""
-    return any(isinstance(keeper, kinds) for keeper in _here.keepers)
+    """Say whether a policy that this thread has entered is of one of these kinds."""
+    return any(isinstance(policy, kinds) for policy in _here.policies)
 
 
-def entered_since(keeper: Keeper) -> tuple[Keeper | None, ...]:
+def entered_since(policy: SavePolicy) -> tuple[SavePolicy | None, ...]:
     """Give the keepers that this thread has entered after another, the outermost first."""
-    keepers = _here.keepers
-    return keepers[keepers.index(keeper) + 1 :]
+    policies = _here.policies
+    return policies[policies.index(policy) + 1 :]
 
 
-def level_of(opened: int) -> int:
+def vmap_level(opened: int) -> int:
     """Give the level of a `vmap` that opens now: in a second run, that of the first.
 
     What the second run saves serves operations of the first, so levels have to agree.
     """
     level = opened
-    for keeper in _here.keepers:
-        agreed = getattr(keeper, "level", None)
+    for policy in _here.policies:
+        agreed = getattr(policy, "level", None)
         if agreed is not None:
             level = agreed(level)
     return level
 
 
 @contextmanager
-def alone() -> Iterator[None]:
+def without_ambient() -> Iterator[None]:
     """Inside, keepers of the whole program decide nothing in this thread."""
     before, _here.alone = _here.alone, True
     try:
@@ -137,7 +137,7 @@ def alone() -> Iterator[None]:
         _here.alone = before
 
 
-def as_usual(function: Callable[P, R]) -> Callable[P, R]:
+def outside_recompute(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a transform: what it records to walk back at once is kept, also inside `recompute`.
 
     Keepers that `recompute` puts around a run say by ``outer`` who would decide without them.
@@ -145,24 +145,24 @@ def as_usual(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        keeper: Any = innermost() if slow_path.any else None
-        if not hasattr(keeper, "outer"):
+        policy: Any = innermost() if slow_path.any else None
+        if not hasattr(policy, "outer"):
             return function(*args, **kwargs)
-        while hasattr(keeper, "outer"):
-            keeper = keeper.outer
-        with Keeping(keeper):
+        while hasattr(policy, "outer"):
+            policy = policy.outer
+        with use_policy(policy):
             return function(*args, **kwargs)
 
     return run
 
 
-def kept(node: Any, saved: Any, forward: Any = None, values: Any = ()) -> Any:
-    """Give what a node keeps in place of `saved`: itself, where no keeper was asked to."""
-    keeper = innermost()
-    return saved if keeper is None else keeper.keep(node, saved, forward, values)
+def apply_policy(node: Any, saved: Any, forward: Any = None, values: Any = ()) -> Any:
+    """Give what a node keeps in place of `saved`: itself, where no policy was asked to."""
+    policy = innermost()
+    return saved if policy is None else policy.keep(node, saved, forward, values)
 
 
-class saved_tensors_hooks(Keeping):
+class saved_tensors_hooks(use_policy):
     """Let two functions keep and bring back what operations save for backward.
 
     Parameters
@@ -200,7 +200,7 @@ class saved_tensors_hooks(Keeping):
         for name, function in {"pack": pack, "unpack": unpack}.items():
             if not callable(function):
                 raise TypeError(f"{name} must be a function; got {function!r}.")
-        super().__init__(_Packer(pack, unpack))
+        super().__init__(_PackPolicy(pack, unpack))
 
 
 class Packed:
@@ -224,26 +224,26 @@ class Packed:
 def _packed(value: Any, pack: Pack) -> Any:
     """Pack an array, or each of several outputs; shapes and numbers stay as they are."""
     if isinstance(value, tuple) and any(hasattr(part, "dtype") for part in value):
-        return collected(value, [_packed(part, pack) for part in value])
+        return tuple_like(value, [_packed(part, pack) for part in value])
     is_array = hasattr(value, "dtype") and hasattr(value, "shape")
     return _PackedArray(value, pack) if is_array else value
 
 
 def _restored(value: Any, unpack: Unpack) -> Any:
     if isinstance(value, tuple):
-        return collected(value, [_restored(part, unpack) for part in value])
+        return tuple_like(value, [_restored(part, unpack) for part in value])
     return value.restored(unpack) if isinstance(value, _PackedArray) else value
 
 
 class _PackedArray:
-    __slots__ = ("dtype", "kept", "shape")
+    __slots__ = ("dtype", "packed", "shape")
 
     def __init__(self, array: Any, pack: Pack) -> None:
         self.shape, self.dtype = array.shape, array.dtype
-        self.kept = pack(new_tensor(array))
+        self.packed = pack(new_tensor(array))
 
     def restored(self, unpack: Unpack) -> Any:
-        array = raw(unpack(self.kept))
+        array = raw(unpack(self.packed))
         shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
         if shape != self.shape or dtype != self.dtype:
             raise ValueError(
@@ -254,8 +254,8 @@ class _PackedArray:
         return array
 
 
-class _Packer:
-    """The keeper behind the user's hooks."""
+class _PackPolicy:
+    """The policy behind the user's hooks."""
 
     def __init__(self, pack: Pack, unpack: Unpack) -> None:
         self.pack = pack

@@ -97,7 +97,7 @@ class ReplayedCall:
     @contextmanager
     def first_run(self, policy: DropSaved) -> Iterator[None]:
         """Record the operations inside, and their in-place writes."""
-        with saving.Keeping(policy), self.side_effects.recorded():
+        with saving.use_policy(policy), self.side_effects.recorded():
             yield
         self.ended = next(writes.clock)
 
@@ -150,9 +150,9 @@ class ReplayedCall:
         for (i, node), array in zip(self.places.items(), arrays, strict=True):
             parts[i] = Tensor(array, node)
             if node is not None:
-                writes.stands_at(array, node.order)
+                writes.attribute_to(array, node.order)
         args, kwargs = self.build(parts)
-        with saving.Keeping(policy), grad_mode(True), self.restored_context():
+        with saving.use_policy(policy), grad_mode(True), self.restored_context():
             returned = self.function(*args, **kwargs)
         policy.check_complete()
         return returned
@@ -246,7 +246,7 @@ class CompareReplay:
         for i, edge in enumerate(node.edges):
             leaf = None if edge is None else edge.source
             if leaf is not None and leaf.made_at < first < leaf.overwritten_at:
-                raise node.overwritten(leaf.writer, leaf.name or "a Tensor", leaf.shape)
+                raise node.overwritten_error(leaf.writer, leaf.name or "a Tensor", leaf.shape)
             record = writes.record_of(values[i]) if edge is None and i < len(values) else None
             if record is not None and ended < record.time < self.started:
                 raise self.call.mismatch(

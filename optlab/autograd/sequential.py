@@ -21,7 +21,7 @@ from optlab.autograd.recompute import as_one_operation, ends_behind, made_since
 from optlab.autograd.reversal import Schedule
 from optlab.autograd.reversal_actions import Advance, Back, Free, Record, Restore, Snapshot
 from optlab.autograd.second_runs import CompareReplay, DropSaved, ReplayedCall
-from optlab.autograd.tape import Entry
+from optlab.autograd.tape import InputLeaf
 from optlab.autograd.tensor import Tensor
 from optlab.backend import events
 
@@ -115,7 +115,7 @@ class _StoredInput:
             return self.build(list(self.parts))
         for part, node in zip(self.parts, nodes, strict=True):
             if node is not None:
-                writes.stands_at(part.data, node.order)
+                writes.attribute_to(part.data, node.order)
         return self.build(
             [
                 part if node is None else Tensor(part.data, node)
@@ -337,19 +337,19 @@ class Chain:
         stored = _StoredInput(value)
         value = stored.value(
             [
-                Entry(one.shape, one.dtype)
+                InputLeaf(one.shape, one.dtype)
                 if place == _UNREACHED
                 else None
                 if place is None
                 # In higher derivatives the node may be gone; then its gradient is not needed.
-                else part.edges[place]() or Entry(one.shape, one.dtype)
+                else part.edges[place]() or InputLeaf(one.shape, one.dtype)
                 for one, place in zip(stored.parts, part.entries, strict=True)
             ]
         )
         for layer in range(part.start, part.stop):
             call = self.calls[layer]
             policy = CompareReplay(call)
-            with saving.Keeping(policy), grad_mode(True), call.restored_context():
+            with saving.use_policy(policy), grad_mode(True), call.restored_context():
                 value = self._run(layer, value)
             policy.check_complete()
         parts, _ = trees.flatten(value)
@@ -360,7 +360,7 @@ class Chain:
         self, part: _Part, g: Any, edges: tuple[Any, ...], arriving: Any
     ) -> list[Any]:
         """Run the backward pass of a part that is recorded."""
-        arrived = g.arrived if isinstance(g, several.Parts) else {0: g}
+        arrived = g.arrived if isinstance(g, several.OutputGradients) else {0: g}
         create_graph = any(isinstance(one, Tensor) for one in arrived.values())
         assert part.recorded is not None  # a schedule records a layer before `Back`
         (since, outputs), part.recorded = part.recorded, None

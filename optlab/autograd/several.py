@@ -1,7 +1,8 @@
 """Operations with several outputs, such as ``np.linalg.eigh``.
 
-Such an operation is one node. Each of its outputs is a node of its own that points at it and hands
-back what arrives as `Parts`. Parts add up like any gradient: the walk back knows nothing of this.
+Such an operation is one node. Each output is a node of its own with an edge to it; its rule wraps
+the gradient in `OutputGradients`, which add up like any gradient: the backward pass has no special
+case for them.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ from optlab.backend.arrays import Shape, zeros_beside
 from optlab.backend.dtypes import is_floating
 
 
-class Parts:
+class OutputGradients:
     """The gradients that arrived at the outputs of one operation; ``g[i]`` is that of output i.
 
-    An output that nothing was computed from has a gradient of zeros.
+    An output without a gradient has a gradient of zeros.
 
     Examples
     --------
     >>> import numpy as np
-    >>> g = Parts({1: np.ones(2)}, ((3,), (2,))) + Parts({1: np.ones(2)}, ((3,), (2,)))
+    >>> g = OutputGradients({1: np.ones(2)}, ((3,), (2,)))
+    >>> g = g + OutputGradients({1: np.ones(2)}, ((3,), (2,)))
     >>> g[0], g[1]
     (array([0., 0., 0.]), array([2., 2.]))
     """
@@ -46,32 +48,32 @@ class Parts:
             return self.arrived[i]
         return zeros_beside(base.raw(next(iter(self.arrived.values()))), self.shapes[i])
 
-    def __add__(self, other: Parts) -> Parts:
-        total = self.arrived  # nobody else holds it, and a copy for each of many parts is slow
+    def __add__(self, other: OutputGradients) -> OutputGradients:
+        total = self.arrived  # not shared; a copy for each of many outputs is slow
         for i, g in other.arrived.items():
             total[i] = total[i] + g if i in total else g
-        return Parts(total, self.shapes)
+        return OutputGradients(total, self.shapes)
 
-    def astype(self, dtype: Any) -> Parts:
-        """Give the same gradients in another dtype."""
-        return Parts({i: g.astype(dtype) for i, g in self.arrived.items()}, self.shapes)
+    def astype(self, dtype: Any) -> OutputGradients:
+        """Return the gradients in another dtype."""
+        return OutputGradients({i: g.astype(dtype) for i, g in self.arrived.items()}, self.shapes)
 
-    def wide(self) -> Parts:
-        """Give the same gradients, those of 16 bits in float32."""
-        return Parts({i: wide(g) for i, g in self.arrived.items()}, self.shapes)
+    def wide(self) -> OutputGradients:
+        """Return the gradients, those of 16 bits in float32."""
+        return OutputGradients({i: wide(g) for i, g in self.arrived.items()}, self.shapes)
 
 
 OUTPUT = Operation(
     "output",
     lambda several, index, shapes: several[index],
-    [lambda g, index, shapes: Parts({index: g}, shapes)],
+    [lambda g, index, shapes: OutputGradients({index: g}, shapes)],
     ["several"],
     ["index", "shapes"],
 )
 
 
 def outputs_of(node: Node, values: Any) -> Any:
-    """Give the outputs of `node` as Tensors, in a tuple (a named one, where NumPy's is)."""
+    """Return the outputs of `node` as Tensors, in a tuple of the type of `values`."""
     shapes = tuple(value.shape for value in values)
     recipe = OUTPUT.recipe(1)
     tensors = []
@@ -83,10 +85,10 @@ def outputs_of(node: Node, values: Any) -> Any:
                 OUTPUT, (node,), (), recipe, static, value.shape, value.dtype, node.source
             )
         tensors.append(base.Tensor(value, output))
-    return collected(values, tensors)
+    return tuple_like(values, tensors)
 
 
-def collected(values: Any, tensors: Any) -> Any:
-    """Give `tensors` in the kind of tuple that `values` is."""
+def tuple_like(values: Any, tensors: Any) -> Any:
+    """Return `tensors` as a tuple of the type of `values`, which may be a named tuple."""
     make = getattr(type(values), "_make", tuple)
     return make(tensors)

@@ -124,10 +124,10 @@ class RowSparse:
         return np.asarray(self.dense(), dtype=dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return getattr(ufunc, method)(*map(whole, inputs), **kwargs)
+        return getattr(ufunc, method)(*map(dense, inputs), **kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return function(*[_whole_everywhere(x) for x in args], **kwargs)
+        return function(*[_dense_everywhere(x) for x in args], **kwargs)
 
     def __getitem__(self, index: Any) -> Any:
         return self.dense()[index]
@@ -143,7 +143,7 @@ class RowSparse:
 
 def _arithmetic(name: str) -> Any:
     def method(self: RowSparse, *others: Any) -> Any:
-        return getattr(self.dense(), name)(*map(whole, others))
+        return getattr(self.dense(), name)(*map(dense, others))
 
     return method
 
@@ -153,12 +153,12 @@ for _name in ("sub", "rsub", "truediv", "rtruediv", "pow", "matmul", "rmatmul", 
     setattr(RowSparse, f"__{_name}__", _arithmetic(f"__{_name}__"))
 
 
-def whole(g: Any) -> Any:
+def dense(g: Any) -> Any:
     """Give a row-sparse gradient as an array, anything else as it is."""
     return g.dense() if isinstance(g, RowSparse) else g
 
 
-def _whole_everywhere(x: Any) -> Any:
+def _dense_everywhere(x: Any) -> Any:
     if isinstance(x, (list, tuple)):
-        return type(x)(_whole_everywhere(part) for part in x)
-    return whole(x)
+        return type(x)(_dense_everywhere(part) for part in x)
+    return dense(x)

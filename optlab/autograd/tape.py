@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from optlab.autograd import writes
-from optlab.autograd.constants import Watched
+from optlab.autograd.constants import SampledConstants
 from optlab.autograd.extras import slow_path
 from optlab.backend.arrays import zeros_beside
 from optlab.backend.dtypes import is_floating
@@ -73,7 +73,7 @@ class Leaf:
         self.overwritten_at = 0
         self.writer = ""
 
-    def overwritten(self, writer: str) -> None:
+    def mark_overwritten(self, writer: str) -> None:
         """Note that the values of the Tensor are no longer those that operations have saved."""
         self.overwritten_at = writes.times.last_write = next(writes.clock)
         self.writer = writer
@@ -106,7 +106,7 @@ def leaf_for(data: Any) -> Leaf:
     return Leaf(data.shape, data.dtype)
 
 
-class Entry(Leaf):
+class InputLeaf(Leaf):
     """The leaf of a transform such as `grad`: its memory is the transform's own."""
 
     __slots__ = ()
@@ -120,7 +120,7 @@ class Node:
     operation : Operation
     edges : tuple
         The node of each input, or None for an input that needs no gradient.
-    saved : tuple, `constants.Watched`, `saving.Packed` or None
+    saved : tuple, `constants.SampledConstants`, `saving.Packed` or None
         The values that the derivative rules read; None once backward has freed them.
     static : dict
         The arguments that are not arrays, such as ``axis``.
@@ -128,15 +128,15 @@ class Node:
         Of the output.
     source : Leaf or None
         The leaf whose memory the output is a view of, if it is one.
-    walked : bool
+    backward_done : bool
         Set where backward started from this node.
     order : int
         Nodes are numbered as they are made, so that larger numbers come later in every graph.
     """
 
     __slots__ = (
-        "__weakref__", "dtype", "edges", "hooks", "operation", "order", "recipe", "saved", "shape",
-        "source", "static", "walked",
+        "__weakref__", "backward_done", "dtype", "edges", "hooks", "operation", "order", "recipe",
+        "saved", "shape", "source", "static",
     )  # fmt: skip
 
     def __init__(
@@ -169,19 +169,21 @@ class Node:
         RuntimeError
             It names who saved a value, and who wrote over it.
         """
-        saved = self.saved.values if self.saved.__class__ is Watched else self.saved
+        saved = self.saved.values if self.saved.__class__ is SampledConstants else self.saved
         if saved.__class__ is not tuple:  # freed, or kept by the user's own hooks
             return
         for i in self.recipe.saved_inputs:
             written = None if self.edges[i] is None else self.edges[i].source
             if written is not None and written.overwritten_at > self.order:
-                raise self.overwritten(written.writer, written.name or "a Tensor", written.shape)
+                raise self.overwritten_error(
+                    written.writer, written.name or "a Tensor", written.shape
+                )
         if slow_path.any:
             writer = writes.writer_since(self.order, saved)
             if writer is not None:
-                raise self.overwritten(writer, "a Tensor", self.shape)
+                raise self.overwritten_error(writer, "a Tensor", self.shape)
 
-    def overwritten(self, writer: str, what: str, shape: Shape) -> RuntimeError:
+    def overwritten_error(self, writer: str, what: str, shape: Shape) -> RuntimeError:
         """Give the error for a saved value that `writer` has written over."""
         return RuntimeError(
             f"backward needs the value that {self.operation.name!r} saved of {what} (shape "
@@ -189,7 +191,7 @@ class Node:
             "a new value in place of writing (t = t + x, np.where(...)), or compute the loss again."
         )
 
-    def used_up(self) -> RuntimeError:
+    def freed_error(self) -> RuntimeError:
         """Give the error for a second walk through values that the first one freed."""
         return RuntimeError(
             f"backward went through {self.operation.name!r} a second time, but the values it had "

@@ -63,7 +63,7 @@ class Tensor(Gradients, Operators, ArrayMethods, Conversions, Places, PaddleName
 
     __slots__ = ()
 
-    #: Functions of optlab, too, become one operation of the tape (see `operation.as_one`).
+    #: `operation.as_single_operation` records functions of optlab on Tensors as one operation.
     records_calls = True
     #: The attribute that holds the array.
     holds = "data"

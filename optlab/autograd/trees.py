@@ -78,21 +78,21 @@ def flatten(x: Any) -> tuple[list[Any], Build]:
     return [part for parts, _ in flat for part in parts], build
 
 
-def labels(x: Any, name: str) -> list[str]:
+def leaf_labels(x: Any, name: str) -> list[str]:
     """Return a label for each leaf of `x`, in the order of `flatten`, as an indexing expression.
 
     Examples
     --------
-    >>> labels({"w": 1.0, "layers": [np.ones(2), np.ones(3)]}, "net")
+    >>> leaf_labels({"w": 1.0, "layers": [np.ones(2), np.ones(3)]}, "net")
     ["net['w']", "net['layers'][0]", "net['layers'][1]"]
     """
     if not is_container(x):
         return [name]
     parts = x.items() if isinstance(x, dict) else enumerate(x)
-    return [label for key, part in parts for label in labels(part, f"{name}[{key!r}]")]
+    return [label for key, part in parts for label in leaf_labels(part, f"{name}[{key!r}]")]
 
 
-def matching(tree: Any, x: Any, what: str, owner: str) -> list[Any]:
+def leaves_like(tree: Any, x: Any, what: str, owner: str) -> list[Any]:
     """Return the leaves of `x`, which must have the structure and shapes of `tree`.
 
     Raises

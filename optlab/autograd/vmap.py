@@ -238,7 +238,7 @@ def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callab
         count = lengths.pop()
         # The tape's clock also numbers the level: an inner vmap opens later than an outer one.
         since = next(writes.clock)
-        level = saving.level_of(since)
+        level = saving.vmap_level(since)
         y = f(*[_entered(x, a, level) for x, a in zip(args, axes, strict=True)], **kwargs)
         _share_outer_nodes(_tensors_in(y), since, level, count)
         return _left(y, out_axes, level, count)

@@ -133,7 +133,8 @@ class Stage:
     node : int
         The operation whose rules run.
     arrived
-        The complete gradient of its output; of an operation with several outputs, `Parts`.
+        The complete gradient of its output; of an operation with several outputs,
+        `OutputGradients`.
     sent : tuple of (int, int, array)
         Position of an input, the node it comes from, and its gradient.
     """
@@ -205,7 +206,7 @@ class Graph:
         1 1.0 [3.0, 3.0]
         """
         pending = {self._tensor.node: self.seed(grad)}
-        for node in backpropagation.ancestors(self._tensor.node):
+        for node in backpropagation.toposort(self._tensor.node):
             if node not in pending or not node.order:
                 continue
             arrived = pending.pop(node)

@@ -36,7 +36,7 @@ class _Times:
 times = _Times()
 
 
-class Record:
+class WriteRecord:
     """The writes to one piece of memory.
 
     Attributes
@@ -59,15 +59,15 @@ class Record:
         self.order = 0
 
 
-_RECORDS: dict[int, Record] = {}
+_RECORDS: dict[int, WriteRecord] = {}
 
 
-def record_of(array: Any) -> Record | None:
+def record_of(array: Any) -> WriteRecord | None:
     """Give what is known of writes to the memory of `array`."""
     return _RECORDS.get(id(owner_of(array))) if _RECORDS else None
 
 
-def note(array: Any, writer: str, order: int = 0) -> None:
+def record_write(array: Any, writer: str, order: int = 0) -> None:
     """Note that the memory of `array` has been written to."""
     owner = owner_of(array)
     key = id(owner)
@@ -78,7 +78,7 @@ def note(array: Any, writer: str, order: int = 0) -> None:
             if _RECORDS.pop(key, None) is not None:
                 slow_path.leave(written=True)
 
-        record = _RECORDS[key] = Record(weakref.ref(owner, forget))
+        record = _RECORDS[key] = WriteRecord(weakref.ref(owner, forget))
         slow_path.enter(written=True)
     record.time = times.last_write = next(clock)
     record.writer = writer
@@ -99,7 +99,7 @@ def writer_since(time: int, values: Iterable[Any]) -> str | None:
     return None
 
 
-def stands_at(array: Any, order: int) -> None:
+def attribute_to(array: Any, order: int) -> None:
     """Note that what was written to the memory of `array` is the value of a node.
 
     A second run has written to memory of its own; its values stand for those of the first.

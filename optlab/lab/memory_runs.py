@@ -21,7 +21,7 @@ from optlab.autograd.reversal import Schedule
 from optlab.autograd.schedules import plain
 from optlab.autograd.second_runs import CompareReplay, DropSaved
 from optlab.autograd.sequential import recompute_sequential
-from optlab.autograd.sparse import whole
+from optlab.autograd.sparse import dense
 from optlab.autograd.tape import Leaf
 from optlab.autograd.tensor import raw
 from optlab.backend import events, random
@@ -215,7 +215,7 @@ class StepRunner:
 
         with random.replayed(self.snapshot.bookmark), ExitStack() as around:
             if way.step is None:  # the user may have a RecomputeOptimizer
-                around.enter_context(saving.alone())
+                around.enter_context(saving.without_ambient())
             if way.budget is not None:
                 # A budget that cannot be met is a row of the study.
                 around.enter_context(warnings.catch_warnings())
@@ -285,7 +285,7 @@ def counting_operations(into: Outcome) -> Iterator[None]:
 
 def host_copy(x: Any) -> Any:
     """Return a NumPy copy of an array of any type; return anything else unchanged."""
-    x = whole(raw(x))
+    x = dense(raw(x))
     return copied(on_host(x)) if hasattr(x, "dtype") else x
 
 

@@ -137,7 +137,7 @@ class Interface:
                 "optimizer.minimize(loss), which runs backward and takes a step; after "
                 "loss.backward() it is optimizer.step()."
             )
-        if not getattr(loss.node, "walked", False):
+        if not getattr(loss.node, "backward_done", False):
             loss.backward()
         return Pairs((p, p.grad) for p in chosen if p.grad is not None)
 

@@ -45,7 +45,7 @@ class CaptureArray(Captured):
         array: CaptureArray = self.writer.write(name, function, args, kwargs)
         return array
 
-    #: optlab's functions become one instruction too (see `optlab.autograd.operation.as_one`).
+    #: `optlab.autograd.operation.as_single_operation` makes functions of optlab one instruction.
     records_calls = True
     #: It is a view of nothing.
     base = None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd.rules.guarded import LARGE, kept, nothing, product, quotient
+from optlab.autograd.rules.guarded import LARGE, product, quotient, where_mask, zeros_of
 
 #: A function, a point with an infinite or undefined slope, and a regular one.
 SINGULAR: dict[str, tuple[Any, float, float]] = {
@@ -227,16 +227,16 @@ def test_kept_chooses(n: int) -> None:
     mask = g > 0.1
     for odd in (-1.0, np.inf, np.nan):
         g[0], mask[0] = odd, False
-        got = kept(g, mask)
+        got = where_mask(g, mask)
         np.testing.assert_array_equal(got, np.where(mask, g, 0.0))
         assert not np.signbit(got[~mask]).any()
-    assert kept(g, True) is not g
-    np.testing.assert_array_equal(kept(g, True), g)
-    np.testing.assert_array_equal(kept(g, (g > 0.1).astype(int)), np.where(g > 0.1, g, 0.0))
+    assert where_mask(g, True) is not g
+    np.testing.assert_array_equal(where_mask(g, True), g)
+    np.testing.assert_array_equal(where_mask(g, (g > 0.1).astype(int)), np.where(g > 0.1, g, 0.0))
 
 
 def test_nothing_is_zeros_of_the_same_kind() -> None:
     for x in (np.array([np.inf, 2.0], "float32"), np.float32("nan")):
-        got = nothing(x)
+        got = zeros_of(x)
         assert got.dtype == np.float32
         np.testing.assert_array_equal(got, np.zeros(np.shape(x)))

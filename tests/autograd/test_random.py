@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd.backpropagation import ancestors
+from optlab.autograd.backpropagation import toposort
 from optlab.autograd.operation import TABLE
 from optlab.autograd.rules.random import dropout
 from optlab.backend.random import Key
@@ -287,7 +287,7 @@ def test_without_recording_nothing_is_refused() -> None:
 def kept_bytes(t: Any) -> int:
     """Count the bytes of arrays on the tape below `t`, in saved values and static arguments."""
     arrays = {}
-    for node in ancestors(t.node):
+    for node in toposort(t.node):
         for x in (*(getattr(node, "saved", ()) or ()), *getattr(node, "static", {}).values()):
             for part in x if isinstance(x, tuple) else (x,):
                 data = getattr(part, "data", part)
@@ -303,7 +303,7 @@ def test_the_tape_keeps_the_key_and_not_the_noise(name: str) -> None:
     parameters = tensors([x[0] for x in MOVING[name]])
     y = getattr(random, name)(*parameters, size=10_000)
     assert kept_bytes(y) < 100
-    assert any("key" in getattr(node, "static", {}) for node in ancestors(y.node))
+    assert any("key" in getattr(node, "static", {}) for node in toposort(y.node))
     y.backward(create_graph=True)
     again = [p.grad.numpy() for p in parameters]
     for p in parameters:

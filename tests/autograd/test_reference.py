@@ -154,10 +154,10 @@ def test_decompositions_come_with_formula_reference_and_warning() -> None:
 
 def test_what_a_rule_calls_is_shown_with_its_place_and_can_be_looked_up() -> None:
     said = str(ol.autograd.rule_of("svd"))
-    assert "def over_gaps(" in said
+    assert "def inverse_gaps(" in said
     assert "def _split_rotation(" in said
     assert "rules/matrices.py:" in said
-    assert "def over_gaps(" in ol.autograd.rule_of("over_gaps")
+    assert "def inverse_gaps(" in ol.autograd.rule_of("inverse_gaps")
 
 
 def test_a_long_function_is_cut() -> None:

@@ -197,7 +197,7 @@ def test_backward_through_vmap_reaches_parameters() -> None:
 def test_a_parameter_written_over_before_backward_is_found_out() -> None:
     w = ol.to_tensor(W, requires_grad=True)
     total = np.sum(ol.vmap(lambda x: network(w, x))(ol.to_tensor(X, requires_grad=True)))
-    w.node.overwritten("a test")
+    w.node.mark_overwritten("a test")
     with pytest.raises(RuntimeError, match="a test"):
         total.backward()
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd.backpropagation import ancestors
+from optlab.autograd.backpropagation import toposort
 from optlab.autograd.tape import Leaf
 from optlab.nn.functional import dropout
 
@@ -93,7 +93,7 @@ def test_derivatives_of_derivatives_drop_the_same_elements_and_store_no_mask() -
     y = dropout(x, 0.5)
     np.sum(y**3).backward(create_graph=True)
     first = x.grad
-    nodes = [node for node in ancestors(first.node) if not isinstance(node, Leaf)]
+    nodes = [node for node in toposort(first.node) if not isinstance(node, Leaf)]
     dropouts = [node for node in nodes if node.operation.name == "dropout"]
     assert len(dropouts) == 2  # that of forward, and that of the first derivative
     assert all(node.saved == () for node in dropouts)

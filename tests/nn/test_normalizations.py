@@ -162,7 +162,7 @@ def kept_bytes(y: Any, parameters: list[Any]) -> int:
 
     seen: dict[int, int] = {}
     own = {id(p.data) for p in parameters}
-    for node in backpropagation.ancestors(y.node):
+    for node in backpropagation.toposort(y.node):
         for value in getattr(node, "saved", None) or ():
             for array in value if isinstance(value, tuple) else (value,):
                 if isinstance(array, np.ndarray):

@@ -36,7 +36,7 @@ def of_the_gpt(count: int) -> int:
     """Return the bytes of the GPT, without attention probabilities and dropout masks.
 
     A normalization saves the normalized numbers, its mean and variance; the layers that read its
-    output save that. Attention saves queries, keys, values, its output, and one number per query and
+    output save that. Attention saves queries, keys, values, its output, and one number a query and
     head; GELU saves its input, the next layer its output.
     """
     norm = 2 * WIDTH + 2
@@ -80,9 +80,7 @@ def test_tape_hooks_and_summary_count_alike(name: str) -> None:
         seen.add(parameter.data)
     with ol.autograd.saved_tensors_hooks(lambda t: hooked.append(t.data) or t, lambda t: t):
         packed = model(x)
-    for node in backpropagation.ancestors(
-        packed.node
-    ):  # hooks are not called for tokens and labels
+    for node in backpropagation.toposort(packed.node):  # hooks are not called for labels
         if node.order:
             hooked += [value for value in node.static.values() if isinstance(value, np.ndarray)]
     assert sum(seen.add(array) for array in hooked) == kept
@@ -124,7 +122,7 @@ def test_backward_lets_go_of_what_was_kept(name: str, retain: bool) -> None:
     here = {id(p.data) for p in model.parameters()} | {id(x.data)}
     kept = [
         weakref.ref(array)
-        for node in backpropagation.ancestors(loss.node)
+        for node in backpropagation.toposort(loss.node)
         if node.order
         for array in kept_by(node)
         if id(array) not in here

@@ -13,7 +13,7 @@ from optlab.autograd.composed.table import composed, not_covered
 from optlab.autograd.mode import recording
 from optlab.autograd.operation import TABLE, Operation
 from optlab.autograd.rules.decompositions import SINGULAR_VALUES
-from optlab.autograd.several import collected
+from optlab.autograd.several import tuple_like
 from optlab.autograd.tensor import Tensor, apply, raw
 
 
@@ -42,7 +42,7 @@ def _wants_no_gradient(a: Any) -> bool:
 def _eig(a: Any) -> Any:
     if _wants_no_gradient(a):  # then the results may be complex
         found = np.linalg.eig(raw(a))
-        return collected(found, map(Tensor, found))
+        return tuple_like(found, map(Tensor, found))
     return apply(TABLE[np.linalg.eig], (a,))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.folding import Shape
-from optlab.autograd.rules.indexing import scattered
+from optlab.autograd.rules.indexing import scatter_recorded
 
 # Convolution --------------------------------------------------------------------------------------
 
@@ -19,7 +19,7 @@ def _pad_to_full(g: Any, n: int, m: int, mode: Any) -> Any:
     if mode in ("full", 2):
         return g
     before = shorter - 1 if mode in ("valid", 0) else (shorter - 1) // 2
-    return scattered(g, slice(before, before + g.shape[0]), (n + m - 1,))
+    return scatter_recorded(g, slice(before, before + g.shape[0]), (n + m - 1,))
 
 
 def _convolve_gradient(g: Any, shape: Shape, other: Any, mode: Any) -> Any:
@@ -67,14 +67,14 @@ def _interp(
     at_xp = at_fp = None
     if needs[1]:
         at_low, at_high = at_x * (share - 1.0), at_x * -share
-        at_xp = scattered(at_low, low, xp.shape) + scattered(at_high, high, xp.shape)
+        at_xp = scatter_recorded(at_low, low, xp.shape) + scatter_recorded(at_high, high, xp.shape)
     if needs[2]:
         if left is not None:
             g = np.where(before, 0.0, g)
         if right is not None:
             g = np.where(after, 0.0, g)
         at_low, at_high = g * (1.0 - share), g * share
-        at_fp = scattered(at_low, low, fp.shape) + scattered(at_high, high, fp.shape)
+        at_fp = scatter_recorded(at_low, low, fp.shape) + scatter_recorded(at_high, high, fp.shape)
     return at_x, at_xp, at_fp
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.folding import Shape, masked, not_nan
-from optlab.autograd.rules.indexing import scattered
+from optlab.autograd.rules.indexing import scatter_recorded
 from optlab.autograd.rules.recurrence import (
     from_last,
     recurrence,
@@ -124,10 +124,10 @@ def _reduceat_gradient(g: Any, shape: Shape, indices: Any, axis: int) -> Any:
     given = g[..., constants_beside(g, of_segment)]
     if np.all(start[1:] > start[:-1]):  # disjoint segments; elements before the first are in none
         at: Any = (..., slice(int(start[0]), None))
-        return from_last(scattered(given, at, (*g.shape[:-1], n)), axis)
+        return from_last(scatter_recorded(given, at, (*g.shape[:-1], n)), axis)
     place = np.arange(of_segment.size) + np.repeat(start - np.cumsum(length) + length, length)
     at = (..., constants_beside(g, place))
-    return from_last(scattered(given, at, (*g.shape[:-1], n)), axis)
+    return from_last(scatter_recorded(given, at, (*g.shape[:-1], n)), axis)
 
 
 rule(

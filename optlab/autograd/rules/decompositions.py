@@ -2,8 +2,8 @@
 
 Eigenvectors and singular vectors are unique up to sign, and those of repeated values up to a
 rotation of their subspace: only functions invariant to that choice have a derivative. At repeated
-values the gradient component of the arbitrary rotation is set to 0 (see `over_gaps`). Gradients of
-symmetric functions of the values alone (a sum, a norm) are therefore exact there too. Whatever
+values the gradient component of the arbitrary rotation is set to 0 (see `inverse_gaps`). Gradients
+of symmetric functions of the values alone (a sum, a norm) are therefore exact there too. Whatever
 divides by the gaps, such as a second derivative through repeated values or a function composed of
 repeated values and their vectors, lacks the component of the rotation.
 """
@@ -19,8 +19,8 @@ from optlab.autograd.rules.matrices import (
     column,
     diagonal_part,
     identity_like,
+    inverse_gaps,
     lower_ones,
-    over_gaps,
     reciprocal,
     right_solve,
     row,
@@ -38,7 +38,7 @@ from optlab.autograd.rules.matrices import (
 def _eigh(g: Any, y: Any) -> Any:
     """Return V (diag(g0) + F * (V' g1)) V', where F holds 1 / gaps of the eigenvalues."""
     values, vectors = y
-    inner = over_gaps(values) * (transposed(vectors) @ g[1]) if 1 in g else None
+    inner = inverse_gaps(values) * (transposed(vectors) @ g[1]) if 1 in g else None
     by_x = (vectors * row(g[0])) @ transposed(vectors)
     if inner is not None:
         by_x = by_x + vectors @ inner @ transposed(vectors)
@@ -74,7 +74,7 @@ def _eig(g: Any, y: Any) -> Any:
     if 1 in g:
         turned = vt @ g[1]
         turned = turned - (vt @ vectors) * row(diagonal_part(turned))
-        inner = inner + (over_gaps(values) * turned) @ vt
+        inner = inner + (inverse_gaps(values) * turned) @ vt
     return np.linalg.solve(vt, inner)
 
 
@@ -107,7 +107,7 @@ def _svd(g: Any, y: Any, hermitian: bool = False) -> Any:
     by_x = (first_u * row(g[1])) @ transposed(first_v)
     if 0 in g or 2 in g:
         # 1 / (s_j^2 - s_i^2), from the difference and the sum to avoid cancellation
-        factor = over_gaps(s) * reciprocal(column(s) + row(s))
+        factor = inverse_gaps(s) * reciprocal(column(s) + row(s))
     if 0 in g:
         among, outside = _split_rotation(u, g[0], k)
         by_x = by_x + first_u @ (factor * among * row(s)) @ transposed(first_v)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.operation import as_one, rule
+from optlab.autograd.operation import as_single_operation, rule
 from optlab.autograd.rules.matrices import (
     column,
     diagonal_part,
@@ -84,10 +84,13 @@ def _third_det(g: Any, h: Any, x: Any) -> Any:
     return per_matrix(np.linalg.det(x)) * transposed(inner + a @ b @ y + b @ a @ y)
 
 
-DET = rule(np.linalg.det, lambda g, x: per_matrix(g) * as_one(cofactors, x))
-COFACTORS = rule(cofactors, lambda g, x: as_one(change_of_cofactors, g, x))
+DET = rule(np.linalg.det, lambda g, x: per_matrix(g) * as_single_operation(cofactors, x))
+COFACTORS = rule(cofactors, lambda g, x: as_single_operation(change_of_cofactors, g, x))
 CHANGE_OF_COFACTORS = rule(
-    change_of_cofactors, lambda g, x: as_one(change_of_cofactors, g, x), _third_det, inputs="h x"
+    change_of_cofactors,
+    lambda g, x: as_single_operation(change_of_cofactors, g, x),
+    _third_det,
+    inputs="h x",
 )
 
 # The sign is piecewise constant; log(abs(det)) has no derivative where det is 0, and inv raises.

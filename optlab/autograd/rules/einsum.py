@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.operation import as_one, rule
+from optlab.autograd.operation import as_single_operation, rule
 from optlab.backend.arrays import Shape, zeros_beside
 
 #: From this many multiplications on, the search for matrix products pays for itself.
@@ -87,7 +87,11 @@ def _expand_to_operand(part: Any, have: str, labels: str, shape: Shape) -> Any:
     )
     if part.shape != full:
         part = np.broadcast_to(part, full)
-    return part if wanted == labels else as_one(on_diagonals, part, labels=labels, shape=shape)
+    return (
+        part
+        if wanted == labels
+        else as_single_operation(on_diagonals, part, labels=labels, shape=shape)
+    )
 
 
 def _operand_gradient(

@@ -42,7 +42,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.guarded import kept, nothing, product, quotient
+from optlab.autograd.rules.guarded import product, quotient, where_mask, zeros_of
 
 LOG_2 = math.log(2.0)
 LOG_10 = math.log(10.0)
@@ -62,7 +62,7 @@ POSITIVE = rule(np.positive, lambda g: g)
 RECIPROCAL = rule(np.reciprocal, lambda g, x: -quotient(g, x * x))
 
 # Integer quotients and remainders.
-FLOOR_DIVIDE = rule(np.floor_divide, lambda g: nothing(g), lambda g: nothing(g))
+FLOOR_DIVIDE = rule(np.floor_divide, lambda g: zeros_of(g), lambda g: zeros_of(g))
 
 
 def _integer_quotient(a: Any, b: Any, y: Any) -> Any:
@@ -122,7 +122,7 @@ def number_power(x: Any, exponent: float) -> Any:
 
 def _number_power(g: Any, x: Any, exponent: float) -> Any:
     if exponent == 0:
-        return nothing(g)
+        return zeros_of(g)
     if exponent < 1:  # as a guarded quotient: a gradient of 0 stays 0 at x = 0
         return exponent * quotient(g, x ** (1 - exponent))
     return product(g, exponent * x ** (exponent - 1))
@@ -204,7 +204,7 @@ for to_degrees in (np.degrees, np.rad2deg):
 # Signs.
 ABSOLUTE = rule(np.absolute, lambda g, x: product(np.sign(x), g))
 rule(np.fabs, lambda g, x: product(np.sign(x), g))
-rule(np.copysign, lambda g, a, y: product(np.sign(a) * np.sign(y), g), lambda g: nothing(g))
+rule(np.copysign, lambda g, a, y: product(np.sign(a) * np.sign(y), g), lambda g: zeros_of(g))
 
 
 # Maximum and minimum of two.
@@ -212,13 +212,16 @@ def _split_pair(g: Any, a_wins: Any, b_wins: Any, needs: tuple[bool, bool]) -> t
     """Pass `g` to the selected input, half to each at ties."""
     if type(a_wins) is np.ndarray and a_wins.shape == g.shape:  # one input may win everywhere
         if not np.count_nonzero(b_wins):
-            return kept(g, a_wins), nothing(g)
+            return where_mask(g, a_wins), zeros_of(g)
         if not np.count_nonzero(a_wins):
-            return nothing(g), kept(g, b_wins)
+            return zeros_of(g), where_mask(g, b_wins)
     both = a_wins & b_wins
     none_tie = type(both) is np.ndarray and not np.count_nonzero(both)
     share = g if none_tie else np.where(both, 0.5 * g, g)
-    return (kept(share, a_wins) if needs[0] else None, kept(share, b_wins) if needs[1] else None)
+    return (
+        where_mask(share, a_wins) if needs[0] else None,
+        where_mask(share, b_wins) if needs[1] else None,
+    )
 
 
 MAXIMUM = rule(
@@ -239,9 +242,9 @@ rule(
 )
 rule(
     np.clip,
-    lambda g, x, low, high: kept(g, _within_bounds(x, low, high)),
-    lambda g, x, low, high: kept(g, (x < low) & (True if high is None else low <= high)),
-    lambda g, x, low, high: kept(g, (x if low is None else np.maximum(x, low)) > high),
+    lambda g, x, low, high: where_mask(g, _within_bounds(x, low, high)),
+    lambda g, x, low, high: where_mask(g, (x < low) & (True if high is None else low <= high)),
+    lambda g, x, low, high: where_mask(g, (x if low is None else np.maximum(x, low)) > high),
     inputs="x low high",
 )
 
@@ -257,20 +260,20 @@ def _within_bounds(x: Any, low: Any, high: Any) -> Any:
 WHERE = rule(
     np.where,
     None,
-    lambda g, condition: kept(g, condition),
-    lambda g, condition: kept(g, np.logical_not(condition)),
+    lambda g, condition: where_mask(g, condition),
+    lambda g, condition: where_mask(g, np.logical_not(condition)),
     inputs="condition a b",
 )
 NAN_TO_NUM = rule(
-    np.nan_to_num, lambda g, x: kept(g, np.isfinite(x)), static="copy nan posinf neginf"
+    np.nan_to_num, lambda g, x: where_mask(g, np.isfinite(x)), static="copy nan posinf neginf"
 )
 
 # Step functions: piecewise constant, so their derivative is 0.
 for step_function in (np.sign, np.floor, np.ceil, np.trunc, np.fix, np.rint, np.spacing):
-    rule(step_function, lambda g: nothing(g))
-ROUND = rule(np.round, lambda g: nothing(g), static="decimals")
-rule(np.heaviside, lambda g: nothing(g), lambda g, a: kept(g, a == 0))
-rule(np.nextafter, lambda g: g, lambda g: nothing(g))
+    rule(step_function, lambda g: zeros_of(g))
+ROUND = rule(np.round, lambda g: zeros_of(g), static="decimals")
+rule(np.heaviside, lambda g: zeros_of(g), lambda g, a: where_mask(g, a == 0))
+rule(np.nextafter, lambda g: g, lambda g: zeros_of(g))
 
 # The parts of a float. Exponents are integers and have no derivative.
 rule(np.modf, lambda g: g[0], several=True)
@@ -279,5 +282,5 @@ rule(np.ldexp, lambda g, b: np.ldexp(g, b), None)
 
 # Complex conjugate, imaginary part and angle of real numbers.
 CONJUGATE = rule(np.conjugate, lambda g: g)
-IMAGINARY = rule(np.imag, lambda g: nothing(g))
-rule(np.angle, lambda g: nothing(g), static="deg")
+IMAGINARY = rule(np.imag, lambda g: zeros_of(g))
+rule(np.angle, lambda g: zeros_of(g), static="deg")

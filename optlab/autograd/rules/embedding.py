@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.indexing import getitem, scattered
+from optlab.autograd.rules.indexing import getitem, scatter_recorded
 from optlab.autograd.sparse import RowSparse
 from optlab.backend.arrays import Shape, constants_beside, unwrapped
 
@@ -27,7 +27,7 @@ def take_rows(x: Any, rows: Any, sparse: bool = False) -> Any:
 def _rows_back(g: Any, x_shape: Shape, rows: Any, sparse: bool = False) -> Any:
     # A gradient that is itself recorded stays dense, so that it can be differentiated again.
     if not sparse or unwrapped(g) is not g:
-        return scattered(g, rows, x_shape)
+        return scatter_recorded(g, rows, x_shape)
     rows = constants_beside(g, np.reshape(rows, -1))
     return RowSparse(rows, g.reshape(-1, *x_shape[1:]), x_shape)
 

@@ -7,7 +7,7 @@ a finite argument multiply with `product` and divide with `quotient`, whose resu
 first factor is 0. Elsewhere both are plain arithmetic, and an infinite slope stays infinite.
 
 Conversely, a function with a kink *selects*: elements on its flat side get 0 even from an infinite
-gradient (`kept`, and `product` with the slope as first factor).
+gradient (`where_mask`, and `product` with the slope as first factor).
 
 Both are operations with rules of their own: a guard written with ``np.where(g == 0)`` would be
 wrong in the second derivative wherever g happens to be 0.
@@ -32,7 +32,7 @@ _array, _count_nonzero = np.ndarray, np.count_nonzero
 LARGE = 1000
 
 
-def run(operation: Operation, *inputs: Any, **static: Any) -> Any:
+def run_or_record(operation: Operation, *inputs: Any, **static: Any) -> Any:
     """Run an operation that only rules use; record it if a Tensor is among the inputs."""
     for x in inputs:
         if not isinstance(x, _PLAIN):
@@ -57,7 +57,7 @@ def product(a: Any, b: Any) -> Any:
         size = a.size
         if a if size == 1 else size < LARGE and _count_nonzero(a) == size:
             return a * b
-    return run(PRODUCT, a, b)
+    return run_or_record(PRODUCT, a, b)
 
 
 def quotient(a: Any, b: Any) -> Any:
@@ -73,16 +73,16 @@ def quotient(a: Any, b: Any) -> Any:
         size = a.size
         if a if size == 1 else size < LARGE and _count_nonzero(a) == size:
             return a / b
-    return run(QUOTIENT, a, b)
+    return run_or_record(QUOTIENT, a, b)
 
 
-def kept(g: Any, mask: Any) -> Any:
+def where_mask(g: Any, mask: Any) -> Any:
     """Return `g` where `mask` is True and 0 elsewhere, even if `g` is infinite or NaN there.
 
     Examples
     --------
     >>> import numpy as np
-    >>> kept(np.array([np.inf, 2.0]), np.array([False, True]))
+    >>> where_mask(np.array([np.inf, 2.0]), np.array([False, True]))
     array([0., 2.])
     """
     if type(g) is _array and type(mask) is _array and g.shape == mask.shape:
@@ -97,13 +97,13 @@ def kept(g: Any, mask: Any) -> Any:
     return _where(mask, g, 0.0)
 
 
-def nothing(g: Any) -> Any:
+def zeros_of(g: Any) -> Any:
     """Return zeros in the shape of `g`: the derivative of a step function.
 
     Examples
     --------
     >>> import numpy as np
-    >>> nothing(np.array([np.inf, 2.0]))
+    >>> zeros_of(np.array([np.inf, 2.0]))
     array([0., 0.])
     """
     if type(g) is np.ndarray:

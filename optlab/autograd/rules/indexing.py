@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.operation import as_one, rule
+from optlab.autograd.operation import as_single_operation, rule
 from optlab.backend import ensemble
 from optlab.backend.arrays import Shape, array_module, zeros_beside
 
@@ -16,7 +16,7 @@ from optlab.backend.arrays import Shape, array_module, zeros_beside
 _FLAT_FROM = 2000
 
 
-def picks_each_once(index: Any) -> bool:
+def has_unique_elements(index: Any) -> bool:
     """Return whether `index` selects no element twice: only integer arrays can."""
     if isinstance(index, (int, slice)):
         return True
@@ -47,7 +47,7 @@ def scatter(x: Any, index: Any, shape: Shape) -> Any:
     >>> scatter(np.array([1.0, 2.0, 4.0]), np.array([0, 2, 0]), (3,))
     array([5., 0., 2.])
     """
-    if picks_each_once(index):
+    if has_unique_elements(index):
         out = zeros_beside(x, shape)
         out[index] = x
     elif type(x) is np.ndarray and x.size >= _FLAT_FROM:
@@ -90,16 +90,19 @@ def _axes_used(part: Any) -> int:
 
 
 GETITEM = rule(
-    getitem, lambda g, x_shape, index: scattered(g, index, x_shape), static="index", view=True
+    getitem,
+    lambda g, x_shape, index: scatter_recorded(g, index, x_shape),
+    static="index",
+    view=True,
 )
 SCATTER = rule(scatter, lambda g, index: getitem(g, index), static="index shape")
 
 
-def scattered(g: Any, index: Any, shape: Shape) -> Any:
+def scatter_recorded(g: Any, index: Any, shape: Shape) -> Any:
     """Scatter an array, or a Tensor as one recorded operation."""
     if type(g) is np.ndarray:
         return scatter(g, index, shape)
-    return as_one(scatter, g, index, shape)
+    return as_single_operation(scatter, g, index, shape)
 
 
 def diagonal_index(shape: Shape, offset: int) -> tuple[Any, Any]:
@@ -122,7 +125,7 @@ def _onto_diagonal(g: Any, a_shape: Shape, offset: int = 0, axis1: int = 0, axis
     matrix = (a_shape[first], a_shape[second])
     rows, columns = diagonal_index(matrix, offset)
     index = (*(slice(None) for _ in rest), rows, columns)
-    return np.moveaxis(scattered(g, index, (*rest, *matrix)), (-2, -1), (first, second))
+    return np.moveaxis(scatter_recorded(g, index, (*rest, *matrix)), (-2, -1), (first, second))
 
 
 DIAGONAL = rule(np.diagonal, _onto_diagonal, inputs="a", static="offset axis1 axis2", view=True)
@@ -148,7 +151,7 @@ def _window_index(shape: Shape, window_shape: Any, axis: Any) -> tuple[Any, ...]
 
 SLIDING_WINDOW_VIEW = rule(
     np.lib.stride_tricks.sliding_window_view,
-    lambda g, x_shape, window_shape, axis=None: scattered(
+    lambda g, x_shape, window_shape, axis=None: scatter_recorded(
         g, _window_index(x_shape, window_shape, axis), x_shape
     ),
     static="window_shape axis",

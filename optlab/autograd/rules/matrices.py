@@ -66,7 +66,7 @@ def _rounding_tolerance(values: Any) -> Any:
     return 10 * np.finfo(values.dtype).eps * np.sum(np.abs(values), axis=-1, keepdims=True)
 
 
-def over_gaps(values: Any) -> Any:
+def inverse_gaps(values: Any) -> Any:
     """Return 1 / (value j - value i) for each pair, and 0 where the two are equal up to rounding.
 
     The vectors of repeated values are an arbitrary basis of their subspace. A function that does

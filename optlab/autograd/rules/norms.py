@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.operation import as_one, rule
+from optlab.autograd.operation import as_single_operation, rule
 from optlab.autograd.rules.folding import broadcast_back
 from optlab.autograd.rules.matrices import (
     column,
@@ -126,5 +126,5 @@ def _polar(g: Any, x: Any) -> Any:
     return by_x
 
 
-NUCLEAR_NORM = rule(nuclear_norm, lambda g, x: per_matrix(g) * as_one(polar, x))
+NUCLEAR_NORM = rule(nuclear_norm, lambda g, x: per_matrix(g) * as_single_operation(polar, x))
 POLAR = rule(polar, _polar)

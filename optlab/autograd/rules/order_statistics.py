@@ -23,7 +23,7 @@ from optlab.autograd.rules.folding import (
     reduced_axes_last,
     restore_reduced_axes,
 )
-from optlab.autograd.rules.indexing import scattered
+from optlab.autograd.rules.indexing import scatter_recorded
 from optlab.backend.arrays import constants_beside, on_host
 
 
@@ -45,7 +45,7 @@ def _scatter_to_neighbors(g: Any, x: Any, axis: Axis, position: Any) -> Any:
         standing_there = np.take_along_axis(order, constants_beside(order, ranks), axis=-1)
         at = standing_there + constants_beside(order, first_of_row)
         given = g * constants_beside(order, part.astype(g.dtype))
-        total = total + scattered(given, at, (math.prod(order.shape),))
+        total = total + scatter_recorded(given, at, (math.prod(order.shape),))
     return restore_reduced_axes(total.reshape(order.shape), x.shape, axis)
 
 

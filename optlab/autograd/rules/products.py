@@ -17,14 +17,14 @@ from optlab.autograd.rules.folding import (
     restore_reduced_axes,
     with_keepdims,
 )
-from optlab.autograd.rules.indexing import scattered
+from optlab.autograd.rules.indexing import scatter_recorded
 from optlab.autograd.rules.recurrence import from_last, reversed_recurrence, to_last
 from optlab.backend.arrays import constants_beside
 
 
 def _shift_with_one(y: Any) -> Any:
     """Shift by one along the last axis, with a 1 in front."""
-    shifted = scattered(y[..., :-1], (..., slice(1, None)), y.shape)
+    shifted = scatter_recorded(y[..., :-1], (..., slice(1, None)), y.shape)
     in_front = constants_beside(y, np.arange(y.shape[-1]) == 0)
     return np.where(in_front, 1.0, shifted)
 

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.apply import apply
-from optlab.autograd.base import TensorBase
 from optlab.autograd.operation import Operation, rule
 from optlab.autograd.rules.gamma import slope_of_gamma
+from optlab.autograd.rules.guarded import run_or_record
 from optlab.backend.arrays import Shape, constants_beside, on_host
 from optlab.backend.random import Key
 
@@ -44,19 +43,12 @@ def noise(law: Law, key: Key, shape: Shape, dtype: Any = np.float64, like: Any =
     return constants_beside(like, z)
 
 
-def _run(operation: Operation, *inputs: Any, **static: Any) -> Any:
-    """Run an operation; record it if a Tensor is among the inputs."""
-    if any(isinstance(x, TensorBase) for x in inputs):
-        return apply(operation, inputs, static)
-    return operation.forward(*inputs, **static)
-
-
 # Scaled noise: normal, uniform, exponential, Laplace, logistic, Gumbel and many more.
 
 
 def scaled_noise(x: Any, law: Law, key: Key, shape: Shape, dtype: Any) -> Any:
     """Return x * z for z drawn from `law` in `shape`, to which x is broadcast."""
-    return _run(SCALED_NOISE, x, law=law, key=key, shape=shape, dtype=dtype)
+    return run_or_record(SCALED_NOISE, x, law=law, key=key, shape=shape, dtype=dtype)
 
 
 SCALED_NOISE = rule(
@@ -92,7 +84,7 @@ def dropout(x: Any, rate: float, key: Key, shape: Shape | None = None, upscale: 
     >>> dropout(np.ones(8), 0.5, Key(1))
     array([2., 2., 2., 2., 2., 2., 0., 0.])
     """
-    return _run(DROPOUT, x, rate=rate, key=key, shape=shape, upscale=upscale)
+    return run_or_record(DROPOUT, x, rate=rate, key=key, shape=shape, upscale=upscale)
 
 
 def _dropped(x: Any, rate: float, key: Key, shape: Shape | None, upscale: bool) -> Any:
@@ -115,12 +107,12 @@ DROPOUT = rule(
 
 def correlated_noise(factor: Any, key: Key, shape: Shape) -> Any:
     """Return z @ factor.T for standard normal z of shape [*shape, d]."""
-    return _run(CORRELATED_NOISE, factor, key=key, shape=shape)
+    return run_or_record(CORRELATED_NOISE, factor, key=key, shape=shape)
 
 
 def products_with_noise(y: Any, key: Key) -> Any:
     """Return the sum over all draws of the outer products of y and z, a matrix [d, d]."""
-    return _run(PRODUCTS_WITH_NOISE, y, key=key)
+    return run_or_record(PRODUCTS_WITH_NOISE, y, key=key)
 
 
 def _correlated(factor: Any, key: Key, shape: Shape) -> Any:
@@ -154,7 +146,7 @@ PRODUCTS_WITH_NOISE = rule(
 
 def triangular(left: Any, mode: Any, right: Any, key: Key, shape: Shape, dtype: Any) -> Any:
     """Return the quantile of the triangular distribution at uniform levels u drawn from `key`."""
-    return _run(TRIANGULAR, left, mode, right, key=key, shape=shape, dtype=dtype)
+    return run_or_record(TRIANGULAR, left, mode, right, key=key, shape=shape, dtype=dtype)
 
 
 def _triangular(left: Any, mode: Any, right: Any, key: Key, shape: Shape, dtype: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.operation import as_one, rule
+from optlab.autograd.operation import as_single_operation, rule
 
 
 def to_last(x: Any, axis: int) -> Any:
@@ -44,7 +44,7 @@ def linear_recurrence(a: Any, b: Any) -> Any:
 
 def recurrence(a: Any, b: Any) -> Any:
     """Return `linear_recurrence` of arrays or Tensors, as one operation."""
-    return as_one(linear_recurrence, a, b)
+    return as_single_operation(linear_recurrence, a, b)
 
 
 def reversed_recurrence(a: Any, b: Any) -> Any:

@@ -28,7 +28,7 @@ from optlab.autograd.rules.folding import (
     reduced_size,
     with_keepdims,
 )
-from optlab.autograd.rules.guarded import kept as chosen
+from optlab.autograd.rules.guarded import where_mask
 
 
 def _reduction(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -244,7 +244,7 @@ def _split_ties(g: Any, x: Any, y: Any, axis: Axis, where: Any, initial: Any) ->
         ties = int(np.count_nonzero(equal))  # 0 if the result is NaN
         if ties:
             share = broadcast_back(g / ties, x.shape, None)
-            return share if ties == x.size else chosen(share, equal)
+            return share if ties == x.size else where_mask(share, equal)
     y = with_keepdims(y, x.shape, axis)
     reaching = (x == y) | np.isnan(x)
     if where is not True:

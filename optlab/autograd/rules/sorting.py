@@ -10,7 +10,7 @@ from optlab.autograd.base import raw
 from optlab.autograd.operation import rule
 
 
-def _in_order(x: Any, axis: int) -> Any:
+def _stable_argsort(x: Any, axis: int) -> Any:
     """Return the stable argsort along `axis`."""
     x = raw(x)  # a permutation has no derivative
     if isinstance(x, np.ndarray):
@@ -22,7 +22,7 @@ def _in_order(x: Any, axis: int) -> Any:
     return np.argsort(x, axis=axis, kind="stable")
 
 
-def _undone(order: Any, axis: int) -> Any:
+def _inverse_permutation(order: Any, axis: int) -> Any:
     """Return the inverse of the permutation `order` along `axis`."""
     if not isinstance(order, np.ndarray):
         return np.argsort(order, axis=axis, kind="stable")
@@ -38,19 +38,21 @@ def _undone(order: Any, axis: int) -> Any:
 # of ties, so the gradient is a permutation there too.
 SORT = rule(
     np.sort,
-    lambda g, a, axis=-1: np.take_along_axis(g, _undone(_in_order(a, axis), axis), axis),
+    lambda g, a, axis=-1: np.take_along_axis(
+        g, _inverse_permutation(_stable_argsort(a, axis), axis), axis
+    ),
     inputs="a",
     static="axis kind",
 )
 
 
-def _before_partition(g: Any, a: Any, y: Any, axis: int = -1) -> Any:
+def _partition_gradient(g: Any, a: Any, y: Any, axis: int = -1) -> Any:
     """Pass gradients back by rank: the k-th smallest of y is the k-th smallest of the input."""
-    risen = np.take_along_axis(g, _in_order(y, axis), axis)
-    return np.take_along_axis(risen, _undone(_in_order(a, axis), axis), axis)
+    risen = np.take_along_axis(g, _stable_argsort(y, axis), axis)
+    return np.take_along_axis(risen, _inverse_permutation(_stable_argsort(a, axis), axis), axis)
 
 
-PARTITION = rule(np.partition, _before_partition, inputs="a", static="kth axis kind")
+PARTITION = rule(np.partition, _partition_gradient, inputs="a", static="kth axis kind")
 
 # Weighted histograms: a weight is added to the bin of its number; the numbers have no derivative.
 BINCOUNT = rule(
@@ -74,7 +76,7 @@ def weights_in_bins(weights: Any, numbers: Any, edges: Any) -> Any:
     return np.histogram(numbers, edges, weights=weights)[0]
 
 
-def _of_my_bin(g: Any, numbers: Any, edges: Any) -> Any:
+def _gather_from_bins(g: Any, numbers: Any, edges: Any) -> Any:
     """Gather the gradient of the bin of each number; the last bin includes its right edge."""
     bins = np.searchsorted(edges, numbers, side="right") - 1
     bins = np.where(numbers == edges[-1], len(edges) - 2, bins)
@@ -82,4 +84,4 @@ def _of_my_bin(g: Any, numbers: Any, edges: Any) -> Any:
     return np.where(inside, np.take(g, np.where(inside, bins, 0)), 0.0)
 
 
-HISTOGRAM = rule(weights_in_bins, _of_my_bin, inputs="weights", static="numbers edges")
+HISTOGRAM = rule(weights_in_bins, _gather_from_bins, inputs="weights", static="numbers edges")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.guarded import product, run
+from optlab.autograd.rules.guarded import product, run_or_record
 
 # sinc(x) = sin(z) / z with z = pi x. Near 0 its slope (cos(z) - sinc(x)) / x cancels; there the
 # series is used, the sum of 2k (-1)^k z^(2k-1) / (2k+1)!. Both are plain NumPy, so derivatives of
@@ -41,7 +41,7 @@ def modified_bessel(x: Any, order: int) -> Any:
     >>> np.round(modified_bessel(np.array([-1.0, 0.0, 2.0]), 1), 6)
     array([-0.565159,  0.      ,  1.590637])
     """
-    return run(MODIFIED_BESSEL, x, order=order)
+    return run_or_record(MODIFIED_BESSEL, x, order=order)
 
 
 def _modified_bessel(x: Any, order: int) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from optlab.autograd.operation import rule
 from optlab.autograd.rules import reductions
 from optlab.autograd.rules.elementwise import TANH
-from optlab.autograd.rules.guarded import run
+from optlab.autograd.rules.guarded import run_or_record
 from optlab.autograd.tensor import Tensor, apply
 from optlab.nn.functional.shared import bounded, inner, no_name, scores, total
 
@@ -115,7 +115,7 @@ def _softplus_cut_short(x: Any, beta: float = 1.0, threshold: float = 20.0) -> A
 SOFTPLUS_CUT_SHORT = rule(
     _softplus_cut_short,
     lambda g, x, beta=1.0, threshold=20.0: np.where(
-        beta * x > threshold, g, g * run(SIGMOID, beta * x)
+        beta * x > threshold, g, g * run_or_record(SIGMOID, beta * x)
     ),
     static="beta threshold",
 )
@@ -158,7 +158,7 @@ def _silu(x: Any) -> Any:
 
 
 def _silu_derivative(x: Any) -> Any:
-    share = run(SIGMOID, x)
+    share = run_or_record(SIGMOID, x)
     return share * (1 + x * (1 - share))
 
 
@@ -222,7 +222,7 @@ def _mish(x: Any) -> Any:
 
 def _mish_derivative(x: Any) -> Any:
     y = _tanh_softplus(x)
-    return y + x * (run(SIGMOID, x) * (1 - y * y))
+    return y + x * (run_or_record(SIGMOID, x) * (1 - y * y))
 
 
 MISH = rule(_mish, lambda g, x: g * _mish_derivative(x))
@@ -288,7 +288,7 @@ def _glu(x: Any, axis: int = -1) -> Any:
 
 def _glu_back(g: Any, x: Any, axis: int = -1) -> Any:
     passing, gate = _halves(x, axis)
-    share = run(SIGMOID, gate)
+    share = run_or_record(SIGMOID, gate)
     through = g * share
     return np.concatenate([through, through * passing * (1 - share)], axis=axis)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.operation import as_one, rule
+from optlab.autograd.operation import as_single_operation, rule
 from optlab.backend.arrays import Shape, zeros_beside
 from optlab.nn.functional import columns as at
 from optlab.nn.functional import depthwise
@@ -154,14 +154,16 @@ def _by_x(
     g: Any, weight: Any, x_shape: Any, stride: Any, padding: Any, dilation: Any, groups: Any
 ) -> Any:
     size = tuple(x_shape[2:])
-    return as_one(convolution_input, g, weight, size, stride, padding, dilation, groups)
+    return as_single_operation(
+        convolution_input, g, weight, size, stride, padding, dilation, groups
+    )
 
 
 def _by_weight(
     g: Any, x: Any, weight_shape: Any, stride: Any, padding: Any, dilation: Any, groups: Any
 ) -> Any:
     kernel = tuple(weight_shape[2:])
-    return as_one(convolution_weight, x, g, kernel, stride, padding, dilation, groups)
+    return as_single_operation(convolution_weight, x, g, kernel, stride, padding, dilation, groups)
 
 
 def _by_bias(g: Any) -> Any:
@@ -177,10 +179,10 @@ BIASED_CONVOLUTION = rule(
 )  # fmt: skip
 CONVOLUTION_INPUT = rule(
     convolution_input,
-    lambda g, weight, stride, padding, dilation, groups: as_one(
+    lambda g, weight, stride, padding, dilation, groups: as_single_operation(
         convolution, g, weight, stride, padding, dilation, groups
     ),
-    lambda g, upper, weight_shape, stride, padding, dilation, groups: as_one(
+    lambda g, upper, weight_shape, stride, padding, dilation, groups: as_single_operation(
         convolution_weight, g, upper, tuple(weight_shape[2:]), stride, padding, dilation, groups
     ),
     inputs="upper weight",
@@ -188,10 +190,10 @@ CONVOLUTION_INPUT = rule(
 )
 CONVOLUTION_WEIGHT = rule(
     convolution_weight,
-    lambda g, upper, x_shape, stride, padding, dilation, groups: as_one(
+    lambda g, upper, x_shape, stride, padding, dilation, groups: as_single_operation(
         convolution_input, upper, g, tuple(x_shape[2:]), stride, padding, dilation, groups
     ),
-    lambda g, x, stride, padding, dilation, groups: as_one(
+    lambda g, x, stride, padding, dilation, groups: as_single_operation(
         convolution, x, g, stride, padding, dilation, groups
     ),
     inputs="x upper",
@@ -233,14 +235,14 @@ def folded(
 
 UNFOLDED = rule(
     unfolded,
-    lambda g, x_shape, kernel, stride, padding, dilation: as_one(
+    lambda g, x_shape, kernel, stride, padding, dilation: as_single_operation(
         folded, g, tuple(x_shape[2:]), kernel, stride, padding, dilation
     ),
     static="kernel stride padding dilation",
 )
 FOLDED = rule(
     folded,
-    lambda g, kernel, stride, padding, dilation: as_one(
+    lambda g, kernel, stride, padding, dilation: as_single_operation(
         unfolded, g, kernel, stride, padding, dilation
     ),
     static="size kernel stride padding dilation",

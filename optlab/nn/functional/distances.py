@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.guarded import kept
+from optlab.autograd.rules.guarded import where_mask
 from optlab.autograd.tensor import Tensor, apply
 from optlab.nn.functional.shared import no_name, scores
 
@@ -27,7 +27,7 @@ def _unit_back(g: Any, x: Any, axis: int, epsilon: float) -> Any:
     inverse = 1 / np.sqrt(np.where(long, square, epsilon * epsilon))
     unit = x * inverse
     along = np.add.reduce(g * unit, axis=axis, keepdims=True)
-    return (g - unit * kept(along, long)) * inverse
+    return (g - unit * where_mask(along, long)) * inverse
 
 
 UNIT = rule(_unit, _unit_back, inputs="x", static="axis epsilon")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.guarded import kept, run
+from optlab.autograd.rules.guarded import run_or_record, where_mask
 from optlab.autograd.tensor import Tensor, apply
 from optlab.backend.arrays import as_array
 from optlab.nn.functional.activations import LOG_SIGMOID, SIGMOID
@@ -247,26 +247,26 @@ def binary_cross_entropy(
 
 
 def _with_logits(x: Any, label: Any) -> Any:
-    return (1 - label) * x - run(LOG_SIGMOID, x)
+    return (1 - label) * x - run_or_record(LOG_SIGMOID, x)
 
 
 def _with_weighted_logits(x: Any, label: Any, pos_weight: Any) -> Any:
-    return (1 - label) * x - (1 + (pos_weight - 1) * label) * run(LOG_SIGMOID, x)
+    return (1 - label) * x - (1 + (pos_weight - 1) * label) * run_or_record(LOG_SIGMOID, x)
 
 
 WITH_LOGITS = rule(
     _with_logits,
-    lambda g, x, label: g * (run(SIGMOID, x) - label),
+    lambda g, x, label: g * (run_or_record(SIGMOID, x) - label),
     lambda g, x: -g * x,
     inputs="x label",
 )
 WITH_WEIGHTED_LOGITS = rule(
     _with_weighted_logits,
     lambda g, x, label, pos_weight: (
-        g * ((1 - label) - (1 + (pos_weight - 1) * label) * run(SIGMOID, -x))
+        g * ((1 - label) - (1 + (pos_weight - 1) * label) * run_or_record(SIGMOID, -x))
     ),
-    lambda g, x, pos_weight: -g * (x + (pos_weight - 1) * run(LOG_SIGMOID, x)),
-    lambda g, x, label: -g * label * run(LOG_SIGMOID, x),
+    lambda g, x, pos_weight: -g * (x + (pos_weight - 1) * run_or_record(LOG_SIGMOID, x)),
+    lambda g, x, label: -g * label * run_or_record(LOG_SIGMOID, x),
     inputs="x label pos_weight",
 )
 
@@ -321,7 +321,7 @@ def binary_cross_entropy_with_logits(
 
 def _divergence(x: Any, label: Any) -> Any:
     positive = label > 0
-    return kept(label * (np.log(np.where(positive, label, 1.0)) - x), positive)
+    return where_mask(label * (np.log(np.where(positive, label, 1.0)) - x), positive)
 
 
 def _divergence_of_logarithms(x: Any, label: Any) -> Any:
@@ -330,8 +330,10 @@ def _divergence_of_logarithms(x: Any, label: Any) -> Any:
 
 DIVERGENCE = rule(
     _divergence,
-    lambda g, label: -g * kept(label, label > 0),
-    lambda g, x, label: kept(g * (np.log(np.where(label > 0, label, 1.0)) + 1 - x), label > 0),
+    lambda g, label: -g * where_mask(label, label > 0),
+    lambda g, x, label: where_mask(
+        g * (np.log(np.where(label > 0, label, 1.0)) + 1 - x), label > 0
+    ),
     inputs="x label",
 )
 DIVERGENCE_OF_LOGARITHMS = rule(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.guarded import product, run
+from optlab.autograd.rules.guarded import product, run_or_record
 from optlab.autograd.tensor import Tensor, apply
 from optlab.nn.functional.shared import bounded, in_blocks, no_name, scores
 
@@ -116,7 +116,7 @@ def _normal_cdf(x: Any) -> Any:
         y *= 0.5
         y += 0.5
         return y
-    return 0.5 + 0.5 * run(ERF, x * _ROOT_HALF)
+    return 0.5 + 0.5 * run_or_record(ERF, x * _ROOT_HALF)
 
 
 def _gelu_derivative(x: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from optlab.autograd.halves import halves
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.elementwise import ADD, MULTIPLY
-from optlab.autograd.rules.guarded import nothing
+from optlab.autograd.rules.guarded import zeros_of
 from optlab.autograd.tensor import Tensor, apply, apply_several
 from optlab.nn.functional.affine import cast_to_weight
 from optlab.nn.functional.shared import inner, no_name, scores, total, total_of_rows
@@ -85,7 +85,7 @@ def _standardize_back(g: Any, y: Any, axes: Axes, epsilon: float) -> Any:
         by_x = by_x + g[1] / count
     if 2 in g:
         by_x = by_x + normal * (g[2] * (2 / count) * width)
-    return by_x if 0 in g or 2 in g else by_x + nothing(normal)
+    return by_x if 0 in g or 2 in g else by_x + zeros_of(normal)
 
 
 STANDARDIZE = rule(_standardize, _standardize_back, inputs="x", static="axes epsilon", several=True)

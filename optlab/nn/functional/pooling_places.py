@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.operation import as_one, rule
+from optlab.autograd.operation import as_single_operation, rule
 from optlab.nn.functional.pooling_rules import SMALL, AllWindows, Part, _axes, _pieces, max_pool
 
 #: Windows in a block of images of the backward pass: temporary arrays stay in the cache and add
@@ -117,20 +117,20 @@ def _blocks(x: Any, space: int) -> Iterator[Part]:
 # The index of the maximum is constant in x, except at ties.
 MAX_POOL_WITH_INDICES = rule(
     max_pool_with_indices,
-    lambda g, y1, windows: as_one(scatter_to_indices, g[0], y1, windows),
+    lambda g, y1, windows: as_single_operation(scatter_to_indices, g[0], y1, windows),
     static="windows",
     several=True,
 )
 SCATTER_TO_INDICES = rule(
     scatter_to_indices,
-    lambda g, indices, windows: as_one(gather_from_indices, g, indices, windows),
+    lambda g, indices, windows: as_single_operation(gather_from_indices, g, indices, windows),
     None,
     inputs="upper indices",
     static="windows",
 )
 GATHER_FROM_INDICES = rule(
     gather_from_indices,
-    lambda g, indices, windows: as_one(scatter_to_indices, g, indices, windows),
+    lambda g, indices, windows: as_single_operation(scatter_to_indices, g, indices, windows),
     None,
     inputs="upper indices",
     static="windows",

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.operation import as_one, rule
+from optlab.autograd.operation import as_single_operation, rule
 from optlab.autograd.rules import reductions
 from optlab.backend.arrays import constants_beside
 from optlab.nn.functional.columns import at_least_float32
@@ -217,20 +217,30 @@ def max_indices(x: Any, best: Any, windows: AllWindows) -> Any:
 
 
 MAX_POOL = rule(
-    max_pool, lambda g, x, y, windows: as_one(max_pool_input, g, x, y, windows), static="windows"
+    max_pool,
+    lambda g, x, y, windows: as_single_operation(max_pool_input, g, x, y, windows),
+    static="windows",
 )
 # The indices of the maxima are constant in x, except at ties: there is no gradient of x.
 MAX_POOL_INPUT = rule(
     max_pool_input,
     inputs="upper x best",
     static="windows",
-    joint=lambda g, x, best, windows: (as_one(max_pool_gather, g, x, best, windows), None, None),
+    joint=lambda g, x, best, windows: (
+        as_single_operation(max_pool_gather, g, x, best, windows),
+        None,
+        None,
+    ),
 )
 MAX_POOL_GATHER = rule(
     max_pool_gather,
     inputs="upper x best",
     static="windows",
-    joint=lambda g, x, best, windows: (as_one(max_pool_input, g, x, best, windows), None, None),
+    joint=lambda g, x, best, windows: (
+        as_single_operation(max_pool_input, g, x, best, windows),
+        None,
+        None,
+    ),
 )
 
 # Averages -----------------------------------------------------------------------------------------
@@ -303,12 +313,12 @@ def average_pool_input(upper: Any, windows: AllWindows, divisor: Divisor) -> Any
 
 AVERAGE_POOL = rule(
     average_pool,
-    lambda g, windows, divisor: as_one(average_pool_input, g, windows, divisor),
+    lambda g, windows, divisor: as_single_operation(average_pool_input, g, windows, divisor),
     static="windows divisor",
 )
 AVERAGE_POOL_INPUT = rule(
     average_pool_input,
-    lambda g, windows, divisor: as_one(average_pool, g, windows, divisor),
+    lambda g, windows, divisor: as_single_operation(average_pool, g, windows, divisor),
     inputs="upper",
     static="windows divisor",
 )

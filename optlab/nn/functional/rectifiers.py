@@ -12,7 +12,7 @@ import numpy as np
 
 from optlab.autograd.halves import rounded
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.guarded import kept
+from optlab.autograd.rules.guarded import where_mask
 from optlab.autograd.tensor import Tensor, apply
 from optlab.backend.dtypes import is_half
 from optlab.nn.functional.shared import MANY, bounded, channel_axis, no_name, scores
@@ -51,7 +51,10 @@ def _cut(x: Any, low: float, high: float) -> Any:
 
 
 CUT = rule(
-    _cut, lambda g, y, low, high: kept(g, (y > low) & (y < high)), inputs="x", static="low high"
+    _cut,
+    lambda g, y, low, high: where_mask(g, (y > low) & (y < high)),
+    inputs="x",
+    static="low high",
 )
 
 
@@ -112,7 +115,7 @@ def _hard_sigmoid(x: Any, slope: float, offset: float) -> Any:
 
 HARD_SIGMOID = rule(
     _hard_sigmoid,
-    lambda g, y, slope: slope * kept(g, (y > 0) & (y < 1)),
+    lambda g, y, slope: slope * where_mask(g, (y > 0) & (y < 1)),
     inputs="x",
     static="slope offset",
 )
@@ -143,7 +146,7 @@ def _hard_swish(x: Any) -> Any:
 
 HARD_SWISH = rule(
     _hard_swish,
-    lambda g, x: kept(g, np.abs(x) < 3) * ((2 * x + 3) / 6) + kept(g, x >= 3),
+    lambda g, x: where_mask(g, np.abs(x) < 3) * ((2 * x + 3) / 6) + where_mask(g, x >= 3),
     inputs="x",
 )
 
@@ -177,7 +180,7 @@ def _leaky_relu(x: Any, slope: float) -> Any:
 # For a slope of at least 0, the output has the sign of the input.
 LEAKY_RELU = rule(
     _leaky_relu,
-    lambda g, y, slope: slope * g + (1 - slope) * kept(g, y > 0),
+    lambda g, y, slope: slope * g + (1 - slope) * where_mask(g, y > 0),
     inputs="x",
     static="slope",
 )
@@ -214,7 +217,7 @@ def _prelu(x: Any, weight: Any) -> Any:
 PRELU = rule(
     _prelu,
     lambda g, x, weight: np.where(x > 0, g, weight * g),
-    lambda g, x: kept(g * x, x <= 0),
+    lambda g, x: where_mask(g * x, x <= 0),
     inputs="x weight",
 )
 
@@ -275,7 +278,7 @@ def _exponential_back(g: Any, y: Any, scale: float, alpha: float, width: float) 
     through = g * ((np.minimum(y, 0.0) + scale * alpha) / width)
     if at_0 == scale:  # smooth at 0
         return through
-    return through + (scale - at_0) * kept(g, y > 0)
+    return through + (scale - at_0) * where_mask(g, y > 0)
 
 
 EXPONENTIAL = rule(

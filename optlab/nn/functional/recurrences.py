@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.guarded import run
+from optlab.autograd.rules.guarded import run_or_record
 from optlab.nn.functional.activations import SIGMOID
 
 
@@ -26,13 +26,18 @@ def _chunks(x: Any, count: int) -> list[Any]:
 def _lstm_step(gates: Any, cell: Any) -> Any:
     """Return the output and the new cell; the gates are input, forget, candidate and output."""
     i, f, u, o = _chunks(gates, 4)
-    new = run(SIGMOID, f) * cell + run(SIGMOID, i) * np.tanh(u)
-    return run(SIGMOID, o) * np.tanh(new), new
+    new = run_or_record(SIGMOID, f) * cell + run_or_record(SIGMOID, i) * np.tanh(u)
+    return run_or_record(SIGMOID, o) * np.tanh(new), new
 
 
 def _lstm_step_back(g: Any, gates: Any, cell: Any, y: Any) -> Any:
     i, f, u, o = _chunks(gates, 4)
-    i, f, u, o = run(SIGMOID, i), run(SIGMOID, f), np.tanh(u), run(SIGMOID, o)
+    i, f, u, o = (
+        run_or_record(SIGMOID, i),
+        run_or_record(SIGMOID, f),
+        np.tanh(u),
+        run_or_record(SIGMOID, o),
+    )
     squashed = np.tanh(y[1])
     by_new = g[0] * o * (1 - squashed * squashed)
     if 1 in g:
@@ -127,8 +132,8 @@ LSTM = rule(
 def _gru_gates(given: Any, before: Any) -> Any:
     """Return the gates reset and update, the candidate, and the term that reset multiplies."""
     (r, z, c), (hr, hz, hc) = _chunks(given, 3), _chunks(before, 3)
-    r = run(SIGMOID, r + hr)
-    return r, run(SIGMOID, z + hz), np.tanh(c + r * hc), hc
+    r = run_or_record(SIGMOID, r + hr)
+    return r, run_or_record(SIGMOID, z + hz), np.tanh(c + r * hc), hc
 
 
 def _gru_step(given: Any, before: Any, hidden: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.operation import as_one, rule
+from optlab.autograd.operation import as_single_operation, rule
 from optlab.backend.arrays import constants_beside
 from optlab.nn.functional.columns import at_least_float32
 
@@ -210,6 +210,6 @@ def _along(x: Any, axis: int, one: Taps) -> Any:
 
 RESAMPLE = rule(
     resample,
-    lambda g, readings: as_one(resample, g, tuple(one.transposed for one in readings)),
+    lambda g, readings: as_single_operation(resample, g, tuple(one.transposed for one in readings)),
     static="readings",
 )

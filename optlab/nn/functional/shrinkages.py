@@ -7,21 +7,21 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.guarded import kept
+from optlab.autograd.rules.guarded import where_mask
 from optlab.autograd.tensor import Tensor, apply
 from optlab.nn.functional.shared import bounded, no_name, scores
 
 
 def _hard_shrink(x: Any, threshold: float) -> Any:
-    return kept(x, np.logical_not(np.abs(x) <= threshold))  # NaN stays
+    return where_mask(x, np.logical_not(np.abs(x) <= threshold))  # NaN stays
 
 
 def _soft_shrink(x: Any, threshold: float) -> Any:
     return x - bounded(x, -threshold, threshold)
 
 
-HARD_SHRINK = rule(_hard_shrink, lambda g, y: kept(g, y != 0), inputs="x", static="threshold")
-SOFT_SHRINK = rule(_soft_shrink, lambda g, y: kept(g, y != 0), inputs="x", static="threshold")
+HARD_SHRINK = rule(_hard_shrink, lambda g, y: where_mask(g, y != 0), inputs="x", static="threshold")
+SOFT_SHRINK = rule(_soft_shrink, lambda g, y: where_mask(g, y != 0), inputs="x", static="threshold")
 
 
 def _threshold(threshold: float, function: str) -> dict[str, Any]:

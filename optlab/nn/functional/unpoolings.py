@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.operation import as_one, rule
+from optlab.autograd.operation import as_single_operation, rule
 from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.backend.ensemble import members_of
 from optlab.nn.functional import windows as read
@@ -47,13 +47,13 @@ def picked(x: Any, indices: Any) -> Any:
 
 UNPOOL = rule(
     unpool,
-    lambda g, indices, length: as_one(picked, g, indices),
+    lambda g, indices, length: as_single_operation(picked, g, indices),
     inputs="x",
     static="indices length",
 )
 PICKED = rule(
     picked,
-    lambda g, x_shape, indices: as_one(unpool, g, indices, x_shape[-1]),
+    lambda g, x_shape, indices: as_single_operation(unpool, g, indices, x_shape[-1]),
     inputs="x",
     static="indices",
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.several import Parts
+from optlab.autograd.several import OutputGradients
 from optlab.autograd.tensor import raw
 from optlab.autograd.walk import GraphNode
 from optlab.viz.words import format_number
@@ -99,7 +99,7 @@ def _in_full(array: Any) -> str:
 
 def gradient(g: Any) -> str:
     """Format a gradient for the panel."""
-    if isinstance(g, Parts):
+    if isinstance(g, OutputGradients):
         return "\n".join(f"g[{i}] = {value(g.arrived[i])}" for i in sorted(g.arrived))
     return value(g)
 
@@ -112,7 +112,7 @@ def short_gradient(g: Any) -> str:
     >>> short_gradient(np.float32(-1.5)), short_gradient(np.array([3.0, 4.0]))
     ('g = −1.5', '|g| = 5')
     """
-    if isinstance(g, Parts):
+    if isinstance(g, OutputGradients):
         total = float(np.sqrt(sum(_norm(raw(part)) ** 2 for part in g.arrived.values())))
         return f"|g| = {format_number(total)}"
     array = raw(g)

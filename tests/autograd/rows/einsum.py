@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.operation import as_one
+from optlab.autograd.operation import as_single_operation
 from optlab.autograd.rules.einsum import einsum_of_one, einsum_of_two, on_diagonals
 from tests.autograd.rows.table import Shape, numbers, put
 
@@ -63,18 +63,21 @@ put(np.einsum, "twice the same", lambda a: np.einsum("ij,kj->ik", a, a), a)
 put(np.einsum, "three times the same", lambda c: np.einsum("i,i,i", c, c, c), c)
 
 put(
-    einsum_of_one, "ii", lambda x: as_one(einsum_of_one, x, labels="ii", output=""), numbers((2, 2))
+    einsum_of_one,
+    "ii",
+    lambda x: as_single_operation(einsum_of_one, x, labels="ii", output=""),
+    numbers((2, 2)),
 )
 put(
     einsum_of_two,
     "ij,j",
-    lambda a, b: as_one(einsum_of_two, a, b, a_labels="ij", b_labels="j", output="i"),
+    lambda a, b: as_single_operation(einsum_of_two, a, b, a_labels="ij", b_labels="j", output="i"),
     numbers((2, 3)),
     numbers((3,)),
 )
 put(
     on_diagonals,
     "iji",
-    lambda x: as_one(on_diagonals, x, labels="iji", shape=(2, 3, 2)),
+    lambda x: as_single_operation(on_diagonals, x, labels="iji", shape=(2, 3, 2)),
     numbers((2, 3)),
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.operation import as_one
+from optlab.autograd.operation import as_single_operation
 from optlab.autograd.rules.determinants import change_of_cofactors, cofactors
 from tests.autograd.rows.table import (
     Shape,
@@ -183,11 +183,11 @@ for label, x in [("singular", SINGULAR), ("rank 1", RANK_ONE), ("zeros", np.zero
                  ("identity", np.eye(3)), ("a batch", np.stack([SINGULAR, RANK_ONE]))]:  # fmt: skip
     put(np.linalg.det, label, np.linalg.det, x)
 for shape in [(2, 2), (3, 3), (2, 4, 4), (1, 1)]:
-    put(cofactors, f"{shape}", lambda x: as_one(cofactors, x), well_conditioned(shape))
+    put(cofactors, f"{shape}", lambda x: as_single_operation(cofactors, x), well_conditioned(shape))
     put(
         change_of_cofactors,
         f"{shape}",
-        lambda h, x: as_one(change_of_cofactors, h, x),
+        lambda h, x: as_single_operation(change_of_cofactors, h, x),
         numbers(shape),
         well_conditioned(shape),
     )

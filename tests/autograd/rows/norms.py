@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.operation import as_one
+from optlab.autograd.operation import as_single_operation
 from optlab.autograd.rules.norms import (
     euclidean_norm,
     nuclear_norm,
@@ -49,10 +49,19 @@ for shape, options in [
     function = with_static(np.linalg.matrix_norm, **options)
     put(np.linalg.matrix_norm, f"{shape} {options}", function, distinct(shape))
 
-put(euclidean_norm, "(3,)", lambda x: as_one(euclidean_norm, x), numbers((3,), 0.5, 2))
-put(power_norm, "(3,)", lambda x: as_one(power_norm, x, power=3), numbers((3,), 0.5, 2))
-put(number_of_nonzeros, "(3,)", lambda x: as_one(number_of_nonzeros, x), distinct((3,)))
+put(euclidean_norm, "(3,)", lambda x: as_single_operation(euclidean_norm, x), numbers((3,), 0.5, 2))
+put(
+    power_norm, "(3,)", lambda x: as_single_operation(power_norm, x, power=3), numbers((3,), 0.5, 2)
+)
+put(
+    number_of_nonzeros, "(3,)", lambda x: as_single_operation(number_of_nonzeros, x), distinct((3,))
+)
 for shape in [(3, 3), (3, 2), (2, 3), (2, 2, 2)]:
-    put(nuclear_norm, f"{shape}", lambda x: as_one(nuclear_norm, x), distinct(shape))
-    put(polar, f"{shape}", lambda x: as_one(polar, x), distinct(shape))
-put(nuclear_norm, "equal singular values", lambda x: as_one(nuclear_norm, x), np.eye(3, 2))
+    put(nuclear_norm, f"{shape}", lambda x: as_single_operation(nuclear_norm, x), distinct(shape))
+    put(polar, f"{shape}", lambda x: as_single_operation(polar, x), distinct(shape))
+put(
+    nuclear_norm,
+    "equal singular values",
+    lambda x: as_single_operation(nuclear_norm, x),
+    np.eye(3, 2),
+)
