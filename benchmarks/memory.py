@@ -31,7 +31,7 @@ def our_bytes(name: str) -> dict[str, int]:
         forward and backward, above a start with parameters but without gradients and batch.
     """
     import optlab as ol
-    from optlab.autograd.read_tape import graph_of
+    from optlab.autograd.graph.reader import graph_of
 
     batch, build, _ = CASES[name]
     ol.seed(0)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import optlab as ol
-from optlab.lab.budget import walk
+from optlab.lab.evaluation_budget import walk
 from optlab.optimizer.wrappers import Wrapper
 
 SEARCH_STEPS, SEARCH_SEEDS, WIDEN = 200, (100, 101), 6
@@ -310,8 +310,8 @@ def draw(rows: list[Row], chosen: Mapping[str, Any], folder: Path) -> Path:
     """Plot the ranking: a dot for the mean over the seeds, a line for the range."""
     from matplotlib.figure import Figure
 
-    from optlab.viz import theme
-    from optlab.viz.matplotlib_parts import DOTS_PER_INCH, add_heading, as_png, font
+    from optlab.viz.backends.matplotlib.parts import DOTS_PER_INCH, add_heading, as_png, font
+    from optlab.viz.style import theme
 
     styles = theme.assign_styles({name: name for name in contestants()})
     height = TOP + LINE * len(rows) + FOOT
@@ -360,8 +360,8 @@ def dots(axes: Any, values: list[list[float]], styles: list[Any]) -> None:
     """Plot one row per optimizer: the range of its values, and their mean."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
-    from optlab.viz import theme
-    from optlab.viz.matplotlib_parts import PIXEL, font, marker_pen
+    from optlab.viz.backends.matplotlib.parts import PIXEL, font, marker_pen
+    from optlab.viz.style import theme
 
     for at, (row, style) in enumerate(zip(values, styles, strict=True)):
         axes.axhline(at, color=theme.RULE, linewidth=PIXEL, zorder=1)

@@ -89,9 +89,9 @@ _NAMES = {
     "hessian": "optlab.autograd:hessian",
     "check_grad": "optlab.autograd:check_grad",
     # less memory, more time
-    "recompute": "optlab.autograd.recompute:recompute",
-    "recompute_sequential": "optlab.autograd.sequential:recompute_sequential",
-    "rematerialize": "optlab.autograd.rematerialize:rematerialize",
+    "recompute": "optlab.autograd.checkpoint.recompute:recompute",
+    "recompute_sequential": "optlab.autograd.checkpoint.sequential:recompute_sequential",
+    "rematerialize": "optlab.autograd.remat.rematerialize:rematerialize",
     # files
     "load": "optlab.io:load",
     "save": "optlab.io:save",
@@ -109,7 +109,7 @@ _NAMES = {
     "doctor": "optlab._doctor:doctor",
     "explore": "optlab.viz.explorer:explore",
     # NumPy's, with Paddle's arguments
-    **{name: "optlab.autograd.documented:" + name for name in _REDUCTIONS},
+    **{name: "optlab.autograd.dispatch.paddle_reductions:" + name for name in _REDUCTIONS},
     **{name: "numpy:" + name for name in (*_NUMPY_FUNCTIONS, *_DTYPES)},
 }
 

@@ -47,14 +47,14 @@ from optlab.autograd import value_and_grad as value_and_grad
 from optlab.autograd import vjp as vjp
 from optlab.autograd import vmap as vmap
 from optlab.autograd import zeros as zeros
-from optlab.autograd.documented import max as max
-from optlab.autograd.documented import mean as mean
-from optlab.autograd.documented import min as min
-from optlab.autograd.documented import prod as prod
-from optlab.autograd.documented import sum as sum
-from optlab.autograd.recompute import recompute as recompute
-from optlab.autograd.rematerialize import rematerialize as rematerialize
-from optlab.autograd.sequential import recompute_sequential as recompute_sequential
+from optlab.autograd.checkpoint.recompute import recompute as recompute
+from optlab.autograd.checkpoint.sequential import recompute_sequential as recompute_sequential
+from optlab.autograd.dispatch.paddle_reductions import max as max
+from optlab.autograd.dispatch.paddle_reductions import mean as mean
+from optlab.autograd.dispatch.paddle_reductions import min as min
+from optlab.autograd.dispatch.paddle_reductions import prod as prod
+from optlab.autograd.dispatch.paddle_reductions import sum as sum
+from optlab.autograd.remat.rematerialize import rematerialize as rematerialize
 from optlab.backend.device import get_device as get_device
 from optlab.backend.device import set_device as set_device
 from optlab.backend.random import scope as random_scope  # noqa: F401

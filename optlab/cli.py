@@ -99,8 +99,8 @@ def _rules(chosen: argparse.Namespace) -> int:
     from shutil import get_terminal_size
 
     import optlab.nn.functional  # noqa: F401  (its operations are in the table too)
-    from optlab.autograd.lookup import rule_of
-    from optlab.autograd.reference_text import table
+    from optlab.autograd.reference.lookup import rule_of
+    from optlab.autograd.reference.text import table
 
     if not chosen.names:
         print(table(max(get_terminal_size((100, 40)).columns, 60)))

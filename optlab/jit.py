@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from optlab.backend.faces import missing as _missing
+from optlab.backend.namespaces import missing as _missing
 
 __all__ = ["disable_static", "in_dynamic_mode", "to_static"]
 

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as _numpy
 
 from optlab.autograd import random
-from optlab.autograd.tensor import Tensor
-from optlab.autograd.tensor import raw as _raw
+from optlab.autograd.tensor.tensor import Tensor
+from optlab.autograd.tensor.tensor import raw as _raw
 from optlab.backend.ensemble import EnsembleArray as _EnsembleArray
 
 sys.modules[f"{__name__}.random"] = random  # so that `import optlab.numpy.random` finds it

@@ -1,7 +1,7 @@
 """Automatic mixed precision: 16 bits where they suffice, 32 bits where necessary.
 
 `auto_cast` selects by lists the operations that compute with 16 bits; `GradScaler` keeps small
-gradients representable in float16. `optlab.autograd.halves` defines 16-bit operations.
+gradients representable in float16. `optlab.autograd.tape.half_precision` defines 16-bit operations.
 
 Examples
 --------

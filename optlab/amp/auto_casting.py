@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from optlab.amp.lists import ALWAYS_BLACK, BLACK, WHITE, operations_named
-from optlab.autograd.extras import slow_path
-from optlab.autograd.halves import halves, rounded
 from optlab.autograd.operation import Operation
-from optlab.autograd.tensor import Tensor
+from optlab.autograd.tape.half_precision import halves, rounded
+from optlab.autograd.tape.slow_path import slow_path
+from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend.dtypes import dtype_named, is_half
 
 _FLOAT32 = np.dtype(np.float32)

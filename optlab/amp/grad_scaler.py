@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd import tape
-from optlab.autograd.sparse import RowSparse
-from optlab.autograd.tensor import Tensor, raw
+from optlab.autograd.tape import nodes
+from optlab.autograd.tape.row_sparse import RowSparse
+from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import as_float
 from optlab.backend.dtypes import widened
 
@@ -134,7 +134,7 @@ class GradScaler:
         for p in optimizer.parameters:
             node = p.node
             g = None if node is None else node.grad
-            if g is None or g is tape.ZERO:
+            if g is None or g is nodes.ZERO:
                 continue
             g = raw(g)
             true, is_finite = _unscale(g, self._scale)

@@ -72,12 +72,9 @@ file                       what it holds
 =========================  =========================================================================
 """
 
-from optlab.autograd.anomaly import AnomalyError, detect_anomaly
-from optlab.autograd.budget import MemoryBudgetError
-from optlab.autograd.check import check_grad
-from optlab.autograd.creation import arange, full, ones, to_tensor, zeros
-from optlab.autograd.derivative_matrices import hessian, jacobian
-from optlab.autograd.drawing import (
+from optlab.autograd.function import Function
+from optlab.autograd.operation import rule
+from optlab.autograd.random.creation import (
     bernoulli,
     multinomial,
     normal,
@@ -89,31 +86,34 @@ from optlab.autograd.drawing import (
     standard_normal,
     uniform,
 )
-from optlab.autograd.function import Function
-from optlab.autograd.functional import grad, hvp, jvp, value_and_grad, vjp
-from optlab.autograd.lookup import rule_of
-from optlab.autograd.mode import (
+from optlab.autograd.reference.lookup import rule_of
+from optlab.autograd.remat.budget import MemoryBudgetError
+from optlab.autograd.tape.anomaly_mode import AnomalyError, detect_anomaly
+from optlab.autograd.tape.grad_mode import (
     RecomputationError,
     enable_grad,
     is_grad_enabled,
     is_recomputing,
     no_grad,
 )
-from optlab.autograd.operation import rule
-from optlab.autograd.saving import saved_tensors_hooks
-from optlab.autograd.sparse import RowSparse
-from optlab.autograd.tensor import Tensor, answer_with
-from optlab.autograd.vmap import ensemble, members, vmap
-from optlab.backend.memory import keep_freed_memory as _keep_freed_memory
+from optlab.autograd.tape.row_sparse import RowSparse
+from optlab.autograd.tape.saved_tensors import saved_tensors_hooks
+from optlab.autograd.tensor.creation import arange, full, ones, to_tensor, zeros
+from optlab.autograd.tensor.tensor import Tensor, answer_with
+from optlab.autograd.transforms.functional import grad, hvp, jvp, value_and_grad, vjp
+from optlab.autograd.transforms.gradcheck import check_grad
+from optlab.autograd.transforms.jacobian import hessian, jacobian
+from optlab.autograd.transforms.vmap import ensemble, members, vmap
+from optlab.backend.memory.allocator import keep_freed_memory as _keep_freed_memory
 
 _keep_freed_memory()
 
 
 def _dispatch() -> object:
     """Load the answers to NumPy's calls, with all composed functions: 65 ms or more."""
-    from optlab.autograd import dispatch
+    from optlab.autograd.dispatch import array_protocols
 
-    return dispatch
+    return array_protocols
 
 
 answer_with(_dispatch)

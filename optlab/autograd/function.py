@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd import anomaly, saving, several, writes
-from optlab.autograd.base import needs_grad
-from optlab.autograd.extras import slow_path
-from optlab.autograd.hooks import read_only
-from optlab.autograd.mode import grad_mode, recording
 from optlab.autograd.operation import Operation, Recipe
-from optlab.autograd.tape import Node
-from optlab.autograd.tensor import Tensor, raw
+from optlab.autograd.tape import anomaly_mode, multi_output, versions
+from optlab.autograd.tape import saved_tensors as saving
+from optlab.autograd.tape.base import needs_grad
+from optlab.autograd.tape.grad_mode import grad_mode, recording
+from optlab.autograd.tape.hooks import read_only
+from optlab.autograd.tape.nodes import Node
+from optlab.autograd.tape.slow_path import slow_path
+from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend import events
 from optlab.backend.arrays import as_array
 from optlab.backend.dtypes import is_floating
@@ -65,7 +66,7 @@ class Context:
         saved = self._saved
         if type(saved) is not tuple:
             saved = saved.restored()
-        elif writes.times.last_write > node.order:
+        elif versions.times.last_write > node.order:
             self._check_unchanged(node)
         tied = []
         for value, place in zip(saved, self._places, strict=True):
@@ -74,7 +75,7 @@ class Context:
                 kind, i = place
                 owner = node.edges[i] if kind == "input" else node
                 if kind == "output" and node.operation.several:
-                    tied.append(several.outputs_of(node, self._outputs_like(i, value))[i])
+                    tied.append(multi_output.outputs_of(node, self._outputs_like(i, value))[i])
                     continue
             tied.append(None if value is None else Tensor(value, owner))
         return tuple(tied)
@@ -115,7 +116,7 @@ class Context:
             leaf = None if edge is None else edge.source
             if leaf is not None and leaf.overwritten_at > node.order:
                 raise node.overwritten_error(leaf.writer, leaf.name or "a Tensor", leaf.shape)
-        writer = writes.writer_since(node.order, self._saved)
+        writer = versions.writer_since(node.order, self._saved)
         if writer is not None:
             raise node.overwritten_error(writer, "a Tensor", node.shape)
 
@@ -172,7 +173,7 @@ class Function:
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run the operation, and record it if a gradient is needed."""
         if slow_path.any:
-            writes.check_fresh(args)
+            versions.check_fresh(args)
         if any(isinstance(x, Tensor) and x.node is not None for x in kwargs.values()):
             raise TypeError(
                 f"{cls.__name__}.apply got a Tensor that needs a gradient by keyword; gradients go "
@@ -200,11 +201,13 @@ class Function:
             return tuple(tensors) if many else tensors[0]
         node = _node_of(cls, ctx, args, outputs, many)
         ctx._settle(node, outputs)
-        if slow_path.any and anomaly.mode.depth:
-            anomaly.check_forward(node, given, tuple(outputs) if many else outputs[0])
+        if slow_path.any and anomaly_mode.mode.depth:
+            anomaly_mode.check_forward(node, given, tuple(outputs) if many else outputs[0])
         if events.operation_recorded.listeners:
             events.operation_recorded.publish(node)
-        tensors = list(several.outputs_of(node, outputs)) if many else [Tensor(outputs[0], node)]
+        tensors = (
+            list(multi_output.outputs_of(node, outputs)) if many else [Tensor(outputs[0], node)]
+        )
         for t, is_constant in zip(tensors, constant, strict=True):
             if is_constant:
                 t.node = None
@@ -248,7 +251,9 @@ def _node_of(
 
 def _gradients(cls: type[Function], ctx: Context, g: Any, edges: Sequence[Any]) -> list[Any]:
     """Run the user's backward, and validate its gradients."""
-    grads = [g[i] for i in range(len(g.shapes))] if isinstance(g, several.OutputGradients) else [g]
+    grads = (
+        [g[i] for i in range(len(g.shapes))] if isinstance(g, multi_output.OutputGradients) else [g]
+    )
     # Recorded only if gradients are Tensors, that is with create_graph=True.
     recorded = any(isinstance(x, Tensor) for x in grads)
     with grad_mode(recorded):

@@ -79,8 +79,8 @@ class Event:
 #: An operation ran and was recorded on the tape: ``publish(node)``.
 operation_recorded = Event("an operation was recorded")
 
-# The next six are published only while `optlab.autograd.extras` counts a listener, so that an
-# operation needs no further check for them.
+# The next six are published only while `optlab.autograd.tape.slow_path` counts a listener, so that
+# an operation needs no further check for them.
 
 #: An operation is about to run: ``publish(name, inputs)``, Tensors among the inputs.
 operation_starts = Event("an operation starts")
@@ -105,7 +105,7 @@ leaf_collects = Event("a leaf collects on the way")
 backward_pass_ended = Event("a backward pass ended")
 
 #: An operation was recomputed for the backward pass: ``publish(result, array)``, see
-#: `optlab.autograd.pieces`.
+#: `optlab.autograd.remat.tensors`.
 operation_recomputed = Event("an operation ran again")
 
 #: A backward pass is finished: ``publish(value, leaves)`` with the array that it started from and
@@ -127,6 +127,6 @@ step_finished = Event("an optimizer finished a step")
 gradients_cleared = Event("gradients were cleared")
 
 #: An array was created that stays: ``publish(array, name, role, phase)``, such as a reused table,
-#: or what an optimizer holds while it calls a closure; `role` as in `optlab.backend.ledger`,
+#: or what an optimizer holds while it calls a closure; `role` as in `optlab.backend.memory.ledger`,
 #: `phase` is "step" if an optimizer created it, and empty if it belongs to what runs now.
 array_kept = Event("an array stays")

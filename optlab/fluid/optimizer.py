@@ -20,7 +20,7 @@ from optlab.fluid.wrappers import (
     ModelAverage,
     RecomputeOptimizer,
 )
-from optlab.optimizer.settings import REQUIRED
+from optlab.optimizer.rule.hyperparameters import REQUIRED
 
 #: Names of the common arguments in 1.8.5.
 OLD_NAMES = {"parameters": "parameter_list", "weight_decay": "regularization"}

@@ -4,7 +4,7 @@ Paddle has ``paddle.incubate.LookAhead`` and ``paddle.incubate.optimizer.LookAhe
 re-exported from `optlab.optimizer`.
 """
 
-from optlab.backend.faces import missing as _missing
+from optlab.backend.namespaces import missing as _missing
 from optlab.incubate import optimizer
 from optlab.optimizer import LookAhead, ModelAverage
 

@@ -1,6 +1,6 @@
 """The optimizers of ``paddle.incubate.optimizer``, re-exported from `optlab.optimizer`."""
 
-from optlab.backend.faces import missing as _missing
+from optlab.backend.namespaces import missing as _missing
 from optlab.optimizer import LBFGS, LookAhead, ModelAverage, RecomputeOptimizer
 
 __all__ = ["LBFGS", "LookAhead", "ModelAverage", "RecomputeOptimizer"]

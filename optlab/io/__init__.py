@@ -1,6 +1,6 @@
 """Floor 3, data: data sets and loaders, and saving and loading without pickle."""
 
-from optlab.backend.faces import missing as _missing
+from optlab.backend.namespaces import missing as _missing
 from optlab.io.datasets import (
     ConcatDataset,
     Dataset,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.tensor import Tensor
+from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend.arrays import is_on_device
 from optlab.backend.device import brought_here
 from optlab.backend.dtypes import is_floating

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.creation import to_tensor
-from optlab.autograd.tensor import Tensor
+from optlab.autograd.tensor.creation import to_tensor
+from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend.arrays import is_on_device
 from optlab.backend.random import next_key
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.halves import uncast
-from optlab.autograd.mode import no_grad
+from optlab.autograd.tape.grad_mode import no_grad
+from optlab.autograd.tape.half_precision import uncast
 from optlab.backend.random import Key, scope
 from optlab.backend.threads import PerThread
 from optlab.io.collate import default_collate, with_arrays

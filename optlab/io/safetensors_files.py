@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
-from optlab.autograd.tensor import Tensor, raw
+from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import on_host
 from optlab.io.archives import extension_dtype
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.tensor import Tensor
+from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend.arrays import on_host
 
 _DEEPEST = 100

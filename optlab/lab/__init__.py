@@ -2,10 +2,10 @@
 
 from optlab.lab import data, models
 from optlab.lab.compare import Comparison, RaceWarning, compare
-from optlab.lab.memory_results import MemoryStudy
-from optlab.lab.memory_rows import MemoryRun
-from optlab.lab.memory_studies import memory_study
-from optlab.lab.rates import RateSearch, best_rate
+from optlab.lab.lr_search import RateSearch, best_rate
+from optlab.lab.memory_studies.result import MemoryStudy
+from optlab.lab.memory_studies.rows import MemoryRun
+from optlab.lab.memory_studies.study import memory_study
 from optlab.lab.sweep import LADDER, Sweep, sweep
 
 __all__ = [

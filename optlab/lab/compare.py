@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from optlab.backend import display, random
-from optlab.backend.callers import lines_outside
-from optlab.lab.budget import evaluation_weights, run_updates
-from optlab.lab.problems.find import Problem, find
+from optlab.backend.user_frames import lines_outside
+from optlab.lab.evaluation_budget import evaluation_weights, run_updates
+from optlab.lab.problems.lookup import Problem, find
 from optlab.optimizer import Optimizer
 from optlab.trace import Trace, record
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from optlab.lab.compare import compare
-from optlab.lab.ensemble import EnsembleRun, NotOnePassError, run_ensemble
-from optlab.lab.problems.find import find
+from optlab.lab.problems.lookup import find
 from optlab.lab.problems.surface import Surface
+from optlab.lab.vectorized import EnsembleRun, NotOnePassError, run_ensemble
 from optlab.optimizer import Optimizer
 from optlab.optimizer.wrappers import Wrapper
 

@@ -1,12 +1,12 @@
 """Floor 3, layers: parameters, layers, losses, initial values and gradient clipping."""
 
-from optlab.backend.faces import missing as _missing
+from optlab.backend.namespaces import missing as _missing
 from optlab.nn import functional, initializer, layers, loss, utils
-from optlab.nn.attributes import ParamAttr, create_parameter
+from optlab.nn.base.layer import Layer
+from optlab.nn.base.param_attr import ParamAttr, create_parameter
+from optlab.nn.base.parameter import Parameter
 from optlab.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue
-from optlab.nn.layer import Layer
 from optlab.nn.layers import *  # noqa: F403  (its __all__ says what)
-from optlab.nn.parameter import Parameter
 
 __all__ = [
     "ClipGradByGlobalNorm", "ClipGradByNorm", "ClipGradByValue", "Layer", "ParamAttr", "Parameter",

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.tensor import Tensor, raw
+from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import as_float, unwrapped
 from optlab.backend.device import device_of
 from optlab.backend.ensemble import EnsembleArray

@@ -1,6 +1,6 @@
 """Alias module of the loss layers, as in Paddle's documents: ``ol.nn.loss.MSELoss``."""
 
-from optlab.backend.faces import missing as _missing
+from optlab.backend.namespaces import missing as _missing
 from optlab.nn import layers as _layers
 
 __all__ = sorted(name for name in _layers.__all__ if name.endswith("Loss"))

@@ -1,8 +1,8 @@
 """Floor 3, optimizers: the step, the update rules and the regularizers."""
 
-from optlab.backend.faces import elsewhere as _elsewhere
-from optlab.backend.faces import missing as _missing
-from optlab.backend.faces import not_called as _not_called
+from optlab.backend.namespaces import elsewhere as _elsewhere
+from optlab.backend.namespaces import missing as _missing
+from optlab.backend.namespaces import not_called as _not_called
 from optlab.optimizer import lr, regularizer
 from optlab.optimizer.adadelta import Adadelta
 from optlab.optimizer.adagrad import Adagrad
@@ -24,9 +24,9 @@ from optlab.optimizer.optimizer import Optimizer
 from optlab.optimizer.radam import RAdam
 from optlab.optimizer.rmsprop import RMSProp
 from optlab.optimizer.rprop import Rprop
-from optlab.optimizer.settings import REQUIRED
+from optlab.optimizer.rule.hyperparameters import REQUIRED
 from optlab.optimizer.sgd import SGD
-from optlab.optimizer.step import Update
+from optlab.optimizer.step.step import Update
 from optlab.optimizer.wrappers import (
     Averaged,
     ExponentialMovingAverage,

@@ -6,8 +6,8 @@ import math
 from typing import Any, ClassVar
 
 from optlab.optimizer.adam import Adam
-from optlab.optimizer.groups import checked_rate
-from optlab.optimizer.settings import checked_callable
+from optlab.optimizer.params.groups import checked_rate
+from optlab.optimizer.rule.hyperparameters import checked_callable
 
 
 class AdamW(Adam):

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from optlab.backend.arrays import constants_beside
-from optlab.optimizer.norms import norm
 from optlab.optimizer.optimizer import Optimizer
+from optlab.optimizer.rule.norms import norm
 
 
 class Dpsgd(Optimizer):

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from types import FunctionType
 from typing import Any, ClassVar, cast
 
-from optlab.autograd import tape
-from optlab.autograd.tensor import Tensor, raw
+from optlab.autograd.tape import nodes
+from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend import events
 from optlab.nn.clip import checked_pairs
-from optlab.optimizer.groups import Group, checked_together, make_groups
-from optlab.optimizer.protocols import UpdateRule
+from optlab.optimizer.params.groups import Group, checked_together, make_groups
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
-from optlab.optimizer.settings import COMMON, checked, is_schedule
-from optlab.optimizer.step import take_step
+from optlab.optimizer.rule.hyperparameters import COMMON, checked, is_schedule
+from optlab.optimizer.rule.protocols import UpdateRule
+from optlab.optimizer.step.step import take_step
 
 
 class Pairs(list[tuple[Tensor, Tensor]]):
@@ -27,7 +27,7 @@ class Pairs(list[tuple[Tensor, Tensor]]):
 
 def cleared(parameters: Iterable[Any], set_to_zero: bool) -> None:
     """Clear the gradients of parameters: to zero where there is one, or to none."""
-    value = tape.ZERO if set_to_zero else None
+    value = nodes.ZERO if set_to_zero else None
     for p in parameters:
         node = p.node
         if node is not None and (value is None or node.grad is not None):

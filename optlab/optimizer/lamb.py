@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from optlab.optimizer.norms import norm, quotient_or_one
 from optlab.optimizer.optimizer import Optimizer
-from optlab.optimizer.settings import checked_callable
+from optlab.optimizer.rule.hyperparameters import checked_callable
+from optlab.optimizer.rule.norms import norm, quotient_or_one
 
 
 class Lamb(Optimizer):

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from optlab.optimizer.norms import norm
 from optlab.optimizer.optimizer import Optimizer
-from optlab.optimizer.settings import REQUIRED
+from optlab.optimizer.rule.hyperparameters import REQUIRED
+from optlab.optimizer.rule.norms import norm
 
 
 class LarsMomentum(Optimizer):

@@ -8,14 +8,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from optlab.autograd.mode import enable_grad
+from optlab.autograd.tape.grad_mode import enable_grad
 from optlab.backend import events
 from optlab.backend.arrays import as_float
-from optlab.optimizer.flat_point import Evaluation, counted_step, evaluated, point_of, write_point
-from optlab.optimizer.history import History, largest, starts_of
-from optlab.optimizer.line_search import Trial, strong_wolfe
-from optlab.optimizer.one_line import check_alike, check_one_run
 from optlab.optimizer.optimizer import Optimizer
+from optlab.optimizer.quasi_newton.checks import check_alike, check_one_run
+from optlab.optimizer.quasi_newton.flat_point import (
+    Evaluation,
+    counted_step,
+    evaluated,
+    point_of,
+    write_point,
+)
+from optlab.optimizer.quasi_newton.history import History, largest, starts_of
+from optlab.optimizer.quasi_newton.line_search import Trial, strong_wolfe
 
 
 class LBFGS(Optimizer):

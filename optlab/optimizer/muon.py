@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from optlab.optimizer.norms import norm
 from optlab.optimizer.optimizer import Optimizer
+from optlab.optimizer.rule.norms import norm
 
 #: Coefficients of x, x^3 and x^5: iterated, they quickly move every singular value close to 1.
 QUINTIC = (3.4445, -4.7750, 2.0315)

@@ -10,18 +10,24 @@ from __future__ import annotations
 import copy
 from typing import Any, ClassVar
 
-from optlab.autograd.tensor import Tensor
+from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend import events
 from optlab.backend.random import Key, next_key
-from optlab.optimizer.declaration import check_class, is_built_in
-from optlab.optimizer.formula import FormulaOfDocstring
-from optlab.optimizer.groups import Group, check_not_empty, make_groups
 from optlab.optimizer.interface import Interface
+from optlab.optimizer.params.groups import Group, check_not_empty, make_groups
+from optlab.optimizer.params.names import check_slot_names
 from optlab.optimizer.regularizer import as_regularizer
-from optlab.optimizer.settings import COMMON, Signature, checked_name, is_schedule, read
-from optlab.optimizer.state import Stateful
-from optlab.optimizer.state_names import check_slot_names
-from optlab.optimizer.step import take_step
+from optlab.optimizer.rule.declaration import check_class, is_built_in
+from optlab.optimizer.rule.formula import FormulaOfDocstring
+from optlab.optimizer.rule.hyperparameters import (
+    COMMON,
+    Signature,
+    checked_name,
+    is_schedule,
+    read,
+)
+from optlab.optimizer.state_dict import Stateful
+from optlab.optimizer.step.step import take_step
 
 #: What a step does when a gradient holds infinities or NaN.
 POLICIES = ("pass", "skip", "raise")
@@ -351,11 +357,11 @@ class Optimizer(Interface, Stateful):
         >>> optimizer.execution
         {'group 0, float32': 'captured, in place and block by block...'}
         """
-        from optlab.optimizer.execution import execution
+        from optlab.optimizer.step.execution import execution
 
         return execution(self)
 
     def _repr_html_(self) -> str:
-        from optlab.optimizer.pages import optimizer_page
+        from optlab.optimizer.display import optimizer_page
 
         return optimizer_page(self)

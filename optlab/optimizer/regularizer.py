@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.tensor import raw
+from optlab.autograd.tensor.tensor import raw
 from optlab.backend.arrays import as_float
 from optlab.backend.ensemble import EnsembleArray
 

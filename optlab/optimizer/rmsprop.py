@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from optlab.optimizer.optimizer import Optimizer
-from optlab.optimizer.settings import REQUIRED
+from optlab.optimizer.rule.hyperparameters import REQUIRED
 
 
 class RMSProp(Optimizer):

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.backpropagation import backpropagate
-from optlab.autograd.tape import Leaf
-from optlab.autograd.tensor import SilentDetachError, Tensor
-from optlab.backend.callers import lines_outside
+from optlab.autograd.tape.backward import backpropagate
+from optlab.autograd.tape.nodes import Leaf
+from optlab.autograd.tensor.tensor import SilentDetachError, Tensor
+from optlab.backend.user_frames import lines_outside
 from optlab.plan.plan import Plan
 from optlab.plan.writer import Captured, CaptureRefusedError, Writer, refusal, value_of, written
 

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from optlab.backend.callers import frame_outside, location_of
+from optlab.backend.user_frames import frame_outside, location_of
 from optlab.plan.plan import Instruction, Joined, Place
 
 COMPUTE: dict[str, Callable[..., Any]] = {

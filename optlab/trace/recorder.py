@@ -15,10 +15,10 @@ from optlab.backend import events
 from optlab.backend.arrays import on_host
 from optlab.backend.ensemble import EnsembleArray
 from optlab.optimizer import Optimizer, Update
-from optlab.optimizer.arena import Arena
-from optlab.optimizer.groups import parameter_names
-from optlab.optimizer.whole import whole_updates
-from optlab.trace.memory import ledger
+from optlab.optimizer.params.flat import Arena
+from optlab.optimizer.params.groups import parameter_names
+from optlab.optimizer.step.records import whole_updates
+from optlab.trace.memory.reporting import ledger
 from optlab.trace.trace import Column, Trace
 
 #: Up to this many elements everything is recorded by default; above, norms.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.backend.ledger import ROLES
+from optlab.backend.memory.ledger import ROLES
 
 Arrays = Mapping[str, np.ndarray]
 

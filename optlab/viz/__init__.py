@@ -12,17 +12,17 @@ from typing import Any
 from optlab.backend.display import naming_the_extra
 
 _NAMES = {
-    "optlab.viz.figures": ("loss_curves", "race", "surface_map"),
-    "optlab.viz.pictures": ("race_png",),
-    "optlab.viz.words": ("summary",),
+    "optlab.viz.comparison.figure": ("loss_curves", "race", "surface_map"),
+    "optlab.viz.comparison.image": ("race_png",),
+    "optlab.viz.style.text": ("summary",),
     "optlab.viz.graphs": ("graph",),
-    "optlab.viz.memories": ("memory", "memory_png"),
-    "optlab.viz.recomputations": ("recompute",),
-    "optlab.viz.recompute_pictures": ("recompute_png",),
-    "optlab.viz.recompute_schedules": ("recompute_schedule", "recompute_schedule_png"),
-    "optlab.viz.recompute_widget": ("recompute_explorer",),
-    "optlab.viz.schedules": ("schedule", "schedule_png"),
-    "optlab.viz.wrappers": ("averages", "averages_png", "lookahead", "lookahead_png"),
+    "optlab.viz.memory_timeline.figure": ("memory", "memory_png"),
+    "optlab.viz.memory_study.figure": ("recompute",),
+    "optlab.viz.memory_study.image": ("recompute_png",),
+    "optlab.viz.memory_study.schedule": ("recompute_schedule", "recompute_schedule_png"),
+    "optlab.viz.memory_study.widget": ("recompute_explorer",),
+    "optlab.viz.lr_schedule.figure": ("schedule", "schedule_png"),
+    "optlab.viz.weight_averages.figure": ("averages", "averages_png", "lookahead", "lookahead_png"),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from optlab.viz.figures import CONFIG, race
-from optlab.viz.memories import memory as draw_memory
-from optlab.viz.memories import memory_png
-from optlab.viz.pictures import race_png
-from optlab.viz.recomputations import recompute
-from optlab.viz.recompute_pictures import recompute_png
-from optlab.viz.schedules import is_known_in_advance, schedule_png
-from optlab.viz.schedules import schedule as draw_schedule
-from optlab.viz.words import summary
+from optlab.viz.comparison.figure import CONFIG, race
+from optlab.viz.comparison.image import race_png
+from optlab.viz.lr_schedule.figure import is_known_in_advance, schedule_png
+from optlab.viz.lr_schedule.figure import schedule as draw_schedule
+from optlab.viz.memory_study.figure import recompute
+from optlab.viz.memory_study.image import recompute_png
+from optlab.viz.memory_timeline.figure import memory as draw_memory
+from optlab.viz.memory_timeline.figure import memory_png
+from optlab.viz.style.text import summary
 
 _SIZE = {"width": 850, "height": 440}
 """Size of figure and static image in pixels. JupyterLab shows the stored image until the mouse

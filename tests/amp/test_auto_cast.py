@@ -12,8 +12,8 @@ import pytest
 
 import optlab as ol
 from optlab.amp.lists import ALIASES, ALWAYS_BLACK, BLACK, WHITE, operations_named
-from optlab.autograd.extras import slow_path
 from optlab.autograd.operation import TABLE
+from optlab.autograd.tape.slow_path import slow_path
 
 F = ol.nn.functional
 auto_cast = ol.amp.auto_cast

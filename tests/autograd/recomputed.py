@@ -164,7 +164,7 @@ def train(
 
 
 def whole(g: Any) -> Any:
-    from optlab.autograd.sparse import dense as densely
+    from optlab.autograd.tape.row_sparse import dense as densely
 
     return densely(g.data if isinstance(g, ol.Tensor) else g)
 

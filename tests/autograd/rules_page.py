@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from optlab.autograd.reference import Entry, conventions, entries
-from optlab.autograd.reference_notes import ELSEWHERE
-from optlab.autograd.reference_text import home_of, short_text
+from optlab.autograd.reference.entries import Entry, conventions, entries
+from optlab.autograd.reference.notes import ELSEWHERE
+from optlab.autograd.reference.text import home_of, short_text
 from tests.autograd.rows import ROWS
 
 COMMAND = "python -m tests.autograd.rules_page"

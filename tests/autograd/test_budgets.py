@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd.budget import Budget
+from optlab.autograd.remat.budget import Budget
 
 TOO_SMALL = "ignore:a budget of .* cannot be kept to:UserWarning"
 MemoryBudgetError = ol.autograd.MemoryBudgetError

@@ -10,7 +10,7 @@ import pytest
 
 import optlab as ol
 from optlab.autograd.operation import Operation
-from optlab.autograd.tensor import apply
+from optlab.autograd.tensor.tensor import apply
 
 
 def with_rules(forward: Callable[..., Any], *pullbacks: Any, name: str = "mine") -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd.constants import COPIED
+from optlab.autograd.tape.constants import COPIED
 
 LARGE = COPIED // 8 + 17
 

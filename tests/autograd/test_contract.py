@@ -257,7 +257,7 @@ def test_what_the_refusal_of_at_points_to_works() -> None:
     with pytest.raises(TypeError) as refused:
         np.add.at(np.zeros(3), [0, 2], t)
     if "indexing.scatter" in str(refused.value):
-        from optlab.autograd.rules.indexing import scatter
+        from optlab.autograd.rules.manipulation.indexing import scatter
 
         for index in ([0, 2], slice(0, 2)):
             placed = scatter(t, index, (3,))

@@ -11,7 +11,7 @@ import pytest
 
 import optlab as ol
 from optlab.autograd.composed import COMPOSED
-from optlab.autograd.dispatch import PLAIN, WHOLE_NUMBERS
+from optlab.autograd.dispatch.array_protocols import PLAIN, WHOLE_NUMBERS
 from optlab.autograd.operation import TABLE
 from optlab.autograd.rules.special import modified_bessel
 

@@ -367,7 +367,7 @@ def test_the_chain_rule(x: Any, word: list[str]) -> None:
 def test_a_jacobian_of_many_rows_needs_no_batching_rule(n: int) -> None:
     """Rows come from one batched backward pass if all rules allow it, else one by one."""
     from optlab.autograd.operation import Operation
-    from optlab.autograd.tensor import apply
+    from optlab.autograd.tensor.tensor import apply
 
     doubled = Operation(
         "doubled", lambda x: 2 * x, [lambda g: np.array([2 * float(v) for v in g])], ["x"]

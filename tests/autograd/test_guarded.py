@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd.tape import Leaf
-from optlab.autograd.tensor import Tensor
+from optlab.autograd.tape.nodes import Leaf
+from optlab.autograd.tensor.tensor import Tensor
 from tests.autograd.rows import ROWS, Case
 from tests.guarded import GuardedArray, MixedArraysError
 

@@ -12,8 +12,8 @@ import pytest
 
 import optlab as ol
 from optlab.autograd import Function, detect_anomaly, saved_tensors_hooks
-from optlab.autograd.anomaly import AnomalyError
-from optlab.autograd.tape import ZERO
+from optlab.autograd.tape.anomaly_mode import AnomalyError
+from optlab.autograd.tape.nodes import ZERO
 from optlab.backend.arrays import MixedArraysError
 from tests.guarded import GuardedArray, guarded, leaf, values
 

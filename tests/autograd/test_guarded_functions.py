@@ -13,9 +13,9 @@ import pytest
 
 import optlab as ol
 from optlab.autograd.operation import TABLE
-from optlab.autograd.rules.embedding import take_rows
-from optlab.autograd.sparse import RowSparse
-from optlab.autograd.tensor import Tensor, apply
+from optlab.autograd.rules.manipulation.embedding import take_rows
+from optlab.autograd.tape.row_sparse import RowSparse
+from optlab.autograd.tensor.tensor import Tensor, apply
 from optlab.backend.arrays import MixedArraysError
 from tests.guarded import GuardedArray, guarded, leaf, values
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optlab as ol
-from optlab.autograd import writes
-from optlab.autograd.extras import slow_path
+from optlab.autograd.tape import versions
+from optlab.autograd.tape.slow_path import slow_path
 from tests.autograd.rows import numbers
 
 
@@ -329,14 +329,14 @@ def test_any_sequence_of_writes_has_the_gradient_of_finite_differences(steps: An
 
 def test_nothing_is_kept_when_the_last_reference_goes() -> None:
     gc.collect()
-    before, known = slow_path.any, len(writes._RECORDS)
+    before, known = slow_path.any, len(versions._RECORDS)
     x = leaf(1.0, 2.0)
     y = x * 2.0
     y += 1.0
-    assert len(writes._RECORDS) == known + 1
+    assert len(versions._RECORDS) == known + 1
     y.backward()
     del y
-    assert len(writes._RECORDS) == known
+    assert len(versions._RECORDS) == known
     assert slow_path.any == before
 
 

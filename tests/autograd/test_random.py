@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd.backpropagation import toposort
 from optlab.autograd.operation import TABLE
 from optlab.autograd.rules.random import dropout
+from optlab.autograd.tape.backward import toposort
 from optlab.backend.random import Key
 from optlab.numpy import random
 from optlab.plan.capture import CaptureRefusedError, capture

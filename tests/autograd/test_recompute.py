@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd import saving
-from optlab.autograd.extras import slow_path
+from optlab.autograd.tape import saved_tensors
+from optlab.autograd.tape.slow_path import slow_path
 from optlab.backend import random
 
 BOTH = pytest.mark.parametrize("reentrant", [True, False])
@@ -384,4 +384,4 @@ def test_threads_do_not_meet(reentrant: bool) -> None:
     for thread in threads:
         thread.join()
     assert found[0, True] == found[0, False] != found[1, True] == found[1, False]
-    assert slow_path.any == 0 or saving.innermost() is None
+    assert slow_path.any == 0 or saved_tensors.innermost() is None

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd import saving
-from optlab.autograd.mode import recomputing
+from optlab.autograd.tape import saved_tensors
+from optlab.autograd.tape.grad_mode import recomputing
 
 nn = ol.nn
 RecomputationError = ol.autograd.RecomputationError
@@ -34,7 +34,7 @@ def leaf(data: Any = X) -> ol.Tensor:
 
 def state() -> tuple[Any, ...]:
     return (
-        ol.get_rng_state(), saving.innermost(), recomputing.depth,
+        ol.get_rng_state(), saved_tensors.innermost(), recomputing.depth,
         ol.is_grad_enabled(),
     )  # fmt: skip
 
@@ -197,7 +197,7 @@ def test_an_exception_inside_leaves_no_trace(way: str, when: int) -> None:
         assert x.grad is None
         y.backward()
         assert np.abs(x.grad.numpy()).sum() > 0
-    assert saving.innermost() is None
+    assert saved_tensors.innermost() is None
 
 
 def test_backward_inside_a_first_run_is_refused_in_both_modes() -> None:
@@ -209,7 +209,7 @@ def test_backward_inside_a_first_run_is_refused_in_both_modes() -> None:
     for reentrant in (True, False):
         with pytest.raises(RuntimeError, match="inside a function that recompute"):
             ol.recompute(f, leaf(), use_reentrant=reentrant)
-    assert saving.innermost() is None
+    assert saved_tensors.innermost() is None
 
 
 @pytest.mark.parametrize("reentrant", [True, False])

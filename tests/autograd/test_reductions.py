@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd.rules.recurrence import linear_recurrence
+from optlab.autograd.rules.reductions.recurrence import linear_recurrence
 from optlab.plan.capture import capture_value_and_grad
 from tests.autograd.rows import numbers
 

@@ -13,15 +13,16 @@ import pytest
 import optlab as ol
 import optlab.numpy
 from optlab import cli
-from optlab.autograd import reference, reference_notes, rule
-from optlab.autograd.dispatch import PLAIN
+from optlab.autograd import rule
+from optlab.autograd.dispatch.array_protocols import PLAIN
 from optlab.autograd.operation import TABLE
-from optlab.autograd.reference_text import explain, table
-from optlab.autograd.rule_text import rule_text
+from optlab.autograd.reference import entries, notes
+from optlab.autograd.reference.text import explain, table
+from optlab.autograd.rules.source import rule_text
 from tests.autograd import rules_page
 from tests.autograd.test_rules import FUNCTIONS
 
-ENTRIES = reference.entries()
+ENTRIES = entries.entries()
 
 #: NumPy added the last functions of the page in 2.2 (matvec, vecmat).
 RECENT = pytest.mark.skipif(not hasattr(np, "matvec"), reason="the page is written by NumPy 2.2")
@@ -39,7 +40,7 @@ def test_every_function_of_the_engine_is_on_the_page_with_its_checks() -> None:
     page = rules_page.page()
     rows = {line.split("|")[1].strip(" `"): line for line in page.splitlines() if "|" in line}
     for function in FUNCTIONS:
-        entry = reference.entry_of(function)
+        entry = entries.entry_of(function)
         assert entry is not None
         checks = int(rows[entry.name].rstrip(" |").rsplit("|", 1)[1])
         assert checks > 0, entry.name
@@ -54,7 +55,7 @@ def test_the_files_that_the_page_links_to_are_there() -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-def test_every_function_is_explained_with_the_source_of_its_rules(entry: reference.Entry) -> None:
+def test_every_function_is_explained_with_the_source_of_its_rules(entry: entries.Entry) -> None:
     said = explain(entry)
     assert said.startswith(entry.name)
     assert len(said.splitlines()) < 150, "this is not understood in a minute"
@@ -80,7 +81,7 @@ NAMES = {
 
 @pytest.mark.parametrize("wanted", NAMES)
 def test_a_function_is_found_by_the_name_that_people_use(wanted: str) -> None:
-    found = reference.find(wanted)
+    found = entries.find(wanted)
     assert found is not None
     assert found.name == NAMES[wanted]
 
@@ -94,7 +95,7 @@ KINDS = {
 
 @pytest.mark.parametrize("name", KINDS)
 def test_the_kind_of_a_function_is_what_a_tensor_meets(name: str) -> None:
-    found = reference.find(name)
+    found = entries.find(name)
     assert found is not None
     assert found.kind == KINDS[name]
 
@@ -102,14 +103,14 @@ def test_the_kind_of_a_function_is_what_a_tensor_meets(name: str) -> None:
 @pytest.mark.parametrize(
     "entry", [e for e in ENTRIES if e.kind in ("plain",)], ids=lambda entry: entry.name
 )
-def test_what_is_said_to_be_plain_is_plain_to_the_engine(entry: reference.Entry) -> None:
+def test_what_is_said_to_be_plain_is_plain_to_the_engine(entry: entries.Entry) -> None:
     assert entry.function in PLAIN
     assert "plain arrays" in explain(entry)
 
 
 def test_what_is_refused_comes_with_what_to_write_instead() -> None:
     for name, instead in {"roots": "Function", "copyto": "np.where", "gcd": "t.numpy()"}.items():
-        found = reference.find(name)
+        found = entries.find(name)
         assert found is not None
         assert instead in explain(found)
     t = ol.to_tensor([1.0], requires_grad=True)
@@ -119,7 +120,7 @@ def test_what_is_refused_comes_with_what_to_write_instead() -> None:
 
 def test_the_conventions_of_a_function_stand_with_its_rule() -> None:
     said = {name: explain(found) for name in ("sqrt", "maximum", "power", "tanh")
-            if (found := reference.find(name))}  # fmt: skip
+            if (found := entries.find(name))}  # fmt: skip
     assert "one-sided slope" in said["sqrt"]
     assert "half to each where a = b" in said["maximum"]
     assert "at a < 0" in said["power"]
@@ -133,15 +134,15 @@ def test_the_conventions_of_a_function_stand_with_its_rule() -> None:
      ("norm", "zero vector"), ("std", "all numbers are equal")],
 )  # fmt: skip
 def test_the_conventions_of_other_files_stand_with_their_functions(name: str, said: str) -> None:
-    found = reference.find(name)
+    found = entries.find(name)
     assert found is not None
     assert said in explain(found).partition("Where there is no derivative:")[2]
 
 
 def test_the_conventions_are_of_functions_that_are_there() -> None:
     known = {entry.name for entry in ENTRIES}
-    named = {name for *_, whose in reference_notes.ELSEWHERE for name in whose}
-    assert named | set(reference_notes.FORMULAS) <= known
+    named = {name for *_, whose in notes.ELSEWHERE for name in whose}
+    assert named | set(notes.FORMULAS) <= known
 
 
 def test_decompositions_come_with_formula_reference_and_warning() -> None:
@@ -161,7 +162,7 @@ def test_what_a_rule_calls_is_shown_with_its_place_and_can_be_looked_up() -> Non
 
 
 def test_a_long_function_is_cut() -> None:
-    from optlab.autograd.reference_text import _shortened
+    from optlab.autograd.reference.text import _shortened
 
     assert _shortened("a\n" * 40).count("\n") == 40
     cut = _shortened("a\n" * 60).splitlines()
@@ -170,9 +171,9 @@ def test_a_long_function_is_cut() -> None:
 
 def test_the_functions_that_optlab_numpy_has_are_said_to_be_there() -> None:
     own = {name for name in vars(optlab.numpy) if not name.startswith("_") and hasattr(np, name)}
-    assert own >= reference.IN_OPTLAB_NUMPY
+    assert own >= entries.IN_OPTLAB_NUMPY
     asking = {name for name in own if hasattr(getattr(np, name), "_implementation")}
-    assert own - asking - {"random"} == reference.IN_OPTLAB_NUMPY | {"full_like"} - asking
+    assert own - asking - {"random"} == entries.IN_OPTLAB_NUMPY | {"full_like"} - asking
 
 
 def test_rules_that_users_add_are_theirs() -> None:
@@ -181,7 +182,7 @@ def test_rules_that_users_add_are_theirs() -> None:
 
     rule(mine, lambda g: g)
     try:
-        assert "mine" not in {entry.name for entry in reference.entries()}
+        assert "mine" not in {entry.name for entry in entries.entries()}
     finally:
         del TABLE[mine]
 

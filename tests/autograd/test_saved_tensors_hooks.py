@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd.extras import slow_path
+from optlab.autograd.tape.slow_path import slow_path
 
 hooks = ol.autograd.saved_tensors_hooks
 

@@ -9,7 +9,7 @@ import pytest
 
 import optlab as ol
 import optlab.numpy as onp
-from optlab.autograd.rules.indexing import scatter
+from optlab.autograd.rules.manipulation.indexing import scatter
 from tests.autograd.rows import numbers
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd import backpropagation
+from optlab.autograd.graph.graph import Graph
+from optlab.autograd.graph.reader import graph_of
 from optlab.autograd.operation import TABLE, rule
-from optlab.autograd.read_tape import graph_of
-from optlab.autograd.rule_text import rule_text, rules_of
-from optlab.autograd.tensor import apply_several
-from optlab.autograd.walk import Graph
+from optlab.autograd.rules.source import rule_text, rules_of
+from optlab.autograd.tape import backward
+from optlab.autograd.tensor.tensor import apply_several
 
 
 def leaf(data: Any, dtype: str = "float64") -> ol.Tensor:
@@ -172,7 +172,7 @@ def test_each_stage_holds_the_complete_gradient() -> None:
     h = np.sin(x)
     loss = np.sum(h * h + np.exp(h) * h)
     graph = graph_of(loss)
-    expected = backpropagation.backpropagate(
+    expected = backward.backpropagate(
         loss.node, np.ones(()), targets=[h.node], retain_graph=True
     )  # fmt: skip
     [stage] = [one for one in graph.back() if graph.nodes[one.node].name == "sin"]

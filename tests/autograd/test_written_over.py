@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd import backpropagation
+from optlab.autograd.tape import backward
 
 F = ol.nn.functional
 SHAPE = (100, 200)
-assert backpropagation.LARGE <= 4 * 100 * 200
+assert backward.LARGE <= 4 * 100 * 200
 
 
 def leaf(seed: int = 0) -> ol.Tensor:
@@ -65,7 +65,7 @@ FUNCTIONS = [
 
 @pytest.fixture
 def nothing_is_large(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    return lambda: monkeypatch.setattr(backpropagation, "LARGE", 1 << 60)
+    return lambda: monkeypatch.setattr(backward, "LARGE", 1 << 60)
 
 
 @pytest.mark.parametrize("f", FUNCTIONS)

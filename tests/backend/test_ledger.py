@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from optlab.backend.high_water import HighWater, bytes_of
-from optlab.backend.ledger import Ledger
+from optlab.backend.memory.high_water import HighWater, bytes_of
+from optlab.backend.memory.ledger import Ledger
 
 
 @pytest.fixture

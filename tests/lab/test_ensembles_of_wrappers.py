@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.lab.ensemble import NotOnePassError, run_ensemble
-from optlab.lab.problems.find import find
+from optlab.lab.problems.lookup import find
+from optlab.lab.vectorized import NotOnePassError, run_ensemble
 
 O = ol.optimizer  # noqa: E741
 EMA = O.ExponentialMovingAverage

@@ -20,11 +20,12 @@ ALL = pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.labe
 #: The modules whose operations the cases must cover.
 FILES = [
     f"optlab.nn.functional.{name}" for name in (
-        "activations", "attentions", "convolution_rules", "distances", "elementwise_losses",
-        "error_function", "losses", "normalizations", "pooling_places", "pooling_rules",
-        "rectifiers", "recurrences", "resampling_rules", "shrinkages", "unpoolings",
+        "activation.erf", "activation.rectifiers", "activation.shrinkage", "activation.smooth",
+        "attention", "conv.rules", "distance", "loss.cross_entropy", "loss.regression",
+        "norm.layer_norm", "pooling.indices", "pooling.rules", "pooling.unpooling", "recurrent",
+        "resampling_rules",
     )
-] + ["optlab.autograd.rules.embedding"]  # fmt: skip
+] + ["optlab.autograd.rules.manipulation.embedding"]  # fmt: skip
 
 
 def leaves(case: Case, dtype: str = "float64") -> list[ol.Tensor]:

@@ -206,7 +206,7 @@ def test_auto_skip_clip_multiplies_nothing():
         with pytest.MonkeyPatch.context() as patch:
             used = []
             patch.setattr(
-                "optlab.optimizer.step.scaled", lambda g, f: used.append(f) or g * float(f)
+                "optlab.optimizer.step.step.scaled", lambda g, f: used.append(f) or g * float(f)
             )
             sgd.step()
         return [float(one) for one in used], p.tolist()

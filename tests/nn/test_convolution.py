@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optlab as ol
-from optlab.autograd.read_tape import graph_of
-from optlab.nn.functional import columns, depthwise
+from optlab.autograd.graph.reader import graph_of
+from optlab.nn.functional.conv import depthwise, im2col
 from tests.guarded import GuardedArray
 
 F = ol.nn.functional
@@ -147,7 +147,7 @@ def test_blocks_of_images_give_what_all_at_once_give(monkeypatch, stride):
     x, weight, bias = numbers(7, 3, 6, 5), numbers(4, 3, 3, 2), numbers(4)
     found = []
     for size in (1, 3000, 2**30):
-        monkeypatch.setattr(columns, "BLOCK_BYTES", size)
+        monkeypatch.setattr(im2col, "BLOCK_BYTES", size)
         leaves = [ol.to_tensor(a, requires_grad=True) for a in (x, weight, bias)]
         y = F.conv2d(*leaves, stride=stride, padding=1)
         y.backward(numbers(*y.shape))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd.backpropagation import toposort
-from optlab.autograd.tape import Leaf
+from optlab.autograd.tape.backward import toposort
+from optlab.autograd.tape.nodes import Leaf
 from optlab.nn.functional import dropout
 
 

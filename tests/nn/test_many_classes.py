@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.nn.functional.class_losses import BLOCK
+from optlab.nn.functional.loss.classification import BLOCK
 
 cross_entropy = ol.nn.functional.cross_entropy
 attention = ol.nn.functional.scaled_dot_product_attention

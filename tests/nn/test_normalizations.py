@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.nn.functional import normalizations
+from optlab.nn.functional.norm import layer_norm
 
 nn, F = ol.nn, ol.nn.functional
 
@@ -158,11 +158,11 @@ class TestLayers:
 
 def kept_bytes(y: Any, parameters: list[Any]) -> int:
     """Count the bytes that the tape saves for y, each array once, without parameters."""
-    from optlab.autograd import backpropagation
+    from optlab.autograd.tape import backward
 
     seen: dict[int, int] = {}
     own = {id(p.data) for p in parameters}
-    for node in backpropagation.toposort(y.node):
+    for node in backward.toposort(y.node):
         for value in getattr(node, "saved", None) or ():
             for array in value if isinstance(value, tuple) else (value,):
                 if isinstance(array, np.ndarray):
@@ -307,6 +307,6 @@ def test_a_batch_far_from_zero_loses_little_to_rounding(shape: Any, data_format:
 def test_means_over_any_axes(axes: tuple[int, ...], order: Any) -> None:
     a, b = (np.asarray(numbers(2, 3, 4, 5) + i, order=order) for i in (0, 1))
     mean = np.mean(a, axis=axes, keepdims=True)
-    np.testing.assert_allclose(normalizations._mean(a, axes), mean, rtol=1e-12)
+    np.testing.assert_allclose(layer_norm._mean(a, axes), mean, rtol=1e-12)
     mean = np.mean(a * b, axis=axes, keepdims=True)
-    np.testing.assert_allclose(normalizations._mean_product(a, b, axes), mean, rtol=1e-12)
+    np.testing.assert_allclose(layer_norm._mean_product(a, b, axes), mean, rtol=1e-12)

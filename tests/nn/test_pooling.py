@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import optlab as ol
-from optlab.autograd.read_tape import graph_of
+from optlab.autograd.graph.reader import graph_of
 from tests.guarded import GuardedArray
 
 F = ol.nn.functional

@@ -15,9 +15,9 @@ import pytest
 import optlab as ol
 from benchmarks import memory, memory_models
 from benchmarks.memory_models import BLOCKS, CASES, HEADS, LENGTH, WIDTH, WORDS
-from optlab.autograd import backpropagation
-from optlab.autograd.kept_memory import Memory, kept_by
-from optlab.autograd.read_tape import graph_of
+from optlab.autograd.graph.reader import graph_of
+from optlab.autograd.graph.saved_memory import Memory, kept_by
+from optlab.autograd.tape import backward as backpropagation
 
 
 def of_the_mlp(count: int) -> int:

@@ -56,8 +56,8 @@ def test_a_parameter_from_another_process_is_not_taken_for_overwritten(
     for _ in range(10):
         weight.set_value([3.0, 4.0])
     pickled = pickle.dumps(weight)
-    monkeypatch.setattr("optlab.autograd.writes.clock", itertools.count(1))
-    monkeypatch.setattr("optlab.autograd.writes.times.last_write", 0)
+    monkeypatch.setattr("optlab.autograd.tape.versions.clock", itertools.count(1))
+    monkeypatch.setattr("optlab.autograd.tape.versions.times.last_write", 0)
     arrived, other = pickle.loads(pickled), ol.Parameter([0.0])
     loss = (arrived * arrived).sum()
     other.set_value([1.0])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.optimizer.norms import norm
+from optlab.optimizer.rule.norms import norm
 from tests.optimizer.helpers import EACH
 
 LARGE = 10_000

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import optlab as ol
 from optlab.backend import events
-from optlab.optimizer import blocks
+from optlab.optimizer.step import fused
 from optlab.plan import sizes, threads, use_executor
 from optlab.plan.executors import has_numba
 from tests.optimizer.helpers import EACH, random
@@ -21,7 +21,7 @@ from tests.optimizer.helpers import EACH, random
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Let small parameters take the fast step, in many blocks and over several threads."""
-    monkeypatch.setattr(blocks, "SMALL", 0)
+    monkeypatch.setattr(fused, "SMALL", 0)
     monkeypatch.setattr(sizes, "BLOCK", 16)
     monkeypatch.setattr(sizes, "LARGE", 64)
     monkeypatch.setattr(sizes, "cores", lambda: 2)
@@ -103,14 +103,14 @@ def assert_same(one, other):
 def counted(monkeypatch):
     """Count how many passes took the fast way."""
     calls = []
-    original = blocks.fast_pass
+    original = fused.fast_pass
 
     def counting(*args):
         found = original(*args)
         calls.append(found is not None)
         return found
 
-    monkeypatch.setattr("optlab.optimizer.step.fast_pass", counting)
+    monkeypatch.setattr("optlab.optimizer.step.step.fast_pass", counting)
     return calls
 
 
@@ -256,7 +256,7 @@ class Rising(ol.optimizer.Optimizer):
 def test_a_rule_that_cannot_be_captured_runs_as_it_is_written(rule):
     fast = train(rule, "float32", 80, listen=False)
     assert_same(fast, train(rule, "float32", 80, listen=True))
-    assert len(fast[1].plans) <= blocks._MOST_FORMS
+    assert len(fast[1].plans) <= fused._MOST_FORMS
 
 
 @by_both

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.backend.sizes import in_words
+from optlab.backend.memory.sizes import in_words
 from tests import guarded
 from tests.optimizer.helpers import random
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optlab.optimizer.line_search import Trial, strong_wolfe
+from optlab.optimizer.quasi_newton.line_search import Trial, strong_wolfe
 
 
 def walked(f, slope_of, alpha):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.optimizer import norms
+from optlab.optimizer.rule import norms
 from optlab.plan import sizes
 from tests import guarded
 from tests.optimizer.helpers import random

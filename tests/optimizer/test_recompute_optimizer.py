@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd import saving
-from optlab.autograd.extras import slow_path
+from optlab.autograd.tape import saved_tensors
+from optlab.autograd.tape.slow_path import slow_path
 from optlab.backend import events
 from tests.autograd.recomputed import Block
 
@@ -126,12 +126,12 @@ def test_it_ends_with_the_optimizer_also_where_copies_were_made() -> None:
     optimizer = ol.optimizer.RecomputeOptimizer(adam)
     optimizer.set_checkpoints(blocks)
     twin = copy.deepcopy(optimizer)
-    assert saving.innermost() is not None
+    assert saved_tensors.innermost() is not None
     del optimizer
     gc.collect()
     del twin
     gc.collect()
-    assert saving.innermost() is None
+    assert saved_tensors.innermost() is None
     assert slow_path.any == before
     with recomputed() as names:
         forward(blocks).backward()

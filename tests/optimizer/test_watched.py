@@ -9,7 +9,7 @@ import pytest
 
 import optlab as ol
 from optlab.backend import events
-from optlab.optimizer.norms import norm
+from optlab.optimizer.rule.norms import norm
 
 NOISE = np.random.default_rng(0)
 SIZES = [2, 5, 20_000]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.autograd.extras import slow_path
+from optlab.autograd.tape.slow_path import slow_path
 from optlab.backend import events
 
 F = ol.nn.functional

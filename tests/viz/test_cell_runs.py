@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from optlab.viz import cell_runs
+from optlab.viz.browser import cell_runs
 
 
 class Widget:

@@ -9,11 +9,11 @@ import pytest
 
 import optlab as ol
 from optlab.optimizer import Optimizer
-from optlab.viz.explorer import steps as formulas
-from optlab.viz.explorer.land import pack_surface_map
+from optlab.viz.explorer import step_formulas as formulas
 from optlab.viz.explorer.presets import PRESETS
 from optlab.viz.explorer.runs import LADDER, best_of
 from optlab.viz.explorer.state import State, optimizer_classes, usual_template
+from optlab.viz.explorer.surface_map import pack_surface_map
 
 SVG = "http://www.w3.org/2000/svg"  # a name, which nothing fetches
 VARIANTS = {

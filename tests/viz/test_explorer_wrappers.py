@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.viz.explorer.around import WRAPPERS, as_wrapping, defaults_of
+from optlab.viz.explorer.image import as_comparison, with_averaged_paths
 from optlab.viz.explorer.options import browser_options
-from optlab.viz.explorer.picture import as_comparison, with_averaged_paths
 from optlab.viz.explorer.state import State, optimizer_classes
-from optlab.viz.views import map_view
+from optlab.viz.explorer.wrapping import WRAPPERS, as_wrapping, defaults_of
+from optlab.viz.views.map_view import map_view
 
 O = ol.optimizer  # noqa: E741
 EMA = O.ExponentialMovingAverage

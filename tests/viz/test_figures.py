@@ -13,7 +13,7 @@ from PIL import Image
 
 from optlab import viz
 from optlab.viz.renderers import comparison as renderer
-from optlab.viz.words import format_rate, race_headline, summary
+from optlab.viz.style.text import format_rate, race_headline, summary
 
 RACES = (
     "rosenbrock_race",
@@ -158,7 +158,7 @@ def test_a_picture_comes_out_the_same_twice_and_touches_no_settings(rosenbrock_r
 
 
 def test_pictures_open_no_windows():
-    code = "import sys, optlab.viz.pictures; print('matplotlib.pyplot' in sys.modules)"
+    code = "import sys, optlab.viz.comparison.image; print('matplotlib.pyplot' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

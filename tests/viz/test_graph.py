@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 import optlab as ol
-from optlab.viz.graphs import layering, texts
+from optlab.viz.graphs import labels, layering
 from optlab.viz.graphs.view import NODE_HEIGHT
 
 
@@ -96,7 +96,7 @@ def test_the_gradients_shown_are_those_of_backward():
     loss.backward()
     for parameter in net.parameters():
         shown = at(picture, parameter.name).pieces[-1].full
-        assert shown == texts.value(parameter.grad.numpy())
+        assert shown == labels.value(parameter.grad.numpy())
 
 
 def test_looking_changes_nothing():
@@ -191,7 +191,7 @@ def test_a_large_graph_is_folded_and_its_leaves_still_get_everything():
     while node.edges:
         leaf = node = next(edge for edge in reversed(node.edges) if edge is not None)
     loss.backward()
-    assert at(picture, "W").pieces[-1].full == texts.value(leaf.grad)
+    assert at(picture, "W").pieces[-1].full == labels.value(leaf.grad)
     drawn = {edge.source for edge in picture.view.edges} | {
         edge.target for edge in picture.view.edges
     }
@@ -210,7 +210,7 @@ def test_of_a_folded_graph_every_leaf_is_listed_with_its_gradient_and_the_way_to
     wanted = int(re.search(r"earlier operations? .* max_nodes=(\d+)", picture.view.headline)[1])
     total.backward(retain_graph=True)
     for leaf, (_, gradient) in zip(leaves, picture.view.leaves, strict=True):
-        assert gradient == texts.gradient(leaf.grad.numpy())
+        assert gradient == labels.gradient(leaf.grad.numpy())
     whole = ol.viz.graph(total, max_nodes=wanted).view
     assert "max_nodes" not in whole.headline
     assert all(node.kind != "rest" for node in whole.nodes)
@@ -380,7 +380,7 @@ def test_a_picture_holds_nothing_of_the_run():
 
 def test_a_rule_that_raises_leaves_a_graph_that_is_drawn():
     from optlab.autograd.operation import TABLE, rule
-    from optlab.autograd.tensor import apply
+    from optlab.autograd.tensor.tensor import apply
 
     def strange(x):
         return x * 1.0

@@ -10,9 +10,9 @@ from PIL import Image
 
 import optlab as ol
 from optlab import viz
-from optlab.viz.pictures import race_png
-from optlab.viz.series import axis_note, loss_view
-from optlab.viz.words import race_conditions
+from optlab.viz.comparison.image import race_png
+from optlab.viz.style.text import race_conditions
+from optlab.viz.views.curve_view import axis_note, loss_view
 
 O = ol.optimizer  # noqa: E741
 

@@ -17,8 +17,10 @@ from PIL import Image, ImageColor
 import optlab as ol
 from optlab import viz
 from optlab.backend import display
-from optlab.viz import layout, memory_views, renderers, theme
-from optlab.viz.words import format_bytes
+from optlab.viz import renderers
+from optlab.viz.memory_timeline import view as memory_views
+from optlab.viz.style import layout, theme
+from optlab.viz.style.text import format_bytes
 
 
 @pytest.fixture(autouse=True)

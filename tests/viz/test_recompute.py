@@ -11,7 +11,9 @@ import optlab as ol
 from optlab import viz
 from optlab.autograd.schedules import in_segments, plain, revolve
 from optlab.backend import display
-from optlab.viz import layout, recompute_views, renderers, theme
+from optlab.viz import renderers
+from optlab.viz.memory_study import view as recompute_views
+from optlab.viz.style import layout, theme
 
 
 @pytest.fixture(autouse=True)

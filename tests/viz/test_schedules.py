@@ -14,7 +14,8 @@ import pytest
 import optlab as ol
 from optlab import viz
 from optlab.backend import display
-from optlab.viz import renderers, theme
+from optlab.viz import renderers
+from optlab.viz.style import theme
 
 lr = ol.optimizer.lr
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from optlab.viz import theme
+from optlab.viz.style import theme
 
 FIRST = ("SGD", "Momentum", "RMSProp", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax")
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import optlab as ol
-from optlab.viz.contours import log_levels
-from optlab.viz.geometry import Box, clip_line, simplify, spread, thin
-from optlab.viz.series import accuracy_view, loss_scale, loss_view
-from optlab.viz.views import map_view
+from optlab.viz.style.contours import log_levels
+from optlab.viz.style.geometry import Box, clip_line, simplify, spread, thin
+from optlab.viz.views.curve_view import accuracy_view, loss_scale, loss_view
+from optlab.viz.views.map_view import map_view
 
 SIZE = (450, 300)
 

@@ -7,7 +7,7 @@ import pytest
 
 import optlab as ol
 from optlab import viz
-from optlab.viz import theme
+from optlab.viz.style import theme
 
 O = ol.optimizer  # noqa: E741
 EMA = O.ExponentialMovingAverage

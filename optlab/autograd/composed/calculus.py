@@ -10,7 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from optlab.autograd.composed.reductions import NOT_GIVEN, constant
 from optlab.autograd.composed.table import composed, not_covered
 from optlab.autograd.rules import calculus as rules
-from optlab.autograd.tensor import apply, raw
+from optlab.autograd.tensor.tensor import apply, raw
 from optlab.backend.arrays import constants_beside, zeros_beside
 
 

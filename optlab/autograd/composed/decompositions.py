@@ -10,11 +10,11 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from optlab.autograd.composed.table import composed, not_covered
-from optlab.autograd.mode import recording
 from optlab.autograd.operation import TABLE, Operation
-from optlab.autograd.rules.decompositions import SINGULAR_VALUES
-from optlab.autograd.several import tuple_like
-from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.autograd.rules.linalg.decompositions import SINGULAR_VALUES
+from optlab.autograd.tape.grad_mode import recording
+from optlab.autograd.tape.multi_output import tuple_like
+from optlab.autograd.tensor.tensor import Tensor, apply, raw
 
 
 @composed(np.linalg.svd)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.composed.table import composed, not_covered
-from optlab.autograd.rules.einsum import EINSUM_OF_ONE, EINSUM_OF_TWO
-from optlab.autograd.tensor import apply
+from optlab.autograd.rules.linalg.einsum import EINSUM_OF_ONE, EINSUM_OF_TWO
+from optlab.autograd.tensor.tensor import apply
 from optlab.backend.arrays import Shape
 
 #: In NumPy's order, which is also that of an implicit output.

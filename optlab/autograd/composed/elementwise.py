@@ -8,10 +8,10 @@ import numpy as np
 
 from optlab.autograd.composed.table import composed
 from optlab.autograd.operation import TABLE
-from optlab.autograd.powers import power
 from optlab.autograd.rules.elementwise import NAN_TO_NUM, WHERE
-from optlab.autograd.tensor import Tensor, apply, raw
-from optlab.autograd.universal import with_options
+from optlab.autograd.tensor.powers import power
+from optlab.autograd.tensor.tensor import Tensor, apply, raw
+from optlab.autograd.tensor.ufunc_options import with_options
 
 _NO_VALUE = np._NoValue
 

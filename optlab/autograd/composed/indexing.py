@@ -10,8 +10,8 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from optlab.autograd.composed.joining import _refuse_out
 from optlab.autograd.composed.table import composed
-from optlab.autograd.rules.indexing import SCATTER, diagonal_index
-from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.autograd.rules.manipulation.indexing import SCATTER, diagonal_index
+from optlab.autograd.tensor.tensor import Tensor, apply, raw
 from optlab.backend.arrays import as_array, given_beside, on_host
 
 

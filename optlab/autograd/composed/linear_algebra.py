@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.composed.table import composed, not_covered
-from optlab.autograd.rules.linear_algebra import DOT, VECDOT
-from optlab.autograd.tensor import apply
+from optlab.autograd.rules.linalg.linear_algebra import DOT, VECDOT
+from optlab.autograd.tensor.tensor import apply
 
 # Products -----------------------------------------------------------------------------------------
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.composed.table import composed, not_covered
-from optlab.autograd.rules.padding import PAD
-from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.autograd.rules.manipulation.padding import PAD
+from optlab.autograd.tensor.tensor import Tensor, apply, raw
 from optlab.backend.arrays import on_host
 
 #: The modes, and the argument that each takes besides the widths.

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from optlab.autograd.composed.table import composed
-from optlab.autograd.rules.indexing import SCATTER
-from optlab.autograd.rules.joining import UNSTACK
-from optlab.autograd.tensor import apply, apply_several, raw
+from optlab.autograd.rules.manipulation.indexing import SCATTER
+from optlab.autograd.rules.manipulation.joining import UNSTACK
+from optlab.autograd.tensor.tensor import apply, apply_several, raw
 from optlab.backend.arrays import as_array, given_beside
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.composed.table import composed, not_covered
-from optlab.autograd.tensor import raw
+from optlab.autograd.tensor.tensor import raw
 from optlab.backend.arrays import constants_beside, zeros_beside
 from optlab.backend.dtypes import finfo
 from optlab.backend.ensemble import EnsembleArray, EnsembleError

@@ -10,8 +10,8 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from optlab.autograd.composed.table import composed, not_covered
 from optlab.autograd.operation import TABLE
-from optlab.autograd.rules.shapes import REPEAT, RESHAPE, TILE
-from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.autograd.rules.manipulation.shapes import REPEAT, RESHAPE, TILE
+from optlab.autograd.tensor.tensor import Tensor, apply, raw
 from optlab.backend.arrays import on_host
 
 

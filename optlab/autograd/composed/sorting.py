@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.composed.table import composed, not_covered
-from optlab.autograd.rules.sorting import BINCOUNT, HISTOGRAM, PARTITION, SORT
-from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.autograd.rules.manipulation.sorting import BINCOUNT, HISTOGRAM, PARTITION, SORT
+from optlab.autograd.tensor.tensor import Tensor, apply, raw
 
 
 @composed(np.sort, moves=True)

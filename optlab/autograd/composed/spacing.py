@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.composed.table import composed, not_covered
-from optlab.autograd.rules.spacing import GEOMSPACE, LINSPACE
-from optlab.autograd.tensor import apply, raw
+from optlab.autograd.rules.manipulation.spacing import GEOMSPACE, LINSPACE
+from optlab.autograd.tensor.tensor import apply, raw
 
 
 @composed(np.linspace)

@@ -9,8 +9,8 @@ import numpy as np
 
 from optlab.autograd.composed.reductions import NOT_GIVEN, constant
 from optlab.autograd.composed.table import composed
-from optlab.autograd.rules.folding import normalized_axes
-from optlab.autograd.tensor import raw
+from optlab.autograd.rules.reductions.folding import normalized_axes
+from optlab.autograd.tensor.tensor import raw
 from optlab.backend.arrays import constants_beside
 
 

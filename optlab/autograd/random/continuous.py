@@ -25,7 +25,7 @@ from optlab.autograd.random.parameters import (
     refuse_gradient,
 )
 from optlab.autograd.rules import random as rules
-from optlab.autograd.tensor import Tensor, raw
+from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import constants_beside
 from optlab.backend.dtypes import is_floating
 from optlab.backend.random import next_key

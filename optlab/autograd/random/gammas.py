@@ -25,7 +25,7 @@ from optlab.autograd.random.parameters import (
     draw_without_gradient,
     read_size,
 )
-from optlab.autograd.tensor import Tensor, raw
+from optlab.autograd.tensor.tensor import Tensor, raw
 
 
 def standard_gamma(shape: Any, size: Size = None) -> Any:

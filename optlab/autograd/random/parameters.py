@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.mode import recording
 from optlab.autograd.rules import random as rules
-from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.autograd.tape.grad_mode import recording
+from optlab.autograd.tensor.tensor import Tensor, apply, raw
 from optlab.backend.arrays import Shape, as_array, constants_beside, is_on_device, on_host
 from optlab.backend.dtypes import common_dtype, is_floating
 from optlab.backend.random import Key, next_key

@@ -13,7 +13,7 @@ from optlab.autograd.random.parameters import (
     draw,
     refuse_gradient,
 )
-from optlab.autograd.tensor import Tensor, raw
+from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend import random as keys
 from optlab.backend.arrays import on_host
 

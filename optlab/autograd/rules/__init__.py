@@ -4,31 +4,30 @@ A rule in plain NumPy is differentiable again when called with Tensors, and runs
 called with CuPy arrays. `optlab.autograd.operation` defines the format of a rule.
 """
 
-from optlab.autograd.rules import (
-    calculus,
-    cumulative,
+from optlab.autograd.rules import calculus, elementwise, gamma, guarded, random, special
+from optlab.autograd.rules.linalg import (
     decompositions,
     determinants,
-    devices,
     einsum,
-    elementwise,
-    embedding,
-    gamma,
-    guarded,
-    indexing,
-    joining,
     linear_algebra,
     norms,
-    order_statistics,
+)
+from optlab.autograd.rules.manipulation import (
+    devices,
+    embedding,
+    indexing,
+    joining,
     padding,
-    products,
-    random,
-    recurrence,
-    reductions,
     shapes,
     sorting,
     spacing,
-    special,
+)
+from optlab.autograd.rules.reductions import (
+    cumulative,
+    order_statistics,
+    products,
+    recurrence,
+    reductions,
 )
 
 __all__ = [

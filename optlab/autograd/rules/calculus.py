@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import rule
-from optlab.autograd.rules.folding import Shape
-from optlab.autograd.rules.indexing import scatter_recorded
+from optlab.autograd.rules.manipulation.indexing import scatter_recorded
+from optlab.autograd.rules.reductions.folding import Shape
 
 # Convolution --------------------------------------------------------------------------------------
 

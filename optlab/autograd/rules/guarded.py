@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.apply import apply
-from optlab.autograd.base import TensorBase
 from optlab.autograd.operation import Operation, rule
+from optlab.autograd.tape.apply import apply
+from optlab.autograd.tape.base import TensorBase
 
 #: Types that are certainly no Tensors.
 _PLAIN = (np.ndarray, np.generic, int, float)

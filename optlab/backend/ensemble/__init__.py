@@ -17,9 +17,9 @@ __all__ = ["RULES", "EnsembleArray", "EnsembleError", "covered", "getitem", "mem
 @register
 def load_rules() -> Any:
     """Import the batching rules; most programs have no ensembles and never do."""
-    from optlab.backend.ensemble import batching
+    from optlab.backend.ensemble import dispatch
 
-    return batching
+    return dispatch
 
 
 def __getattr__(name: str) -> Any:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from optlab.backend.ensemble.call import Call
+from optlab.backend.ensemble.batched_call import Call
 from optlab.backend.ensemble.indexing import members_of
+from optlab.backend.ensemble.registry import INSTEAD, batched, numpy_function
 from optlab.backend.ensemble.shapes import lengths
-from optlab.backend.ensemble.table import INSTEAD, batched, numpy_function
 
 
 def _like(path: str) -> None:

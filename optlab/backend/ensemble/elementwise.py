@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from optlab.backend.ensemble.array import EnsembleArray
-from optlab.backend.ensemble.call import Call
-from optlab.backend.ensemble.table import batched, bind_arguments, numpy_function
+from optlab.backend.ensemble.batched_call import Call
+from optlab.backend.ensemble.registry import batched, bind_arguments, numpy_function
 from optlab.backend.errors import EnsembleError
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optlab.backend.ensemble.array import EnsembleArray, register
-from optlab.backend.ensemble.call import Call, as_array
+from optlab.backend.ensemble.batched_call import Call, as_array
 from optlab.backend.errors import EnsembleError
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from optlab.backend.ensemble.call import Call, as_array, shifted
+from optlab.backend.ensemble.batched_call import Call, as_array, shifted
 from optlab.backend.ensemble.reductions import fold
-from optlab.backend.ensemble.table import (
+from optlab.backend.ensemble.registry import (
     batched,
     bind_arguments,
     numpy_function,

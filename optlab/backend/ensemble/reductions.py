@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from optlab.backend.ensemble.array import EnsembleArray
-from optlab.backend.ensemble.call import Call, shifted
+from optlab.backend.ensemble.batched_call import Call, shifted
 from optlab.backend.ensemble.indexing import getitem
-from optlab.backend.ensemble.table import (
+from optlab.backend.ensemble.registry import (
     batched,
     bind_arguments,
     numpy_function,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from optlab.backend.ensemble.call import Call, shifted
-from optlab.backend.ensemble.table import batched, refusal
+from optlab.backend.ensemble.batched_call import Call, shifted
+from optlab.backend.ensemble.registry import batched, refusal
 
 
 def lengths(shape: Any) -> tuple[int, ...]:

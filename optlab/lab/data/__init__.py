@@ -4,11 +4,11 @@
 :class:`KneserNey` and :func:`best_order`, the baseline that a model of text has to beat.
 """
 
-from optlab.backend.faces import missing as _missing
+from optlab.backend.namespaces import missing as _missing
 from optlab.lab.data.images import Data, digits
 from optlab.lab.data.ngrams import KneserNey, best_order
 from optlab.lab.data.texts import Text, pydoc_topics, windows
-from optlab.lab.data.vocabularies import BytePairs, Characters
+from optlab.lab.data.tokenizers import BytePairs, Characters
 
 __all__ = [
     "BytePairs", "Characters", "Data", "KneserNey", "Text", "best_order", "digits", "pydoc_topics",

@@ -1,6 +1,6 @@
 """Models that are too large for one line and too common to write anew."""
 
-from optlab.backend.faces import missing as _missing
+from optlab.backend.namespaces import missing as _missing
 from optlab.lab.models.gpt import GPT, Block
 
 __all__ = ["GPT", "Block"]

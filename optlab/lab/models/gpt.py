@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.mode import no_grad
+from optlab.autograd.tape.grad_mode import no_grad
 from optlab.backend import random
 from optlab.nn import Dropout, Embedding, Layer, LayerList, LayerNorm, Linear, functional
 from optlab.nn.initializer import Normal

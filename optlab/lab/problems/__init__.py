@@ -4,7 +4,7 @@ Wherever a problem is expected, these are accepted: an object of this package, i
 a function ``f(x, y)`` of your own in plain NumPy.
 """
 
-from optlab.backend.faces import missing as _missing
+from optlab.backend.namespaces import missing as _missing
 from optlab.lab.problems.catalogue import (
     ackley,
     beale,
@@ -22,7 +22,7 @@ from optlab.lab.problems.catalogue import (
     six_hump_camel,
     styblinski_tang,
 )  # fmt: skip
-from optlab.lab.problems.find import find, names
+from optlab.lab.problems.lookup import find, names
 from optlab.lab.problems.networks import Network, digits_mlp
 from optlab.lab.problems.noise import noisy
 from optlab.lab.problems.surface import Surface

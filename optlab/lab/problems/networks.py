@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.mode import enable_grad, no_grad
+from optlab.autograd.tape.grad_mode import enable_grad, no_grad
 from optlab.backend import random
 from optlab.lab.data.images import Data, digits
 from optlab.nn import CrossEntropyLoss, Layer, Linear, ReLU, Sequential

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.lab.problems.find import find
+from optlab.lab.problems.lookup import find
 from optlab.lab.problems.surface import Surface
 
 

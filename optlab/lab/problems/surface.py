@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd import Tensor
-from optlab.autograd.backpropagation import backpropagate
-from optlab.autograd.mode import enable_grad, no_grad
-from optlab.autograd.tape import Leaf
-from optlab.autograd.tensor import SilentDetachError, raw
+from optlab.autograd.tape.backward import backpropagate
+from optlab.autograd.tape.grad_mode import enable_grad, no_grad
+from optlab.autograd.tape.nodes import Leaf
+from optlab.autograd.tensor.tensor import SilentDetachError, raw
 from optlab.backend import events, random
 from optlab.nn import Parameter
 from optlab.plan import CaptureRefusedError, Plan, capture_value_and_grad

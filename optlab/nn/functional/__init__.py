@@ -3,7 +3,27 @@
 Everywhere, ``name`` must be None: results have no names here.
 """
 
-from optlab.nn.functional.activations import (
+from optlab.nn.functional.activation.erf import erf, gelu
+from optlab.nn.functional.activation.gates import gumbel_softmax, sequence_mask, swiglu
+from optlab.nn.functional.activation.rectifiers import (
+    celu,
+    elu,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    leaky_relu,
+    prelu,
+    relu,
+    relu6,
+    selu,
+)
+from optlab.nn.functional.activation.shrinkage import (
+    hardshrink,
+    softshrink,
+    tanhshrink,
+    thresholded_relu,
+)
+from optlab.nn.functional.activation.smooth import (
     glu,
     log_sigmoid,
     log_softmax,
@@ -17,21 +37,44 @@ from optlab.nn.functional.activations import (
     swish,
     tanh,
 )
-from optlab.nn.functional.adaptive_poolings import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    adaptive_max_pool1d,
-    adaptive_max_pool2d,
-    adaptive_max_pool3d,
-)
 from optlab.nn.functional.affine import embedding, linear
-from optlab.nn.functional.attentions import scaled_dot_product_attention
-from optlab.nn.functional.batch_normalizations import batch_norm
-from optlab.nn.functional.convolutions import conv1d, conv2d, conv3d
-from optlab.nn.functional.distances import bilinear, cosine_similarity, normalize, pairwise_distance
+from optlab.nn.functional.attention import scaled_dot_product_attention
+from optlab.nn.functional.conv.conv import conv1d, conv2d, conv3d
+from optlab.nn.functional.conv.transposed import (
+    conv1d_transpose,
+    conv2d_transpose,
+    conv3d_transpose,
+)
+from optlab.nn.functional.distance import (
+    bilinear,
+    cosine_similarity,
+    normalize,
+    pairwise_distance,
+)
 from optlab.nn.functional.dropouts import alpha_dropout, dropout, dropout2d, dropout3d
-from optlab.nn.functional.elementwise_losses import (
+from optlab.nn.functional.loss.cross_entropy import cross_entropy, nll_loss
+from optlab.nn.functional.loss.labels import label_smooth, one_hot
+from optlab.nn.functional.loss.likelihood import (
+    dice_loss,
+    gaussian_nll_loss,
+    log_loss,
+    multi_label_soft_margin_loss,
+    poisson_nll_loss,
+    sigmoid_focal_loss,
+)
+from optlab.nn.functional.loss.margin import (
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    soft_margin_loss,
+)
+from optlab.nn.functional.loss.ranking import (
+    cosine_embedding_loss,
+    multi_margin_loss,
+    npair_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
+from optlab.nn.functional.loss.regression import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     huber_loss,
@@ -41,35 +84,20 @@ from optlab.nn.functional.elementwise_losses import (
     smooth_l1_loss,
     square_error_cost,
 )
-from optlab.nn.functional.error_function import erf, gelu
-from optlab.nn.functional.gates import gumbel_softmax, sequence_mask, swiglu
-from optlab.nn.functional.group_normalizations import group_norm, instance_norm, local_response_norm
-from optlab.nn.functional.labels import label_smooth, one_hot
-from optlab.nn.functional.likelihoods import (
-    dice_loss,
-    gaussian_nll_loss,
-    log_loss,
-    multi_label_soft_margin_loss,
-    poisson_nll_loss,
-    sigmoid_focal_loss,
+from optlab.nn.functional.norm.batch_norm import batch_norm
+from optlab.nn.functional.norm.group_norm import group_norm, instance_norm, local_response_norm
+from optlab.nn.functional.norm.layer_norm import layer_norm, rms_norm
+from optlab.nn.functional.padding import pad, zeropad2d
+from optlab.nn.functional.pooling.adaptive import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
 )
-from optlab.nn.functional.losses import cross_entropy, nll_loss
-from optlab.nn.functional.lp_poolings import lp_pool1d, lp_pool2d
-from optlab.nn.functional.margin_losses import (
-    hinge_embedding_loss,
-    margin_ranking_loss,
-    soft_margin_loss,
-)
-from optlab.nn.functional.normalizations import layer_norm, rms_norm
-from optlab.nn.functional.paddings import pad, zeropad2d
-from optlab.nn.functional.pair_losses import (
-    cosine_embedding_loss,
-    multi_margin_loss,
-    npair_loss,
-    triplet_margin_loss,
-    triplet_margin_with_distance_loss,
-)
-from optlab.nn.functional.poolings import (
+from optlab.nn.functional.pooling.lp import lp_pool1d, lp_pool2d
+from optlab.nn.functional.pooling.pooling import (
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
@@ -77,33 +105,15 @@ from optlab.nn.functional.poolings import (
     max_pool2d,
     max_pool3d,
 )
-from optlab.nn.functional.rearrangements import (
+from optlab.nn.functional.pooling.unpooling import max_unpool1d, max_unpool2d, max_unpool3d
+from optlab.nn.functional.resampling import interpolate, upsample
+from optlab.nn.functional.vision import (
     channel_shuffle,
     fold,
     pixel_shuffle,
     pixel_unshuffle,
     unfold,
 )
-from optlab.nn.functional.rectifiers import (
-    celu,
-    elu,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
-    leaky_relu,
-    prelu,
-    relu,
-    relu6,
-    selu,
-)
-from optlab.nn.functional.resamplings import interpolate, upsample
-from optlab.nn.functional.shrinkages import hardshrink, softshrink, tanhshrink, thresholded_relu
-from optlab.nn.functional.transposed_convolutions import (
-    conv1d_transpose,
-    conv2d_transpose,
-    conv3d_transpose,
-)
-from optlab.nn.functional.unpoolings import max_unpool1d, max_unpool2d, max_unpool3d
 
 __all__ = [
     "adaptive_avg_pool1d",

@@ -10,14 +10,14 @@ import numpy as np
 
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.elementwise import MULTIPLY
-from optlab.autograd.rules.embedding import TAKE_ROWS
-from optlab.autograd.rules.linear_algebra import MATMUL
-from optlab.autograd.tensor import Tensor, apply, raw
+from optlab.autograd.rules.linalg.linear_algebra import MATMUL
+from optlab.autograd.rules.manipulation.embedding import TAKE_ROWS
+from optlab.autograd.tensor.tensor import Tensor, apply, raw
 from optlab.backend.arrays import constants_beside, copied
-from optlab.backend.callers import stack_level_outside
 from optlab.backend.dtypes import is_floating
 from optlab.backend.ensemble import members_of
-from optlab.nn.functional.shared import given_with, no_name
+from optlab.backend.user_frames import stack_level_outside
+from optlab.nn.functional.arguments import given_with, no_name
 
 
 def _affine(x: Any, weight: Any, bias: Any) -> Any:

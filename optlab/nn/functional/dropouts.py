@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.creation import DEFAULT_DTYPE
 from optlab.autograd.rules import random as rules
-from optlab.autograd.tensor import Tensor
+from optlab.autograd.tensor.creation import DEFAULT_DTYPE
+from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend.arrays import as_array, as_float
 from optlab.backend.dtypes import is_floating
 from optlab.backend.random import next_key
-from optlab.nn.functional.shared import channel_axis, no_name, scores
+from optlab.nn.functional.arguments import channel_axis, no_name, scores
 
 
 def dropout(

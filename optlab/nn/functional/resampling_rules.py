@@ -11,7 +11,7 @@ import numpy as np
 
 from optlab.autograd.operation import as_single_operation, rule
 from optlab.backend.arrays import constants_beside
-from optlab.nn.functional.columns import at_least_float32
+from optlab.nn.functional.conv.im2col import at_least_float32
 
 
 @dataclass(frozen=True, repr=False, eq=False)

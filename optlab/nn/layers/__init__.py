@@ -1,7 +1,25 @@
 """The layers; the files are named by subject."""
 
-from optlab.nn.containers import LayerDict, LayerList, ParameterDict, ParameterList, Sequential
-from optlab.nn.layers.activation import (
+from optlab.nn.layers.activation.gates import GLU, LogSoftmax, Maxout, Softmax, Softmax2D
+from optlab.nn.layers.activation.rectifiers import (
+    CELU,
+    ELU,
+    SELU,
+    LeakyReLU,
+    PReLU,
+    ReLU,
+    ReLU6,
+)
+from optlab.nn.layers.activation.shrinkage import (
+    Hardshrink,
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
+    Softshrink,
+    Tanhshrink,
+    ThresholdedReLU,
+)
+from optlab.nn.layers.activation.smooth import (
     GELU,
     LogSigmoid,
     Mish,
@@ -12,20 +30,29 @@ from optlab.nn.layers.activation import (
     Swish,
     Tanh,
 )
-from optlab.nn.layers.adaptive_pooling import (
-    AdaptiveAvgPool1D,
-    AdaptiveAvgPool2D,
-    AdaptiveAvgPool3D,
-    AdaptiveMaxPool1D,
-    AdaptiveMaxPool2D,
-    AdaptiveMaxPool3D,
-)
-from optlab.nn.layers.attention import MultiHeadAttention
-from optlab.nn.layers.batch_normalization import BatchNorm, BatchNorm1D, BatchNorm2D, BatchNorm3D
 from optlab.nn.layers.common import Embedding, Flatten, Identity, Unflatten
-from optlab.nn.layers.convolution import Conv1D, Conv2D, Conv3D
+from optlab.nn.layers.containers import (
+    LayerDict,
+    LayerList,
+    ParameterDict,
+    ParameterList,
+    Sequential,
+)
+from optlab.nn.layers.conv.conv import Conv1D, Conv2D, Conv3D
+from optlab.nn.layers.conv.transposed import Conv1DTranspose, Conv2DTranspose, Conv3DTranspose
 from optlab.nn.layers.dropout import AlphaDropout, Dropout, Dropout2D, Dropout3D
-from optlab.nn.layers.elementwise_loss import (
+from optlab.nn.layers.linear import Linear
+from optlab.nn.layers.loss.classification import CrossEntropyLoss, NLLLoss
+from optlab.nn.layers.loss.ranking import (
+    CosineEmbeddingLoss,
+    GaussianNLLLoss,
+    MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
+    PoissonNLLLoss,
+    TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
+)
+from optlab.nn.layers.loss.regression import (
     BCELoss,
     BCEWithLogitsLoss,
     HingeEmbeddingLoss,
@@ -37,32 +64,19 @@ from optlab.nn.layers.elementwise_loss import (
     SmoothL1Loss,
     SoftMarginLoss,
 )
-from optlab.nn.layers.encoder_decoder import Transformer
-from optlab.nn.layers.gathering import GLU, LogSoftmax, Maxout, Softmax, Softmax2D
-from optlab.nn.layers.hard import (
-    Hardshrink,
-    Hardsigmoid,
-    Hardswish,
-    Hardtanh,
-    Softshrink,
-    Tanhshrink,
-    ThresholdedReLU,
-)
-from optlab.nn.layers.instance_normalization import InstanceNorm1D, InstanceNorm2D, InstanceNorm3D
-from optlab.nn.layers.likelihood import (
-    CosineEmbeddingLoss,
-    GaussianNLLLoss,
-    MultiLabelSoftMarginLoss,
-    MultiMarginLoss,
-    PoissonNLLLoss,
-    TripletMarginLoss,
-    TripletMarginWithDistanceLoss,
-)
-from optlab.nn.layers.linear import Linear
-from optlab.nn.layers.loss import CrossEntropyLoss, NLLLoss
-from optlab.nn.layers.normalization import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm
+from optlab.nn.layers.norm.batch_norm import BatchNorm, BatchNorm1D, BatchNorm2D, BatchNorm3D
+from optlab.nn.layers.norm.instance_norm import InstanceNorm1D, InstanceNorm2D, InstanceNorm3D
+from optlab.nn.layers.norm.layer_norm import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm
 from optlab.nn.layers.pair import Bilinear, CosineSimilarity, PairwiseDistance
-from optlab.nn.layers.pooling import (
+from optlab.nn.layers.pooling.adaptive import (
+    AdaptiveAvgPool1D,
+    AdaptiveAvgPool2D,
+    AdaptiveAvgPool3D,
+    AdaptiveMaxPool1D,
+    AdaptiveMaxPool2D,
+    AdaptiveMaxPool3D,
+)
+from optlab.nn.layers.pooling.pooling import (
     AvgPool1D,
     AvgPool2D,
     AvgPool3D,
@@ -88,22 +102,18 @@ from optlab.nn.layers.rearrangement import (
     ZeroPad2D,
     ZeroPad3D,
 )
-from optlab.nn.layers.rectifier import CELU, ELU, SELU, LeakyReLU, PReLU, ReLU, ReLU6
-from optlab.nn.layers.recurrent import GRU, LSTM, SimpleRNN
-from optlab.nn.layers.recurrent_cell import GRUCell, LSTMCell, RNNCellBase, SimpleRNNCell
+from optlab.nn.layers.recurrent.cells import GRUCell, LSTMCell, RNNCellBase, SimpleRNNCell
+from optlab.nn.layers.recurrent.networks import GRU, LSTM, SimpleRNN
+from optlab.nn.layers.recurrent.rnn import RNN, BiRNN
 from optlab.nn.layers.resampling import Upsample, UpsamplingBilinear2D, UpsamplingNearest2D
-from optlab.nn.layers.sequence import RNN, BiRNN
-from optlab.nn.layers.transformer import (
+from optlab.nn.layers.transformer.attention import MultiHeadAttention
+from optlab.nn.layers.transformer.blocks import (
     TransformerDecoder,
     TransformerDecoderLayer,
     TransformerEncoder,
     TransformerEncoderLayer,
 )
-from optlab.nn.layers.transposed_convolution import (
-    Conv1DTranspose,
-    Conv2DTranspose,
-    Conv3DTranspose,
-)
+from optlab.nn.layers.transformer.transformer import Transformer
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1D",

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.creation import zeros
-from optlab.autograd.tensor import Tensor
+from optlab.autograd.tensor.creation import zeros
+from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.attributes import make_parameter, parameter_name, require_parameter
+from optlab.nn.base.layer import Layer
+from optlab.nn.base.param_attr import make_parameter, parameter_name, require_parameter
 from optlab.nn.initializer import XavierUniform
-from optlab.nn.layer import Layer
-from optlab.nn.layers.applied import Configured
+from optlab.nn.layers.configured import Configured
 
 
 class Identity(Layer):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from optlab.nn import functional
-from optlab.nn.layers.applied import Unary
+from optlab.nn.layers.configured import Unary
 
 
 class Dropout(Unary, function=functional.dropout):

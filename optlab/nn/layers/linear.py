@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.tensor import Tensor
+from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.attributes import make_parameter, parameter_name, require_parameter
+from optlab.nn.base.layer import Layer
+from optlab.nn.base.param_attr import make_parameter, parameter_name, require_parameter
 from optlab.nn.initializer import Constant, Initializer, XavierUniform
-from optlab.nn.layer import Layer
 
 
 class Linear(Layer):

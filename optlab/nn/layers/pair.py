@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from optlab.autograd.tensor import Tensor
+from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.attributes import make_parameter, parameter_name, require_parameter
+from optlab.nn.base.layer import Layer
+from optlab.nn.base.param_attr import make_parameter, parameter_name, require_parameter
 from optlab.nn.initializer import Constant, Uniform
-from optlab.nn.layer import Layer
-from optlab.nn.layers.applied import Configured
+from optlab.nn.layers.configured import Configured
 
 
 class Bilinear(Layer):

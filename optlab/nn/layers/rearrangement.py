@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from optlab.autograd.tensor import Tensor
+from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.functional.windows import per_axis
-from optlab.nn.layers.applied import Unary
+from optlab.nn.functional.conv.windows import per_axis
+from optlab.nn.layers.configured import Unary
 
 
 def padding_per_side(padding: Any, dims: int, call: str) -> list[int]:

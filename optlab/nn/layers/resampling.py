@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from optlab.nn import functional
-from optlab.nn.layers.applied import Unary
+from optlab.nn.layers.configured import Unary
 
 
 class Upsample(Unary, function=functional.interpolate):

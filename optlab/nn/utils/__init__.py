@@ -1,6 +1,6 @@
 """Helpers around parameters: clipping in place, vectors, weights made of others or by others."""
 
-from optlab.backend.faces import missing as _missing
+from optlab.backend.namespaces import missing as _missing
 from optlab.nn.utils.clips import clip_grad_norm_, clip_grad_value_
 from optlab.nn.utils.reparameterizations import remove_weight_norm, spectral_norm, weight_norm
 from optlab.nn.utils.torch_weights import from_torch

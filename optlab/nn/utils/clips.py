@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.sparse import RowSparse
-from optlab.autograd.tensor import Tensor, raw
+from optlab.autograd.tape.row_sparse import RowSparse
+from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import as_float
 from optlab.backend.ensemble import members_of
 from optlab.nn.utils.vectors import devices_of, parameter_list

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.drawing import randn
-from optlab.autograd.mode import learns, no_grad
-from optlab.autograd.tensor import Tensor, raw
+from optlab.autograd.random.creation import randn
+from optlab.autograd.tape.grad_mode import learns, no_grad
+from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.ensemble import EnsembleArray, EnsembleError
-from optlab.nn.layer import Layer
-from optlab.nn.parameter import Parameter
+from optlab.nn.base.layer import Layer
+from optlab.nn.base.parameter import Parameter
 
 
 class _Reparameterization:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.tensor import Tensor, raw
+from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import as_array
 from optlab.nn.layers import Linear, MultiHeadAttention
 

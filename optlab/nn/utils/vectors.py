@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd import in_place
-from optlab.autograd.tensor import Tensor, raw
+from optlab.autograd.tensor import in_place
+from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import unwrapped
 from optlab.backend.device import device_of
-from optlab.nn.functional.shared import given_with, no_name
+from optlab.nn.functional.arguments import given_with, no_name
 
 
 def parameter_list(parameters: Any, call: str) -> list[Tensor]:

@@ -1,9 +1,9 @@
 """Learning-rate schedules, which depend on the epoch or on a metric."""
 
-from optlab.backend.faces import missing as _missing
+from optlab.backend.namespaces import missing as _missing
 from optlab.optimizer.lr.base import LRScheduler
 from optlab.optimizer.lr.cosine import CosineAnnealingDecay, CosineAnnealingWarmRestarts
-from optlab.optimizer.lr.cycles import CyclicLR, OneCycleLR
+from optlab.optimizer.lr.cyclic import CyclicLR, OneCycleLR
 from optlab.optimizer.lr.decays import (
     ExponentialDecay,
     InverseTimeDecay,
@@ -12,9 +12,9 @@ from optlab.optimizer.lr.decays import (
     PolynomialDecay,
 )
 from optlab.optimizer.lr.lambdas import LambdaDecay, MultiplicativeDecay
-from optlab.optimizer.lr.pieces import MultiStepDecay, PiecewiseDecay, StepDecay
 from optlab.optimizer.lr.plateau import ReduceOnPlateau
-from optlab.optimizer.lr.warm_up import LinearLR, LinearWarmup
+from optlab.optimizer.lr.step_decays import MultiStepDecay, PiecewiseDecay, StepDecay
+from optlab.optimizer.lr.warmup import LinearLR, LinearWarmup
 
 __all__ = [
     "CosineAnnealingDecay",

@@ -13,7 +13,7 @@ import numpy as np
 
 from optlab.backend.arrays import as_float
 from optlab.backend.text import or_list
-from optlab.optimizer.per_member import read_members
+from optlab.optimizer.rule.members import read_members
 
 
 def number(

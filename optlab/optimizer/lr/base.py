@@ -11,9 +11,9 @@ from typing import Any
 
 from optlab.backend import display
 from optlab.backend.arrays import as_float
-from optlab.optimizer.formula import FormulaOfDocstring
 from optlab.optimizer.lr import arguments
-from optlab.optimizer.settings import by_names
+from optlab.optimizer.rule.formula import FormulaOfDocstring
+from optlab.optimizer.rule.hyperparameters import by_names
 
 
 def _without_optimizer(init: Callable[..., None]) -> Callable[..., None]:

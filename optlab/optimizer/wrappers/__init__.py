@@ -1,9 +1,9 @@
 """Wrappers: averages of weights, and optimizers around optimizers."""
 
-from optlab.optimizer.wrappers.averages import Averaged
+from optlab.optimizer.wrappers.average import Averaged
+from optlab.optimizer.wrappers.ema import ExponentialMovingAverage
 from optlab.optimizer.wrappers.look_ahead import LookAhead
 from optlab.optimizer.wrappers.model_average import ModelAverage
-from optlab.optimizer.wrappers.moving_average import ExponentialMovingAverage
 from optlab.optimizer.wrappers.recompute import RecomputeOptimizer
 from optlab.optimizer.wrappers.wrapper import Wrapper, free_name, layers_of
 

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from optlab.backend.arrays import as_float, copied
-from optlab.optimizer.arena import Arena
-from optlab.optimizer.settings import by_names
-from optlab.optimizer.step import Update
-from optlab.optimizer.wrappers.memory import Memory
+from optlab.optimizer.params.flat import Arena
+from optlab.optimizer.rule.hyperparameters import by_names
+from optlab.optimizer.step.step import Update
+from optlab.optimizer.wrappers.state import Memory
 from optlab.optimizer.wrappers.wrapper import AfterStep, Wrapper, free_name, laid_out
 
 

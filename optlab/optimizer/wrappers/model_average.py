@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from optlab.autograd.tensor import Tensor
+from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend.arrays import as_float
-from optlab.optimizer.settings import by_names
-from optlab.optimizer.wrappers.averages import Average
+from optlab.optimizer.rule.hyperparameters import by_names
+from optlab.optimizer.wrappers.average import Average
+from optlab.optimizer.wrappers.checks import check_is_setting
 from optlab.optimizer.wrappers.look_ahead import whole
-from optlab.optimizer.wrappers.memory import Memory
-from optlab.optimizer.wrappers.messages import check_is_setting
+from optlab.optimizer.wrappers.state import Memory
 
 _MOST_IN_ONE_SUM = 16384
 

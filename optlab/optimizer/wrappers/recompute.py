@@ -7,15 +7,15 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from optlab.autograd import saving
-from optlab.autograd.checkpoints import segments
-from optlab.autograd.layer_classes import is_layer, refuse_layer_class
-from optlab.autograd.pieces import recomputable_of
-from optlab.autograd.rematerialize import tensors_in
-from optlab.autograd.tape import Leaf
-from optlab.autograd.tensor import Tensor
-from optlab.optimizer.settings import by_names
-from optlab.optimizer.wrappers.memory import Memory
+from optlab.autograd.checkpoint.arguments import is_layer, refuse_layer_class
+from optlab.autograd.remat.checkpoints import segments
+from optlab.autograd.remat.rematerialize import tensors_in
+from optlab.autograd.remat.tensors import recomputable_of
+from optlab.autograd.tape import saved_tensors
+from optlab.autograd.tape.nodes import Leaf
+from optlab.autograd.tensor.tensor import Tensor
+from optlab.optimizer.rule.hyperparameters import by_names
+from optlab.optimizer.wrappers.state import Memory
 from optlab.optimizer.wrappers.wrapper import AfterStep, Wrapper
 
 
@@ -215,7 +215,7 @@ class _Marks:
         self.closed, self.by_tensors, self.warned = True, False, False
         #: Whether checkpoints, or none, were asked for.
         self.given = False
-        self.leave: Callable[[], None] = saving.ambient(segments)
+        self.leave: Callable[[], None] = saved_tensors.ambient(segments)
 
     def close(self, layer: Any, inputs: Any, output: Any) -> None:
         """Close the segment that ends with the output of a layer."""

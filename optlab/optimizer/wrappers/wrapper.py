@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from optlab.backend import events
-from optlab.optimizer.arena import Arena
-from optlab.optimizer.groups import parameter_names
 from optlab.optimizer.optimizer import Optimizer, how_to_set
-from optlab.optimizer.settings import checked_name
-from optlab.optimizer.state import raise_faults
-from optlab.optimizer.state_names import renamed
-from optlab.optimizer.step import Update
-from optlab.optimizer.whole import whole_updates
-from optlab.optimizer.wrappers.memory import Memory, given_out, taken_in
+from optlab.optimizer.params.flat import Arena
+from optlab.optimizer.params.groups import parameter_names
+from optlab.optimizer.params.names import renamed
+from optlab.optimizer.rule.hyperparameters import checked_name
+from optlab.optimizer.state_dict import raise_faults
+from optlab.optimizer.step.records import whole_updates
+from optlab.optimizer.step.step import Update
+from optlab.optimizer.wrappers.state import Memory, given_out, taken_in
 
 #: Takes the weights after a step of the inner optimizer; gives weights, slots and terms.
 AfterStep = Callable[[Any], tuple[Any, dict[str, Any], dict[str, Any]]]

@@ -9,10 +9,10 @@ from typing import Any
 
 from optlab import optimizer as library
 from optlab.lab.compare import Comparison
-from optlab.lab.problems.find import NAMED, find
+from optlab.lab.problems.lookup import NAMED, find
 from optlab.lab.problems.surface import Surface
 from optlab.optimizer import LookAhead, ModelAverage, Optimizer
-from optlab.optimizer.wrappers.averages import Average
+from optlab.optimizer.wrappers.average import Average
 from optlab.viz.explorer.presets import FOUR
 from optlab.viz.explorer.state import (
     OWN,

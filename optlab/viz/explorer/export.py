@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from optlab.viz import browser
-from optlab.viz.explorer.land import pack_surface_map
 from optlab.viz.explorer.model import Model
+from optlab.viz.explorer.surface_map import pack_surface_map
 
 PLACE = "optlab-explorer"
 STATIC = Path(__file__).parent / "static"

@@ -8,19 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from optlab.lab.problems.find import find
+from optlab.lab.problems.lookup import find
 from optlab.lab.problems.surface import Surface
 from optlab.optimizer import Optimizer
 from optlab.optimizer.wrappers import layers_of
-from optlab.viz import theme
-from optlab.viz.explorer.around import describe_wrapping
-from optlab.viz.explorer.land import (
-    MAP_HEIGHT,
-    MAP_WIDTH,
-    SurfaceMap,
-    choose_box,
-    make_surface_map,
-)
 from optlab.viz.explorer.runs import (
     LADDER,
     Runs,
@@ -31,10 +22,19 @@ from optlab.viz.explorer.runs import (
     runs_of_trace,
 )
 from optlab.viz.explorer.state import OWN, State, template_of
-from optlab.viz.explorer.steps import Rule, fill_rows, rule_as_lists, rule_of
-from optlab.viz.geometry import Box, Floats
-from optlab.viz.theme import Style
-from optlab.viz.words import format_number, format_point
+from optlab.viz.explorer.step_formulas import Rule, fill_rows, rule_as_lists, rule_of
+from optlab.viz.explorer.surface_map import (
+    MAP_HEIGHT,
+    MAP_WIDTH,
+    SurfaceMap,
+    choose_box,
+    make_surface_map,
+)
+from optlab.viz.explorer.wrapping import describe_wrapping
+from optlab.viz.style import theme
+from optlab.viz.style.geometry import Box, Floats
+from optlab.viz.style.text import format_number, format_point
+from optlab.viz.style.theme import Style
 
 _LARGEST = float(np.finfo(np.float32).max)
 AXES = ("x", "y")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from optlab.lab.problems.find import NAMED, find
+from optlab.lab.problems.lookup import NAMED, find
 from optlab.lab.problems.surface import Surface
-from optlab.viz import theme
-from optlab.viz.explorer.around import WRAPPERS
 from optlab.viz.explorer.model import HOW_CHOSEN
 from optlab.viz.explorer.presets import PRESETS
 from optlab.viz.explorer.state import optimizer_classes
+from optlab.viz.explorer.wrapping import WRAPPERS
+from optlab.viz.style import theme
 
 
 def browser_options() -> dict[str, Any]:

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from optlab.lab.compare import RaceWarning, compare
-from optlab.lab.ensemble import NotOnePassError, run_ensemble
 from optlab.lab.problems.surface import Surface
 from optlab.lab.sweep import LADDER
+from optlab.lab.vectorized import NotOnePassError, run_ensemble
 from optlab.optimizer import Optimizer
 from optlab.optimizer.wrappers import Wrapper, layers_of
-from optlab.viz.geometry import Floats
-from optlab.viz.results import ComparisonLike, TraceLike
-from optlab.viz.words import why_stopped
+from optlab.viz.protocols import ComparisonLike, TraceLike
+from optlab.viz.style.geometry import Floats
+from optlab.viz.style.text import why_stopped
 
 TINY = 1e-12
 """Added before the logarithm, so that a run that reaches the minimum has a finite criterion."""

@@ -12,8 +12,8 @@ import optlab.optimizer as library
 from optlab.lab import LADDER
 from optlab.optimizer import REQUIRED, Optimizer
 from optlab.optimizer.wrappers import Wrapper, layers_of
-from optlab.viz.explorer.around import check_wrapping, wrap_template, wrapping_of
 from optlab.viz.explorer.presets import PRESETS, AdamWithoutCorrection
+from optlab.viz.explorer.wrapping import check_wrapping, wrap_template, wrapping_of
 
 MODES = ("best", "equal", "custom")
 OWN = "own"

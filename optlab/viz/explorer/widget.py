@@ -11,13 +11,11 @@ import anywidget
 import traitlets
 
 from optlab.lab.compare import Comparison
-from optlab.lab.problems.find import find
+from optlab.lab.problems.lookup import find
 from optlab.optimizer import Optimizer
 from optlab.viz import browser
-from optlab.viz.cell_runs import close_earlier
+from optlab.viz.browser.cell_runs import close_earlier
 from optlab.viz.explorer import export
-from optlab.viz.explorer.around import as_wrapping
-from optlab.viz.explorer.land import pack_surface_map
 from optlab.viz.explorer.model import Model, find_problem
 from optlab.viz.explorer.options import browser_options
 from optlab.viz.explorer.state import (
@@ -28,7 +26,9 @@ from optlab.viz.explorer.state import (
     preset_state,
     usual_template,
 )
-from optlab.viz.geometry import Box
+from optlab.viz.explorer.surface_map import pack_surface_map
+from optlab.viz.explorer.wrapping import as_wrapping
+from optlab.viz.style.geometry import Box
 
 MOST_STEPS = 2000
 
@@ -195,7 +195,7 @@ class Explorer(anywidget.AnyWidget):
         width : int
             Pixels.
         """
-        from optlab.viz.explorer.picture import explorer_png
+        from optlab.viz.explorer.image import explorer_png
 
         content = explorer_png(self._current_model(), width)
         if path is not None:

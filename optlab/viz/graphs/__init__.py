@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd import Tensor
-from optlab.autograd.read_tape import graph_of
-from optlab.autograd.walk import Graph, GraphNode
-from optlab.viz.graphs import texts
+from optlab.autograd.graph.graph import Graph, GraphNode
+from optlab.autograd.graph.reader import graph_of
+from optlab.viz.graphs import labels
 from optlab.viz.graphs.build import view_of
-from optlab.viz.graphs.names import names_in
 from optlab.viz.graphs.result import GraphPicture
-from optlab.viz.words import format_bytes
+from optlab.viz.graphs.variable_names import names_in
+from optlab.viz.style.text import format_bytes
 
 __all__ = ["GraphPicture", "graph"]
 
@@ -93,10 +93,10 @@ def _table(graph: Graph) -> list[tuple[str, ...]]:
         rows.append(
             (
                 str(node.index),
-                texts.title(node),
+                labels.title(node),
                 what,
                 ", ".join(_short(graph.nodes[i]) for i in node.sources),
-                f"{texts.shape(node)}, {np.dtype(node.dtype).name}",
+                f"{labels.shape(node)}, {np.dtype(node.dtype).name}",
                 format_bytes(node.bytes),
                 kept,
             )
@@ -106,6 +106,6 @@ def _table(graph: Graph) -> list[tuple[str, ...]]:
 
 def _short(node: GraphNode) -> str:
     """Return the name of an input: of a leaf its name, of others their row."""
-    return texts.title(node) if node.kind == "leaf" and (node.name or node.variable) else (
+    return labels.title(node) if node.kind == "leaf" and (node.name or node.variable) else (
         str(node.index)
     )  # fmt: skip

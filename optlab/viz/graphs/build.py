@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.walk import Graph, GraphNode, Input, Stage
-from optlab.viz import theme
-from optlab.viz.graphs import layering, texts
+from optlab.autograd.graph.graph import Graph, GraphNode, Input, Stage
+from optlab.viz.graphs import labels, layering
 from optlab.viz.graphs.view import (
     NARROWEST,
     NODE_HEIGHT,
@@ -19,8 +18,9 @@ from optlab.viz.graphs.view import (
     Piece,
     RuleView,
 )
-from optlab.viz.layout import text_width
-from optlab.viz.words import format_bytes
+from optlab.viz.style import theme
+from optlab.viz.style.layout import text_width
+from optlab.viz.style.text import format_bytes
 
 _WIDEST, _PADDING = 190.0, 22.0
 _MOST_WITH_CONSTANTS = 30
@@ -120,7 +120,7 @@ def _constant(one: Input) -> NodeView:
         found = NodeView("data", "constant", "not kept", "data: needs no gradient")
         found.facts.append(("value", "not known: no rule reads it, so it was not kept"))
         return found
-    found = NodeView("data", texts.value(one.value), "constant", "data: needs no gradient")
+    found = NodeView("data", labels.value(one.value), "constant", "data: needs no gradient")
     found.facts.append(("is", "a number that you wrote beside a Tensor"))
     return found
 
@@ -142,8 +142,8 @@ def _edges(graph: Graph, place: dict[int, int], rest: int | None) -> list[EdgeVi
 def _title(graph: Graph) -> str:
     root = graph.nodes[graph.root]
     if root.kind == "leaf":
-        return f"{texts.title(root)}: a leaf, computed from nothing"
-    return f"How {root.variable or texts.title(root)} was computed"
+        return f"{labels.title(root)}: a leaf, computed from nothing"
+    return f"How {root.variable or labels.title(root)} was computed"
 
 
 def _headline(graph: Graph, rest: Sequence[GraphNode]) -> str:
@@ -166,7 +166,7 @@ def _folded_node(nodes: Sequence[GraphNode]) -> NodeView:
     count = sum(node.kind == "operation" for node in nodes)
     freed = any(node.kept is None for node in nodes)
     kept = sum(kept.added for node in nodes for kept in node.kept or ())
-    named = [texts.title(node) for node in nodes if node.kind == "leaf"]
+    named = [labels.title(node) for node in nodes if node.kind == "leaf"]
     found = NodeView(
         "rest",
         f"{count:,} earlier operation{'s' * (count != 1)}",
@@ -183,30 +183,30 @@ def _node(graph: Graph, node: GraphNode) -> NodeView:
     single = not node.shapes and not node.shape
     if single and node.value is not None:
         line = f"{node.variable} = " if node.kind == "operation" and node.variable else "= "
-        line += texts.value(node.value)
+        line += labels.value(node.value)
     else:
         known = node.variable if node.kind == "operation" else ""
         line = f"{known}: " if known else ""
-        line += f"{texts.shape(node)} · {format_bytes(node.bytes)}"
+        line += f"{labels.shape(node)} · {format_bytes(node.bytes)}"
     what = {"operation": "operation", "data": "data: needs no gradient"}.get(node.kind, "")
-    found = NodeView(node.kind, texts.title(node), line, what)
+    found = NodeView(node.kind, labels.title(node), line, what)
     if node.kind == "leaf":
         found.what = "parameter: gradients collect here" if node.name else "gradients collect here"
-    giving = f"{texts.shape(node)}, {np.dtype(node.dtype).name}, {format_bytes(node.bytes)}"
+    giving = f"{labels.shape(node)}, {np.dtype(node.dtype).name}, {format_bytes(node.bytes)}"
     giving += ", may lie in the memory of its input" * node.view
     found.facts.append(("gives" if node.kind == "operation" else "is", giving))
     if node.value is not None and np.size(node.value) <= 6:
-        found.facts.append(("value", texts.value(node.value)))
+        found.facts.append(("value", labels.value(node.value)))
     elif node.value is None and single and not node.shapes:
         found.facts.append(("value", "not known: no rule reads it, so it was not kept"))
     if node.kind == "operation":
         reads = [_input_text(graph, one) for one in node.inputs]
         found.facts.append(("reads", "\n".join(reads)))
         for name, value in node.static.items():
-            found.facts.append((name, texts.argument(value)))
+            found.facts.append((name, labels.argument(value)))
         found.facts.append(("keeps", _saved_text(graph, node)))
     if node.collected is not None:
-        found.facts.append(("grad so far", texts.value(node.collected)))
+        found.facts.append(("grad so far", labels.value(node.collected)))
     if node.hooks:
         said = "1 hook is" if node.hooks == 1 else f"{node.hooks} hooks are"
         found.facts.append(("hook", f"{said} registered; not run here, so not in these gradients"))
@@ -216,10 +216,10 @@ def _node(graph: Graph, node: GraphNode) -> NodeView:
 def _input_text(graph: Graph, one: Input) -> str:
     if one.source is not None:
         source = graph.nodes[one.source]
-        said = f"{one.name}: {texts.title(source)}"
+        said = f"{one.name}: {labels.title(source)}"
         return said + f" ({source.variable})" * bool(source.variable and source.kind == "operation")
     if one.value is not None:
-        return f"{one.name}: {texts.value(one.value)}"
+        return f"{one.name}: {labels.value(one.value)}"
     return f"{one.name}: a constant, not kept"
 
 
@@ -249,7 +249,7 @@ def _add_backward_pass(
         view.problem = FREED
         return
     root = view.nodes[place[graph.root]]
-    root.pieces.append(Piece(1, texts.short_gradient(seed), texts.gradient(seed)))
+    root.pieces.append(Piece(1, labels.short_gradient(seed), labels.gradient(seed)))
     sums: dict[int, Any] = {}
     try:
         for stage in graph.back(grad):
@@ -271,9 +271,9 @@ def _add_backward_pass(
         for piece in node.pieces[-1:]:
             piece.complete = True
     view.leaves = [
-        (texts.title(node), texts.gradient(sums[node.index]))
+        (labels.title(node), labels.gradient(sums[node.index]))
         if node.index in sums
-        else (texts.title(node), "no gradient arrives here")
+        else (labels.title(node), "no gradient arrives here")
         for node in graph.nodes
         if node.kind == "leaf" and node.index != graph.root
     ]
@@ -314,7 +314,7 @@ def _add_stage(
 
 
 def _set_piece(node: NodeView, stage: int, total: Any) -> None:
-    piece = Piece(stage, texts.short_gradient(total), texts.gradient(total))
+    piece = Piece(stage, labels.short_gradient(total), labels.gradient(total))
     if node.pieces and node.pieces[-1].stage == stage:
         node.pieces[-1] = piece
     else:
@@ -323,4 +323,4 @@ def _set_piece(node: NodeView, stage: int, total: Any) -> None:
 
 def _add_rule(node: GraphNode, shown: NodeView, position: int, target: int, part: Any) -> None:
     one = node.inputs[position]
-    shown.rules.append(RuleView(one.name, target, one.rule, texts.gradient(part)))
+    shown.rules.append(RuleView(one.name, target, one.rule, labels.gradient(part)))

@@ -13,11 +13,11 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from optlab.viz import theme
+from optlab.viz.backends.plotly.parts import _FONT, CONFIG
+from optlab.viz.graphs.image import truncate
 from optlab.viz.graphs.palette import PALETTE
-from optlab.viz.graphs.picture import truncate
 from optlab.viz.graphs.view import NODE_HEIGHT, EdgeView, GraphView, NodeView
-from optlab.viz.plotly_parts import _FONT, CONFIG
+from optlab.viz.style import theme
 
 _MARGIN, _PAD, _TOP, _BOTTOM, _PANEL = 20.0, 6.0, 100.0, 84.0, 350.0
 _PANEL_LETTERS = 46

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from optlab.viz import theme
+from optlab.viz.style import theme
 
 LEAF, GRADIENT = theme._COLORS[:2]
 LEAF_TINT, GRADIENT_TINT, GRADIENT_SOFT = "#eaf2f8", "#fbeee6", "#d9a27d"

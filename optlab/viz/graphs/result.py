@@ -98,7 +98,7 @@ class GraphPicture:
             text = json.dumps(self.view.to_dict(), ensure_ascii=False)
             target.write_text(text, encoding="utf-8")
         else:
-            from optlab.viz.graphs.picture import png, svg
+            from optlab.viz.graphs.image import png, svg
 
             at = self._check_stage(stage)
             is_png = target.suffix == ".png"
@@ -128,7 +128,7 @@ class GraphPicture:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         from optlab.viz import browser
-        from optlab.viz.graphs.picture import png
+        from optlab.viz.graphs.image import png
         from optlab.viz.graphs.widget import GraphStepper
 
         if self._widget is None or self._widget.comm is None:

@@ -6,7 +6,7 @@ import anywidget
 import traitlets
 
 from optlab.viz import browser
-from optlab.viz.cell_runs import close_earlier
+from optlab.viz.browser.cell_runs import close_earlier
 from optlab.viz.graphs import export
 from optlab.viz.graphs.view import GraphView
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import as_single_operation
-from optlab.autograd.rules.einsum import einsum_of_one, einsum_of_two, on_diagonals
+from optlab.autograd.rules.linalg.einsum import einsum_of_one, einsum_of_two, on_diagonals
 from tests.autograd.rows.table import Shape, numbers, put
 
 SUMS: list[tuple[str, list[Shape]]] = [

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from optlab.autograd.in_place import assign
 from optlab.autograd.operation import TABLE
-from optlab.autograd.rules.embedding import take_rows
-from optlab.autograd.rules.indexing import getitem, scatter
-from optlab.autograd.tensor import apply
+from optlab.autograd.rules.manipulation.embedding import take_rows
+from optlab.autograd.rules.manipulation.indexing import getitem, scatter
+from optlab.autograd.tensor.in_place import assign
+from optlab.autograd.tensor.tensor import apply
 from tests.autograd.rows.table import numbers, put
 
 INDICES: list[tuple[str, Any]] = [

@@ -8,8 +8,13 @@ from typing import Any
 import numpy as np
 
 import optlab as ol
-from optlab.autograd.rules.joining import ARRAY_SPLIT, UNSTACK, array_split, unstack
-from optlab.autograd.tensor import apply_several
+from optlab.autograd.rules.manipulation.joining import (
+    ARRAY_SPLIT,
+    UNSTACK,
+    array_split,
+    unstack,
+)
+from optlab.autograd.tensor.tensor import apply_several
 from tests.autograd.rows.table import numbers, put
 
 # Joining ------------------------------------------------------------------------------------------

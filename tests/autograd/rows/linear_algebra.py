@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import as_single_operation
-from optlab.autograd.rules.determinants import change_of_cofactors, cofactors
+from optlab.autograd.rules.linalg.determinants import change_of_cofactors, cofactors
 from tests.autograd.rows.table import (
     Shape,
     numbers,

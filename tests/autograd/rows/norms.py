@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import as_single_operation
-from optlab.autograd.rules.norms import (
+from optlab.autograd.rules.linalg.norms import (
     euclidean_norm,
     nuclear_norm,
     number_of_nonzeros,

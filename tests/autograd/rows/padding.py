@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.rules.padding import PAD, pad_with_numbers
-from optlab.autograd.tensor import apply
+from optlab.autograd.rules.manipulation.padding import PAD, pad_with_numbers
+from optlab.autograd.tensor.tensor import apply
 from tests.autograd.rows.table import distinct, numbers, put
 
 WIDTHS: list[Any] = [1, (1, 2), ((1, 0), (0, 2)), ((2,), (1,)), np.array([[3, 1], [0, 0]])]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import optlab as ol
-from optlab.autograd.rules.shapes import cast, copied, repeat_evenly
-from optlab.autograd.tensor import raw
+from optlab.autograd.rules.manipulation.shapes import cast, copied, repeat_evenly
+from optlab.autograd.tensor.tensor import raw
 from tests.autograd.rows.table import (
     SHAPES,
     numbers,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from optlab.autograd.rules.sorting import HISTOGRAM, weights_in_bins
-from optlab.autograd.tensor import apply
+from optlab.autograd.rules.manipulation.sorting import HISTOGRAM, weights_in_bins
+from optlab.autograd.tensor.tensor import apply
 from tests.autograd.rows.table import distinct, numbers, put
 
 for shape, options in [

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import optlab as ol
-from optlab.autograd.tensor import raw
+from optlab.autograd.tensor.tensor import raw
 from tests.nn.cases.table import numbers, put
 
 F = ol.nn.functional
@@ -129,10 +129,10 @@ put(
 
 def _all_outputs(name: str, x: Any) -> Any:
     """Return a weighted sum of all outputs of an operation, the statistics included."""
-    from optlab.autograd.tensor import apply_several
-    from optlab.nn.functional import normalizations
+    from optlab.autograd.tensor.tensor import apply_several
+    from optlab.nn.functional.norm import layer_norm
 
-    parts = apply_several(getattr(normalizations, name), (x,), {"axes": (1,), "epsilon": 0.1})
+    parts = apply_several(getattr(layer_norm, name), (x,), {"axes": (1,), "epsilon": 0.1})
     return sum(part * (i + 1.5) for i, part in enumerate(parts))
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.tensor import apply, apply_several
-from optlab.nn.functional.recurrences import GRU_STEP, LSTM, LSTM_STEP
+from optlab.autograd.tensor.tensor import apply, apply_several
+from optlab.nn.functional.recurrent import GRU_STEP, LSTM, LSTM_STEP
 from tests.nn.cases.table import numbers, put
 
 

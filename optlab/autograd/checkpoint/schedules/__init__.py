@@ -1,0 +1,1 @@
+"""Checkpointing schedules of chains (Revolve and others): actions, builders, theory, display."""

@@ -1,0 +1,1 @@
+"""The answer to NumPy's array protocols (NEP 13 and NEP 18) when a function meets a Tensor."""

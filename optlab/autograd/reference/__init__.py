@@ -1,0 +1,1 @@
+"""The reference of derivative rules: ``optlab rules NAME`` and `optlab.autograd.rule_of`."""

@@ -1,0 +1,1 @@
+"""Rematerialization: single results are dropped and computed again under a budget of bytes."""

@@ -1,0 +1,1 @@
+"""Derivative rules of functions that select, move, join and pad elements."""

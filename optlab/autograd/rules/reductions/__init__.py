@@ -1,0 +1,1 @@
+"""Derivative rules of reductions and of cumulative functions."""

@@ -1,0 +1,416 @@
+"""The walk back along the tape: gradients, from what was computed to what it was computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from heapq import heapify, heappop, heappush
+from operator import attrgetter
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.tape import anomaly_mode, base, versions
+from optlab.autograd.tape.grad_mode import grad_mode, recording
+from optlab.autograd.tape.half_precision import halves, rounded, widen_for_rule
+from optlab.autograd.tape.hooks import run_hooks
+from optlab.autograd.tape.multi_output import outputs_of
+from optlab.autograd.tape.nodes import ZERO, Shape
+from optlab.autograd.tape.refcounts import REFERENCES_OF_A_LOCAL, REFERENCES_WHEN_ALONE
+from optlab.autograd.tape.slow_path import slow_path
+from optlab.backend import events
+from optlab.backend.dtypes import is_half
+from optlab.backend.ensemble import EnsembleArray, EnsembleError
+
+_newest_first = attrgetter("order")
+
+_array = np.ndarray
+
+#: From so many bytes on, a gradient that nobody else holds is written over rather than replaced:
+#: the peak of a step is lower, and memory that is warm is quicker. Below, asking costs more.
+LARGE = 1 << 15
+
+
+def toposort(root: Any) -> list[Any]:
+    """Give `root` and everything it was computed from, latest first.
+
+    An input is always made before what reads it, so this order lets a gradient be complete before
+    it is passed on.
+    """
+    seen = {root}
+    stack = [root]
+    while stack:
+        for edge in stack.pop().edges:
+            if edge is not None and edge not in seen:
+                seen.add(edge)
+                stack.append(edge)
+    return sorted(seen, key=_newest_first, reverse=True)
+
+
+def _leading_to(targets: Iterable[Any], nodes: Sequence[Any]) -> set[Any]:
+    """Keep the nodes through which a gradient reaches one of `targets`."""
+    useful = set(targets)
+    for node in reversed(nodes):
+        if node not in useful and any(edge in useful for edge in node.edges):
+            useful.add(node)
+    return useful
+
+
+def unbroadcast(g: Any, shape: Shape) -> Any:
+    """Undo broadcasting: add up `g` over the axes that were stretched to reach its shape.
+
+    The one place where this is done, for every rule.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> unbroadcast(np.ones((4, 3)), (3,))
+    array([4., 4., 4.])
+    """
+    extra = len(g.shape) - len(shape)
+    stretched = tuple(range(extra)) + tuple(
+        axis + extra
+        for axis, length in enumerate(shape)
+        if length == 1 and g.shape[axis + extra] != 1
+    )
+    if stretched:
+        g = np.add.reduce(g, axis=stretched)
+    return g.reshape(shape)
+
+
+def _added(total: Any, part: Any, create_graph: bool) -> Any:
+    """Add a gradient to those that arrived before, in place where nobody else holds these."""
+    if (
+        create_graph
+        or total.__class__ is not _array
+        or getrefcount(total) != REFERENCES_OF_A_LOCAL
+        or total.base is not None
+        or not total.flags.writeable
+    ):
+        return total + part
+    total += part
+    return total
+
+
+def backpropagate(
+    root: Any,
+    seed: Any,
+    value: Any = None,
+    targets: Sequence[Any] | None = None,
+    create_graph: bool = False,
+    retain_graph: bool = False,
+) -> list[Any]:
+    """Walk back from `root` and bring `seed` to the leaves, or to `targets`.
+
+    Parameters
+    ----------
+    root : Node or Leaf
+        Where the gradient starts.
+    seed
+        The gradient of the final value with respect to `root`: an array, or a Tensor where
+        `create_graph` is set.
+    targets : sequence of Node or Leaf, optional
+        Whose gradients are wanted. They are returned in this order (None where nothing arrived)
+        and no leaf's ``grad`` is touched. Without targets the gradients are added to the leaves.
+    create_graph : bool
+        Give the rules Tensors, so that the gradients are themselves on the tape.
+    retain_graph : bool
+        Keep what the nodes saved, so that the same graph can be walked again.
+
+    Raises
+    ------
+    RuntimeError
+        If a node on the way has been walked before and its saved values are gone.
+    """
+    if targets is not None:
+        useful = _leading_to(targets, toposort(root))
+        found: dict[Any, Any] = {}
+        ends = {root: seed}
+        if root.order:
+            ends = _backward_pass(
+                root,
+                seed,
+                {},
+                [],
+                create_graph,
+                retain_graph,
+                useful=useful,
+                found=(targets, found),
+            )
+        for leaf, g in ends.items():
+            found[leaf] = run_hooks(leaf, g) if leaf.hooks else g
+        return [found.get(target) for target in targets]
+    reached: list[Any] = []
+    if root.order:
+        ends = _backward_pass(
+            root, seed, {}, [], create_graph, retain_graph, 0, None, None, reached
+        )
+    else:
+        ends = {root: seed}
+    for leaf, g in ends.items():
+        if g.__class__ is _array and not leaf.hooks and (leaf.grad is ZERO or leaf.grad is None):
+            leaf.grad = g  # as `_collect` does
+        else:
+            _collect(leaf, g, create_graph)
+    if root.order:
+        root.backward_done = True  # a walk that failed on its way has brought the leaves nothing
+    if events.backward_finished.listeners:
+        events.backward_finished.publish(value, [*reached, *ends])
+    return []
+
+
+anomaly_mode.backward_code = backpropagate.__code__
+
+
+def gradients_of_ends(
+    starts: dict[Any, Any],
+    since: int,
+    create_graph: bool,
+    edges: Sequence[Any],
+    arriving: dict[Any, Any],
+) -> dict[Any, Any]:
+    """Walk back from several nodes as far as what was recorded since a time on the clock.
+
+    Parameters
+    ----------
+    starts : dict
+        The gradient that arrives at each node to start from.
+    since : int
+        Nodes up to this number are ends, as leaves are: gradients arrive there and go no further,
+        and their hooks do not run.
+    create_graph : bool
+        As of `backpropagate`. The graph is kept then.
+    edges : sequence
+        Where the walk around this one expects gradients.
+    arriving : dict
+        Gradients on their way in that walk. What has arrived there for one of `edges` is added to
+        here, part by part, in the order in which one walk through all of it would.
+
+    Returns
+    -------
+    dict
+        The gradient of each other end that was reached.
+    """
+    pending = dict(starts)
+    begun = [edge for edge in edges if edge in arriving]
+    for edge in begun:
+        pending[edge] = arriving.pop(edge)
+    heap = [(-node.order, node) for node in starts]
+    heapify(heap)
+    node = heappop(heap)[1]
+    ends = _backward_pass(
+        node, pending.pop(node), pending, heap, create_graph, create_graph, since=since
+    )
+    for edge in begun:
+        arriving[edge] = ends.pop(edge)
+    return ends
+
+
+def _backward_pass(
+    node: Any,
+    g: Any,
+    pending: dict[Any, Any],
+    heap: list[tuple[int, Any]],
+    create_graph: bool,
+    retain_graph: bool,
+    since: int = 0,
+    useful: set[Any] | None = None,
+    found: tuple[Sequence[Any], dict[Any, Any]] | None = None,
+    reached: list[Any] | None = None,
+) -> dict[Any, Any]:
+    """Pass gradients on until none has further to go; give those of the ends.
+
+    The first is `g`, for `node`. `pending` are others on their way, by what they are for;
+    operations whose gradient is complete come off the `heap`, the newest first. Where `reached` is
+    given, leaves collect what is complete on the way, so that large gradients need no room twice;
+    they are listed there.
+    """
+    missing: dict[Any, int] | None = None  # how many operations will yet tell a leaf its gradient
+    if create_graph:  # else the rules see arrays, of which nothing can be recorded
+        was_on, recording.on = recording.on, True
+        policy, halves.policy = halves.policy, None
+    early: Any = ()  # what collected on the way: it is undone if the walk fails
+    saved: Any = ()
+    quiet: Any = None  # set from where 16 bits are met: there infinities are no news
+    try:
+        while True:
+            if node.hooks:
+                g = run_hooks(node, g)
+            if found is not None and node in found[0]:
+                found[1][node] = g
+            saved = node.saved
+            if node.order < versions.times.last_write:
+                node.check_unchanged()
+            if saved.__class__ is not tuple:
+                if saved is None:
+                    raise node.freed_error()
+                if events.values_wanted.listeners:
+                    events.values_wanted.publish(node, g, pending)
+                saved = saved.restored()
+            if create_graph:
+                saved = attach(node, saved)
+            edges, recipe, static = node.edges, node.recipe, node.static
+            if slow_path.any:
+                if events.rule_starts.listeners:
+                    events.rule_starts.publish(node, g, saved, pending)
+                if halves.on:
+                    if quiet is None and is_half(node.dtype):
+                        quiet = np.errstate(over="ignore", invalid="ignore")
+                        quiet.__enter__()
+                    g, saved = widen_for_rule(g, saved)
+            if recipe.joint is not None:
+                part = None  # it may be g, and would count as another holder
+                if recipe.runs_backward:
+                    g = recipe.joint(g, saved, static, pending)
+                elif (
+                    recipe.over is None
+                    or g.__class__ is not _array
+                    or g.nbytes < LARGE
+                    or getrefcount(g) != REFERENCES_OF_A_LOCAL
+                    or g.base is not None
+                    or not g.flags.writeable
+                    or slow_path.needs_values
+                    or not all(x.__class__ is _array for x in saved)
+                ):
+                    g = recipe.joint(g, saved, static)
+                else:
+                    g = recipe.over(g, saved, static)
+            for position, run in recipe.pullbacks:
+                edge = edges[position]
+                if useful is not None and edge not in useful:
+                    continue
+                part = run(g, saved, static)
+                if part is None:
+                    continue
+                if slow_path.any and anomaly_mode.mode.depth:
+                    anomaly_mode.check_backward(node, position, part, g, saved)
+                if part.shape != edge.shape:
+                    part = unbroadcast(part, edge.shape)
+                if part.dtype is not edge.dtype and part.dtype != edge.dtype:
+                    part = rounded(part, edge.dtype) if halves.on else part.astype(edge.dtype)
+                if edge in pending:
+                    if part.__class__ is _array and part.nbytes >= LARGE:
+                        pending[edge] = _added(pending.pop(edge), part, create_graph)
+                    else:
+                        pending[edge] = pending[edge] + part
+                    part = None
+                else:
+                    pending[edge] = part
+                    if edge.order > since:
+                        heappush(heap, (-edge.order, edge))
+                    elif (
+                        missing is None
+                        and reached is not None
+                        and part.__class__ is _array
+                        and part.nbytes >= LARGE
+                    ):
+                        missing, early = _consumers(node, heap), []
+            if not retain_graph:
+                node.saved = None
+            if missing:
+                part = None
+                _collect_complete(edges, missing, pending, reached, early, create_graph)
+            if not heap:
+                return pending
+            node = heappop(heap)[1]
+            g = pending.pop(node)
+    except BaseException:
+        for leaf, before in early:
+            leaf.grad = before
+        raise
+    finally:
+        if create_graph:
+            recording.on, halves.policy = was_on, policy
+        if quiet is not None:
+            quiet.__exit__(None, None, None)
+        if slow_path.any and events.backward_pass_ended.listeners:
+            events.backward_pass_ended.publish(g, saved, pending)
+
+
+def attach(node: Any, saved: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return saved values as Tensors at their nodes, so that a rule run on them is recorded."""
+    output = len(node.edges)
+    attached = []
+    for value, source in zip(saved, node.recipe.sources, strict=True):
+        owner: Any = node if source == output else node.edges[source] if source < output else None
+        if owner is node and node.operation.several:
+            attached.append(outputs_of(node, value))
+        else:
+            attached.append(value if owner is None else base.Tensor(value, owner))
+    return tuple(attached)
+
+
+def _consumers(node: Any, heap: list[tuple[int, Any]]) -> dict[Any, int]:
+    """Count for each leaf by how many inputs the walk will still come to it.
+
+    Nothing, where the walk is going to fail on its way: no leaf has changed then.
+    """
+    counts: dict[Any, int] = {}
+    stack = [node, *(waiting for _, waiting in heap)]
+    seen = set(stack)
+    while stack:
+        one = stack.pop()
+        if one.saved is None:
+            return {}
+        for edge in one.edges:
+            if edge is None:
+                continue
+            if not edge.order:
+                counts[edge] = counts.get(edge, 0) + 1
+            elif edge not in seen:
+                seen.add(edge)
+                stack.append(edge)
+    return counts
+
+
+def _collect_complete(
+    edges: Sequence[Any],
+    missing: dict[Any, int],
+    pending: dict[Any, Any],
+    reached: Any,
+    early: list[tuple[Any, Any]],
+    create_graph: bool,
+) -> None:
+    """Let leaves among `edges` collect their gradient, where no more will come.
+
+    `early` notes those that had none: a sum that was added to in place cannot be undone.
+    """
+    for leaf in edges:
+        if leaf is None or leaf.order:
+            continue
+        missing[leaf] -= 1
+        if missing[leaf] == 0 and getattr(pending.get(leaf), "nbytes", 0) >= LARGE:
+            reached.append(leaf)
+            if leaf.grad is None or leaf.grad is ZERO:
+                early.append((leaf, leaf.grad))
+            if events.leaf_collects.listeners:
+                events.leaf_collects.publish(leaf)
+            _collect(leaf, pending.pop(leaf), create_graph)
+
+
+def _collect(leaf: Any, g: Any, create_graph: bool) -> None:
+    """Add what arrived at a leaf to its gradient, in place where nobody else holds that."""
+    if leaf.hooks:
+        g = run_hooks(leaf, g)
+    if g.__class__ is EnsembleArray and g.level > leaf.made_at:
+        raise EnsembleError(
+            "backward() inside vmap would leave a Tensor from outside with a gradient for "
+            "each example. Return gradients instead: ol.vmap(ol.grad(loss))(...), or call "
+            "backward() on the sum of what vmap gives."
+        )
+    if leaf.grad is None or leaf.grad is ZERO:
+        leaf.grad = g
+        return
+    total = leaf.grad
+    if (
+        g.__class__ is _array
+        and g.nbytes >= LARGE
+        and total.__class__ is _array
+        and getrefcount(total) == REFERENCES_WHEN_ALONE
+        and total.base is None
+        and total.flags.writeable
+    ):
+        total += g
+        return
+    with grad_mode(create_graph):
+        leaf.grad = total + g

@@ -1,0 +1,215 @@
+"""Making Tensors: from data, and filled with a value."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.rules.manipulation.shapes import BROADCAST_TO
+from optlab.autograd.tape.grad_mode import recording
+from optlab.autograd.tape.nodes import leaf_for
+from optlab.autograd.tensor.conversions import refusal
+from optlab.autograd.tensor.tensor import Tensor, apply, raw
+from optlab.backend.arrays import copied
+from optlab.backend.device import brought_here, made_here, moved
+from optlab.backend.dtypes import dtype_named, is_real, widened
+
+DEFAULT_DTYPE = np.dtype("float32")
+
+ShapeLike = int | Sequence[int] | np.ndarray | Tensor
+
+
+def to_tensor(
+    data: Any,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    *,
+    place: str | None = None,
+    stop_gradient: bool | None = None,
+) -> Tensor:
+    """Make a Tensor with a copy of `data`, on the current device (see `optlab.set_device`).
+
+    Tensors and arrays of a device stay on theirs.
+
+    Parameters
+    ----------
+    data : array_like or Tensor
+        Numbers, nested lists, an array, or a Tensor that you made (a result of operations has to
+        be detached first).
+    dtype : str or dtype, optional
+        Arrays keep the dtype they have; Python floats become float32, Python ints int64.
+    requires_grad : bool
+        Whether backward collects a gradient here.
+    place : str, optional
+        The device, in place of the current one: ``"cpu"``, ``"gpu"`` or ``"gpu:1"``.
+    stop_gradient : bool, optional
+        Paddle's word for the opposite of `requires_grad`. As there, whole numbers may be given
+        ``stop_gradient=False``, and collect none.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    TypeError
+        If `data` is not numeric, or a gradient is asked for integers.
+    ValueError
+        If `requires_grad` and `stop_gradient` contradict each other.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.to_tensor([1, 2, 3])
+    Tensor([1, 2, 3], dtype=int64)
+    >>> ol.to_tensor([1.0, 2.0], requires_grad=True)
+    Tensor([1., 2.], dtype=float32, requires_grad=True)
+    """
+    if isinstance(data, Tensor) and not data.is_leaf and recording.on:
+        raise refusal(data, "to_tensor or Parameter", "data.detach(), if that is what you want")
+    if isinstance(requires_grad, str):
+        raise TypeError(
+            f"to_tensor's third argument is requires_grad, True or False; got {requires_grad!r}. "
+            f"Write place={requires_grad!r} for the device."
+        )
+    if requires_grad and stop_gradient:
+        raise ValueError("requires_grad=True and stop_gradient=True contradict each other.")
+    given = raw(data)
+    try:
+        array = copied(given, None if dtype is None else dtype_named(dtype))
+    except ValueError as error:
+        raise ValueError(
+            f"to_tensor takes numbers or nested lists of them; these have rows of different "
+            f"length, or hold something else: {error}"
+        ) from error
+    if not is_real(array.dtype):
+        raise TypeError(
+            f"to_tensor takes real numbers; {type(data).__name__} gives an array of dtype "
+            f"{array.dtype}. (Is something among them that is not a number?)"
+        )
+    if dtype is None and array.dtype == np.float64 and not hasattr(given, "dtype"):
+        array = array.astype(DEFAULT_DTYPE)
+    if place is not None:
+        array = moved(array, place)
+    elif given is data:  # else a Tensor, which stays where it lies
+        array = _here(array)
+    if stop_gradient is False and array.dtype.kind == "f":
+        requires_grad = True
+    return Tensor(array, leaf_for(array) if requires_grad else None)
+
+
+def _here(array: Any) -> Any:
+    """Give what was read as a NumPy array on the current device; other arrays as they are."""
+    return brought_here(array) if isinstance(array, np.ndarray) else array
+
+
+def read_shape(shape: ShapeLike) -> tuple[int, ...]:
+    """Read a shape given as a number, a list, a tuple or an array."""
+    if not (isinstance(shape, (list, tuple)) and set(map(type, shape)) <= {int}):
+        shape = raw(shape)
+        try:
+            given: Any = [shape] if np.ndim(shape) == 0 else np.asarray(shape).tolist()
+            shape = [operator.index(length) for length in given]
+        except TypeError:
+            raise TypeError(
+                f"a shape is a whole number or a list of them; got {shape!r}."
+            ) from None
+    lengths = tuple(shape)
+    if lengths and min(lengths) < 0:
+        raise ValueError(f"a shape has no negative lengths; got {list(lengths)}.")
+    return lengths
+
+
+def zeros(shape: ShapeLike, dtype: Any = None) -> Tensor:
+    """Make a Tensor of zeros.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        A negative length is a ValueError.
+    dtype : str or dtype, optional
+        float32 by default.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.zeros([2])
+    Tensor([0., 0.], dtype=float32)
+    """
+    return full(shape, 0.0, dtype or DEFAULT_DTYPE)
+
+
+def ones(shape: ShapeLike, dtype: Any = None) -> Tensor:
+    """Make a Tensor of ones.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        A negative length is a ValueError.
+    dtype : str or dtype, optional
+        float32 by default.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.ones([2], dtype="float64")
+    Tensor([1., 1.], dtype=float64)
+    """
+    return full(shape, 1.0, dtype or DEFAULT_DTYPE)
+
+
+def full(shape: ShapeLike, fill_value: Any, dtype: Any = None) -> Tensor:
+    """Make a Tensor filled with one value.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+    fill_value : number or Tensor
+        A Tensor that needs a gradient collects that of every place.
+    dtype : str or dtype, optional
+        By default float32 for a Python float, else that of `fill_value`.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.full([2], 7)
+    Tensor([7, 7], dtype=int64)
+    """
+    if isinstance(fill_value, Tensor) and fill_value.node is not None:
+        stretched = apply(BROADCAST_TO, (fill_value,), {"shape": read_shape(shape)})
+        return stretched if dtype is None else stretched.astype(dtype)
+    if dtype is None:
+        dtype = DEFAULT_DTYPE if isinstance(fill_value, float) else None
+    else:
+        dtype = dtype_named(dtype)
+    return Tensor(made_here().full(read_shape(shape), raw(fill_value), dtype))
+
+
+def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
+    """Make a Tensor of evenly spaced numbers: from `start` (0 if only one is given) below `end`.
+
+    Parameters
+    ----------
+    start, end, step : number
+        ``arange(end)``, ``arange(start, end)`` or ``arange(start, end, step)``; `end` is left out.
+    dtype : str or dtype, optional
+        By default int64 for whole numbers, float32 where one of the three is a float.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.arange(4)
+    Tensor([0, 1, 2, 3], dtype=int64)
+    """
+    start, end, step = raw(start), raw(end), raw(step)
+    if end is None:
+        start, end = 0, start
+    if dtype is None and any(isinstance(part, (float, np.floating)) for part in (start, end, step)):
+        dtype = DEFAULT_DTYPE
+    values = made_here().arange(
+        start, end, step, dtype=None if dtype is None else widened(dtype_named(dtype))
+    )
+    return Tensor(values if dtype is None else values.astype(dtype_named(dtype), copy=False))

@@ -1,0 +1,175 @@
+"""The methods of Tensors that have to do with gradients: ``t.backward()``, ``t.grad``, hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from sys import getrefcount
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optlab.autograd.tape import base, nodes, versions
+from optlab.autograd.tape.backward import backpropagate
+from optlab.autograd.tape.base import first_gradient, raw
+from optlab.autograd.tape.nodes import Leaf, leaf_for
+from optlab.autograd.tape.refcounts import REFERENCES_WHEN_ALONE
+from optlab.autograd.tape.row_sparse import RowSparse
+from optlab.autograd.tape.slow_path import slow_path
+from optlab.backend.arrays import copied, placed_beside
+
+if TYPE_CHECKING:
+    from optlab.autograd.tensor.tensor import Tensor
+
+_array = np.ndarray
+_new: Any = object.__new__
+
+
+class Gradients:
+    """``t.requires_grad``, ``t.backward()``, ``t.grad`` and ``t.register_hook(f)``."""
+
+    __slots__ = ()
+
+    data: Any
+    node: Any
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether backward brings a gradient here, or through here."""
+        return self.node is not None
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "requires_grad can be set on Tensors that you made, not on the result of "
+                f"{self.node.operation.name!r}; use .detach() to cut it off."
+            )
+        if wanted and self.node is None:
+            self.node = leaf_for(self.data)
+        elif not wanted:
+            self.node = None
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made it."""
+        return self.node is None or isinstance(self.node, Leaf)
+
+    @property
+    def grad(self) -> Any:
+        """The gradient collected by backward: a Tensor, a `RowSparse` gradient, or None."""
+        node = self.node
+        if not isinstance(node, Leaf):
+            return None
+        g = node.grad
+        if g.__class__ is not _array:
+            if g is None or isinstance(g, (base.Tensor, RowSparse)):
+                return g
+            if g is nodes.ZERO:
+                g = node.gradient(self.data)
+        # What is handed out may be written to, so it must be this Tensor's alone; the array may be
+        # that of another gradient too, or part of it.
+        if getrefcount(g) > REFERENCES_WHEN_ALONE or getattr(g, "base", None) is not None:
+            g = g.copy()
+        handed: Tensor = _new(base.Tensor)
+        handed.data, handed.node = g, None
+        node.grad = handed
+        return handed
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if not isinstance(self.node, Leaf):
+            if value is None:
+                return  # there is none
+            raise RuntimeError(
+                "grad can be set only on Tensors made with requires_grad=True; the gradients of "
+                "results in between are not kept."
+            )
+        if value is not None:
+            # A copy: the caller may go on writing to an array of his own.
+            array = copied(raw(value), self.data.dtype)
+            array = placed_beside(self.data, array, "the gradient")
+            if array.shape != self.data.shape:
+                raise ValueError(
+                    f"a gradient must have the shape of its Tensor, {self.data.shape}; "
+                    f"got {array.shape}."
+                )
+            keeps_graph = isinstance(value, base.Tensor) and value.node is not None
+            value = value.astype(self.data.dtype) if keeps_graph else array
+        self.node.grad = value
+
+    def backward(
+        self, grad: Any = None, retain_graph: bool | None = None, create_graph: bool = False
+    ) -> None:
+        """Bring the gradient of this Tensor to every leaf that it was computed from.
+
+        Gradients add up in the leaves' ``grad`` until they are cleared.
+
+        Parameters
+        ----------
+        grad : array or Tensor, optional
+            The gradient to start from, of the shape of this Tensor. Ones by default.
+        retain_graph : bool, optional
+            Keep what was saved, so that backward can run again. Default: `create_graph`.
+        create_graph : bool
+            Put the gradients themselves on the tape, for derivatives of higher order.
+
+        Raises
+        ------
+        RuntimeError
+            If this Tensor needs no gradient, or its graph was already used.
+        ValueError
+            If `grad` has another shape.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> x = ol.to_tensor(3.0, requires_grad=True)
+        >>> (x * x).backward()
+        >>> x.grad.item()
+        6.0
+        """
+        node = self.node
+        if node is None:
+            raise RuntimeError(
+                "backward() has nowhere to go: nothing that this Tensor was computed from needs a "
+                "gradient. Make the inputs with requires_grad=True, and compute outside no_grad()."
+            )
+        if slow_path.any:
+            versions.check_fresh((self,))
+        seed = first_gradient(self.data, grad)
+        if create_graph and not isinstance(seed, base.Tensor):
+            seed = base.Tensor(seed)
+        if retain_graph is None:
+            retain_graph = create_graph
+        backpropagate(node, seed, self.data, None, create_graph, retain_graph)
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Callable[[], None]:
+        """Call `hook` with the gradient that arrives here; what it returns replaces the gradient.
+
+        Returns
+        -------
+        callable
+            Takes the hook off again.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> x = ol.to_tensor(3.0, requires_grad=True)
+        >>> remove = x.register_hook(lambda g: g * 10)
+        >>> (x * 2).backward()
+        >>> x.grad.item()
+        20.0
+        """
+        if self.node is None:
+            raise RuntimeError("a hook needs a Tensor that needs a gradient.")
+        node = self.node
+
+        def registered(g: Tensor) -> Tensor | None:  # one object for each registration
+            return hook(g)
+
+        node.hooks = [*(node.hooks or ()), registered]
+
+        def remove() -> None:
+            node.hooks = [kept for kept in node.hooks or () if kept is not registered] or None
+
+        return remove

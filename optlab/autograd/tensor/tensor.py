@@ -1,0 +1,127 @@
+"""Tensor: an array that remembers how it was computed.
+
+Read this file, `apply` and `tape` first, then `gradients` and `backpropagation`: together they are
+the whole of reverse-mode differentiation here. The derivative rules themselves are in `rules`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.operation import COMPOSED, TABLE
+from optlab.autograd.tape import versions
+from optlab.autograd.tape.apply import apply as _apply
+from optlab.autograd.tape.apply import apply_several as _apply_several
+from optlab.autograd.tape.apply import register
+from optlab.autograd.tape.base import TensorBase, raw
+from optlab.autograd.tape.half_precision import compute_together, halves
+from optlab.autograd.tensor.array_methods import ArrayMethods
+from optlab.autograd.tensor.conversions import Conversions, SilentDetachError
+from optlab.autograd.tensor.devices import Places
+from optlab.autograd.tensor.gradients import Gradients
+from optlab.autograd.tensor.operators import Operators
+from optlab.autograd.tensor.paddle_compat import PaddleNames
+from optlab.backend.arrays import as_array, on_host
+
+__all__ = ["SilentDetachError", "Tensor", "answer_with", "apply", "apply_several", "raw"]
+
+
+@register
+class Tensor(Gradients, Operators, ArrayMethods, Conversions, Places, PaddleNames, TensorBase):
+    """An array that, where a gradient is needed, knows the operation that made it.
+
+    Every function of NumPy that has a rule takes Tensors: ``np.exp(t)`` simply works. Make one
+    with `optlab.to_tensor`.
+
+    Parameters
+    ----------
+    data : array
+        The array itself, of any shape and dtype, not copied.
+    node : Node or Leaf, optional
+        Its place on the tape; None for a value that needs no gradient.
+
+    Attributes
+    ----------
+    data
+        The array itself: read it, do not write to it.
+    grad : Tensor or None
+        The gradient that backward left on a Tensor made with ``requires_grad=True``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> t = ol.to_tensor([1.0, 2.0], requires_grad=True)
+    >>> np.sum(t**3).backward()
+    >>> t.grad
+    Tensor([ 3., 12.], dtype=float32)
+    """
+
+    __slots__ = ()
+
+    #: `operation.as_single_operation` records functions of optlab on Tensors as one operation.
+    records_calls = True
+    #: The attribute that holds the array.
+    holds = "data"
+
+    def __repr__(self) -> str:
+        values = as_array(on_host(self.data))
+        precision = None
+        if values.dtype.kind == "V":  # NumPy prints digits that bfloat16 does not have
+            values, precision = values.astype(np.float32), 4
+        body = np.array2string(values, precision=precision, separator=", ", prefix="Tensor(")
+        asks = ", requires_grad=True" if self.node is not None else ""
+        return f"{type(self).__name__}({body}, dtype={self.dtype}{asks})"
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    __hash__ = object.__hash__
+
+    # Out of the tape ----------------------------------------------------------------------------
+
+    def detach(self) -> Tensor:
+        """Return the same values cut off from the tape: no gradient passes through the result.
+
+        The memory is shared, except with a Tensor that was written to in place.
+        """
+        record = versions.record_of(self.data)
+        if record is not None and record.order and self.node is not None:
+            return Tensor(self.data.copy())
+        return Tensor(self.data)
+
+    # What NumPy calls when it meets a Tensor (NEP 13, NEP 18) -----------------------------------
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        # Nearly every call, without further questions; the first call of all fills COMPOSED.
+        if method == "__call__" and not kwargs and COMPOSED and ufunc not in COMPOSED:
+            operation = TABLE.get(ufunc)
+            if operation is not None:
+                return apply(operation, inputs)
+        return _dispatch().universal_function(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        written = COMPOSED.get(function)
+        if written is not None and "out" not in kwargs:
+            if halves.on:
+                return compute_together(written, args, kwargs)
+            return written(*args, **kwargs)
+        return _dispatch().array_function(function, args, kwargs)
+
+
+# The tape does not know the class of its results by name; above, it is this one.
+apply: Callable[..., Tensor] = _apply
+apply_several: Callable[..., tuple[Tensor, ...]] = _apply_several
+
+
+def answer_with(load: Callable[[], Any]) -> None:
+    """Answer NumPy's calls with the module that `load` returns; it is loaded by the first call."""
+    global _dispatch
+    _dispatch = cache(load)
+
+
+_dispatch: Callable[[], Any]

@@ -1,0 +1,65 @@
+"""The keyword arguments that every ufunc takes, on Tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.tensor.tensor import Tensor
+from optlab.backend.dtypes import dtype_named, is_floating
+
+#: What changes nothing may be said; anything else is refused by name.
+DEFAULTS: dict[str, Any] = {
+    "casting": "same_kind", "order": "K", "subok": True, "signature": None, "sig": None,
+}  # fmt: skip
+
+#: Ufuncs one of whose inputs or outputs is of whole numbers, so that no one dtype fits all.
+_MIXED = {"ldexp", "frexp"}
+
+
+def with_options(name: str, inputs: Any, options: dict[str, Any]) -> tuple[Any, ...]:
+    """Apply the options of a ufunc to its inputs, and take them out of `options`.
+
+    ``dtype=`` means: compute in that dtype. The inputs are cast to it, so their gradients come back
+    in their own.
+
+    Raises
+    ------
+    TypeError
+        For an option that Tensors do not cover: it is named, never ignored.
+    """
+    if not options:
+        return tuple(inputs)
+    if options.pop("where", True) is not True:
+        raise TypeError(
+            f"np.{name}(..., where=) leaves the other elements without a value, so they have no "
+            f"derivative. Write np.where(mask, np.{name}(...), other)."
+        )
+    for option, default in DEFAULTS.items():
+        if option in options and options.pop(option) != default:
+            raise TypeError(
+                f"np.{name}(..., {option}=) is not covered on Tensors; leave it out, or call "
+                ".astype on what goes in and what comes out."
+            )
+    dtype = options.pop("dtype", None)
+    if dtype is None:
+        return tuple(inputs)
+    wanted = dtype_named(dtype)
+    if not is_floating(wanted) or name in _MIXED:
+        raise TypeError(
+            f"np.{name}(..., dtype={wanted}) is not covered on Tensors; gradients are for real "
+            "floating numbers. Call .astype on what goes in or comes out."
+        )
+    return tuple(_cast(x, wanted) for x in inputs)
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    """Cast an input; Python numbers take the dtype of the others by themselves."""
+    if x is None or type(x) in (bool, int, float):
+        return x
+    if isinstance(x, (list, tuple)):
+        x = np.asarray(x)
+    if not np.can_cast(x.dtype, dtype, "same_kind"):
+        raise TypeError(f"dtype={dtype} cannot hold an input of dtype {x.dtype}.")
+    return x.astype(dtype, copy=False) if isinstance(x, (Tensor, np.ndarray)) else x.astype(dtype)

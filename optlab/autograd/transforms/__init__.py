@@ -1,0 +1,1 @@
+"""Transforms of functions: grad, vjp, jvp, hvp, jacobian, hessian, vmap and the gradient check."""

@@ -1,0 +1,1 @@
+"""Memory studies: one step measured with several ways of recomputation."""

@@ -1,0 +1,1 @@
+"""`Layer` and its parts, `Parameter`, state dicts and summaries."""

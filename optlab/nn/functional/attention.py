@@ -1,0 +1,286 @@
+"""Scaled dot-product attention, beside its derivative rule."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.operation import rule
+from optlab.autograd.rules import random
+from optlab.autograd.rules.reductions import reductions
+from optlab.autograd.tensor.tensor import Tensor, apply_several, raw
+from optlab.backend import events
+from optlab.backend.arrays import as_float, constants_beside
+from optlab.backend.dtypes import is_floating
+from optlab.backend.random import next_key
+from optlab.nn.functional.arguments import given_with, inner, no_name, scores, total
+
+
+def _heads_first(x: Any) -> Any:
+    """Swap [..., length, heads, width] and [..., heads, length, width]."""
+    return np.swapaxes(x, -2, -3)
+
+
+def _matrix_transpose(x: Any) -> Any:
+    return np.swapaxes(x, -1, -2)
+
+
+def masked(similarity: Any, mask: Any) -> Any:
+    """Add a floating mask to scores; set them to -infinity where a boolean mask is False."""
+    if mask is None:
+        return similarity
+    if mask.dtype == bool:
+        return np.where(mask, similarity, -np.inf)
+    return similarity + mask
+
+
+@lru_cache(maxsize=16)
+def _causal_mask(length: int, source: int, dtype: Any) -> Any:
+    """Return the additive causal mask, by which query i attends to positions 0 ... i only."""
+    mask = np.where(np.tri(length, source) > 0, 0.0, -np.inf).astype(dtype)
+    mask.flags.writeable = False
+    if events.array_kept.listeners:
+        events.array_kept.publish(mask, "causal mask", "data", "")
+    return mask
+
+
+def _similarity(query: Any, key: Any, mask: Any, scale: float, causal: bool) -> Any:
+    found = (_heads_first(query) * scale) @ _matrix_transpose(_heads_first(key))
+    if causal:
+        # A sum: `where` of an array and a number takes five times as long.
+        found = found + constants_beside(found, _causal_mask(*found.shape[-2:], found.dtype))
+    return masked(found, mask)
+
+
+#: exp of scores of at most this magnitude, and its sums, neither overflow nor underflow in float32.
+_SMALL = 40.0
+
+
+def _are_bounded(query: Any, key: Any, scale: float) -> bool:
+    """Return whether all scores are bounded by `_SMALL`, by the Cauchy-Schwarz inequality."""
+    for x in (query, key):
+        if type(x) is not np.ndarray or x.dtype.itemsize < 4 or not x.size:
+            return False
+    longest = np.vecdot(query, query).max() * np.vecdot(key, key).max()
+    return bool(longest * (scale * scale) <= _SMALL * _SMALL)
+
+
+def _matmul_heads(weights: Any, value: Any) -> Any:
+    """Return weights @ value as [..., length, heads, width], contiguous in this order."""
+    if type(weights) is not np.ndarray or type(value) is not np.ndarray:
+        return _heads_first(weights @ value)
+    lead = np.broadcast_shapes(weights.shape[:-2], value.shape[:-2])
+    shape = (*lead[:-1], weights.shape[-2], lead[-1], value.shape[-1])
+    out = np.empty(shape, np.result_type(weights, value))
+    np.matmul(weights, value, out=_heads_first(out))
+    return out
+
+
+def _attend_masked(
+    query: Any, key: Any, value: Any, mask: Any, scale: float, causal: bool, rate: float, draw: Any
+) -> Any:
+    """Return the output and the log-sum-exp of the scores of each query."""
+    found = _similarity(query, key, mask, scale, causal)
+    if mask is None and _are_bounded(query, key, scale):  # no maximum need be subtracted
+        weights = np.exp(found, out=found)
+        sums = total(weights, -1)
+        level = np.log(sums)
+    else:
+        top = reductions.MAX.forward(found, axis=-1, keepdims=True)
+        top = np.where(top == -np.inf, 0.0, top)
+        weights = np.exp(found - top)
+        sums = total(weights, -1)
+        # A fully masked query gets weights of 0: exp(-inf - inf) in the backward pass too.
+        none = sums == 0
+        sums = np.where(none, 1.0, sums)
+        level = np.where(none, np.inf, top + np.log(sums))
+    weights *= 1 / sums
+    if rate:
+        weights = random.dropout(weights, rate, draw)
+    return _matmul_heads(weights, _heads_first(value)), level
+
+
+def _attend_masked_back(
+    g: Any, query: Any, key: Any, value: Any, mask: Any, y: Any, needs: Any, scale: float,
+    causal: bool, rate: float, draw: Any,
+) -> Any:  # fmt: skip
+    out, level = y
+    weights = np.exp(_similarity(query, key, mask, scale, causal) - level)
+    arrived = _heads_first(g[0])
+    by_value = None
+    if needs[2]:
+        dropped = random.dropout(weights, rate, draw) if rate else weights
+        by_value = _matmul_heads(_matrix_transpose(dropped), arrived)
+    along = arrived @ _matrix_transpose(_heads_first(value))
+    if rate:
+        along = random.dropout(along, rate, draw)
+    along = along - inner(arrived, _heads_first(out), -1)
+    if 1 in g:
+        along = along + g[1]
+    slope = weights * along
+    return (
+        _matmul_heads(slope, _heads_first(key)) * scale if needs[0] else None,
+        _matmul_heads(_matrix_transpose(slope), _heads_first(query)) * scale if needs[1] else None,
+        by_value,
+        slope if len(needs) > 3 and needs[3] else None,
+    )
+
+
+def _attend(query: Any, key: Any, value: Any, **static: Any) -> Any:
+    return _attend_masked(query, key, value, None, **static)
+
+
+def _attend_back(
+    g: Any, query: Any, key: Any, value: Any, y: Any, needs: Any, scale: float, causal: bool,
+    rate: float, draw: Any,
+) -> Any:  # fmt: skip
+    return _attend_masked_back(
+        g, query, key, value, None, y, needs, scale, causal, rate, draw
+    )[:3]  # fmt: skip
+
+
+ATTEND = rule(
+    _attend,
+    inputs="query key value",
+    static="scale causal rate draw",
+    several=True,
+    joint=_attend_back,
+)
+ATTEND_MASKED = rule(
+    _attend_masked,
+    inputs="query key value mask",
+    static="scale causal rate draw",
+    several=True,
+    joint=_attend_masked_back,
+)
+
+
+def as_mask(mask: Any, beside: Any) -> Any:
+    """Return a mask as booleans (integers: where not 0) or as floating numbers to add."""
+    if mask is None:
+        return None
+    if not isinstance(mask, Tensor) or type(mask.data) is not type(raw(beside)):
+        array = given_with(raw(beside), mask, "the mask")
+        mask = mask if isinstance(mask, Tensor) else array
+    if mask.dtype.kind in "iu":
+        return raw(mask) != 0
+    if mask.dtype.kind == "b":
+        return raw(mask)
+    if not is_floating(mask.dtype):
+        raise TypeError(f"a mask holds truth values or numbers; got dtype {mask.dtype}.")
+    return mask if mask.dtype == beside.dtype else mask.astype(beside.dtype)
+
+
+def _check(query: Any, key: Any, value: Any, gqa: bool) -> None:
+    shapes = query.shape, key.shape, value.shape
+    given = "got query {}, key {}, value {}.".format(*shapes)
+    name = "scaled_dot_product_attention"
+    if min(map(len, shapes)) < 3:
+        raise ValueError(f"{name} takes [batch, length, heads, width]; {given}")
+    if key.shape[-1] != query.shape[-1]:
+        raise ValueError(f"{name}: query and key must have the same width (last axis); {given}")
+    if key.shape[-3:-1] != value.shape[-3:-1] or not key.shape[-3]:
+        raise ValueError(
+            f"{name}: key and value must have the same length, at least 1, and the same number of "
+            f"heads; {given}"
+        )
+    heads, fewer = query.shape[-2], key.shape[-2]
+    if heads != fewer and not (gqa and fewer and heads % fewer == 0):
+        raise ValueError(
+            f"{name}: the {heads} heads of query must be as many as the {fewer} of key and value"
+            f"{', or a multiple of them' if gqa else ''}; {given}"
+        )
+
+
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    training: bool = True,
+    backend: None = None,
+    scale: float | None = None,
+    enable_gqa: bool = True,
+    name: None = None,
+) -> Tensor:
+    r"""Apply scaled dot-product attention.
+
+    .. math:: y = \mathrm{softmax}\left(\frac{Q K^\top}{\sqrt{d}} + M\right) V
+
+    Parameters
+    ----------
+    query : Tensor, shape [batch, length, heads, width]
+    key : Tensor, shape [batch, source, heads, width]
+    value : Tensor, shape [batch, source, heads, any width]
+    attn_mask : Tensor, optional
+        Broadcast to [batch, heads, length, source]: booleans (True: attend) or numbers that are
+        added to the scores.
+    dropout_p : float
+        Probability of dropping an attention weight in training.
+    is_causal : bool
+        Whether query i attends to positions 0 ... i only.
+    training : bool
+        Whether dropout applies.
+    backend : None
+        There is one implementation.
+    scale : float, optional
+        Factor of the products; by default 1 / sqrt(width).
+    enable_gqa : bool
+        Whether key and value may have fewer heads, each shared by a group of query heads.
+
+    Returns
+    -------
+    Tensor
+        Of shape [batch, length, heads, width of value].
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit.
+
+    Notes
+    -----
+    The output and one number a query are saved; the backward pass recomputes the weights. A fully
+    masked query yields 0. Source: Vaswani et al. 2017.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> q, v = ol.zeros([1, 2, 1, 4]), ol.to_tensor([1.0, 3.0]).reshape(1, 2, 1, 1)
+    >>> attention = ol.nn.functional.scaled_dot_product_attention
+    >>> attention(q, q, v).ravel(), attention(q, q, v, is_causal=True).ravel()
+    (Tensor([2., 2.], dtype=float32), Tensor([1., 2.], dtype=float32))
+    """
+    no_name(name)
+    if backend is not None:
+        raise TypeError(f"scaled_dot_product_attention(backend={backend!r}) is not covered.")
+    rate = as_float(dropout_p, "dropout_p")
+    if not 0 <= rate <= 1:
+        raise ValueError(f"dropout_p must be a probability from 0 to 1; got {dropout_p!r}.")
+    query, key, value = scores(query), scores(key), scores(value)
+    _check(query, key, value, enable_gqa)
+    if query.shape[-2] != key.shape[-2]:
+        group = query.shape[-2] // key.shape[-2]
+        key, value = np.repeat(key, group, axis=-2), np.repeat(value, group, axis=-2)
+    rate = rate if training else 0.0
+    static = {
+        "scale": 1 / math.sqrt(query.shape[-1]) if scale is None else as_float(scale, "scale"),
+        "causal": bool(is_causal),
+        "rate": rate,
+        "draw": next_key() if rate else None,
+    }
+    mask = as_mask(attn_mask, query)
+    if mask is None:
+        return apply_several(ATTEND, (query, key, value), static)[0]
+    wanted = (query.shape[-2], query.shape[-3], key.shape[-3])
+    if any(a not in (1, b) for a, b in zip(mask.shape[::-1], wanted[::-1], strict=False)):
+        raise ValueError(
+            "scaled_dot_product_attention: attn_mask must broadcast to [batch, heads, length, "
+            f"source], here [..., {', '.join(map(str, wanted))}]; got shape {mask.shape}."
+        )
+    return apply_several(ATTEND_MASKED, (query, key, value, mask), static)[0]

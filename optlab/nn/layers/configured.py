@@ -1,0 +1,157 @@
+"""Layers that are a function with settings: one class says how all are made, called and shown."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
+
+from optlab.nn.base.layer import Layer
+from optlab.nn.functional.arguments import REDUCTIONS, check_reduction
+from optlab.nn.layers.docstrings import Entry, complete_docstring
+
+_NAME = {"name": Entry("str, optional", "    Shown by ``repr``.")}
+
+
+class _ConstructorSignature:
+    """The signature of a class, made when it is asked for."""
+
+    def __get__(self, instance: Any, owner: Any) -> inspect.Signature:
+        if instance is not None or owner.__init__ is not Configured.__init__:
+            raise AttributeError("__signature__")  # Python then looks for it in the usual way
+        own = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return inspect.Signature(
+            [
+                inspect.Parameter(name, own, default=default, annotation=annotation)
+                for name, (default, annotation) in owner._settings.items()
+            ],
+            return_annotation="None",
+        )
+
+
+def _setting_text(value: Any) -> str:
+    """Give a setting in words; of an array, what it is like."""
+    if hasattr(value, "__array_function__"):
+        return f"<{type(value).__name__} of shape {value.shape}>"
+    return getattr(value, "__name__", None) or repr(value)
+
+
+@dataclass_transform()
+class Configured(Layer):
+    """A function with settings, as a layer.
+
+    A subclass names the function, and writes its settings as attributes: they are the arguments of
+    its constructor, and go to the function by their names. Settings are inherited; a subclass that
+    writes one again gives it another default. A class without a function says ``settings=True``:
+    one for others to inherit from, or with a `forward` of its own. The docstring of the function
+    documents the arguments, unless that of the class does.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> class Root(Unary, function=lambda x, degree, shift: (x + shift) ** (1 / degree)):
+    ...     degree: int
+    ...     shift: float = 0.0
+    ...     name: str | None = None
+    >>> layer = Root(3, shift=1.0)
+    >>> layer, layer(ol.to_tensor([7.0]))
+    (Root(degree=3, shift=1.0), Tensor([2.], dtype=float32))
+    """
+
+    #: What the layer calls.
+    _function: ClassVar[Callable[..., Any]]
+    #: The settings: their defaults and what they are.
+    _settings: ClassVar[dict[str, tuple[Any, Any]]] = {}
+    #: Those of them that the function is given: all but the name.
+    _passed: ClassVar[tuple[str, ...]] = ()
+
+    __signature__ = _ConstructorSignature()
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __init_subclass__(
+        cls, function: Callable[..., Any] | None = None, settings: bool = False, **options: Any
+    ) -> None:
+        super().__init_subclass__(**options)
+        if function is None and not settings:
+            return  # a user's own class, which says in its __init__ what it takes
+        if function is not None:
+            cls._function = staticmethod(function)
+        own = inspect.get_annotations(cls)
+        cls._settings = dict(cls._settings)
+        for name, annotation in own.items():
+            if not name.startswith("_"):
+                cls._settings[name] = (vars(cls).get(name, inspect.Parameter.empty), annotation)
+        cls._passed = tuple(name for name in cls._settings if name != "name")
+        complete_docstring(cls, function, _NAME)
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        super().__init__()
+        for name, value in self._read(values, named).items():
+            setattr(self, name, value)
+        self._check()
+
+    @classmethod
+    def _read(cls, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        """Give the settings by name, or say what is wrong with the arguments."""
+        known = cls._settings
+        call = f"{cls.__name__}({', '.join(known)})"
+        if len(values) > len(known):
+            raise TypeError(f"{call} takes {len(known)} at most; got {len(values)}.")
+        given = dict(zip(known, values, strict=False))
+        for name, value in named.items():
+            if name not in known:
+                raise TypeError(f"{call} has no argument {name!r}.")
+            if name in given:
+                raise TypeError(f"{call} got {name} twice: by position and by name.")
+            given[name] = value
+        settings = {name: given.get(name, default) for name, (default, _) in known.items()}
+        missing = [name for name, value in settings.items() if value is inspect.Parameter.empty]
+        if missing:
+            raise TypeError(f"{call} needs {', '.join(missing)}.")
+        return settings
+
+    def _check(self) -> None:
+        """Refuse settings that cannot be; for subclasses."""
+
+    def _call_function(self, *inputs: Any, **options: Any) -> Any:
+        """Call the function with the settings, as they are now."""
+        for name in self._passed:
+            options[name] = getattr(self, name)
+        return type(self)._function(*inputs, **options)
+
+    def extra_repr(self) -> str:
+        """Say the settings that are not what they would be by themselves."""
+        return ", ".join(
+            f"{name}={_setting_text(value)}"
+            for name, (default, _) in self._settings.items()
+            if _setting_text(value := getattr(self, name)) != _setting_text(default)
+        )
+
+
+class Unary(Configured):
+    """A function of one array, with settings, as a layer."""
+
+    def forward(self, x: Any) -> Any:
+        """Apply the function to `x`."""
+        return self._call_function(x) if self._passed else type(self)._function(x)
+
+
+class Loss(Configured):
+    """A loss with settings, as a layer."""
+
+    #: The reductions that the function knows.
+    _reductions: ClassVar[tuple[str, ...]] = REDUCTIONS
+
+    def _check(self) -> None:
+        check_reduction(self.reduction, self._reductions)
+
+
+class LabelLoss(Loss):
+    """A loss of inputs and labels, as a layer."""
+
+    def forward(self, input: Any, label: Any) -> Any:
+        """Give the loss."""
+        return self._call_function(input, label)

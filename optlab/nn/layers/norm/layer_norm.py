@@ -1,0 +1,229 @@
+"""Normalisations as layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from optlab.autograd.tensor.tensor import Tensor
+from optlab.nn import functional
+from optlab.nn.base.layer import Layer
+from optlab.nn.base.param_attr import make_parameter, parameter_name
+from optlab.nn.base.parameter import Parameter
+from optlab.nn.functional.norm.layer_norm import as_shape
+from optlab.nn.initializer import Constant
+from optlab.nn.layers.configured import Unary
+
+
+class Normalization(Layer):
+    """What layers have in common that normalise, scale and shift."""
+
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def _make_parameters(
+        self,
+        shape: tuple[int, ...],
+        weight_attr: Any,
+        bias_attr: Any,
+        name: str | None,
+        dtype: Any,
+    ) -> None:
+        """Make the parameters; no layer needs them."""
+        for length in shape:
+            if length < 1:
+                raise ValueError(f"{type(self).__name__} takes lengths of at least 1; got {shape}.")
+        self.weight = make_parameter(
+            shape, weight_attr, "weight_attr", dtype, Constant(1.0), parameter_name(name, "weight")
+        )
+        self.bias = make_parameter(
+            shape, bias_attr, "bias_attr", dtype, Constant(0.0), parameter_name(name, "bias")
+        )
+
+
+class LayerNorm(Normalization):
+    """Normalise over the last axes.
+
+    Parameters
+    ----------
+    normalized_shape : int or list of int
+        The lengths of the axes that share a mean and a variance.
+    epsilon : float
+        Added to the variance.
+    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
+        Settings of the scale and the shift, of shape `normalized_shape`; False leaves them out.
+    name : str, optional
+        What the names of the parameters start with.
+    dtype : str or dtype
+        Of the parameters.
+
+    See Also
+    --------
+    optlab.nn.functional.layer_norm : the formula, and its source.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> np.round(ol.nn.LayerNorm(2)(ol.to_tensor([[1.0, 3.0]])).detach(), 4)
+    Tensor([[-1.,  1.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        epsilon: float = 1e-5,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        name: str | None = None,
+        *,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__()
+        self.normalized_shape, self.epsilon = as_shape(normalized_shape), epsilon
+        self._make_parameters(self.normalized_shape, weight_attr, bias_attr, name, dtype)
+
+    def forward(self, x: Any) -> Tensor:
+        """Normalise over the last axes."""
+        return functional.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.epsilon)
+
+    def extra_repr(self) -> str:
+        """Say the sizes."""
+        return f"normalized_shape={list(self.normalized_shape)}, epsilon={self.epsilon}"
+
+
+class RMSNorm(Normalization):
+    """Divide by the root of the mean of squares over the last axes.
+
+    Parameters
+    ----------
+    normalized_shape : int or list of int
+        The lengths of the axes that are averaged.
+    epsilon : float
+        Added to the mean of squares.
+    weight_attr : ParamAttr, str, Initializer or bool, optional
+        Settings of the scale, of shape `normalized_shape`; False leaves it out.
+    name : str, optional
+        What the name of the parameter starts with.
+    dtype : str or dtype
+        Of the parameter.
+
+    See Also
+    --------
+    optlab.nn.functional.rms_norm : the formula, and its source.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> np.round(ol.nn.RMSNorm(2)(ol.to_tensor([[3.0, -3.0]])).detach(), 4)
+    Tensor([[ 1., -1.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        epsilon: float = 1e-5,
+        weight_attr: Any = None,
+        name: str | None = None,
+        *,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__()
+        self.normalized_shape, self.epsilon = as_shape(normalized_shape), epsilon
+        self._make_parameters(self.normalized_shape, weight_attr, False, name, dtype)
+
+    def forward(self, x: Any) -> Tensor:
+        """Divide by the root of the mean of squares."""
+        return functional.rms_norm(x, self.normalized_shape, self.weight, self.epsilon)
+
+    def extra_repr(self) -> str:
+        """Say the sizes."""
+        return f"normalized_shape={list(self.normalized_shape)}, epsilon={self.epsilon}"
+
+
+class GroupNorm(Normalization):
+    """Normalise each example over groups of channels and all places.
+
+    Parameters
+    ----------
+    num_groups, num_channels : int
+        How many groups, and how many channels are put into them.
+    epsilon : float
+        Added to the variance.
+    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
+        Settings of the scale and the shift of the channels; False leaves them out.
+    data_format : str
+        Where the channels are: on axis 1 ('NC...'), or on the last ('N...C').
+    name : str, optional
+        What the names of the parameters start with.
+    dtype : str or dtype
+        Of the parameters.
+
+    See Also
+    --------
+    optlab.nn.functional.group_norm : the formula, and its source.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optlab as ol
+    >>> layer = ol.nn.GroupNorm(num_groups=2, num_channels=4)
+    >>> np.round(layer(ol.to_tensor([[1.0, 3.0, 10.0, 30.0]])).detach(), 4)
+    Tensor([[-1.,  1., -1.,  1.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        epsilon: float = 1e-5,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        data_format: str = "NCHW",
+        name: str | None = None,
+        *,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__()
+        if num_groups < 1 or num_channels % num_groups:
+            raise ValueError(
+                f"GroupNorm: {num_channels} channels cannot be put into {num_groups} groups."
+            )
+        self.num_groups, self.num_channels, self.epsilon = num_groups, num_channels, epsilon
+        self.data_format = data_format
+        self._make_parameters((num_channels,), weight_attr, bias_attr, name, dtype)
+
+    def forward(self, x: Any) -> Tensor:
+        """Normalise over groups of channels."""
+        return functional.group_norm(
+            x, self.num_groups, self.epsilon, self.weight, self.bias, self.data_format
+        )
+
+    def extra_repr(self) -> str:
+        """Say the sizes."""
+        return (
+            f"num_groups={self.num_groups}, num_channels={self.num_channels}, "
+            f"epsilon={self.epsilon}"
+        )
+
+
+class LocalResponseNorm(Unary, function=functional.local_response_norm):
+    """Divide by a mean over neighbouring channels.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.LocalResponseNorm(1, alpha=3.0, beta=1.0)(ol.ones([1, 2, 1])).tolist()
+    [[[0.25], [0.25]]]
+    """
+
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    k: float = 1.0
+    data_format: str = "NCHW"
+
+    def extra_repr(self) -> str:
+        """Say the settings."""
+        return f"size={self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

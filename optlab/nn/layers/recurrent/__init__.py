@@ -1,0 +1,1 @@
+"""Recurrent cells, and the networks that run them along sequences."""

@@ -1,0 +1,340 @@
+"""Recurrent cells: one step of a recurrent network."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.tape.half_precision import HALVES, halves
+from optlab.autograd.tensor.tensor import Tensor, apply, apply_several, raw
+from optlab.backend.arrays import zeros_beside
+from optlab.nn import functional
+from optlab.nn.base.layer import Layer
+from optlab.nn.base.param_attr import make_parameter, parameter_name, require_parameter
+from optlab.nn.base.parameter import Parameter
+from optlab.nn.functional.recurrent import GRU_STEP, LSTM, LSTM_STEP
+from optlab.nn.initializer import Uniform
+from optlab.nn.layers.docstrings import inherit_docstring
+
+
+class RNNCellBase(Layer):
+    """What cells have in common: states to start with.
+
+    A cell of your own says by ``state_shape`` of what shape its state is, without the batch (or a
+    tuple of shapes, for several states), and defines ``forward(inputs, states)``, which gives the
+    output and the new states.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> class Sum(ol.nn.RNNCellBase):
+    ...     state_shape = (1,)
+    ...     def forward(self, inputs, states):
+    ...         states = inputs + states
+    ...         return states, states
+    >>> y, last = ol.nn.RNN(Sum())(ol.ones([1, 3, 1]))
+    >>> y.ravel()
+    Tensor([1., 2., 3.], dtype=float32)
+    """
+
+    state_shape: Any
+
+    def get_initial_states(
+        self,
+        batch_ref: Any,
+        shape: Any = None,
+        dtype: Any = None,
+        init_value: float = 0.0,
+        batch_dim_idx: int = 0,
+    ) -> Any:
+        """Give states to start with.
+
+        Parameters
+        ----------
+        batch_ref : Tensor
+            Its axis `batch_dim_idx` is as long as the batch.
+        shape : tuple of int, or tuple of such, optional
+            Without the batch; by default ``state_shape``.
+        dtype : str or dtype, optional
+            By default that of `batch_ref`.
+        init_value : float
+        batch_dim_idx : int
+        """
+        shape = self.state_shape if shape is None else shape
+        if shape and isinstance(shape[0], (tuple, list)):
+            return tuple(
+                self.get_initial_states(batch_ref, one, dtype, init_value, batch_dim_idx)
+                for one in shape
+            )
+        full = (batch_ref.shape[batch_dim_idx], *shape)
+        start = zeros_beside(raw(batch_ref), full) + init_value
+        return Tensor(start.astype(batch_ref.dtype if dtype is None else dtype))
+
+
+class Gated(RNNCellBase):
+    """Base class of our cells: affine functions of the input and of the state, for each gate.
+
+    Parameters
+    ----------
+    input_size, hidden_size : int
+        Lengths of the last axis of input and state.
+    weight_ih_attr, weight_hh_attr : ParamAttr, str or Initializer, optional
+        Settings of the weights, of shapes [gates * hidden, input] and [gates * hidden, hidden] for
+        1 gate, 3 of a GRU and 4 of an LSTM. By default all parameters are uniform within
+        1 / sqrt(hidden).
+    bias_ih_attr, bias_hh_attr : ParamAttr, str, Initializer or bool, optional
+        Settings of the biases; False omits one.
+    name : str, optional
+        Prefix of the parameter names.
+    dtype : str or dtype
+        Dtype of the parameters.
+    """
+
+    _gates = 1
+    proj_size = 0
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        weight_ih_attr: Any = None,
+        weight_hh_attr: Any = None,
+        bias_ih_attr: Any = None,
+        bias_hh_attr: Any = None,
+        name: str | None = None,
+        *,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__()
+        kind = type(self).__name__
+        for argument, size in (("input_size", input_size), ("hidden_size", hidden_size)):
+            if not isinstance(size, (int, np.integer)) or size < 1:
+                raise ValueError(f"{kind}: {argument} must be at least 1; got {size!r}.")
+        proj_size = self.proj_size
+        if not 0 <= proj_size < hidden_size:
+            raise ValueError(
+                f"{kind}: proj_size must be less than hidden_size={hidden_size}, or 0 for none; "
+                f"got {proj_size!r}."
+            )
+        self.input_size, self.hidden_size = input_size, hidden_size
+        self._start = Uniform(-1 / math.sqrt(hidden_size), 1 / math.sqrt(hidden_size))
+        rows = self._gates * hidden_size
+        shapes = {
+            "weight_ih": (rows, input_size), "weight_hh": (rows, proj_size or hidden_size),
+            "bias_ih": (rows,), "bias_hh": (rows,),
+        }  # fmt: skip
+        attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
+        for (role, shape), attr in zip(shapes.items(), attrs, strict=True):
+            argument = f"{role}_attr"
+            made = make_parameter(
+                shape, attr, argument, dtype, self._start, parameter_name(name, role)
+            )
+            if role.startswith("weight"):
+                made = require_parameter(made, kind, argument)
+            setattr(self, role, made)
+
+    weight_ih: Parameter
+    weight_hh: Parameter
+    bias_ih: Parameter | None
+    bias_hh: Parameter | None
+
+    @property
+    def state_shape(self) -> Any:
+        """The shape of the state, without the batch."""
+        return (self.hidden_size,)
+
+    def _project_input(self, inputs: Any) -> Tensor:
+        """Give what comes from the inputs, of one step or of many."""
+        if inputs.shape[-1:] != (self.input_size,):
+            raise ValueError(
+                f"{type(self).__name__} takes inputs whose last axis is {self.input_size} long; "
+                f"got shape {inputs.shape}."
+            )
+        return functional.linear(inputs, self.weight_ih.T, self.bias_ih)
+
+    def _project_state(self, hidden: Any, weight_hh_t: Any) -> Tensor:
+        """Give what comes from the state; `weight_hh_t` is the transpose of ``weight_hh``."""
+        return functional.linear(hidden, weight_hh_t, self.bias_hh)
+
+    def _step(self, projected: Any, states: Any, weight_hh_t: Any) -> tuple[Any, Any]:
+        """Give the output and the new states."""
+        raise NotImplementedError
+
+    def _run_sequence(
+        self, projected: Any, states: Any, weight_hh_t: Any, time: int, backwards: bool
+    ) -> Any:
+        """Go along axis `time` at once, where that can be done; else give None."""
+        return None
+
+    def forward(self, inputs: Any, states: Any = None) -> tuple[Any, Any]:
+        """Give the output and the new states; states start at 0 where none are projected."""
+        projected = self._project_input(inputs)
+        states = self.get_initial_states(projected) if states is None else states
+        return self._step(projected, states, self.weight_hh.T)
+
+    def extra_repr(self) -> str:
+        """Say the sizes."""
+        return f"{self.input_size}, {self.hidden_size}"
+
+
+@inherit_docstring
+class SimpleRNNCell(Gated):
+    r"""Give :math:`h' = \tanh(W_{ih} x + b_{ih} + W_{hh} h + b_{hh})`.
+
+    Parameters
+    ----------
+    activation : {'tanh', 'relu'}
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> y, h = ol.nn.SimpleRNNCell(3, 4)(ol.ones([2, 3]))
+    >>> y.shape, h.shape
+    ((2, 4), (2, 4))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        activation: str = "tanh",
+        weight_ih_attr: Any = None,
+        weight_hh_attr: Any = None,
+        bias_ih_attr: Any = None,
+        bias_hh_attr: Any = None,
+        name: str | None = None,
+        *,
+        dtype: Any = "float32",
+    ) -> None:
+        if activation not in ("tanh", "relu"):
+            raise ValueError(
+                f"{type(self).__name__} takes activation='tanh' or 'relu'; got {activation!r}."
+            )
+        super().__init__(
+            input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr,
+            name, dtype=dtype,
+        )  # fmt: skip
+        self.activation = activation
+
+    def _step(self, projected: Any, states: Any, weight_hh_t: Any) -> tuple[Any, Any]:
+        """Give the output and the new state."""
+        total = projected + self._project_state(states, weight_hh_t)
+        h = np.tanh(total) if self.activation == "tanh" else functional.relu(total)
+        return h, h
+
+
+@inherit_docstring
+class LSTMCell(Gated):
+    r"""Long short-term memory: a cell c that gates write to, forget and read.
+
+    .. math::
+        i, f, u, o = W_{ih} x + b_{ih} + W_{hh} h + b_{hh} \\
+        c' = \sigma(f) c + \sigma(i) \tanh(u), \quad h' = \sigma(o) \tanh(c')
+
+    Parameters
+    ----------
+    proj_size : int
+        If not 0: h' is multiplied with ``weight_ho``, of shape [hidden, proj_size].
+
+    Notes
+    -----
+    The states are the pair (h, c). Source: Hochreiter and Schmidhuber 1997, Gers et al. 2000.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> y, (h, c) = ol.nn.LSTMCell(3, 4)(ol.ones([2, 3]))
+    >>> y.shape, h.shape, c.shape
+    ((2, 4), (2, 4), (2, 4))
+    """
+
+    _gates = 4
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        weight_ih_attr: Any = None,
+        weight_hh_attr: Any = None,
+        bias_ih_attr: Any = None,
+        bias_hh_attr: Any = None,
+        proj_size: int = 0,
+        name: str | None = None,
+        *,
+        dtype: Any = "float32",
+    ) -> None:
+        self.proj_size = proj_size
+        super().__init__(
+            input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr,
+            name, dtype=dtype,
+        )  # fmt: skip
+        if proj_size:
+            self.weight_ho = make_parameter(
+                (hidden_size, proj_size), weight_hh_attr, "weight_hh_attr", dtype, self._start,
+                parameter_name(name, "weight_ho"),
+            )  # fmt: skip
+
+    @property
+    def state_shape(self) -> Any:
+        """The shapes of h and c, without the batch."""
+        return ((self.proj_size or self.hidden_size,), (self.hidden_size,))
+
+    def _step(self, projected: Any, states: Any, weight_hh_t: Any) -> tuple[Any, Any]:
+        """Give the output and the new pair of states."""
+        hidden, cell = states
+        h, c = apply_several(
+            LSTM_STEP, (projected + self._project_state(hidden, weight_hh_t), cell)
+        )
+        if self.proj_size:
+            h = h @ self.weight_ho
+        return h, (h, c)
+
+    def _run_sequence(
+        self, projected: Any, states: Any, weight_hh_t: Any, time: int, backwards: bool
+    ) -> Any:
+        """Go along axis `time` at once, where that can be done; else give None."""
+        inputs = (projected, weight_hh_t, self.bias_hh, *states)
+        if self.proj_size or type(self) is not LSTMCell:
+            return None
+        if halves.policy is not None or projected.dtype in HALVES:
+            return None  # `auto_cast` has its say on each product; 16 bits round after each step
+        if any(type(raw(x)) is not np.ndarray or x.dtype != projected.dtype for x in inputs):
+            return None
+        if any(state.shape != (projected.shape[1 - time], self.hidden_size) for state in states):
+            return None
+        static = {"time": time, "backwards": backwards}
+        y, cells, _ = apply_several(LSTM, inputs, static)
+        last = 0 if backwards else -1
+        return y, (y[:, last] if time else y[last], cells[last])
+
+
+@inherit_docstring
+class GRUCell(Gated):
+    r"""A gated recurrent unit, whose state is partly kept and partly replaced.
+
+    .. math::
+        r = \sigma(x_r + h_r), \quad z = \sigma(x_z + h_z), \quad
+        u = \tanh(x_u + r\, h_u), \quad h' = z h + (1 - z) u
+
+    where x with its indices is :math:`W_{ih} x + b_{ih}`, and h is :math:`W_{hh} h + b_{hh}`.
+
+    Notes
+    -----
+    Source: Cho et al. 2014.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> y, h = ol.nn.GRUCell(3, 4)(ol.ones([2, 3]))
+    >>> y.shape, h.shape
+    ((2, 4), (2, 4))
+    """
+
+    _gates = 3
+
+    def _step(self, projected: Any, states: Any, weight_hh_t: Any) -> tuple[Any, Any]:
+        """Give the output and the new state."""
+        h = apply(GRU_STEP, (projected, self._project_state(states, weight_hh_t), states))
+        return h, h

@@ -1,0 +1,331 @@
+"""Transformers: attention and a small network in turn, with residuals around both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optlab.autograd.tensor.tensor import Tensor
+from optlab.nn import functional
+from optlab.nn.base.layer import Layer
+from optlab.nn.layers.containers import LayerList
+from optlab.nn.layers.docstrings import inherit_docstring
+from optlab.nn.layers.dropout import Dropout
+from optlab.nn.layers.linear import Linear
+from optlab.nn.layers.norm.layer_norm import LayerNorm
+from optlab.nn.layers.transformer.attention import MultiHeadAttention, StaticCache
+
+_ACTIVATIONS = (
+    "relu",
+    "gelu",
+    "silu",
+    "swish",
+    "tanh",
+    "sigmoid",
+    "elu",
+    "selu",
+    "leaky_relu",
+    "mish",
+)
+
+
+def _settings_per_part(given: Any, count: int, name: str) -> list[Any]:
+    """Give the settings for each part: one for all, or one for each."""
+    if not isinstance(given, (list, tuple)):
+        return [given] * count
+    if len(given) != count:
+        raise ValueError(f"{name} has {len(given)} settings; it takes one, or one for each of the "
+                         f"{count} parts.")  # fmt: skip
+    return list(given)
+
+
+class _Block(Layer):
+    """Base class of the layers of encoder and decoder.
+
+    Parameters
+    ----------
+    d_model : int
+        Width of input and output.
+    nhead : int
+        Number of attention heads.
+    dim_feedforward : int
+        Width of the hidden layer of the feed-forward network.
+    dropout : float
+        Probability of an element to be dropped before it is added to the residual.
+    activation : str
+        Name of a function of ``optlab.nn.functional``, such as 'relu' or 'gelu'.
+    attn_dropout, act_dropout : float, optional
+        Dropout probabilities of the attention weights and after the activation; by default
+        `dropout`.
+    normalize_before : bool
+        Whether to normalize the input of each part rather than its sum with the residual.
+    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, or a list of them, optional
+        Settings of all weights and biases, or a list with one for each part.
+    layer_norm_eps : float
+        Added to the variances.
+    dtype : str or dtype
+        Dtype of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If `nhead` does not divide the width, or the activation is not known.
+    """
+
+    _parts = 2
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int,
+        dropout: float = 0.1,
+        activation: str = "relu",
+        attn_dropout: float | None = None,
+        act_dropout: float | None = None,
+        normalize_before: bool = False,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        layer_norm_eps: float = 1e-5,
+        *,
+        dtype: Any = "float32",
+    ) -> None:
+        super().__init__()
+        name = type(self).__name__
+        if activation not in _ACTIVATIONS:
+            raise ValueError(f"{name} takes activation={', '.join(map(repr, _ACTIVATIONS))}; got "
+                             f"{activation!r}.")  # fmt: skip
+        self._settings = {
+            "d_model": d_model, "nhead": nhead, "dim_feedforward": dim_feedforward,
+            "dropout": dropout, "activation": activation, "attn_dropout": attn_dropout,
+            "act_dropout": act_dropout, "normalize_before": normalize_before,
+            "weight_attr": weight_attr, "bias_attr": bias_attr, "layer_norm_eps": layer_norm_eps,
+            "dtype": dtype,
+        }  # fmt: skip
+        self.normalize_before = normalize_before
+        self.activation = getattr(functional, activation)
+        weights = _settings_per_part(weight_attr, self._parts, "weight_attr")
+        biases = _settings_per_part(bias_attr, self._parts, "bias_attr")
+        within = dropout if attn_dropout is None else attn_dropout
+
+        def attention(part: int) -> MultiHeadAttention:
+            return MultiHeadAttention(
+                d_model, nhead, within, weight_attr=weights[part], bias_attr=biases[part],
+                dtype=dtype,
+            )  # fmt: skip
+
+        self.self_attn = attention(0)
+        if self._parts == 3:
+            self.cross_attn = attention(1)
+        self.linear1 = Linear(d_model, dim_feedforward, weights[-1], biases[-1], dtype=dtype)
+        self.dropout = Dropout(dropout if act_dropout is None else act_dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, weights[-1], biases[-1], dtype=dtype)
+        for part in range(1, self._parts + 1):
+            setattr(self, f"norm{part}", LayerNorm(d_model, layer_norm_eps, dtype=dtype))
+            setattr(self, f"dropout{part}", Dropout(dropout))
+
+    def _feed_forward(self, x: Any) -> Any:
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+    def _with_residual(self, part: int, x: Any, inner: Any) -> Any:
+        """Add what `inner` makes of x to it, and normalise before or afterwards."""
+        norm, dropout = getattr(self, f"norm{part}"), getattr(self, f"dropout{part}")
+        y = x + dropout(inner(norm(x) if self.normalize_before else x))
+        return y if self.normalize_before else norm(y)
+
+
+@inherit_docstring
+class TransformerEncoderLayer(_Block):
+    """Self-attention, then a feed-forward network on each position, each with a residual.
+
+    Parameters
+    ----------
+    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, or a list of them, optional
+        Settings of all weights and biases, or a list of two: for self-attention, for the
+        feed-forward network.
+
+    Notes
+    -----
+    Source: Vaswani et al. 2017; `normalize_before`: Xiong et al. 2020.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> ol.nn.TransformerEncoderLayer(8, 2, 16)(ol.ones([3, 5, 8])).shape
+    (3, 5, 8)
+    """
+
+    def forward(self, src: Any, src_mask: Any = None, cache: Any = None) -> Any:
+        """Give the output, and the new cache if one was given."""
+        after = []
+
+        def attend(x: Any) -> Any:
+            y = self.self_attn(x, x, x, src_mask, cache)
+            if cache is None:
+                return y
+            after.append(y[1])
+            return y[0]
+
+        y = self._with_residual(2, self._with_residual(1, src, attend), self._feed_forward)
+        return y if cache is None else (y, after[0])
+
+    def gen_cache(self, src: Any) -> Any:
+        """Make an empty cache for the batch of `src`."""
+        return self.self_attn.gen_cache(src)
+
+
+@inherit_docstring
+class TransformerDecoderLayer(_Block):
+    """Self-attention, cross-attention to the encoder output, then a feed-forward network.
+
+    Parameters
+    ----------
+    weight_attr, bias_attr : ParamAttr, str, Initializer or bool, or a list of them, optional
+        Settings of all weights and biases, or a list of three: for self-attention, for
+        cross-attention, for the feed-forward network.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> layer = ol.nn.TransformerDecoderLayer(8, 2, 16)
+    >>> layer(ol.ones([3, 5, 8]), ol.ones([3, 7, 8])).shape
+    (3, 5, 8)
+    """
+
+    _parts = 3
+
+    def forward(
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        cache: Any = None,
+    ) -> Any:
+        """Give the output, and the pair of new caches if a pair was given."""
+        own, other = (None, None) if cache is None else cache
+        after = []
+
+        def attend(x: Any) -> Any:
+            y = self.self_attn(x, x, x, tgt_mask, own)
+            if own is None:
+                return y
+            after.append(y[1])
+            return y[0]
+
+        def look(x: Any) -> Any:
+            y = self.cross_attn(x, memory, memory, memory_mask, other)
+            return y if other is None else y[0]
+
+        y = self._with_residual(2, self._with_residual(1, tgt, attend), look)
+        y = self._with_residual(3, y, self._feed_forward)
+        return y if cache is None else (y, (after[0], other))
+
+    def gen_cache(self, memory: Any) -> tuple[Any, Any]:
+        """Make an empty cache, and one of the keys and values of `memory`."""
+        return (
+            self.self_attn.gen_cache(memory),
+            self.cross_attn.gen_cache(memory, memory, type=StaticCache),
+        )
+
+
+def _copies(layer: Any, count: int, kind: type[_Block], stack: str) -> LayerList:
+    """Give the layer and more like it, each with its own initial values."""
+    if not isinstance(layer, kind):
+        raise TypeError(f"{stack} takes a {kind.__name__}; got {type(layer).__name__}.")
+    if count < 1:
+        raise ValueError(f"{stack} has at least 1 layer; got num_layers={count!r}.")
+    return LayerList([layer, *(type(layer)(**layer._settings) for _ in range(count - 1))])
+
+
+class TransformerEncoder(Layer):
+    """Several `TransformerEncoderLayer` in a chain.
+
+    Parameters
+    ----------
+    encoder_layer : TransformerEncoderLayer
+        The first; the others are made with its settings, each with its own initial values.
+    num_layers : int
+    norm : LayerNorm, optional
+        What the output goes through at the end.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> encoder = ol.nn.TransformerEncoder(ol.nn.TransformerEncoderLayer(8, 2, 16), num_layers=2)
+    >>> encoder(ol.ones([3, 5, 8])).shape
+    (3, 5, 8)
+    """
+
+    def __init__(self, encoder_layer: Any, num_layers: int, norm: Layer | None = None) -> None:
+        super().__init__()
+        self.layers = _copies(
+            encoder_layer, num_layers, TransformerEncoderLayer, "TransformerEncoder"
+        )
+        self.num_layers, self.norm = num_layers, norm
+
+    def forward(self, src: Any, src_mask: Any = None, cache: Any = None) -> Any:
+        """Give the output, and the list of new caches if a list was given."""
+        caches = []
+        for i, layer in enumerate(self.layers):
+            if cache is None:
+                src = layer(src, src_mask)
+            else:
+                src, new = layer(src, src_mask, cache[i])
+                caches.append(new)
+        y: Tensor = src if self.norm is None else self.norm(src)
+        return y if cache is None else (y, caches)
+
+    def gen_cache(self, src: Any) -> list[Any]:
+        """Make an empty cache for each layer."""
+        return [layer.gen_cache(src) for layer in self.layers]
+
+
+class TransformerDecoder(Layer):
+    """Several `TransformerDecoderLayer` in a chain.
+
+    Parameters
+    ----------
+    decoder_layer : TransformerDecoderLayer
+        The first; the others are made with its settings, each with its own initial values.
+    num_layers : int
+    norm : LayerNorm, optional
+        What the output goes through at the end.
+
+    Examples
+    --------
+    >>> import optlab as ol
+    >>> decoder = ol.nn.TransformerDecoder(ol.nn.TransformerDecoderLayer(8, 2, 16), num_layers=2)
+    >>> decoder(ol.ones([3, 5, 8]), ol.ones([3, 7, 8])).shape
+    (3, 5, 8)
+    """
+
+    def __init__(self, decoder_layer: Any, num_layers: int, norm: Layer | None = None) -> None:
+        super().__init__()
+        self.layers = _copies(
+            decoder_layer, num_layers, TransformerDecoderLayer, "TransformerDecoder"
+        )
+        self.num_layers, self.norm = num_layers, norm
+
+    def forward(
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        cache: Any = None,
+    ) -> Any:
+        """Give the output, and the list of new pairs of caches if a list was given."""
+        caches = []
+        for i, layer in enumerate(self.layers):
+            if cache is None:
+                tgt = layer(tgt, memory, tgt_mask, memory_mask)
+            else:
+                tgt, new = layer(tgt, memory, tgt_mask, memory_mask, cache[i])
+                caches.append(new)
+        y: Tensor = tgt if self.norm is None else self.norm(tgt)
+        return y if cache is None else (y, caches)
+
+    def gen_cache(self, memory: Any, do_zip: bool = False) -> list[Any]:
+        """Make a pair of caches for each layer; with `do_zip`, the list of each kind instead."""
+        caches = [layer.gen_cache(memory) for layer in self.layers]
+        return list(zip(*caches, strict=True)) if do_zip else caches

@@ -1,0 +1,166 @@
+"""Optimizers as a notebook shows them: formula, settings, groups and the bytes of their slots."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from optlab.backend.memory.sizes import in_words
+from optlab.nn.base.html import FONT, NUMBER, QUIET, RULE
+from optlab.optimizer.params.groups import Group
+from optlab.optimizer.rule.hyperparameters import COMMON
+from optlab.optimizer.step.execution import UNKNOWN
+
+_LEFT = "text-align: left; white-space: nowrap;"
+_HEADS = ("group", "tensors", "elements", "rate", "decay", "clip", "steps", "slots")
+_STYLES = (_LEFT, NUMBER, NUMBER, NUMBER, _LEFT, _LEFT, NUMBER, _LEFT)
+
+
+def optimizer_page(optimizer: Any) -> str:
+    """Give an optimizer as HTML."""
+    formula = optimizer.formula
+    shown = f'<div style="padding: 6px 0;">{formula._repr_latex_()}</div>' if formula else ""
+    listed = [(name, value) for name, value in optimizer._listed_settings() if value is not None]
+    listed += [
+        (name, optimizer._common[name])
+        for name in ("multi_precision", "not_finite")
+        if optimizer._common.get(name, COMMON[name]) != COMMON[name]
+    ]
+    settings = ", ".join(f"{name} = {value!r}" for name, value in listed)
+    if optimizer.is_template:
+        body = f'<div style="{QUIET}">A template: it has no parameters yet.</div>'
+    else:
+        rows = [_cells(optimizer, i, group) for i, group in enumerate(optimizer.groups)]
+        body = (
+            '<table style="border-collapse: collapse; margin: 4px 0; font-size: 13px;">'
+            f"<thead>{_row(_HEADS, 'th', f'border-bottom: {RULE};')}</thead>"
+            f"<tbody>{''.join(_row(cells, 'td', '') for cells in rows)}</tbody></table>"
+            f'<div style="{QUIET}">{escape(_total(optimizer))}</div>'
+            f'<div style="{QUIET}">{escape(_ways(optimizer) + _skipped(optimizer))}</div>'
+        )
+    name = f' <span style="{QUIET}">{escape(optimizer.name)}</span>' if optimizer.name else ""
+    return (
+        f'<div class="optlab-optimizer" style="{FONT} max-width: 1200px; overflow-x: auto;">'
+        f"<b>{type(optimizer).__name__}</b>{name}"
+        f'<div style="{QUIET}">{escape(settings)}</div>{shown}{body}</div>'
+    )
+
+
+def average_page(average: Any) -> str:
+    """Give an average of weights as HTML."""
+    settings = ", ".join(
+        f"{name} = {value!r}" for name, value in average.own_settings.items() if value is not None
+    )
+    n, size = len(average.parameters), sum(p.size for p in average.parameters)
+    kept = sum(
+        value.nbytes
+        for memory in average.memories
+        for value in memory.values()
+        if hasattr(value, "nbytes")
+    )
+    body = "It averages no parameters yet."
+    if n:
+        body = (
+            f"It averages {n:,} parameter{'s' * (n != 1)} of {size:,} element{'s' * (size != 1)}, "
+            f"and keeps {in_words(kept)}."
+        )
+    name = f' <span style="{QUIET}">{escape(average.name)}</span>' if average.name else ""
+    formula = average.formula
+    shown = f'<div style="padding: 6px 0;">{formula._repr_latex_()}</div>' if formula else ""
+    return (
+        f'<div class="optlab-optimizer" style="{FONT} max-width: 1200px; overflow-x: auto;">'
+        f"<b>{type(average).__name__}</b>{name}"
+        f'<div style="{QUIET}">{escape(settings)}</div>{shown}'
+        f'<div style="{QUIET}">{escape(body)}</div></div>'
+    )
+
+
+def _cells(optimizer: Any, number: int, group: Group) -> list[str]:
+    """Give the cells of one group."""
+    own = [
+        f"{name} = {value!r}"
+        for name, value in vars(group.h).items()
+        if name != "learning_rate" and value != optimizer.settings[name]
+    ]
+    label = f"{number}" + (f" ({', '.join(own)})" if own else "")
+    counts = sorted({t for arena in group.arenas for t in arena.t})
+    steps = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    slots = {name: 0 for arena in group.arenas for name in arena.slots}
+    for arena in group.arenas:
+        for name, array in arena.slots.items():
+            slots[name] += array.nbytes
+        if arena.master is not None:
+            slots["float32 copy"] = slots.get("float32 copy", 0) + arena.master.nbytes
+    slots |= _of_wrappers(optimizer, group)
+    rate = optimizer.get_lr() * group.multiplier
+    # The share of a group cannot be seen in a rate of zero, at which many schedules begin.
+    share = (
+        f" ({group.multiplier:g} of it)"
+        if isinstance(rate, float) and rate == 0 and group.multiplier != 1
+        else ""
+    )
+    return [
+        label,
+        f"{len(group.parameters):,}",
+        f"{sum(p.size for p in group.parameters):,}",
+        _rate(rate) + share,
+        _decay(group),
+        "none" if group.grad_clip is None else repr(group.grad_clip),
+        steps,
+        ", ".join(f"{name} {in_words(size)}" for name, size in slots.items()) or "none",
+    ]
+
+
+def _of_wrappers(optimizer: Any, group: Group) -> dict[str, int]:
+    """Give the bytes of what wrappers remember of a group: slow weights, averages."""
+    found: dict[str, int] = {}
+    for wrapper in optimizer.layers():
+        for (arena, _), memory in zip(wrapper.places, wrapper._memories(), strict=True):
+            if any(arena is one for one in group.arenas):
+                for name, value in memory.items():
+                    if hasattr(value, "nbytes"):
+                        found[name] = found.get(name, 0) + value.nbytes
+    return found
+
+
+def _rate(rate: Any) -> str:
+    return f"{rate:.4g}" if isinstance(rate, float) else repr(rate)  # one a member of an ensemble
+
+
+def _decay(group: Group) -> str:
+    own = getattr(group.h, "weight_decay", None) if "weight_decay" in vars(group.h) else None
+    if own is not None:
+        return f"{own!r}, in the rule"
+    return "none" if group.regularizer is None else repr(group.regularizer)
+
+
+def _total(optimizer: Any) -> str:
+    arenas = [arena for group in optimizer.groups for arena in group.arenas]
+    kept = sum(array.nbytes for arena in arenas for array in arena.slots.values())
+    kept += sum(arena.master.nbytes for arena in arenas if arena.master is not None)
+    kept += getattr(optimizer, "own_bytes", 0)  # slow or averaged weights, a history
+    weights = sum(arena.flat.nbytes for arena in arenas)
+    return f"The optimizer keeps {in_words(kept)} for {in_words(weights)} of parameters."
+
+
+def _ways(optimizer: Any) -> str:
+    """Say how the rule runs, in one sentence where that is the same everywhere."""
+    ways = optimizer.execution
+    if set(ways.values()) == {UNKNOWN}:
+        return f"How the rule runs is {UNKNOWN}."
+    if len(set(ways.values())) == 1:
+        return f"The rule runs {next(iter(ways.values()))}."
+    return "The rule runs " + "; ".join(f"({place}) {way}" for place, way in ways.items()) + "."
+
+
+def _skipped(optimizer: Any) -> str:
+    n = optimizer.skipped
+    many = "1 step was" if n == 1 else f"{n} steps were"
+    return f" {many} skipped, as gradients were not finite." if n else ""
+
+
+def _row(cells: Any, tag: str, border: str) -> str:
+    return '<tr style="background: none;">' + "".join(
+        f'<{tag} style="{style} padding: 2px 10px; {border}">{escape(cell)}</{tag}>'
+        for cell, style in zip(cells, _STYLES, strict=True)
+    ) + "</tr>"  # fmt: skip

@@ -1,0 +1,1 @@
+"""Parameters as an optimizer holds them: groups, flat storage, names, warnings of misuse."""

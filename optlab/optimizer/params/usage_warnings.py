@@ -1,0 +1,81 @@
+"""What an optimizer says, once, about steps that did nothing."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
+from optlab.autograd.tape.nodes import ZERO
+from optlab.backend.user_frames import stack_level_outside
+from optlab.optimizer.rule.protocols import UpdateRule
+
+#: After so many steps at a rate of zero it is said that the schedule was never stepped.
+_PATIENCE = 10
+
+
+def remind_of_backward(optimizer: UpdateRule) -> None:
+    """Warn of a step that found no gradient, if there never was one."""
+    if "backward" in optimizer.told or any(
+        any(arena.t) for group in optimizer.groups for arena in group.arenas
+    ):
+        return
+    optimizer.told["backward"] = 1
+    _warn(
+        f"no parameter of this {type(optimizer).__name__} has a gradient, so step() changed "
+        "nothing. Was loss.backward() called before it, and the gradients not cleared in between? "
+        "Is the loss computed from these parameters?"
+    )
+
+
+def remind_of_zeros(optimizer: UpdateRule) -> None:
+    """Warn of a step on nothing but the zeros that `clear_grad` has left."""
+    if "zeros" in optimizer.told:
+        return
+    nodes = [p.node for group in optimizer.groups for p in group.parameters]
+    if any(node is not None and node.grad is not None and node.grad is not ZERO for node in nodes):
+        return
+    optimizer.told["zeros"] = 1
+    _warn(
+        f"all gradients of this {type(optimizer).__name__} are the zeros that clear_grad() left, "
+        "and step() takes them for gradients: moments and decay go on moving the parameters. Was "
+        "loss.backward() forgotten, or clear_grad() called between it and step()?"
+    )
+
+
+def remind_of_shared_memory(parameters: Iterable[Any]) -> None:
+    """Warn if parameters lie in the same memory: each is given memory of its own now."""
+    given = [p for p in parameters if type(p.data) is np.ndarray and p.size]
+    places = sorted((*byte_bounds(p.data), number) for number, p in enumerate(given))
+    for (_, end, one), (start, _, other) in pairwise(places):
+        if start < end and np.shares_memory(given[one].data, given[other].data):
+            first, second = (getattr(given[i], "name", None) or f"number {i}" for i in (one, other))
+            _warn(
+                f"parameters {first} and {second} share memory. An optimizer gives each memory of "
+                "its own, so from now on they differ. To tie weights use one Parameter in both "
+                "places."
+            )
+            return
+
+
+def remind_of_schedule(optimizer: UpdateRule) -> None:
+    """Count a step at a rate of zero, and warn of the tenth while the schedule stands still."""
+    schedule = optimizer.schedule
+    if schedule is None or getattr(schedule, "last_epoch", 1) != 0:
+        return
+    count = optimizer.told["schedule"] = optimizer.told.get("schedule", 0) + 1
+    if count == _PATIENCE:
+        _warn(
+            f"{_PATIENCE} steps of this {type(optimizer).__name__} were taken at a rate of 0, at "
+            f"which its {type(schedule).__name__} begins, and the schedule was never stepped. Did "
+            "you call schedule.step()? optimizer.step() does not."
+        )
+
+
+def _warn(message: str) -> None:
+    """Warn in the user's own line."""
+    warnings.warn(message, UserWarning, stacklevel=stack_level_outside("optlab"))

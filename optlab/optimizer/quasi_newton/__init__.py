@@ -1,0 +1,1 @@
+"""The parts of L-BFGS: history, line search, the point as one flat vector."""

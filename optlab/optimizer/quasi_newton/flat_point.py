@@ -1,0 +1,122 @@
+"""All parameters of an optimizer as one flat point, for a rule that moves them along one line.
+
+The point is the parameters laid side by side, group after group, arena after arena. Here it is read
+and written; the loss and gradient that a closure left there become flat arrays; and a step of it is
+given back as the updates of the parameters. `LBFGS` decides where the point goes.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optlab.autograd.tape.nodes import ZERO
+from optlab.autograd.tensor.tensor import raw
+from optlab.backend.arrays import as_float, exact_sum, readonly
+from optlab.optimizer.params.groups import Group
+from optlab.optimizer.step.step import Update, clip_gradients
+
+
+class Evaluation(NamedTuple):
+    """What one call of the closure gave: gradients are flat, raw and as clip and decay left them.
+
+    `penalised` is the loss with the decay's penalty.
+    """
+
+    returned: Any
+    loss: float
+    penalised: float
+    raw_gradient: Any
+    gradient: Any
+
+
+def point_of(groups: list[Group]) -> Any:
+    """Give a copy of all parameters, flat."""
+    return np.concatenate([a.values for group in groups for a in group.arenas])
+
+
+def write_point(groups: list[Group], point: Any) -> None:
+    """Put a flat array into the parameters."""
+    start = 0
+    for group in groups:
+        for arena in group.arenas:
+            end = start + arena.bounds[-1]
+            arena.write(slice(None), point[start:end])
+            arena.was_written(0, len(arena.parameters), "LBFGS.step()")
+            start = end
+
+
+def evaluated(groups: list[Group], returned: Any, first: bool) -> Evaluation:
+    """Give what the closure returned, and the gradients that it left, side by side.
+
+    Raises
+    ------
+    TypeError
+        If it returned something else than one number.
+    RuntimeError
+        If it was called for the `first` time and left no gradient.
+    """
+    loss = as_float(raw(returned), "the loss that the closure returns")
+    if first and all(
+        p.node is None or p.node.grad is None or p.node.grad is ZERO
+        for group in groups
+        for p in group.parameters
+    ):
+        raise RuntimeError(
+            "no parameter of LBFGS has a gradient after the closure. Does it call "
+            "loss.backward(), and clear_grad() before that, not after it? Is the loss computed "
+            "from these parameters? Nothing was changed."
+        )
+    all_raw, all_used, penalties = [], [], [loss]
+    for group in groups:
+        held = ready = [arena.gradients() for arena in group.arenas]
+        if group.grad_clip is not None:
+            ready = clip_gradients(group, held)
+        params = [p for arena in group.arenas for p in arena.parameters]
+        for p, g, used in zip(params, chain(*held), chain(*ready), strict=True):
+            if g is None:
+                g = used = np.zeros_like(p.data)
+            else:
+                regularizer = getattr(p, "regularizer", None) or group.regularizer
+                if regularizer is not None:
+                    used = regularizer.add_to(used, p.data)
+                    penalties.append(float(regularizer.penalty(p.data)))
+            all_raw.append(g.reshape(-1))
+            all_used.append(used.reshape(-1))
+    dtype = groups[0].arenas[0].values.dtype
+    return Evaluation(
+        returned,
+        loss,
+        exact_sum(penalties),
+        np.concatenate(all_raw).astype(dtype, copy=False),
+        np.concatenate(all_used).astype(dtype, copy=False),
+    )
+
+
+def counted_step(groups: list[Group], rate: float, before: Evaluation, start: Any) -> list[Update]:
+    """Count the step from `start` to where the point is now; give it as an update of each arena."""
+    updates, first, point = [], 0, point_of(groups)
+    for group in groups:
+        for arena in group.arenas:
+            place = slice(first, first + arena.bounds[-1])
+            first = place.stop
+            arena.t = [t + 1 for t in arena.t]
+            new = readonly(point[place])
+            updates.append(
+                Update(
+                    arena,
+                    0,
+                    len(arena.parameters),
+                    arena.t[0],
+                    rate,
+                    before.raw_gradient[place],
+                    before.gradient[place],
+                    new,
+                    {},
+                    {"update": new - start[place]},
+                    True,
+                )
+            )
+    return updates

@@ -1,0 +1,1 @@
+"""What an update rule is: hyper-parameters, slots, scalars and formula; what a step reads of it."""

@@ -1,0 +1,313 @@
+"""The state of an optimizer: giving out by name all that a later run needs, and taking it in."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optlab.autograd.tensor.tensor import Tensor, raw
+from optlab.backend.arrays import as_array, copied, placed_beside
+from optlab.backend.ensemble import EnsembleArray
+from optlab.backend.random import Key
+from optlab.optimizer.params.flat import Arena
+from optlab.optimizer.params.groups import Group, checked_rate, parameter_names
+from optlab.optimizer.params.names import renamed, warn_if_told_apart_by_order
+from optlab.optimizer.rule.members import PerMember
+
+_MOST_LISTED = 12
+
+
+class _Place(NamedTuple):
+    """Where an array of the state lies: a slot of a parameter, or its float32 copy."""
+
+    name: str
+    arena: Arena
+    number: int
+    slot: str | None
+
+    @property
+    def label(self) -> str:
+        """What the state dict calls it."""
+        return f"{self.name}.{self.slot}" if self.slot else f"master_weights {self.name}"
+
+    def found_in(self, state: Mapping[str, Any]) -> Any:
+        """Give its value in a state dict, or None."""
+        if self.slot is not None:
+            return state.get(self.label)
+        masters = state.get("master_weights")
+        return masters.get(self.name) if isinstance(masters, Mapping) else None
+
+    def is_in(self, state: Mapping[str, Any]) -> bool:
+        """Say whether a state dict has an entry for it, whatever it is."""
+        if self.slot is not None:
+            return self.label in state
+        masters = state.get("master_weights")
+        return isinstance(masters, Mapping) and self.name in masters
+
+    @property
+    def array(self) -> Any:
+        """The array, in its parameter's shape; writing to it writes to the state."""
+        _, arena, number, slot = self
+        whole = arena.master if slot is None else arena.slots[slot]
+        span = slice(arena.bounds[number], arena.bounds[number + 1])
+        return whole[span].reshape(arena.parameters[number].shape)
+
+
+class Stateful:
+    """The part of an optimizer that gives out and takes in its state."""
+
+    settings: dict[str, Any]
+    schedule: Any
+    groups: list[Group]
+    key: Key | None
+
+    def _checked_lr(self, value: Any) -> Any:
+        """Give a rate that goes with all that the optimizer was made with, or say what does not."""
+        raise NotImplementedError
+
+    def extra_state(self) -> dict[str, Any]:
+        """Give what else the rule remembers. Subclasses that own their loop say what."""
+        return {}
+
+    def set_extra_state(self, state: Mapping[str, Any]) -> None:
+        """Take in what `extra_state` gave, checking it before anything changes."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Give all that a resumed run needs to be equal to the bit.
+
+        Returns
+        -------
+        dict
+            For each parameter, by its name (its place in the structure of the layers): its slots
+            as ``"fc.weight.moment1"`` and its step count as ``"fc.weight.t"``. The float32 copies
+            of ``multi_precision`` under ``"master_weights"``, the state of the schedule under
+            ``"LR_Scheduler"`` or else the rate under ``"learning_rate"``. Arrays are copies, as
+            Tensors: they stay as they are when training goes on. ``ol.save`` writes it to a file.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> w = ol.Parameter([1.0], name="w")
+        >>> optimizer = ol.optimizer.Momentum(0.1, parameters=[w])
+        >>> optimizer.minimize((3 * w).sum())
+        ([], <1 (parameter, gradient) pair>)
+        >>> optimizer.state_dict()
+        {'w.t': 1, 'w.velocity': Tensor([3.], dtype=float32), 'learning_rate': 0.1}
+        """
+        state: dict[str, Any] = {}
+        masters: dict[str, Any] = {}
+        for name, arena, number in self._named():
+            state[f"{name}.t"] = arena.t[number]
+        for place in self._arrays():
+            value = Tensor(copied(stacked(place.array)))
+            if place.slot is None:
+                masters[place.name] = value
+            else:
+                state[place.label] = value
+        if masters:
+            state["master_weights"] = masters
+        if self.key is not None:
+            state["random_key"] = [self.key.seed, *self.key.path]
+        if self.schedule is not None:
+            state["LR_Scheduler"] = self.schedule.state_dict()
+        else:
+            rate = self.settings["learning_rate"]
+            state["learning_rate"] = list(rate.values) if isinstance(rate, PerMember) else rate
+        if extra := self.extra_state():
+            state["extra"] = extra
+        return state
+
+    def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Take in a state that `state_dict` gave, of this optimizer or of one like it.
+
+        Parameters that have names of their own are found by them, so they may be given in another
+        order. A parameter without a name is called by its place ("parameter 0"), and so are all if
+        only one side knows names: those must be given in the order in which they were saved, as
+        two of one shape cannot be told apart. Parameters of a model are named when it is first
+        asked for them (``model.parameters()``), others by ``ol.Parameter(data, name="w")``.
+        Everything is checked before anything changes. Values are copied to the device where the
+        parameters lie. To go on with another rate, call `set_lr` or `set_lr_scheduler` afterwards.
+
+        Raises
+        ------
+        TypeError
+            If it is no mapping.
+        ValueError
+            If entries are missing, unexpected, or of another shape or dtype; the message lists
+            them. Nothing has changed then.
+
+        Warns
+        -----
+        UserWarning
+            If several parameters of one shape share a name, as those of two models of one
+            structure do, or if only one side knows names, and what is remembered of them differs:
+            they are then told apart by their order alone, which must be that of the optimizer
+            whose state it is.
+
+        Examples
+        --------
+        >>> import optlab as ol
+        >>> def make():
+        ...     w = ol.Parameter([1.0], name="w")
+        ...     return ol.optimizer.Adam(0.1, parameters=[w])
+        >>> first, second = make(), make()
+        >>> first.minimize((first.parameters[0] ** 2).sum())
+        ([], <1 (parameter, gradient) pair>)
+        >>> second.set_state_dict(first.state_dict())
+        >>> second.state_dict()["w.t"]
+        1
+        """
+        write = self.checked_state(state_dict)
+        parameters = [arena.parameters[number] for _, arena, number in self._named()]
+        names = [name for name, _, _ in self._named()]
+        given = renamed(state_dict, names)
+        by_position = given.keys() != state_dict.keys()
+        warn_if_told_apart_by_order(given, parameters, names, by_position)
+        write()
+
+    def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:
+        """Check a state, and give what writes it: all that `set_state_dict` does, in two parts."""
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(
+                "set_state_dict takes what state_dict gave, a dict; got "
+                f"{type(state_dict).__name__}."
+            )
+        given = renamed(state_dict, [name for name, _, _ in self._named()])
+        expected = self.state_dict()
+        faults = _differences(expected, given)
+        found: list[tuple[_Place, Any]] = []
+        for place in self._arrays():
+            value, there = place.found_in(given), place.array
+            if value is None:
+                if place.is_in(given):
+                    faults.append(f"{place.label} is None in place of an array")
+                continue
+            array = like(there, as_array(raw(value)))
+            if array.shape == there.shape and array.dtype == there.dtype:
+                found.append((place, array))
+            else:
+                faults.append(
+                    f"{place.label} is {array.dtype} of shape {array.shape} in place of "
+                    f"{there.dtype} of shape {stacked(there).shape}"
+                )
+        if "LR_Scheduler" in expected and "LR_Scheduler" in given:
+            try:
+                then = copy.deepcopy(self.schedule)
+                then.set_state_dict(given["LR_Scheduler"])
+                self._checked_lr(then)
+            except (TypeError, ValueError, KeyError) as error:
+                faults.append(f"LR_Scheduler does not fit: {error}")
+        counts = [f"{name}.t" for name, _, _ in self._named()]
+        for name in counts:
+            count = given.get(name, 0)
+            if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or count < 0:
+                faults.append(f"{name} must be a step count, a whole number; it is {count!r}")
+        key = self.key
+        if key is not None and "random_key" in given:
+            try:
+                seed, *path = given["random_key"]
+                if not all(isinstance(part, (int, np.integer, str)) for part in (seed, *path)):
+                    raise TypeError
+                key = Key(int(seed)).fold(*path)
+            except (TypeError, ValueError):
+                faults.append(f"random_key is no key: {given['random_key']!r}")
+        rate = None
+        if "learning_rate" in expected and "learning_rate" in given:
+            try:
+                rate = self._checked_lr(_rate(given["learning_rate"]))
+            except (TypeError, ValueError) as error:
+                faults.append(f"learning_rate: {error}")
+        raise_faults(type(self).__name__, faults)
+
+        def write() -> None:
+            if "extra" in expected or "extra" in given:
+                self.set_extra_state(given.get("extra", {}))
+            self._write_state(given, found, rate, key)
+
+        return write
+
+    set_dict = set_state_dict
+    load_state_dict = set_state_dict
+
+    def _write_state(
+        self,
+        given: Mapping[str, Any],
+        found: list[tuple[_Place, Any]],
+        rate: Any,
+        key: Key | None,
+    ) -> None:
+        """Write what has been checked."""
+        for group in self.groups:
+            for arena in group.arenas:
+                arena.own_slots()
+        for place, array in found:
+            place.array[...] = placed_beside(place.array, array, "the state")
+        for name, arena, number in self._named():
+            arena.t[number] = int(given[f"{name}.t"])
+        self.key = key
+        if self.schedule is not None:
+            self.schedule.set_state_dict(given["LR_Scheduler"])
+        else:
+            self.settings["learning_rate"] = rate
+
+    def _named(self) -> Iterator[tuple[str, Arena, int]]:
+        """Go through all parameters: name, arena and number in the arena."""
+        names = parameter_names(self.groups)
+        for group in self.groups:
+            for arena in group.arenas:
+                for number, p in enumerate(arena.parameters):
+                    yield names[id(p)], arena, number
+
+    def _arrays(self) -> list[_Place]:
+        """Give where each array of the state lies."""
+        return [
+            _Place(name, arena, number, slot)
+            for name, arena, number in self._named()
+            for slot in [*arena.slots, *([None] if arena.master is not None else [])]
+        ]
+
+
+def raise_faults(who: str, faults: list[str]) -> None:
+    """Raise a ValueError that lists what is wrong with a state, if something is."""
+    if faults:
+        more = f"\n  and {len(faults) - _MOST_LISTED} more" * (len(faults) > _MOST_LISTED)
+        listed = "\n  ".join(faults[:_MOST_LISTED])
+        raise ValueError(
+            f"this is not a state of {who} for these parameters. Nothing was changed.\n"
+            f"  {listed}{more}"
+        )
+
+
+def stacked(array: Any) -> Any:
+    """Give an ensemble as one array, its first axis counting the members."""
+    return array.members if isinstance(array, EnsembleArray) else array
+
+
+def like(there: Any, array: Any) -> Any:
+    """Give what `stacked` gave as an ensemble again, if it is to go to one."""
+    if isinstance(there, EnsembleArray) and array.shape == there.members.shape:
+        return EnsembleArray(array, there.level)
+    return array
+
+
+def _rate(value: Any) -> Any:
+    """Read a rate, or the rates of an ensemble."""
+    if isinstance(value, (list, tuple)):
+        return PerMember([checked_rate(one) for one in value])
+    return checked_rate(value)
+
+
+def _differences(expected: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
+    """List the entries that only one of two states has."""
+    faults = [f"{name} is missing" for name in expected if name not in given and name != "extra"]
+    faults += [f"{name} is unexpected" for name in given if name not in expected]
+    masters, others = expected.get("master_weights", {}), given.get("master_weights", {})
+    if "master_weights" in expected and isinstance(others, Mapping):
+        faults += [f"master_weights {name} is missing" for name in masters if name not in others]
+        faults += [f"master_weights {name} is unexpected" for name in others if name not in masters]
+    elif "master_weights" in expected:
+        faults.append("master_weights must be a dict of arrays")
+    return faults

@@ -1,0 +1,1 @@
+"""One step: gather gradients, clip, update, write, publish."""

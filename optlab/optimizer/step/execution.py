@@ -1,0 +1,61 @@
+"""Which way a rule runs, and why: for whoever asks why a rule of his own is not fast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optlab.backend.arrays import unwrapped
+from optlab.optimizer.params.flat import Arena
+from optlab.optimizer.rule.protocols import UpdateRule
+from optlab.optimizer.step import fused
+
+FAST = "captured, in place and block by block"
+UNKNOWN = "not known before a step"
+
+
+def execution(optimizer: UpdateRule) -> dict[str, str]:
+    """Say how the rule runs over each array of parameters.
+
+    Parameters
+    ----------
+    optimizer
+
+    Returns
+    -------
+    dict of str to str
+        One entry for each group and dtype.
+    """
+    return {
+        f"group {number}, {arena.flat.dtype}": _way(optimizer, arena)
+        for number, group in enumerate(optimizer.groups)
+        for arena in group.arenas
+    }
+
+
+def _way(optimizer: UpdateRule, arena: Arena) -> str:
+    values: Any = arena.values
+    if type(values) is not np.ndarray:
+        return f"as it is written: the parameters are a {type(unwrapped(values)).__name__}"
+    if optimizer.owns_its_loop:
+        return "as it is written: it has a step of its own"
+    if optimizer.kind == "matrix":
+        return "as it is written: a rule of kind 'matrix' runs one parameter at a time"
+    if optimizer.draws:
+        return "as it is written: it draws random numbers"
+    if values.dtype.itemsize < 4:
+        return (
+            f"as it is written: {values.dtype} is updated by way of float32; multi_precision=True "
+            "keeps a float32 copy, which can be updated in place"
+        )
+    if arena.bounds[-1] < fused.SMALL:
+        return f"as it is written: fewer than {fused.SMALL:,} elements"
+    refused = optimizer.refused.get(values.dtype)
+    captured = [plan for key, plan in optimizer.plans.items() if plan and key[0] == values.dtype]
+    compiled = bool(captured) and all(plan.loops for plan in captured)
+    fast = f"{FAST}, compiled by numba" if compiled else FAST
+    if refused:
+        way = f"{fast}; at times as it is written" if captured else "as it is written"
+        return f"{way}: {refused.removesuffix('.').removesuffix(': a plan cannot repeat it')}"
+    return fast if captured else UNKNOWN

@@ -1,0 +1,85 @@
+"""Row-sparse gradients: applying a rule to the rows that have one.
+
+Done for rules that leave a parameter and its slots as they are where there is no gradient
+(``applies_by_rows``); for all others a row-sparse gradient is made whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optlab.autograd.tape.row_sparse import RowSparse
+from optlab.nn.base.parameter import Parameter
+from optlab.optimizer.params.flat import Arena
+from optlab.optimizer.params.groups import Group
+from optlab.optimizer.rule.namespaces import Scalars, Slots
+from optlab.optimizer.rule.protocols import UpdateRule
+from optlab.optimizer.step.apply_rule import checked_result, scalars_of
+
+
+class RowUpdate(NamedTuple):
+    """New values for some rows of one parameter, number `place` of its arena."""
+
+    arena: Arena
+    place: int
+    t: int
+    learning_rate: float
+    rows: Any
+    parameter: Any
+    slots: dict[str, Any]
+
+
+def rows_updated(
+    optimizer: UpdateRule, group: Group, arena: Arena, gradients: list[Any], rate: float
+) -> list[RowUpdate]:
+    """Apply the rule to the rows of every parameter that has a row-sparse gradient.
+
+    Parameters with a regularizer are left out: decay moves every row.
+    """
+    done: list[RowUpdate] = []
+    if optimizer.kind != "elementwise":
+        return done
+    for place, (p, g) in enumerate(zip(arena.parameters, gradients, strict=True)):
+        h, multiplier = arena.rules[place]
+        own = p.regularizer if isinstance(p, Parameter) else None
+        if (
+            not isinstance(g, RowSparse)
+            or (own or group.regularizer) is not None
+            or not optimizer.applies_by_rows(h)
+        ):
+            continue
+        g = g.merged()
+        t = arena.t[place] + 1
+        if isinstance(p, Parameter):
+            multiplier *= p.learning_rate
+        h.learning_rate = rate * multiplier
+        c = Scalars(**scalars_of(optimizer, t, h, (arena, place)))
+        span = slice(arena.bounds[place], arena.bounds[place + 1])
+        wide = np.float32 if arena.values.dtype.itemsize < 4 else arena.values.dtype
+        rows = {
+            name: array[span].reshape(g.shape)[g.rows].astype(wide, copy=False)
+            for name, array in {**arena.slots, "": arena.values}.items()
+        }
+        values = g.values.astype(wide, copy=False)
+        before = rows.pop("")
+        result = optimizer.update(before, values, Slots(**rows), h, c)
+        new, made, _ = checked_result(optimizer, before, rows, result)
+        done.append(RowUpdate(arena, place, t, h.learning_rate, g.rows, new, made))
+    return done
+
+
+def write_rows(update: RowUpdate, writer: str) -> None:
+    """Put the new rows where they belong."""
+    arena, place, rows = update.arena, update.place, update.rows
+    p = arena.parameters[place]
+    p.data[rows] = update.parameter
+    span = slice(arena.bounds[place], arena.bounds[place + 1])
+    if arena.master is not None:
+        arena.master[span].reshape(p.data.shape)[rows] = update.parameter
+    arena.own_slots()
+    for name, new in update.slots.items():
+        arena.slots[name][span].reshape(p.data.shape)[rows] = new
+    arena.t[place] = update.t
+    arena.was_written(place, place + 1, writer)

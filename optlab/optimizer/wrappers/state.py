@@ -1,0 +1,73 @@
+"""What a wrapper remembers of each parameter: arrays and numbers, to state dicts and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from optlab.autograd.tensor.tensor import Tensor, raw
+from optlab.backend.arrays import as_array, copied, placed_beside
+from optlab.backend.ensemble import EnsembleArray
+from optlab.optimizer.state_dict import like, stacked
+
+#: Arrays and numbers (whole, or floats in [0, 1]) by name.
+Memory = dict[str, Any]
+
+
+def given_out(names: list[str], memories: list[Memory]) -> dict[str, Any]:
+    """Give memories as a part of a state dict: ``"fc.weight.slow"``, arrays as copies."""
+    return {
+        f"{name}.{label}": Tensor(copied(stacked(value))) if hasattr(value, "dtype") else value
+        for name, memory in zip(names, memories, strict=True)
+        for label, value in memory.items()
+    }
+
+
+def taken_in(
+    names: list[str], memories: list[Memory], given: Mapping[str, Any]
+) -> tuple[list[Memory], list[str]]:
+    """Read memories like `memories` from a state dict, and list what does not fit."""
+    faults = []
+    found: list[Memory] = []
+    known = set()
+    for name, memory in zip(names, memories, strict=True):
+        taken: Memory = {}
+        for label, present in memory.items():
+            key = f"{name}.{label}"
+            known.add(key)
+            if key not in given:
+                faults.append(f"{key} is missing")
+                continue
+            value, fault = _like(present, given[key])
+            taken[label] = value
+            if fault:
+                faults.append(f"{key} {fault}")
+        found.append(taken)
+    faults += [f"{key} is unexpected" for key in given if key not in known]
+    return found, faults
+
+
+def _like(present: Any, value: Any) -> tuple[Any, str]:
+    """Give a value in the form of the present one, and what is wrong with it."""
+    if hasattr(present, "dtype"):
+        array = like(present, as_array(raw(value)))
+        if array.shape != present.shape or array.dtype != present.dtype:
+            return None, (
+                f"is {array.dtype} of shape {array.shape} in place of {present.dtype} of shape "
+                f"{stacked(present).shape}"
+            )
+        if isinstance(present, EnsembleArray) and not isinstance(array, EnsembleArray):
+            every = copied(present)  # the state of one run, for every member
+            every[...] = array
+            return every, ""
+        return copied(placed_beside(present, array, "the state")), ""
+    kinds = (int, np.integer) if isinstance(present, int) else (int, float, np.number)
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        return None, f"must be a {'whole ' * isinstance(present, int)}number; it is {value!r}"
+    most = math.inf if isinstance(present, int) else 1.0
+    if not 0 <= value <= most:
+        return None, f"must be at least 0{' and at most 1' * (most == 1)}; it is {value!r}"
+    return type(present)(value), ""

@@ -1,0 +1,1 @@
+"""Drawing with plotly and with matplotlib: the same panels from the same view models."""

@@ -1,0 +1,1 @@
+"""Panels drawn by plotly."""

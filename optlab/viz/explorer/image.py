@@ -1,0 +1,166 @@
+"""The static image of the explorer, drawn by matplotlib from the same model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from optlab.viz.backends.matplotlib.panels import draw_curves, draw_map, end_marker
+from optlab.viz.backends.matplotlib.parts import (
+    PIXEL,
+    add_heading,
+    as_png,
+    blank_figure,
+    draw_page,
+    line_pen,
+    panel_axes,
+    put_mark,
+    style_ticks,
+)
+from optlab.viz.comparison.image import race_png
+from optlab.viz.comparison.page import race_page
+from optlab.viz.explorer.model import Model
+from optlab.viz.explorer.runs import Runs
+from optlab.viz.style import theme
+from optlab.viz.style.geometry import clip_line, simplify
+from optlab.viz.views.curve_view import loss_view
+from optlab.viz.views.map_view import MapView, Mark, map_view
+
+_BOLD, _DOT = 3.0, 6.0  # pixels, of averaged weights
+_ACROSS, _DOT_APART = 600, 9  # pixels: approximate width of a map, and least distance of dots
+
+
+def explorer_png(model: Model, width: int = 1300) -> bytes:
+    """Draw the paths and losses of the current state of a model as a PNG image."""
+    height = round(width * 0.5)
+    if model.network:
+        return race_png(model.problem, width=width, height=height)
+    race = as_comparison(model)
+    page = race_page(race, width, height)
+    figure = blank_figure(width, height)
+    draw_page(figure, page, race)
+    first, second = page.panels
+    if len(model.start) == 1:
+        _draw_curve(panel_axes(figure, page, 0), model)
+    else:
+        view = map_view(race.problem, as_comparison(model, jumps=True), first.width, first.height)
+        draw_map(panel_axes(figure, page, 0), with_averaged_paths(view, model))
+    draw_curves(panel_axes(figure, page, 1), loss_view(race, second.width, second.height))
+    return as_png(figure, 1.0)
+
+
+def as_comparison(model: Model, *, jumps: bool = False) -> Any:
+    """Return the display of a model as a `ComparisonLike`, which the figures can draw.
+
+    With `jumps`, a path contains the weights before LookAhead pulled them back, too.
+    """
+    traces, final = {}, {}
+    for entry in model.state.optimizers:
+        runs, i = model.runs[entry.name], model.rate_index(entry.name)
+        assert runs.point is not None
+        stopped = int(runs.stopped[i])
+        taken = model.state.steps if stopped < 0 else stopped
+        path, order = runs.point[i, : taken + 1], np.arange(taken + 1)
+        if jumps and "synchronised" in runs.terms:
+            order = np.repeat(order, np.append(1, 1 + _synchronised(runs, i, taken)))
+            path = path[order]
+            before = np.flatnonzero(np.diff(order) == 0)
+            path[before] = runs.terms["fast"][i, order[before] - 1]
+        around = {name: value for name, value in entry.around.items() if name != "kind"}
+        if around:
+            outer = "class" if entry.around["kind"] == "LookAhead" else "average"
+            around |= {outer: entry.around["kind"], "inner_optimizer": entry.kind}
+        traces[entry.name] = SimpleNamespace(
+            name=entry.name,
+            step=np.arange(1, taken + 1),
+            loss=runs.loss[i, order[:-1]],
+            taken=order.astype(np.float64),
+            learning_rate=np.full(taken, runs.rates[i]),
+            parameters={"point": path},
+            settings={"class": entry.kind, "learning_rate": runs.rates[i]} | around,
+            stopped=runs.why[i] or None,
+        )
+        final[entry.name] = float(runs.loss[i, taken])
+    return SimpleNamespace(
+        problem=model.problem,
+        traces=traces,
+        steps=model.state.steps,
+        seed=model.state.seed,
+        final_loss=final,
+        accuracy={},
+        styles=model.styles,
+    )
+
+
+def _synchronised(runs: Runs, i: int, taken: int) -> NDArray[np.bool_]:
+    """Return for each step whether LookAhead synchronized fast and slow weights."""
+    found: NDArray[np.bool_] = runs.terms["synchronised"][i, :taken, 0] > 0
+    return found
+
+
+def with_averaged_paths(view: MapView, model: Model) -> MapView:
+    """Add the paths of slow weights, with a dot at each synchronization, and of averages."""
+    paths, said = [], set()
+    pixel = view.box.width / _ACROSS
+    for path in view.paths:
+        paths.append(path)
+        runs, i = model.runs[path.name], model.rate_index(path.name)
+        slow = "slow" in runs.terms
+        if not slow and "average" not in runs.terms:
+            continue
+        assert runs.point is not None
+        stopped = int(runs.stopped[i])
+        taken = model.state.steps if stopped < 0 else stopped
+        follow = runs.terms["slow" if slow else "average"][i, :taken]
+        if slow:
+            follow = follow[_synchronised(runs, i, taken)]
+        follow = np.concatenate([runs.point[i, :1], follow])
+        x, y = simplify(*clip_line(follow[:, 0], follow[:, 1], view.box), 0.4 * pixel)
+        seen = view.box.holds(follow[:, 0], follow[:, 1])
+        apart = np.hypot(*np.diff(follow[seen], axis=0, prepend=np.inf).T) > _DOT_APART * pixel
+        paths.append(
+            replace(
+                path,
+                style=replace(path.style, dash=()),
+                x=x,
+                y=y,
+                step_x=follow[seen, 0],
+                step_y=follow[seen, 1],
+                dotted=apart & slow,
+                end=None,
+                leaves=None,
+                width=_BOLD,
+                dot=_DOT,
+            )
+        )
+        said.add("slow weights" if slow else "averages")
+    if not said:
+        return view
+    note = f"{view.note}; bold: {', '.join(sorted(said))}"
+    return replace(view, paths=tuple(paths), note=note)
+
+
+def _draw_curve(axes: Axes, model: Model) -> None:
+    """Draw a problem of one variable: its curve, with the points visited."""
+    surface_map = model.surface_map
+    box, curve = surface_map.box, surface_map.curve
+    assert curve is not None
+    axes.set(xlim=(box.x_low, box.x_high), ylim=(box.y_low, box.y_high))
+    style_ticks(axes, "x", "loss")
+    add_heading(axes, "Curve", surface_map.note)
+    axes.plot(*curve.T, color=theme.QUIET, linewidth=2 * PIXEL)
+    for at, (name, runs) in enumerate(model.runs.items()):
+        i, style = model.rate_index(name), model.styles[name]
+        assert runs.point is not None
+        x, y = runs.point[i, :, 0], runs.loss[i]
+        seen = box.holds(x, y)
+        axes.plot(np.where(seen, x, np.nan), np.where(seen, y, np.nan), **line_pen(style, 1.4))
+        visited = np.flatnonzero(seen)
+        if len(visited):
+            mark = Mark(float(x[visited[-1]]), float(y[visited[-1]]), "", None)
+            put_mark(axes, mark, style.color, 5 + 0.3 * at, **end_marker(style))

@@ -1,0 +1,1 @@
+"""Pictures of memory studies: what recomputation saves, and what it costs."""

@@ -1,0 +1,1 @@
+"""Pictures of memory over the time of a step."""

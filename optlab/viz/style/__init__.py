@@ -1,0 +1,1 @@
+"""What all pictures share: theme, layout, geometry, contours, text."""

@@ -1,0 +1,1 @@
+"""View models, plain data: a map with paths, curves over steps."""

@@ -1,0 +1,1 @@
+"""Pictures of averaged and slow weights."""
