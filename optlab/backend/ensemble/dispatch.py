@@ -11,8 +11,10 @@ from optlab.backend.ensemble import (
     creation,
     elementwise,
     indexing,
+    joining,
     linear_algebra,
     reductions,
+    sequential,
     shapes,
 )
 from optlab.backend.ensemble.array import EnsembleArray, register
@@ -20,17 +22,8 @@ from optlab.backend.ensemble.batched_call import Call
 from optlab.backend.ensemble.registry import INSTEAD, RULES, public_name, refusal
 
 __all__ = [
-    "RULES",
-    "array_function",
-    "covered",
-    "creation",
-    "elementwise",
-    "joining",
-    "linear_algebra",
-    "reductions",
-    "sequential",
-    "shapes",
-    "universal_function",
+    "RULES", "array_function", "covered", "creation", "elementwise", "joining", "linear_algebra",
+    "reductions", "sequential", "shapes", "universal_function",
 ]  # fmt: skip
 
 
