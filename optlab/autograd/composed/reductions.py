@@ -12,8 +12,8 @@ import numpy as np
 
 from optlab.autograd.composed.table import composed, not_covered
 from optlab.autograd.operation import COMPOSED, TABLE, Operation
+from optlab.autograd.rules.reductions import aggregates as rules
 from optlab.autograd.rules.reductions import cumulative
-from optlab.autograd.rules.reductions import reductions as rules
 from optlab.autograd.tensor.tensor import Tensor, apply, raw
 from optlab.backend.arrays import zeros_beside
 

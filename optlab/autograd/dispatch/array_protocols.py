@@ -13,7 +13,7 @@ import numpy as np
 
 from optlab.autograd.composed import COMPOSED, not_covered
 from optlab.autograd.operation import TABLE
-from optlab.autograd.rules.reductions import cumulative, reductions
+from optlab.autograd.rules.reductions import aggregates, cumulative
 from optlab.autograd.tape.base import needs_grad
 from optlab.autograd.tape.half_precision import compute_together
 from optlab.autograd.tensor.tensor import Tensor, apply, raw
@@ -52,11 +52,11 @@ REDUCTIONS: dict[str, dict[Any, Any]] = {
         np.multiply: np.prod,
         np.maximum: np.max,
         np.minimum: np.min,
-        np.fmax: reductions.fmax_reduce,
-        np.fmin: reductions.fmin_reduce,
-        np.logaddexp: reductions.logaddexp_reduce,
-        np.logaddexp2: reductions.logaddexp2_reduce,
-        np.hypot: reductions.hypot_reduce,
+        np.fmax: aggregates.fmax_reduce,
+        np.fmin: aggregates.fmin_reduce,
+        np.logaddexp: aggregates.logaddexp_reduce,
+        np.logaddexp2: aggregates.logaddexp2_reduce,
+        np.hypot: aggregates.hypot_reduce,
     },
     "accumulate": {
         np.add: np.cumsum,

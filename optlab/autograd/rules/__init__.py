@@ -23,16 +23,16 @@ from optlab.autograd.rules.manipulation import (
     spacing,
 )
 from optlab.autograd.rules.reductions import (
+    aggregates,
     cumulative,
     order_statistics,
     products,
     recurrence,
-    reductions,
 )
 
 __all__ = [
-    "calculus", "cumulative", "decompositions", "determinants", "devices", "einsum",
+    "aggregates", "calculus", "cumulative", "decompositions", "determinants", "devices", "einsum",
     "elementwise", "embedding", "gamma", "guarded", "indexing", "joining", "linear_algebra",
-    "norms", "order_statistics", "padding", "products", "random", "recurrence", "reductions",
+    "norms", "order_statistics", "padding", "products", "random", "recurrence",
     "shapes", "sorting", "spacing", "special",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optlab.autograd.rules.reductions import reductions
+from optlab.autograd.rules.reductions import aggregates
 from optlab.autograd.tape.apply import apply
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class ReductionMethods:
     ) -> Tensor:  # fmt: skip
         """Sum elements over `axis` (all of them by default)."""
         if dtype is out is None and initial is np._NoValue and where is True:
-            return apply(reductions.SUM, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
+            return apply(aggregates.SUM, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
         return called(np.sum, self, axis, dtype, out, keepdims or keepdim, initial, where)
 
     def mean(
@@ -47,7 +47,7 @@ class ReductionMethods:
     ) -> Tensor:  # fmt: skip
         """Average elements over `axis`."""
         if dtype is out is None and where is True:
-            return apply(reductions.MEAN, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
+            return apply(aggregates.MEAN, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
         return called(np.mean, self, axis, dtype, out, keepdims or keepdim, where=where)
 
     def max(
@@ -56,7 +56,7 @@ class ReductionMethods:
     ) -> Tensor:  # fmt: skip
         """Return the largest element over `axis`; elements that tie share its gradient."""
         if out is None and initial is np._NoValue and where is True:
-            return apply(reductions.MAX, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
+            return apply(aggregates.MAX, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
         return called(np.max, self, axis, out, keepdims or keepdim, initial, where)
 
     def min(
@@ -65,7 +65,7 @@ class ReductionMethods:
     ) -> Tensor:  # fmt: skip
         """Return the smallest element over `axis`; elements that tie share its gradient."""
         if out is None and initial is np._NoValue and where is True:
-            return apply(reductions.MIN, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
+            return apply(aggregates.MIN, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
         return called(np.min, self, axis, out, keepdims or keepdim, initial, where)
 
     def prod(

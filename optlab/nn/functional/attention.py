@@ -10,7 +10,7 @@ import numpy as np
 
 from optlab.autograd.operation import rule
 from optlab.autograd.rules import random
-from optlab.autograd.rules.reductions import reductions
+from optlab.autograd.rules.reductions import aggregates
 from optlab.autograd.tensor.tensor import Tensor, apply_several, raw
 from optlab.backend import events
 from optlab.backend.arrays import as_float, constants_beside
@@ -89,7 +89,7 @@ def _attend_masked(
         sums = total(weights, -1)
         level = np.log(sums)
     else:
-        top = reductions.MAX.forward(found, axis=-1, keepdims=True)
+        top = aggregates.MAX.forward(found, axis=-1, keepdims=True)
         top = np.where(top == -np.inf, 0.0, top)
         weights = np.exp(found - top)
         sums = total(weights, -1)

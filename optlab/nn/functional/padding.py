@@ -10,8 +10,8 @@ import numpy as np
 from optlab.autograd.rules.manipulation.padding import PAD
 from optlab.autograd.tensor.tensor import Tensor, apply
 from optlab.backend.arrays import as_array, as_float
+from optlab.nn.functional import windows
 from optlab.nn.functional.arguments import no_name
-from optlab.nn.functional.conv import windows as read
 
 #: The modes, with NumPy's names for them.
 MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -89,10 +89,12 @@ def pad(
     return np.pad(x, widths, mode=MODES[mode])  # type: ignore[no-any-return, call-overload]
 
 
-def _widths(x: Tensor, pad: Any, mode: str, data_format: str | None, from_left: bool) -> read.Pairs:
+def _widths(
+    x: Tensor, pad: Any, mode: str, data_format: str | None, from_left: bool
+) -> windows.Pairs:
     """Return the pair (before, after) of each axis."""
     n = x.ndim
-    numbers = read.as_integers(pad)
+    numbers = windows.as_integers(pad)
     if numbers is None or len(numbers) % 2 or len(numbers) > 2 * n or min(numbers) < 0:
         raise ValueError(
             f"pad takes pairs of whole numbers, none negative, for at most the {n} axes of x (to "
@@ -100,7 +102,7 @@ def _widths(x: Tensor, pad: Any, mode: str, data_format: str | None, from_left: 
         )
     pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
     known = [data_format] if data_format is not None else []
-    formats: Sequence[str] = read.FORMATS.get(n - 2, ())
+    formats: Sequence[str] = windows.FORMATS.get(n - 2, ())
     if known and known[0] not in formats:
         raise ValueError(
             f"pad of an array of {n} axes takes data_format among {', '.join(formats) or 'none'}; "
@@ -144,5 +146,5 @@ def zeropad2d(x: Any, padding: Any, data_format: str = "NCHW", name: None = None
               [0., 0., 0.]]]], dtype=float32)
     """
     no_name(name)
-    sides = read.per_axis(padding, 4, "padding", "zeropad2d", least=0)
+    sides = windows.per_axis(padding, 4, "padding", "zeropad2d", least=0)
     return pad(x, list(sides), "constant", 0.0, data_format)

@@ -8,8 +8,8 @@ from typing import Any
 
 from optlab.autograd.tensor.tensor import Tensor, apply, raw
 from optlab.backend.arrays import as_float
+from optlab.nn.functional import windows as read
 from optlab.nn.functional.arguments import no_name, scores
-from optlab.nn.functional.conv import windows as read
 from optlab.nn.functional.pooling.pooling import as_bool
 from optlab.nn.functional.pooling.rules import AVERAGE_POOL
 from optlab.nn.functional.resampling_rules import RESAMPLE, sampling_taps

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.tensor.tensor import Tensor, apply
+from optlab.nn.functional import windows
 from optlab.nn.functional.arguments import no_name, scores
-from optlab.nn.functional.conv import windows as read
 from optlab.nn.functional.conv.rules import FOLDED, UNFOLDED
 
 
@@ -60,7 +60,7 @@ def unfold(
     """
     no_name(name)
     x = scores(x)
-    read.check_axes(x, 2, "NCHW", "unfold")
+    windows.check_axes(x, 2, "NCHW", "unfold")
     static, _ = _patches(x.shape[2:], kernel_sizes, strides, paddings, dilations, "unfold")
     return apply(UNFOLDED, (x,), static)
 
@@ -114,7 +114,7 @@ def fold(
     """
     no_name(name)
     x = scores(x)
-    size = read.per_axis(output_sizes, 2, "output_sizes", "fold")
+    size = windows.per_axis(output_sizes, 2, "output_sizes", "fold")
     static, count = _patches(size, kernel_sizes, strides, paddings, dilations, "fold")
     area = math.prod(static["kernel"])
     if x.ndim != 3 or x.shape[1] % area or x.shape[2] != count:
@@ -129,17 +129,17 @@ def _patches(
     size: tuple[int, ...], kernel: Any, strides: Any, paddings: Any, dilations: Any, call: str
 ) -> tuple[dict[str, Any], int]:
     """Return the static arguments of the operation, and the number of patches."""
-    kernel = read.per_axis(kernel, 2, "kernel_sizes", call)
-    stride = read.per_axis(strides, 2, "strides", call)
-    dilation = read.per_axis(dilations, 2, "dilations", call)
-    sides = read.as_integers(paddings)
+    kernel = windows.per_axis(kernel, 2, "kernel_sizes", call)
+    stride = windows.per_axis(strides, 2, "strides", call)
+    dilation = windows.per_axis(dilations, 2, "dilations", call)
+    sides = windows.as_integers(paddings)
     if sides is not None and len(sides) == 4:
-        pads: read.Pairs = ((sides[0], sides[2]), (sides[1], sides[3]))
+        pads: windows.Pairs = ((sides[0], sides[2]), (sides[1], sides[3]))
     else:
-        pads = tuple((n, n) for n in read.per_axis(paddings, 2, "paddings", call, least=0))
+        pads = tuple((n, n) for n in windows.per_axis(paddings, 2, "paddings", call, least=0))
     if min(map(min, pads)) < 0:
         raise ValueError(f"{call}: paddings are never negative; got {paddings!r}.")
-    found = read.outputs(size, read.extents(kernel, dilation), stride, pads, call)
+    found = windows.outputs(size, windows.extents(kernel, dilation), stride, pads, call)
     static = {"kernel": kernel, "stride": stride, "padding": pads, "dilation": dilation}
     return static, math.prod(found)
 
@@ -184,7 +184,7 @@ def pixel_shuffle(
         raise ValueError(f"pixel_shuffle needs a multiple of {r * r} channels; got {c}.")
     x = x.reshape((n, c // (r * r), r, r, h, w))
     y = np.transpose(x, (0, 1, 4, 2, 5, 3)).reshape((n, c // (r * r), h * r, w * r))
-    return read.channels_back(y, last)  # type: ignore[no-any-return]
+    return windows.channels_back(y, last)  # type: ignore[no-any-return]
 
 
 def pixel_unshuffle(
@@ -219,19 +219,19 @@ def pixel_unshuffle(
         )
     x = x.reshape((n, c, h // r, r, w // r, r))
     y = np.transpose(x, (0, 1, 3, 5, 2, 4)).reshape((n, c * r * r, h // r, w // r))
-    return read.channels_back(y, last)  # type: ignore[no-any-return]
+    return windows.channels_back(y, last)  # type: ignore[no-any-return]
 
 
 def _check_shuffle(x: Any, factor: Any, data_format: str, name: Any, call: str) -> Any:
     """Check the arguments; return x with its channels on axis 1, where they were, the factor."""
     no_name(name)
-    last = read.is_channels_last(data_format, 2, call)
+    last = windows.is_channels_last(data_format, 2, call)
     x = scores(x)
-    read.check_axes(x, 2, data_format, call)
+    windows.check_axes(x, 2, data_format, call)
     if isinstance(factor, (list, tuple)):
         raise ValueError(f"{call} takes one whole number as its factor; got {factor!r}.")
-    factors = read.per_axis(factor, 2, "the factor", call)
-    return read.channels_second(x, last), last, factors
+    factors = windows.per_axis(factor, 2, "the factor", call)
+    return windows.channels_second(x, last), last, factors
 
 
 def channel_shuffle(x: Any, groups: int, data_format: str = "NCHW", name: None = None) -> Tensor:
@@ -265,4 +265,4 @@ def channel_shuffle(x: Any, groups: int, data_format: str = "NCHW", name: None =
     if c % count:
         raise ValueError(f"channel_shuffle needs a multiple of {count} channels; got {c}.")
     turned = np.swapaxes(x.reshape((n, count, c // count, h, w)), 1, 2)
-    return read.channels_back(turned.reshape((n, c, h, w)), last)  # type: ignore[no-any-return]
+    return windows.channels_back(turned.reshape((n, c, h, w)), last)  # type: ignore[no-any-return]

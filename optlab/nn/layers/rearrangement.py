@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.functional.conv.windows import per_axis
+from optlab.nn.functional.windows import per_axis
 from optlab.nn.layers.configured import Unary
 
 

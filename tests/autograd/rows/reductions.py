@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from optlab.autograd.rules.reductions import aggregates as rules
 from optlab.autograd.rules.reductions import cumulative
-from optlab.autograd.rules.reductions import reductions as rules
 from optlab.autograd.rules.reductions.recurrence import linear_recurrence, recurrence
 from tests.autograd.rows.table import Shape, distinct, numbers, put, with_static
 

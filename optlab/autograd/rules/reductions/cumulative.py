@@ -8,6 +8,7 @@ import numpy as np
 
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.manipulation.indexing import scatter_recorded
+from optlab.autograd.rules.reductions.aggregates import replace_minus_inf
 from optlab.autograd.rules.reductions.folding import Shape, masked, not_nan
 from optlab.autograd.rules.reductions.recurrence import (
     from_last,
@@ -15,7 +16,6 @@ from optlab.autograd.rules.reductions.recurrence import (
     reversed_recurrence,
     to_last,
 )
-from optlab.autograd.rules.reductions.reductions import replace_minus_inf
 from optlab.backend.arrays import constants_beside, on_host
 
 

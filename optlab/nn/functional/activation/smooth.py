@@ -9,7 +9,7 @@ import numpy as np
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.elementwise import TANH
 from optlab.autograd.rules.guarded import run_or_record
-from optlab.autograd.rules.reductions import reductions
+from optlab.autograd.rules.reductions import aggregates
 from optlab.autograd.tensor.tensor import Tensor, apply
 from optlab.nn.functional.arguments import bounded, inner, no_name, scores, total
 
@@ -375,7 +375,7 @@ def _check_axis(function: str, x: Any, axis: int) -> None:
 
 
 def _log_softmax(x: Any, axis: int = -1) -> Any:
-    shifted = x - reductions.MAX.forward(x, axis=axis, keepdims=True)
+    shifted = x - aggregates.MAX.forward(x, axis=axis, keepdims=True)
     shifted -= np.log(total(np.exp(shifted), axis))
     return shifted
 
@@ -411,7 +411,7 @@ def log_softmax(x: Any, axis: int = -1, dtype: Any = None, name: None = None) ->
 
 
 def _softmax(x: Any, axis: int = -1) -> Any:
-    y = np.exp(x - reductions.MAX.forward(x, axis=axis, keepdims=True))
+    y = np.exp(x - aggregates.MAX.forward(x, axis=axis, keepdims=True))
     y /= total(y, axis)
     return y
 

@@ -9,9 +9,9 @@ import numpy as np
 from optlab.autograd.tensor.tensor import Tensor, apply
 from optlab.backend.arrays import as_array
 from optlab.backend.dtypes import is_floating
+from optlab.nn.functional import windows
 from optlab.nn.functional.affine import cast_to_weight
 from optlab.nn.functional.arguments import no_name
-from optlab.nn.functional.conv import windows as read
 from optlab.nn.functional.conv.rules import BIASED_CONVOLUTION, CONVOLUTION
 
 
@@ -139,20 +139,20 @@ def arguments(
 ) -> tuple[Tensor, Tensor, Any, bool]:
     """Check the arguments; return x with its channels on axis 1 in the dtype of the weights."""
     no_name(name)
-    last = read.is_channels_last(data_format, dims, call)
+    last = windows.is_channels_last(data_format, dims, call)
     if not isinstance(weight, Tensor):
         weight = Tensor(as_array(weight))
     if not is_floating(weight.dtype):
         raise TypeError(f"{call} takes weights of floating numbers; got {weight.dtype}.")
     x = cast_to_weight(x, weight)
-    read.check_axes(x, dims, data_format, call)
+    windows.check_axes(x, dims, data_format, call)
     if weight.ndim != dims + 2:
         raise ValueError(f"{call} takes weight of {dims + 2} axes; got shape {weight.shape}.")
     if not isinstance(groups, (int, np.integer)) or isinstance(groups, bool) or groups < 1:
         raise ValueError(f"{call}: groups is a whole number of at least 1; got {groups!r}.")
     if bias is not None:
         bias = cast_to_weight(bias, weight)
-    return read.channels_second(x, last), weight, bias, last
+    return windows.channels_second(x, last), weight, bias, last
 
 
 def check_bias(bias: Any, filters: int, call: str) -> None:
@@ -180,16 +180,16 @@ def _convolution(
     if filters % groups:
         raise ValueError(f"{call}: {filters} filters cannot be cut into {groups} equal groups.")
     check_bias(bias, filters, call)
-    stride = read.per_axis(stride, dims, "stride", call)
-    dilation = read.per_axis(dilation, dims, "dilation", call)
-    extent = read.extents(weight.shape[2:], dilation)
-    pads = read.paddings(padding, dims, last, call)
+    stride = windows.per_axis(stride, dims, "stride", call)
+    dilation = windows.per_axis(dilation, dims, "dilation", call)
+    extent = windows.extents(weight.shape[2:], dilation)
+    pads = windows.paddings(padding, dims, last, call)
     if isinstance(pads, str):
-        pads = read.same_padding(x.shape[2:], extent, stride)
-    read.outputs(x.shape[2:], extent, stride, pads, call)
+        pads = windows.same_padding(x.shape[2:], extent, stride)
+    windows.outputs(x.shape[2:], extent, stride, pads, call)
     static = {"stride": stride, "padding": pads, "dilation": dilation, "groups": int(groups)}
     if bias is None:
         y = apply(CONVOLUTION, (x, weight), static)
     else:
         y = apply(BIASED_CONVOLUTION, (x, weight, bias), static)
-    return read.channels_back(y, last)  # type: ignore[no-any-return]
+    return windows.channels_back(y, last)  # type: ignore[no-any-return]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from optlab.backend.arrays import Shape, zeros_beside
-from optlab.nn.functional.conv.windows import Pairs
+from optlab.nn.functional.windows import Pairs
 
 #: Columns are made for as many images at a time as fit in this many bytes: more is no faster, and
 #: would set the memory peak of a step.

@@ -13,9 +13,8 @@ import numpy as np
 
 from optlab.autograd.operation import as_single_operation, rule
 from optlab.backend.arrays import Shape, zeros_beside
-from optlab.nn.functional.conv import depthwise
-from optlab.nn.functional.conv import im2col as at
-from optlab.nn.functional.conv.windows import Pairs
+from optlab.nn.functional.conv import depthwise, im2col
+from optlab.nn.functional.windows import Pairs
 
 
 def convolution(
@@ -52,28 +51,28 @@ def _convolved(
     x: Any, weight: Any, bias: Any, stride: Shape, padding: Pairs, dilation: Shape, groups: int
 ) -> Any:
     dtype = np.result_type(x.dtype, weight.dtype)
-    x, weight = at.at_least_float32(x, weight)
+    x, weight = im2col.at_least_float32(x, weight)
     filters, kernel = weight.shape[0], weight.shape[2:]
-    plan = at.plan_of(x.shape[2:], kernel, stride, padding, dilation, filters // groups)
-    matrix = at.in_groups(weight.reshape((filters, -1)), groups)
-    xt, count = at.channels_first(x), x.shape[0]
+    plan = im2col.plan_of(x.shape[2:], kernel, stride, padding, dilation, filters // groups)
+    matrix = im2col.in_groups(weight.reshape((filters, -1)), groups)
+    xt, count = im2col.channels_first(x), x.shape[0]
     if bias is not None:
         bias = bias.reshape((filters,) + (1,) * (1 + len(kernel)))
 
     def product(images: Any) -> Any:
-        made = matrix @ at.in_groups(at.im2col(images, plan), groups)
+        made = matrix @ im2col.in_groups(im2col.im2col(images, plan), groups)
         made = made.reshape((filters, images.shape[1], *plan.grid))
         if bias is not None:
             made = made + bias  # before row ends are discarded: NumPy adds long runs faster
         return made if plan.grid == plan.out else made[plan.valid]
 
-    if not at.all_numpy(x, weight) or not (bias is None or at.all_numpy(bias)):
+    if not im2col.all_numpy(x, weight) or not (bias is None or im2col.all_numpy(bias)):
         y = product(xt)
-        return at.channels_first(y if y.dtype == dtype else y.astype(dtype))
+        return im2col.channels_first(y if y.dtype == dtype else y.astype(dtype))
     y = np.empty((filters, count, *plan.out), dtype)
-    for block in at.blocks(count, x.shape[1], plan, x.itemsize):
+    for block in im2col.blocks(count, x.shape[1], plan, x.itemsize):
         y[:, block] = product(xt[:, block])
-    return at.channels_first(y)
+    return im2col.channels_first(y)
 
 
 def convolution_input(
@@ -91,27 +90,27 @@ def convolution_input(
     array([[[ 1.,  1., 10., 10.,  0.]]])
     """
     dtype = np.result_type(g.dtype, weight.dtype)
-    g, weight = at.at_least_float32(g, weight)
+    g, weight = im2col.at_least_float32(g, weight)
     filters, kernel = weight.shape[0], weight.shape[2:]
     channels = weight.shape[1] * groups
-    plan = at.plan_of(tuple(size), kernel, stride, padding, dilation, filters // groups)
-    matrix = at.in_groups(weight.reshape((filters, -1)), groups).swapaxes(-1, -2)
-    gt, count = at.channels_first(g), g.shape[0]
+    plan = im2col.plan_of(tuple(size), kernel, stride, padding, dilation, filters // groups)
+    matrix = im2col.in_groups(weight.reshape((filters, -1)), groups).swapaxes(-1, -2)
+    gt, count = im2col.channels_first(g), g.shape[0]
     if depthwise.fits(groups, filters, channels, plan, g, weight):
         x = depthwise.by_input(gt, weight.reshape((filters, -1)), plan, dtype)
-        return at.channels_first(x)
+        return im2col.channels_first(x)
 
     def product(images: Any) -> Any:
-        made = matrix @ at.in_groups(at.on_grid(images, plan), groups)
-        return at.col2im(made, plan, channels, images.shape[1])
+        made = matrix @ im2col.in_groups(im2col.on_grid(images, plan), groups)
+        return im2col.col2im(made, plan, channels, images.shape[1])
 
-    if not at.all_numpy(g, weight):
+    if not im2col.all_numpy(g, weight):
         x = product(gt)
-        return at.channels_first(x if x.dtype == dtype else x.astype(dtype))
+        return im2col.channels_first(x if x.dtype == dtype else x.astype(dtype))
     x = np.empty((channels, count, *plan.size), dtype)
-    for block in at.blocks(count, channels, plan, g.itemsize):
+    for block in im2col.blocks(count, channels, plan, g.itemsize):
         x[:, block] = product(gt[:, block])
-    return at.channels_first(x)
+    return im2col.channels_first(x)
 
 
 def convolution_weight(
@@ -127,21 +126,25 @@ def convolution_weight(
     array([[[20., 31.]]])
     """
     dtype = np.result_type(x.dtype, g.dtype)
-    x, g = at.at_least_float32(x, g)
+    x, g = im2col.at_least_float32(x, g)
     channels, filters = x.shape[1], g.shape[1]
     shape = (filters, channels // groups, *kernel)
-    plan = at.plan_of(x.shape[2:], tuple(kernel), stride, padding, dilation, filters // groups)
-    xt, gt, count = at.channels_first(x), at.channels_first(g), x.shape[0]
+    plan = im2col.plan_of(x.shape[2:], tuple(kernel), stride, padding, dilation, filters // groups)
+    xt, gt, count = im2col.channels_first(x), im2col.channels_first(g), x.shape[0]
     if not count:
         return zeros_beside(g, shape)
     if depthwise.fits(groups, filters, channels, plan, x, g):
         return depthwise.by_weight(xt, gt, plan).reshape(shape).astype(dtype, copy=False)
 
     def product(images: Any, gradients: Any) -> Any:
-        seen = at.in_groups(at.im2col(images, plan), groups)
-        return seen @ at.in_groups(at.on_grid(gradients, plan), groups).swapaxes(-1, -2)
+        seen = im2col.in_groups(im2col.im2col(images, plan), groups)
+        return seen @ im2col.in_groups(im2col.on_grid(gradients, plan), groups).swapaxes(-1, -2)
 
-    cut = at.blocks(count, channels, plan, x.itemsize) if at.all_numpy(x, g) else [slice(None)]
+    cut = (
+        im2col.blocks(count, channels, plan, x.itemsize)
+        if im2col.all_numpy(x, g)
+        else [slice(None)]
+    )
     total = None
     for block in cut:
         part = product(xt[:, block], gt[:, block])
@@ -211,9 +214,9 @@ def unfolded(x: Any, kernel: Shape, stride: Shape, padding: Pairs, dilation: Sha
     array([[[0., 1., 2.],
             [1., 2., 3.]]])
     """
-    plan = at.plan_of(x.shape[2:], kernel, stride, padding, dilation, None)
-    seen = at.im2col(at.channels_first(x), plan)
-    return at.channels_first(seen.reshape((seen.shape[0], x.shape[0], math.prod(plan.out))))
+    plan = im2col.plan_of(x.shape[2:], kernel, stride, padding, dilation, None)
+    seen = im2col.im2col(im2col.channels_first(x), plan)
+    return im2col.channels_first(seen.reshape((seen.shape[0], x.shape[0], math.prod(plan.out))))
 
 
 def folded(
@@ -227,10 +230,10 @@ def folded(
     >>> folded(np.ones((1, 2, 3)), (4,), (2,), (1,), ((0, 0),), (1,))
     array([[[1., 2., 2., 1.]]])
     """
-    plan = at.plan_of(tuple(size), kernel, stride, padding, dilation, None)
+    plan = im2col.plan_of(tuple(size), kernel, stride, padding, dilation, None)
     count, rows = seen.shape[:2]
     channels = rows // math.prod(kernel)
-    return at.channels_first(at.col2im(at.channels_first(seen), plan, channels, count))
+    return im2col.channels_first(im2col.col2im(im2col.channels_first(seen), plan, channels, count))
 
 
 UNFOLDED = rule(

@@ -8,7 +8,7 @@ import numpy as np
 
 from optlab.autograd.tensor.tensor import Tensor, apply
 from optlab.backend.arrays import Shape
-from optlab.nn.functional.conv import windows as read
+from optlab.nn.functional import windows
 from optlab.nn.functional.conv.conv import arguments, check_bias
 from optlab.nn.functional.conv.rules import CONVOLUTION_INPUT
 
@@ -147,10 +147,10 @@ def _transposed(
             "multiple of groups."
         )
     check_bias(bias, weight.shape[1] * groups, call)
-    stride = read.per_axis(stride, dims, "stride", call)
-    dilation = read.per_axis(dilation, dims, "dilation", call)
-    extent = read.extents(weight.shape[2:], dilation)
-    pads = read.paddings(padding, dims, last, call)
+    stride = windows.per_axis(stride, dims, "stride", call)
+    dilation = windows.per_axis(dilation, dims, "dilation", call)
+    extent = windows.extents(weight.shape[2:], dilation)
+    pads = windows.paddings(padding, dims, last, call)
     if isinstance(pads, str):
         cuts = [max(e - s, 0) for e, s in zip(extent, stride, strict=True)]
         pads = tuple((cut // 2, cut - cut // 2) for cut in cuts)
@@ -169,7 +169,7 @@ def _transposed(
         y = np.pad(y, ((0, 0), (0, 0), *((0, zeros) for zeros in unreached)))
     if bias is not None:
         y = y + bias.reshape((-1,) + (1,) * dims)
-    return read.channels_back(y, last)  # type: ignore[no-any-return]
+    return windows.channels_back(y, last)  # type: ignore[no-any-return]
 
 
 def _output_size(
@@ -177,12 +177,12 @@ def _output_size(
     dims: int, call: str,
 ) -> Shape:  # fmt: skip
     """Return the output size of a transposed convolution."""
-    more = read.per_axis(output_padding, dims, "output_padding", call, least=0)
+    more = windows.per_axis(output_padding, dims, "output_padding", call, least=0)
     room, rule = stride, "less than the stride"
     if output_size is not None:
         if max(more):
             raise ValueError(f"{call} takes output_padding or output_size, not both.")
-        size = read.per_axis(output_size, dims, "output_size", call)
+        size = windows.per_axis(output_size, dims, "output_size", call)
     else:
         size = tuple(n + m for n, m in zip(least, more, strict=True))
         room = tuple(max(pair) for pair in zip(stride, dilation, strict=True))
@@ -198,8 +198,8 @@ def _output_size(
 
 
 def _split_unreached(
-    size: Shape, least: Shape, stride: Shape, pads: read.Pairs
-) -> tuple[Shape, read.Pairs, Shape]:
+    size: Shape, least: Shape, stride: Shape, pads: windows.Pairs
+) -> tuple[Shape, windows.Pairs, Shape]:
     """Split off the output positions that no filter reaches.
 
     They exist where a stride or more is added at the end, beyond the cropped positions, which are

@@ -12,7 +12,7 @@ import numpy as np
 from optlab.autograd.operation import rule
 from optlab.autograd.rules.guarded import product
 from optlab.autograd.rules.manipulation.indexing import getitem
-from optlab.autograd.rules.reductions import reductions
+from optlab.autograd.rules.reductions import aggregates
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend.arrays import constants_beside
 from optlab.nn.functional.arguments import total
@@ -26,7 +26,7 @@ def _exponentials(x: Any) -> tuple[Any, Any, Any]:
     """Return the maximum m of each row, exp(x - m) and its sum."""
     count, classes = x.shape
     if type(x) is not np.ndarray or x.dtype.itemsize < 4 or x.size <= BLOCK:
-        top = reductions.MAX.forward(x, axis=-1, keepdims=True)
+        top = aggregates.MAX.forward(x, axis=-1, keepdims=True)
         powers = np.exp(x - top)
         return top, powers, total(powers, -1)
     top, powers = np.empty((count, 1), x.dtype), np.empty(x.shape, x.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optlab.autograd.rules.reductions import reductions
+from optlab.autograd.rules.reductions import aggregates
 from optlab.autograd.tensor.creation import DEFAULT_DTYPE
 from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import as_array, constants_beside, copied
@@ -112,7 +112,7 @@ def _label_hint(own: tuple[int, ...], shape: tuple[int, ...]) -> str:
 
 def _limits(labels: Any) -> tuple[int, int]:
     """Return the lowest and the highest label."""
-    return int(reductions.MIN.forward(labels)), int(reductions.MAX.forward(labels))
+    return int(aggregates.MIN.forward(labels)), int(aggregates.MAX.forward(labels))
 
 
 def one_hot(x: Any, num_classes: int = -1, name: None = None) -> Tensor:

@@ -31,7 +31,7 @@ def max_pool_with_indices(x: Any, windows: AllWindows) -> tuple[Any, Any]:
     Examples
     --------
     >>> import numpy as np
-    >>> from optlab.nn.functional.conv.windows import sliding
+    >>> from optlab.nn.functional.windows import sliding
     >>> max_pool_with_indices(np.array([[1.0, 3.0, 2.0, 2.0]]), (sliding(4, 2, 2, (0, 0), False),))
     (array([[3., 2.]]), array([[1, 0]], dtype=uint8))
     """
@@ -56,7 +56,7 @@ def scatter_to_indices(upper: Any, indices: Any, windows: AllWindows) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from optlab.nn.functional.conv.windows import sliding
+    >>> from optlab.nn.functional.windows import sliding
     >>> windows = (sliding(4, 2, 2, (0, 0), False),)
     >>> scatter_to_indices(np.array([[5.0, 7.0]]), np.array([[1, 0]]), windows)
     array([[0., 5., 7., 0.]])
@@ -91,7 +91,7 @@ def gather_from_indices(upper: Any, indices: Any, windows: AllWindows) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from optlab.nn.functional.conv.windows import sliding
+    >>> from optlab.nn.functional.windows import sliding
     >>> windows = (sliding(4, 2, 2, (0, 0), False),)
     >>> gather_from_indices(np.array([[5.0, 6.0, 7.0, 8.0]]), np.array([[1, 0]]), windows)
     array([[6., 7.]])

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from optlab.autograd.operation import as_single_operation, rule
-from optlab.autograd.rules.reductions import reductions
+from optlab.autograd.rules.reductions import aggregates
 from optlab.backend.arrays import constants_beside
 from optlab.nn.functional.conv.im2col import at_least_float32
-from optlab.nn.functional.conv.windows import Windows
+from optlab.nn.functional.windows import Windows
 
 AllWindows = Sequence[Windows]
 Divisor = str | float
@@ -47,7 +47,7 @@ def _split_first(windows: Windows) -> tuple[slice | None, Any]:
 
 def _max_along(x: Any, axis: int, windows: Windows) -> Any:
     if windows.is_global:
-        return reductions.MAX.forward(x, axis=axis, keepdims=True)
+        return aggregates.MAX.forward(x, axis=axis, keepdims=True)
     first, rest = _split_first(windows)
     if first is not None:
         y = x[_along(axis, first)].copy(order="K")
@@ -101,7 +101,7 @@ def max_pool(x: Any, windows: AllWindows) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from optlab.nn.functional.conv.windows import sliding
+    >>> from optlab.nn.functional.windows import sliding
     >>> max_pool(np.array([[1.0, 3.0, 2.0, 2.0]]), (sliding(4, 2, 2, (0, 0), False),))
     array([[3., 2.]])
     """
@@ -144,7 +144,7 @@ def max_pool_input(upper: Any, x: Any, best: Any, windows: AllWindows) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from optlab.nn.functional.conv.windows import sliding
+    >>> from optlab.nn.functional.windows import sliding
     >>> x, windows = np.array([[1.0, 3.0, 2.0, 2.0]]), (sliding(4, 2, 2, (0, 0), False),)
     >>> max_pool_input(np.array([[5.0, 7.0]]), x, max_pool(x, windows), windows)
     array([[0., 5., 7., 0.]])
@@ -169,7 +169,7 @@ def max_pool_gather(upper: Any, x: Any, best: Any, windows: AllWindows) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from optlab.nn.functional.conv.windows import sliding
+    >>> from optlab.nn.functional.windows import sliding
     >>> x, windows = np.array([[1.0, 3.0, 2.0, 2.0]]), (sliding(4, 2, 2, (0, 0), False),)
     >>> max_pool_gather(np.array([[5.0, 6.0, 7.0, 8.0]]), x, max_pool(x, windows), windows)
     array([[6., 7.]])
@@ -206,7 +206,7 @@ def max_indices(x: Any, best: Any, windows: AllWindows) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from optlab.nn.functional.conv.windows import sliding
+    >>> from optlab.nn.functional.windows import sliding
     >>> x, windows = np.array([[1.0, 3.0, 2.0, 2.0]]), (sliding(4, 2, 2, (0, 0), False),)
     >>> max_indices(x, max_pool(x, windows), windows)
     array([[1, 2]])
@@ -264,7 +264,7 @@ def average_pool(x: Any, windows: AllWindows, divisor: Divisor) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from optlab.nn.functional.conv.windows import sliding
+    >>> from optlab.nn.functional.windows import sliding
     >>> average_pool(np.array([[1.0, 3.0, 2.0]]), (sliding(3, 2, 2, (0, 0), True),), "inside")
     array([[2., 2.]])
     """
@@ -292,7 +292,7 @@ def average_pool_input(upper: Any, windows: AllWindows, divisor: Divisor) -> Any
     Examples
     --------
     >>> import numpy as np
-    >>> from optlab.nn.functional.conv.windows import sliding
+    >>> from optlab.nn.functional.windows import sliding
     >>> average_pool_input(np.array([[2.0, 5.0]]), (sliding(3, 2, 2, (0, 0), True),), "inside")
     array([[1., 1., 5.]])
     """

@@ -11,8 +11,8 @@ import numpy as np
 from optlab.autograd.operation import as_single_operation, rule
 from optlab.autograd.tensor.tensor import Tensor, apply, raw
 from optlab.backend.ensemble import members_of
+from optlab.nn.functional import windows
 from optlab.nn.functional.arguments import given_with
-from optlab.nn.functional.conv import windows as read
 from optlab.nn.functional.pooling.pooling import checked_input
 
 
@@ -182,14 +182,14 @@ def _max_unpool(
     output_size: Any, name: Any, dims: int,
 ) -> Tensor:  # fmt: skip
     call = f"max_unpool{dims}d"
-    if data_format != read.FORMATS[dims][0]:
+    if data_format != windows.FORMATS[dims][0]:
         raise ValueError(
-            f"{call} takes data_format={read.FORMATS[dims][0]!r}; got {data_format!r}."
+            f"{call} takes data_format={windows.FORMATS[dims][0]!r}; got {data_format!r}."
         )
     x, _ = checked_input(x, data_format, name, dims, call)
-    kernel = read.per_axis(kernel_size, dims, "kernel_size", call)
-    steps = kernel if stride is None else read.per_axis(stride, dims, "stride", call)
-    pads = read.per_axis(padding, dims, "padding", call, least=0)
+    kernel = windows.per_axis(kernel_size, dims, "kernel_size", call)
+    steps = kernel if stride is None else windows.per_axis(stride, dims, "stride", call)
+    pads = windows.per_axis(padding, dims, "padding", call, least=0)
     usual = tuple(
         (n - 1) * s - 2 * p + k for n, s, p, k in zip(x.shape[2:], steps, pads, kernel, strict=True)
     )
@@ -225,7 +225,7 @@ def _size(
         if min(usual) < 1:
             raise ValueError(f"{call}: nothing is left of a result of {tuple(usual)}.")
         return tuple(usual)
-    numbers = read.as_integers(output_size)
+    numbers = windows.as_integers(output_size)
     if numbers is None or len(numbers) not in (dims, dims + 2):
         raise ValueError(
             f"{call}: output_size is {dims} or {dims + 2} whole numbers; got {output_size!r}."

@@ -6,7 +6,7 @@ from typing import Any
 
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.nn import functional
-from optlab.nn.functional.conv import windows
+from optlab.nn.functional import windows
 from optlab.nn.initializer import Initializer, XavierUniform
 from optlab.nn.layers.conv.conv import Filters
 from optlab.nn.layers.docstrings import inherit_docstring
