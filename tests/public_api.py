@@ -54,7 +54,7 @@ def signature(thing):
         for parameter in found.parameters.values()
     ]
     text = str(inspect.Signature(bare))
-    return re.sub(r" at 0x[0-9a-f]+|<function ([\w.<>]+)>", r"\1", text)
+    return re.sub(r" at 0x[0-9a-f]+|<function ([\w.<>]+)>|<class '(?:\w+\.)*(\w+)'>", r"\1\2", text)
 
 
 def names_of(module):

@@ -1,75 +1,34 @@
-"""Floor 1: Tensor, tape, derivative rules, functional derivatives and the gradient check.
+"""Floor 1: Tensor, tape, derivative rules, transforms of functions, rematerialization.
+
+The rooms, top to bottom; a room imports from rooms below it only:
+
+=====================  =============================================================================
+room                   what it holds
+=====================  =============================================================================
+``reference/``         ``optlab rules NAME`` and `rule_of`: every function, with its derivative rule
+``remat/``             `optlab.rematerialize`: single results are dropped and computed again (DTR)
+``checkpoint/``        `optlab.recompute`: functions and chains of layers run again in the backward
+                       pass; ``checkpoint/schedules`` has Revolve and other schedules
+``dispatch/``          what a NumPy function does when it meets a Tensor (NEP 13, NEP 18)
+``composed/``          NumPy functions written with other functions, so that they need no rule
+``random/``            NumPy's distributions, drawn from keys (``optlab.numpy.random``)
+``function.py``        `Function`, an operation of the user's own
+``graph/``             the recorded graph as data: nodes, saved memory, roles of arrays
+``transforms/``        `grad`, `vjp`, `jvp`, `jacobian`, `hessian`, `hvp`, `vmap`, `check_grad`
+``tensor/``            `Tensor`: operators, methods, conversions, creation, in-place writes
+``rules/``             derivative rules, a file a subject, in plain NumPy: ``rules/linalg``,
+                       ``rules/manipulation``, ``rules/reductions``, and elementwise functions
+``tape/``              nodes and leaves, `apply`, the backward pass, grad mode, saved tensors,
+                       versions of written memory, anomaly mode, 16-bit arithmetic
+``operation.py``       `Operation` and `rule`: a function beside its vector-Jacobian products
+``pytrees.py``         nested containers of arrays
+=====================  =============================================================================
+
+``schedules.py``, ``schedule_costs.py``, ``reversal.py``, ``reversal_actions.py`` and ``sparse.py``
+are documented module paths of what lies in these rooms.
 
 To find the rule of a function: ``optlab rules tanh``, or `rule_of`; all of them are listed in
-``rules/README.md``. Which file holds what:
-
-=========================  =========================================================================
-file                       what it holds
-=========================  =========================================================================
-**a Tensor**
-``tensor.py``              `Tensor`
-``gradients.py``           ``t.requires_grad``, ``t.backward()``, ``t.grad``, ``t.register_hook(f)``
-``operators.py``           ``a + b``, ``a @ b``, ``a < b``, ``t[i]``
-``methods.py``             ``t.reshape(...)``, ``t.copy()``: the methods of NumPy's arrays
-``reduction_methods.py``   ``t.sum()``, ``t.mean(axis)``: those that go through elements along axes
-``paddle_names.py``        ``t.stop_gradient``: what Paddle's documents call what is there
-``conversions.py``         ``float(t)``, ``t.numpy()``; ``sharing.py``: whose an array is alone
-``places.py``              ``t.device``, ``t.to(device)``
-``creation.py``            `to_tensor`, `zeros`, `ones`, `full`, `arange`
-``documented.py``          ``ol.sum``, ``ol.mean``: NumPy's functions with Paddle's ``keepdim``
-``in_place.py``            ``t[i] = v`` and ``t += v``; ``powers.py``: ``t ** n``
-``dispatch.py``            what a call of a NumPy function does when it meets a Tensor
-``universal.py``           the keyword arguments of ufuncs
-**derivative rules**
-``operation.py``           `rule`, a row of the table: a function beside its derivative rules
-``rules/``                 the rows, a file a subject, in plain NumPy
-``composed/``              functions of NumPy written with other functions, so that they need no row
-``several.py``             operations with several outputs, such as ``np.linalg.eigh``
-``rule_text.py``           the text of a rule; ``reference.py``, ``reference_notes.py``,
-                           ``reference_text.py``, ``lookup.py``: ``optlab rules`` and `rule_of`
-**the tape**
-``base.py``                `TensorBase`: an array and its node; ``tape.py``: nodes and leaves
-``apply.py``               `apply`: run an operation, and record it
-``backpropagation.py``     the backward pass
-``writes.py``              writes in place, by memory; ``write_observers.py``: who is told first
-``mode.py``                `no_grad`, `enable_grad`: whether operations are recorded
-``hooks.py``               the user's hooks on gradients
-``saving.py``              who keeps what is saved for backward; `saved_tensors_hooks` packs it
-``recompute.py``           `recompute`: a function runs again in backward
-``second_runs.py``         the two runs of one call, and how they are compared
-``promises.py``            what operations inside it keep, where they stay on the tape
-``written_inside.py``      what it writes to in place, which it writes once
-``layer_classes.py``       classes given where layers were meant
-``rematerialize.py``       `rematerialize`: operations drop what they saved, and run again
-``pieces.py``              results that know how they were made; ``budget.py``: which go first, by
-                           ``recomputation_costs.py``
-``checkpoints.py``         those that go before checkpoints, or all at once
-``sequential.py``          `recompute_sequential`: a chain of layers, by segments or a schedule
-``chain_arguments.py``     what it is given, read and checked
-``schedules.py``           the known schedules; ``reversal.py``, ``reversal_actions.py``,
-                           ``schedule_protocol.py``, ``reversal_views.py``: what a schedule is, and
-                           how it is shown
-``schedule_costs.py``      what they cost, by formula; ``chain_costs.py``: on layers that are there
-``fingerprints.py``        what the second run of an operation is compared with
-``constants.py``           plain arrays beside Tensors: copied or watched while backward needs them
-``sparse.py``              `RowSparse`, the gradient of a large table of which few rows were read
-``halves.py``              float16 and bfloat16: kept in 16 bits, computed in 32
-``anomaly.py``             `detect_anomaly`; ``extras.py``: one flag for all that is rare
-**derivatives of functions**
-``functional.py``          `grad`, `vjp`, `jvp`, `hvp`
-``derivative_matrices.py`` `jacobian`, `hessian`
-``run.py``, ``trees.py``   one evaluation with its arguments on the tape; containers of arrays
-``vmap.py``                `vmap`, `ensemble`, `members`
-``check.py``               `check_grad`, against finite differences
-``function.py``            `Function`, a user's own operation
-**random numbers**
-``random/``                NumPy's distributions, drawn from keys (``optlab.numpy.random``)
-``drawing.py``             `rand`, `randn`, `normal` and others that make Tensors
-**the tape as data**
-``walk.py``                nodes and the walk back, one node at a time; ``read_tape.py`` reads them
-``kept_memory.py``         what operations keep for backward, and how its bytes are counted
-``memory_roles.py``        what every array is, for the ledger of `optlab.backend`
-=========================  =========================================================================
+``rules/README.md``.
 """
 
 from optlab.autograd.function import Function
@@ -88,6 +47,7 @@ from optlab.autograd.random.creation import (
 )
 from optlab.autograd.reference.lookup import rule_of
 from optlab.autograd.remat.budget import MemoryBudgetError
+from optlab.autograd.sparse import RowSparse
 from optlab.autograd.tape.anomaly_mode import AnomalyError, detect_anomaly
 from optlab.autograd.tape.grad_mode import (
     RecomputationError,
@@ -96,7 +56,6 @@ from optlab.autograd.tape.grad_mode import (
     is_recomputing,
     no_grad,
 )
-from optlab.autograd.tape.row_sparse import RowSparse
 from optlab.autograd.tape.saved_tensors import saved_tensors_hooks
 from optlab.autograd.tensor.creation import arange, full, ones, to_tensor, zeros
 from optlab.autograd.tensor.tensor import Tensor, answer_with
@@ -111,9 +70,9 @@ _keep_freed_memory()
 
 def _dispatch() -> object:
     """Load the answers to NumPy's calls, with all composed functions: 65 ms or more."""
-    from optlab.autograd.dispatch import array_protocols
+    from optlab.autograd import dispatch
 
-    return array_protocols
+    return dispatch
 
 
 answer_with(_dispatch)

@@ -25,11 +25,11 @@ INTRODUCTION = f"""\
 
 # Every function, its rule and its checks
 
-What a NumPy function is to a Tensor, in one row. In a rule, `g` is the gradient that arrives, `y`
+What a NumPy function is to a Tensor, in one row. In a rule, `g` is the incoming gradient, `y`
 the output, `x` (or `a` and `b`) the inputs; the arguments of a rule are what the tape keeps for it.
-A rule is plain NumPy, so it is differentiable again; `product`, `quotient`, `kept` and `nothing`
-are arithmetic in which nothing times infinity is nothing ([guarded.py](guarded.py)). `optlab rules
-tanh` shows one function with the source of its rules and of what they call.
+A rule is plain NumPy, so it is differentiable again; `product`, `quotient`, `where_mask` and
+`zeros_of` are arithmetic in which nothing times infinity is nothing ([guarded.py](guarded.py)).
+`optlab rules tanh` shows one function with the source of its rules and of what they call.
 
 *Checks* counts the cases in which the gradient check compares the derivatives of first and second
 order with finite differences in float64; the same cases hold values and dtypes against NumPy, the
@@ -94,7 +94,7 @@ def _conventions() -> str:
         "## Where there is no derivative\n\nAt a kink, a jump or a pole the rule chooses. The "
         "choices are tested, most of them in "
         "[test_conventions.py](../../../tests/autograd/test_conventions.py).\n\n"
-        + _rows(["where", "what the rule gives", "said in"], rows)
+        + _rows(["where", "convention of the rule", "said in"], rows)
     )
 
 

@@ -157,7 +157,7 @@ def test_what_a_rule_calls_is_shown_with_its_place_and_can_be_looked_up() -> Non
     said = str(ol.autograd.rule_of("svd"))
     assert "def inverse_gaps(" in said
     assert "def _split_rotation(" in said
-    assert "rules/matrices.py:" in said
+    assert "rules/linalg/matrices.py:" in said
     assert "def inverse_gaps(" in ol.autograd.rule_of("inverse_gaps")
 
 

@@ -10,59 +10,64 @@ ELSEWHERE: list[tuple[str, str, str, tuple[str, ...]]] = [
     (
         "norms at the zero vector",
         "0, the middle of the slopes; the second derivative is 0 too",
-        "norms",
+        "linalg/norms",
         ("np.linalg.norm", "np.linalg.vector_norm", "np.linalg.matrix_norm", "euclidean_norm"),
     ),
     (
         "norms, elements that are 0 or tie for the maximum",
         "0; ties share equally",
-        "norms",
+        "linalg/norms",
         ("np.linalg.norm", "np.linalg.vector_norm", "np.linalg.matrix_norm"),
     ),
     (
         "`max`, `min` with ties",
         "shared equally among the elements that tie",
-        "reductions",
+        "reductions/aggregates",
         ("np.max", "np.min", "np.amax", "np.amin", "np.nanmax", "np.nanmin", "np.ptp"),
     ),
     (
         "`std` where all numbers are equal",
         "0",
-        "reductions",
+        "reductions/aggregates",
         ("np.std", "np.nanstd"),
     ),
     (
         "elements that `where=` leaves out",
         "0, also where they are NaN or infinite",
-        "reductions",
+        "reductions/aggregates",
         ("np.sum", "np.prod", "np.mean", "np.std", "np.var", "np.max", "np.min", "np.amax",
          "np.amin"),
     ),
-    ("`logaddexp.reduce` of nothing but -inf", "0", "reductions", ("np.logaddexp.reduce",)),
+    (
+        "`logaddexp.reduce` of nothing but -inf",
+        "0",
+        "reductions/aggregates",
+        ("np.logaddexp.reduce",),
+    ),
     (
         "`median`, `quantile`",
         "to the neighbours, in the shares of the interpolation",
-        "order_statistics",
+        "reductions/order_statistics",
         ("np.median", "np.quantile", "np.percentile", "np.nanmedian", "np.nanquantile",
          "np.nanpercentile"),
     ),
     (
         "`median`, `quantile` with ties",
         "in the order in which they come",
-        "order_statistics",
+        "reductions/order_statistics",
         ("np.median", "np.quantile", "np.percentile", "np.nanmedian", "np.nanquantile",
          "np.nanpercentile"),
     ),
     (
         "`sort`, `partition` with ties",
         "in the order in which they come",
-        "sorting",
+        "manipulation/sorting",
         ("np.sort", "np.partition"),
     ),
     (
         "repeated eigenvalues, singular values",
         "0 for an arbitrary rotation of vectors",
-        "decompositions",
+        "linalg/decompositions",
         tuple(
             _LINALG + name
             for name in ("svd", "svdvals", "eig", "eigh", "eigvals", "eigvalsh", "pinv")
@@ -71,7 +76,7 @@ ELSEWHERE: list[tuple[str, str, str, tuple[str, ...]]] = [
     (
         "symmetric input of `eigh`",
         "shared by both triangles",
-        "decompositions",
+        "linalg/decompositions",
         ("np.linalg.eigh", "np.linalg.eigvalsh"),
     ),
     (
