@@ -202,7 +202,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     def _with_missing_keys(self, state: dict[str, Any]) -> dict[str, Any]:
         if "schedule" in state or "T_cur" in state or "T_i" in state or "last_epoch" not in state:
             return state
-        # Paddle's own states do not say where the restarts are; whole epochs do.
+        # States of Paddle lack the restarts; they follow from the whole epochs.
         place, length = self._position(self._state_value("last_epoch", state["last_epoch"], ""))
         return {**state, "T_cur": place, "T_i": length}
 
