@@ -1,4 +1,4 @@
-"""The machinery of ``python -m benchmarks``; no time is asserted here."""
+"""The machinery of ``python -m benchmarks``; no timing is asserted here."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ ROWS = [
 
 @pytest.fixture
 def fake_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Row]:
-    """Rows of no-ops and tiny sleeps, in a module that workers find too."""
+    """Rows of no-ops and short sleeps, in a module that workers can import too."""
     (tmp_path / "fake_rows.py").write_text(FAKE_ROWS)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "fake_rows", raising=False)
@@ -267,7 +267,7 @@ def test_our_side_of_every_row_runs_once(row: Row) -> None:
 
 
 def gradients(build: Any, size: int) -> dict[str, list[np.ndarray]]:
-    """Give what the units of one side return, as arrays."""
+    """Return the results of the units of one side, as arrays."""
     return {
         name: [np.asarray(getattr(g, "data", g)) for g in unit()]
         for name, unit in build(size, True).items()
@@ -283,7 +283,7 @@ def test_an_operation_s_unit_gives_the_gradient_of_every_input_each_time(size: i
         assert len(first) == 1 + operations.OPERATIONS[name][1], name
         for one, two in zip(first, second, strict=True):
             assert one.dtype == np.float32, name
-            np.testing.assert_array_equal(one.data, two.data)  # cleared: nothing has added up
+            np.testing.assert_array_equal(one.data, two.data)  # cleared: nothing has accumulated
     x, u, _ = operations.numbers("multiply", size)
     by_x, by_u = units["multiply"]()
     np.testing.assert_array_equal(by_x.data, u)
@@ -307,7 +307,7 @@ def test_the_peers_units_give_the_same_gradients(needs: str, build: Any, size: i
 
 
 def numbers_of_a_browser() -> dict[str, Any]:
-    """Give numbers as the browser would, all within their targets but one."""
+    """Return numbers as from a browser, all within their targets but one."""
     smooth = {"milliseconds": [16.7] * 98 + [33.3] * 2, "drawn": 50}
     rough = {"milliseconds": [16.7] * 98 + [50.0] * 2, "drawn": 50}
     return {
@@ -438,7 +438,7 @@ def test_the_peak_of_pytorch_s_allocator_is_known_where_it_can_be_counted() -> N
     def work() -> None:
         first, second = torch.empty(1 << 18), torch.empty(1 << 19)
         del first
-        third = torch.empty(1 << 18)  # takes the room of the first
+        third = torch.empty(1 << 18)  # reuses the memory of the first
         del second, third
 
     assert recompute.peak_of_allocator(work) == 3 << 20

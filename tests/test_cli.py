@@ -1,4 +1,4 @@
-"""The command line, as far as it goes without a server; tests/browser opens a real one."""
+"""The command line, as far as it works without a server; tests/browser starts a real one."""
 
 import argparse
 import os
@@ -107,7 +107,7 @@ def test_missing_jupyterlab_gets_the_command_that_mends_it(monkeypatch, capsys):
     assert "install lab" in said
 
 
-# Where it listens, and who opens the page.
+# Addresses, and the browser that opens the page.
 
 
 def test_the_first_free_port_is_taken():
@@ -150,7 +150,7 @@ def test_a_browser_is_opened_only_where_it_would_be_seen(environment, platform, 
 
 @pytest.fixture
 def jupyter_arguments(monkeypatch):
-    """Give the words that JupyterLab would have been jupyter_arguments with."""
+    """The arguments with which JupyterLab would have been started."""
     labapp = pytest.importorskip("jupyterlab.labapp")
     words = []
     monkeypatch.setattr(labapp.LabApp, "launch_instance", words.extend)

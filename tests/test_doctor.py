@@ -1,4 +1,4 @@
-"""The doctor: it finds what is broken, says how to mend it, and lives through anything."""
+"""The doctor finds problems and suggests repairs, and never raises."""
 
 import importlib
 import sys
@@ -20,7 +20,7 @@ def rows_named(name):
 
 @pytest.fixture
 def versions(monkeypatch):
-    """Change what the doctor believes is installed: name -> version, or None for not there."""
+    """Set the versions that the doctor finds: name -> version, or None for a missing package."""
     changed = {}
     true_version = metadata.version
 
@@ -176,7 +176,7 @@ def test_a_browser_is_found_by_its_command_or_its_place(monkeypatch, tmp_path):
     assert _doctor.find_browser() is None
 
 
-# Reading what optlab asks for.
+# The requirements of optlab.
 
 
 def test_clone_and_metadata_say_the_same(monkeypatch):

@@ -14,16 +14,16 @@ import optlab as ol
 from optlab._doctor import find_browser
 
 ROOT = Path(__file__).parent.parent
-LEARNS = ROOT / "gallery" / "small_gpt.py"  # for minutes: it has tests of its own
+LEARNS = ROOT / "gallery" / "small_gpt.py"  # takes minutes: it has its own tests
 RANKS = ROOT / "gallery" / "ranking.py"  # likewise
 FITS = ROOT / "gallery" / "does_not_fit.py"  # starts processes
-STUDIES = ROOT / "gallery" / "recompute_study.py"  # a minute; a small network has the same picture
+STUDIES = ROOT / "gallery" / "recompute_study.py"  # a minute; a small network gives the same plot
 ENTRIES = sorted(set((ROOT / "gallery").glob("*.py")) - {LEARNS, RANKS, FITS, STUDIES})
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
 def _marked(entry: Path) -> Any:
-    """Mark the entries that open a browser."""
+    """Return the entry as a parameter, marked if it opens a browser."""
     marks = [pytest.mark.browser] if "playwright" in entry.read_text() else []
     return pytest.param(entry, marks=marks, id=entry.stem)
 
@@ -61,7 +61,7 @@ def test_the_small_gpt_starts_to_learn(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_eighth_of_the_way_the_small_gpt_beats_counting_three_characters() -> None:
-    """The whole way, past n-grams of every order, is for the script itself: it takes minutes."""
+    """The whole training, past n-grams of every order, takes minutes and is left to the script."""
     result = runpy.run_path(str(LEARNS))["learn"](steps=600, look=600)
     assert result.gpt[-1] < result.ngrams[2]
     assert result.ngrams[8] == min(result.ngrams) < 1.8
@@ -73,7 +73,7 @@ def ranking() -> dict[str, Any]:
 
 
 def ranked_rates() -> dict[str, float]:
-    """Give the rates of the table in the gallery."""
+    """Return the rates of the table in the gallery."""
     lines = RANKS.with_suffix(".md").read_text(encoding="utf-8").splitlines()
     cells = [[cell.strip() for cell in line.split("|")] for line in lines if line[:1] == "|"]
     return {name: float(rate) for _, _, name, rate, *_ in cells[2:]}
@@ -124,7 +124,7 @@ def test_recomputation_of_small_blocks_is_studied(tmp_path: Path) -> None:
 
 @pytest.fixture
 def deep(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)  # its processes: this clone
+    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)  # for its processes: this clone
     return runpy.run_path(str(FITS))
 
 
@@ -139,7 +139,7 @@ def test_200_layers_exceed_the_budget_and_learn_within_it(
     result = deep["learn"](steps=8)
     assert len(result.losses) == 8
     assert result.losses[-1] < 0.5 * result.losses[0]
-    assert result.losses[:3] == result.plain_losses  # to the bit
+    assert result.losses[:3] == result.plain_losses  # bitwise
     assert result.plain.max() > budget > result.recomputed.max()
     if sys.platform == "linux":
         assert 10 < result.refused < 190  # in the middle of forward
@@ -149,11 +149,11 @@ def test_200_layers_exceed_the_budget_and_learn_within_it(
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit on memory is that of Linux")
 def test_the_limit_is_the_budget_and_no_more(deep: dict[str, Any]) -> None:
-    """The plain step is refused for want of memory, not for the way the limit is set."""
+    """The plain step is refused for lack of memory, not because of how the limit is set."""
     roomy = deep["in_a_process"](None, 1, 6 * deep["BUDGET"])
     assert roomy["layer"] is None
     assert roomy["losses"] == deep["in_a_process"]("sqrt", 1)["losses"]
-    scarce = deep["in_a_process"]("sqrt", 1, 2 * 2**20)  # this is too little for any way
+    scarce = deep["in_a_process"]("sqrt", 1, 2 * 2**20)  # too little for any method
     assert scarce["losses"] == []
 
 
@@ -166,7 +166,7 @@ def test_notebook_runs_from_top_to_bottom(
     from nbclient import NotebookClient
 
     monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)  # this clone, not another
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))  # no settings of the user's own
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))  # no settings of the user
     node = nbformat.read(notebook, as_version=4)
     here = {"metadata": {"path": str(tmp_path)}}
     NotebookClient(node, timeout=300, store_widget_state=False, resources=here).execute()

@@ -1,4 +1,4 @@
-"""The house itself: style, types, floors, notebooks, documents; one command checks all."""
+"""Checks of the whole repository: style, types, layers of packages, notebooks, documents."""
 
 import ast
 import json
@@ -29,7 +29,7 @@ BASH_RUNS_HERE = pytest.mark.skipif(sys.platform == "win32", reason=".ci/run is 
 
 
 def run(*command, **options):
-    """Run a command in the root of the repository and give what it said; fail if it failed."""
+    """Run a command in the root of the repository and return its output; fail if it failed."""
     done = subprocess.run(
         command, cwd=ROOT, text=True, encoding="utf-8", capture_output=True, **options
     )
@@ -43,7 +43,7 @@ def python(code, **options):
 
 
 def files_of_the_repository():
-    """List what git tracks or would track; ignored files are nobody's business."""
+    """List the files that git tracks or would track, without ignored files."""
     git = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z"]
     listed = subprocess.run(
         [*git, "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True
@@ -55,13 +55,13 @@ def files_of_the_repository():
 
 
 def code_block(command):
-    """Give the code block below the mark of a command in the README."""
+    """Return the code block below the marker of a command in the README."""
     block = re.search(rf"<!-- command: {command} -->\n```bash\n(.*?)\n```", README, re.DOTALL)
     assert block, f"README.md has no command {command!r}"
     return block[1]
 
 
-# Style, types, floors.
+# Style, types, layers of packages.
 
 
 def test_ruff_finds_nothing():
@@ -99,7 +99,7 @@ def test_mypy_is_strict_on_every_package_of_the_engine():
     assert set(strict) == {f"optlab.{name}.*" for name in FLOORS_0_TO_3}
 
 
-# The face.
+# The public names.
 
 
 def test_importing_optlab_imports_next_to_nothing():
@@ -151,7 +151,7 @@ def test_the_stub_names_what_the_face_hands_on():
         if isinstance(line, ast.ImportFrom) and line.module.startswith("optlab"):
             places.update({alias.asname: f"{line.module}.{alias.name}" for alias in line.names})
         if isinstance(line, ast.AnnAssign) and line.target.id != "__version__":
-            ours = line.target.id == "bfloat16"  # looked up when it is asked for
+            ours = line.target.id == "bfloat16"  # looked up when it is requested
             module = "optlab.backend.dtypes" if ours else "numpy"
             places[line.target.id] = f"{module}.{line.target.id}"
     assert places == {name: place.replace(":", ".") for name, place in optlab._NAMES.items()}
@@ -205,7 +205,7 @@ def test_the_readme_s_commands_install_extras_that_exist():
 
 
 def without_wraps_and_places(text):
-    """Give text on one line, without the numbers of lines in files of ours."""
+    """Return text on one line, without line numbers in files of optlab."""
     return re.sub(r"(\.py):\d+", r"\1", " ".join(text.split()))
 
 
@@ -214,7 +214,7 @@ def test_the_code_in_the_readme_runs_and_prints_what_stands_below_it(monkeypatch
     shared = {"__name__": "readme"}
     blocks = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", README, re.DOTALL)
     assert sum(bool(printed) for _, printed in blocks) >= 4
-    for block, printed in blocks:  # in order: a later one uses what an earlier one made
+    for block, printed in blocks:  # in order: later blocks use results of earlier ones
         # Messages name the line of the user's file; here it is this block.
         lines = block.splitlines(keepends=True)
         monkeypatch.setitem(linecache.cache, "train.py", (len(block), None, lines, "train.py"))

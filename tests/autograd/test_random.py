@@ -223,7 +223,7 @@ def test_the_scale_of_gamma_is_an_ordinary_factor() -> None:
     scale = ol.to_tensor([1.0, 3.0], dtype="float64", requires_grad=True)
     y = f(scale)
     wanted = y.numpy().sum(0) / [1.0, 3.0]
-    shape[:] = 99.0  # the caller may overwrite his array
+    shape[:] = 99.0  # the caller may overwrite the array
     y.backward()
     np.testing.assert_allclose(scale.grad.numpy(), wanted)
 

@@ -148,7 +148,7 @@ def test_labels_that_a_rule_reads_are_counted() -> None:
 # The backward pass.
 
 
-def walked(graph: Graph, **options: Any) -> dict[int, Any]:
+def received_gradients(graph: Graph, **options: Any) -> dict[int, Any]:
     """Sum the gradients that each node receives."""
     total: dict[int, Any] = {}
     for stage in graph.back(**options):
@@ -160,7 +160,7 @@ def walked(graph: Graph, **options: Any) -> dict[int, Any]:
 def test_every_gradient_is_the_one_that_backward_brings() -> None:
     net, loss, _ = network()
     graph = graph_of(loss)
-    total = walked(graph)
+    total = received_gradients(graph)
     loss.backward()
     for parameter in net.parameters():
         here = next(one.index for one in graph.nodes if one.name == parameter.name)
@@ -184,9 +184,9 @@ def test_each_stage_holds_the_complete_gradient() -> None:
 def test_the_start_may_be_given() -> None:
     x = leaf([1.0, 2.0])
     graph = graph_of(x * 3.0)
-    assert walked(graph, grad=[1.0, 10.0])[0].tolist() == [3.0, 30.0]
+    assert received_gradients(graph, grad=[1.0, 10.0])[0].tolist() == [3.0, 30.0]
     with pytest.raises(ValueError, match="shape"):
-        walked(graph, grad=[1.0])
+        received_gradients(graph, grad=[1.0])
 
 
 def test_walking_leaves_the_tape_as_it_was() -> None:
@@ -199,7 +199,7 @@ def test_walking_leaves_the_tape_as_it_was() -> None:
     with ol.no_grad():
         graph = graph_of(loss)
         for _ in range(2):
-            assert walked(graph)[0].tolist() == np.cos([1.0, 2.0]).tolist()
+            assert received_gradients(graph)[0].tolist() == np.cos([1.0, 2.0]).tolist()
     assert heard == []
     assert [one.hooks for one in graph.nodes] == [1, 1, 0]
     assert x.grad is None
@@ -231,7 +231,7 @@ def test_overwritten_values_are_named() -> None:
 def test_gradients_that_are_on_the_tape_have_a_graph_too() -> None:
     x = leaf([1.0, 2.0])
     np.sum(np.sin(x)).backward(create_graph=True)
-    total = walked(graph_of(x.grad))
+    total = received_gradients(graph_of(x.grad))
     np.testing.assert_allclose(total[0], -np.sin([1.0, 2.0]))
 
 

@@ -36,8 +36,8 @@ def of_the_gpt(count: int) -> int:
     """Return the bytes of the GPT, without attention probabilities and dropout masks.
 
     A normalization saves the normalized numbers, its mean and variance; the layers that read its
-    output save that. Attention saves queries, keys, values, its output, and one number a query and
-    head; GELU saves its input, the next layer its output.
+    output save that. Attention saves queries, keys, values, its output, and one number per query
+    and head; GELU saves its input, the next layer its output.
     """
     norm = 2 * WIDTH + 2
     block = 2 * norm + 4 * WIDTH + HEADS + 2 * 4 * WIDTH

@@ -166,7 +166,7 @@ def muon(
     p, g, s: State, t: int, learning_rate, momentum, use_nesterov, newton_schulz_steps,
     weight_decay, epsilon,
 ):  # fmt: skip
-    """By singular values: the iteration is a polynomial of them."""
+    """Apply Muon by singular values: the Newton-Schulz iteration is a polynomial of them."""
     s["v"] = momentum * s.get("v", 0.0) + g
     x = g + momentum * s["v"] if use_nesterov else s["v"]
     matrix = x.reshape(len(x), -1) if x.ndim > 1 else x.reshape(-1, 1)
@@ -179,7 +179,7 @@ def muon(
     return p - learning_rate * (scale * direction + weight_decay * p)
 
 
-#: Name of the class, formula, and settings that differ from a plain call.
+#: Name of the class, formula, and settings that differ from the defaults.
 RULES: dict[str, Any] = {
     "SGD": (sgd, [{}]),
     "Momentum": (momentum, [{}, {"use_nesterov": True}, {"rescale_grad": 0.25, "momentum": 0.5}]),
@@ -214,7 +214,7 @@ RULES: dict[str, Any] = {
 
 
 def path(formula, start, gradients, settings: dict[str, Any]) -> list[np.ndarray]:
-    """Give the parameter after each of the gradients, step counts from 1."""
+    """Return the parameter after each of the gradients; step counts start at 1."""
     p, state, found = start, {}, []
     for t, g in enumerate(gradients, 1):
         p = formula(p, g, state, t, **settings)

@@ -1,4 +1,4 @@
-"""Small things that the tests of optimizers share."""
+"""Helpers shared by the tests of optimizers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import optlab as ol
 
 
 def give(p, g) -> None:
-    """Leave exactly the gradient `g` on `p`, by way of the tape."""
+    """Set the gradient of `p` to exactly `g`, by a backward pass."""
     (p * np.asarray(g, p.dtype)).sum().backward()
 
 
@@ -17,14 +17,14 @@ def random(*shape: int, seed: int = 0, dtype: str = "float64") -> np.ndarray:
 
 
 def _without_decay(common: dict) -> dict:
-    """Leave out what rules with a decay of their own do not take as a regularizer."""
+    """Return the settings without the decay that rules with their own decay do not accept."""
     decay = common.get("weight_decay", 0.0)
     if isinstance(decay, (int, float)):
         return common
     return {name: value for name, value in common.items() if name != "weight_decay"}
 
 
-#: An optimizer of each class, ready for parameters; used wherever a rule should not matter.
+#: A constructor for each class, used wherever the rule should not matter.
 EACH = {
     "SGD": lambda **common: ol.optimizer.SGD(0.1, **common),
     "Momentum": lambda **common: ol.optimizer.Momentum(0.1, momentum=0.8, **common),
@@ -57,7 +57,7 @@ EACH = {
 
 
 class WithNorms(ol.optimizer.Optimizer):
-    """A rule that needs one parameter at a time: the step is as long as the parameter."""
+    """A rule that needs each parameter separately: the step is as long as the parameter."""
 
     hyperparameters = {"learning_rate": 0.1}
     slots = {"average": 0.0}

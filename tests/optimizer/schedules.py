@@ -1,4 +1,4 @@
-"""Schedules as descriptions, from which ours and Paddle's are made and driven alike."""
+"""Descriptions of schedules, from which ours and Paddle's are built and run alike."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def expr(text: str) -> Case:
 
 
 class Expression:
-    """A function made from its text; unlike a lambda it can be pickled."""
+    """A function defined by its text; unlike a lambda it can be pickled."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -31,7 +31,7 @@ class Expression:
 
 
 def make(module: Any, case: Case, **more: Any) -> Any:
-    """Make a schedule of `module` (``ol.optimizer.lr`` or Paddle's) from its description."""
+    """Build a schedule of `module` (``ol.optimizer.lr`` or Paddle's) from its description."""
     kwargs = {name: _value(module, value) for name, value in case["kwargs"].items()}
     return getattr(module, case["class"])(**kwargs, **more)
 
@@ -43,7 +43,7 @@ def _value(module: Any, value: Any) -> Any:
 
 
 def drive(schedule: Any, program: dict[str, Any]) -> list[float]:
-    """Follow a program; the rate after construction and after every step."""
+    """Run a program; return the rates after construction and after every step."""
     rates = [schedule()]
     for _ in range(program.get("steps", 0)):
         schedule.step()
@@ -123,7 +123,7 @@ SETTINGS: list[Case] = [
     of("LinearLR", learning_rate=0.5, total_steps=1, start_factor=0.1, end_factor=0.9),
 ]  # fmt: skip
 
-#: Settings of the one that looks at metrics.
+#: Settings of the class that reads metrics.
 PLATEAUS: list[Case] = [
     of("ReduceOnPlateau", learning_rate=0.5),
     of("ReduceOnPlateau", learning_rate=0.5, patience=3, factor=0.5, cooldown=4),
@@ -135,8 +135,8 @@ PLATEAUS: list[Case] = [
        threshold_mode="ABS", cooldown=2, epsilon=0.01),
 ]  # fmt: skip
 
-#: Classes whose rate Paddle counts on from the rate before, wherever it jumps from or begins.
-#: Ours is that of the epoch instead, as their documents promise; see test_schedules.py.
+#: Classes whose rate Paddle derives from the rate before, wherever it jumps from or starts.
+#: Ours is that of the epoch instead, as Paddle documents; see test_schedules.py.
 BEGINS_ANYWHERE = ("CosineAnnealingDecay", "CosineAnnealingWarmRestarts", "LinearLR")
 JUMPS_ANYWHERE = ("LinearLR",)
 
@@ -144,20 +144,20 @@ EPOCHS = [7, None, None, 3, 40, None, 0, None, 100, 100, None, 99, None, 12, 11,
 
 
 def holds(case: Case, classes: tuple[str, ...]) -> bool:
-    """Say whether a schedule, or one inside of it, is of one of these classes."""
+    """Return whether a schedule, or one nested in it, is of one of these classes."""
     inner = case["kwargs"].get("learning_rate")
     return case["class"] in classes or (isinstance(inner, dict) and holds(inner, classes))
 
 
 def metrics(seed: int, count: int = 250) -> list[float]:
-    """Give a noisy loss that falls, stalls and rises; also below zero."""
+    """Return a noisy loss that falls, stalls and rises; also below zero."""
     random = np.random.default_rng(seed)
     fall = 3 * np.exp(-np.arange(count) / 20) - 1 + np.arange(count) / 400
     return [round(float(m), 3) for m in fall + 0.1 * random.standard_normal(count)]
 
 
 def programs() -> list[Case]:
-    """Give every case that is compared with Paddle, with what is done to it."""
+    """Return every case that is compared with Paddle, with its program."""
     found = [{**case, "program": {"steps": 250}} for case in SETTINGS]
     found += [
         {**case, "program": {"epochs": EPOCHS}}

@@ -1,4 +1,4 @@
-"""Parameters whose values are moved, shared or replaced from outside stay exact."""
+"""Optimizers stay exact when values of parameters are moved, shared or replaced from outside."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def all_step(parameters, optimizer, seed):
 
 @each
 def test_two_optimizers_over_the_same_parameters_taking_turns(make):
-    """They share values, not slots: as two optimizers, each given the values by hand."""
+    """They share values but not slots, like two optimizers with the values copied by hand."""
     shared = fresh()
     one, other = make(parameters=shared), make(parameters=shared[::-1])
     first, second = fresh(), fresh()
@@ -64,7 +64,7 @@ def test_an_optimizer_over_some_of_anothers_parameters(make):
 @each
 @pytest.mark.parametrize("how", ["set_value", "data"])
 def test_a_value_written_between_steps_counts_and_slots_stay(make, how):
-    """Where every step starts from the value given by hand, slots are all that is remembered."""
+    """Every step starts from the value set by hand, so only slots carry over."""
     ps, qs = fresh(), fresh(2)
     optimizer = make(parameters=ps)
     others = make(parameters=qs)
@@ -191,7 +191,7 @@ def test_a_parameter_that_changed_its_dtype_keeps_the_new_one_or_is_named():
     try:
         optimizer.step()
     except (TypeError, ValueError) as error:
-        assert "second" in str(error)  # noqa: PT017 - refusing is one of two right answers
+        assert "second" in str(error)  # noqa: PT017 - a refusal is one of two right answers
     else:
         assert q.numpy().tolist() == [1 / 3]
 

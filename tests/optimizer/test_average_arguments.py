@@ -1,4 +1,4 @@
-"""Bad arguments of averages and of wrappers around optimizers are named."""
+"""Errors for bad arguments of averages and of wrappers around optimizers."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def weights(dtype="float64"):
 
 
 def visit(average, parameters, points):
-    """Let the parameters visit points, and the average take each in."""
+    """Set the parameters to each of the points, and update the average."""
     for values in points:
         for p, value in zip(parameters, values, strict=True):
             p.set_value(value)
@@ -106,14 +106,14 @@ def test_apply_is_idempotent_and_restore_exact(kind):
     state = average.state_dict()
     inside = applied(average, mine)
     average.apply(need_restore=False)
-    average.apply(need_restore=False)  # the averages are there already
+    average.apply(need_restore=False)  # the averages are already applied
     for p, lent in zip(mine, inside, strict=True):
         np.testing.assert_array_equal(p.numpy(), lent)
     with average.apply(), average.apply():
         np.testing.assert_array_equal(mine[0].numpy(), inside[0])
     for p, own in zip(mine, before, strict=True):
         np.testing.assert_array_equal(p.numpy(), own)
-    average.restore()  # nothing to do
+    average.restore()  # no effect
     np.testing.assert_array_equal(mine[0].numpy(), before[0])
     for name, value in average.state_dict().items():
         np.testing.assert_array_equal(np.asarray(value), np.asarray(state[name]))

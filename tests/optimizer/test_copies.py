@@ -1,4 +1,4 @@
-"""Copied optimizers go on by themselves, and nobody reads what another one writes."""
+"""Copies of optimizers are independent: none reads what another one writes."""
 
 from __future__ import annotations
 

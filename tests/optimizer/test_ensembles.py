@@ -1,4 +1,4 @@
-"""One optimizer for many runs: settings with one value a member, parameters that are ensembles."""
+"""One optimizer for many runs: settings with a value per member, parameters that are ensembles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLIPS = {
 
 
 def run(make, start, steps=5):
-    """Train two parameters on a loss that is not convex."""
+    """Train two parameters on a nonconvex loss."""
     p, q = ol.Parameter(start, name="p"), ol.Parameter(start * np.float32(2), name="q")
     optimizer = make([p, q])
     for _ in range(steps):
@@ -73,7 +73,7 @@ def test_several_settings_at_once():
 
 
 def test_the_norm_of_many_parameters_is_that_of_a_run_of_its_own():
-    """It is added up in the same way, whatever the order of the parameters."""
+    """The sum is added in the same order, whatever the order of the parameters."""
     starts = [random(len(RATES), 7, seed=i) for i in range(9)]
 
     def last(points, rate, order=1):

@@ -1,4 +1,4 @@
-"""What holds for every rule: on a device, in a race, after a resume, with row-sparse gradients."""
+"""Properties of every rule: on a device, in a race, after a resume, with row-sparse gradients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WITH_NOISE = {**EACH, "noise": lambda **common: O.Dpsgd(0.1, sigma=0.5, **common
 
 @pytest.mark.parametrize("name", list(WITH_NOISE))
 def test_on_a_device_every_rule_stays_there_and_gives_the_same(name):
-    """A guarded array refuses to become one of NumPy, or to meet one."""
+    """A guarded array raises if it is converted to NumPy, or combined with a NumPy array."""
     ol.seed(0)
     here = ol.Parameter(random(3, 2), name="p")
     optimizer = WITH_NOISE[name](parameters=[here])

@@ -1,4 +1,4 @@
-"""Which way a rule runs, and why: what `Optimizer.execution` says."""
+"""The method by which a rule runs, and the reason, as `Optimizer.execution` reports them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def after_steps(make, size=LARGE, dtype="float32", steps=3, **options):
 
 @pytest.mark.parametrize("name", EACH)
 def test_no_rule_of_the_package_fails_to_be_captured(name):
-    """What capturing raised, were it a defect, would stand here."""
+    """`refused` would hold the errors of captures that fail by a defect."""
     optimizer = after_steps(EACH[name])
     assert optimizer.refused == {}
     [way] = optimizer.execution.values()
@@ -105,7 +105,7 @@ def test_copies_and_templates_begin_anew():
 
 
 def test_a_constant_of_the_notebook_that_changes_is_seen_wherever_it_matters():
-    """In the first elements nothing changes, and a norm needs two passes."""
+    """The first elements are not affected, and a norm needs two passes."""
     limits = {"limit": 1.0}
 
     class Clipped(ol.optimizer.Optimizer):

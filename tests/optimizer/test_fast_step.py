@@ -1,4 +1,4 @@
-"""The fast step gives the bits of the plain one, whatever the parameters and gradients are."""
+"""The fused step gives the bits of the plain one, for all parameters and gradients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.optimizer.helpers import EACH, random
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    """Let small parameters take the fast step, in many blocks and over several threads."""
+    """Let small parameters take the fused step, in many blocks and over several threads."""
     monkeypatch.setattr(fused, "SMALL", 0)
     monkeypatch.setattr(sizes, "BLOCK", 16)
     monkeypatch.setattr(sizes, "LARGE", 64)
@@ -35,7 +35,7 @@ BY_NUMBA = pytest.param("numba", marks=NEEDS_NUMBA)
 
 @pytest.fixture(autouse=True)
 def executor(request):
-    """Let NumPy alone run the step, or numba at once where a test asks for it."""
+    """Use the NumPy executor, or numba from the first step if a test requests it."""
     name = getattr(request, "param", "numpy")
     with use_executor(name):
         yield name
@@ -56,7 +56,7 @@ SHAPES = [(3,), (5, 7), (), (40,), (2, 3, 4), (16,), (33,), (1,), (4, 4)]
 def train(
     make, dtype, steps, listen, shapes=SHAPES, skip=(), multi_precision=False, clip=None, apart=()
 ):
-    """Take steps with recorded gradients, and give the parameters and the optimizer."""
+    """Take steps with recorded gradients; return the parameters and the optimizer."""
     tensors = [
         ol.Parameter(random(*shape, seed=i, dtype=dtype), name=f"p{i}")
         for i, shape in enumerate(shapes)
@@ -101,7 +101,7 @@ def assert_same(one, other):
 
 
 def counted(monkeypatch):
-    """Count how many passes took the fast way."""
+    """Count the fused passes."""
     calls = []
     original = fused.fast_pass
 
@@ -175,7 +175,7 @@ def test_float16_through_a_float32_copy(name):
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_fast_and_recorded_steps_by_turns(name):
-    """What a listener keeps stays as it was."""
+    """Arrays that a listener keeps do not change."""
     kept = []
 
     def keep(optimizer, updates):
@@ -230,7 +230,7 @@ def test_a_rate_that_changes_needs_no_new_capture():
 
 
 class Choosing(ol.optimizer.Optimizer):
-    """A rule that picks elements by a mask: it cannot be captured."""
+    """A rule that selects elements by a mask, so that it cannot be captured."""
 
     hyperparameters = {"learning_rate": 0.1}
 
@@ -241,7 +241,7 @@ class Choosing(ol.optimizer.Optimizer):
 
 
 class Rising(ol.optimizer.Optimizer):
-    """A rule with a form of its own in every step."""
+    """A rule whose formula changes in every step."""
 
     hyperparameters = {"learning_rate": 0.1}
 
@@ -289,7 +289,7 @@ def test_overflow_is_said_once_and_the_step_is_whole():
     ],
 )
 def test_the_same_is_said_and_done_about_a_few_peculiar_gradients(make, gradient, words):
-    """Among many ordinary ones, in the middle of a block."""
+    """The results and warnings are equal if a few values in the middle of a block are special."""
 
     def run(listen):
         p = ol.Parameter(np.arange(200, dtype=np.float32))
@@ -348,7 +348,7 @@ def test_a_gradient_that_is_not_contiguous():
 
 
 def print_nothing(optimizer, updates):
-    """Listen."""
+    """Do nothing; having a listener selects the plain step."""
 
 
 @pytest.mark.parametrize("clip", [None, ol.nn.ClipGradByGlobalNorm(1.0)], ids=["plain", "clip"])

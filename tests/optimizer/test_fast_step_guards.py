@@ -1,4 +1,4 @@
-"""What the fast step must notice: rules, regularizers, gradients and clips that are not fixed."""
+"""Changes that the fused step must notice: in rules, regularizers, gradients and clips."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LARGE = 20_000
 
 
 def path(make, change, n, values=(1.0, 10.0, 10.0)):
-    """Give the first element of a parameter of n elements after steps with these values."""
+    """Return the first of n elements of a parameter after steps with these values."""
     w = ol.Parameter(np.zeros(n, np.float32))
     optimizer = make(parameters=[w])
     for value in values:

@@ -13,7 +13,7 @@ from tests.optimizer.helpers import EACH, WithNorms, give, random
 
 
 def settings_of(cls, **given_ones):
-    """Give all settings of a class: its defaults, and what is given."""
+    """Return all settings of a class: its defaults, and the given ones."""
     return {**cls(**given_ones).settings, **given_ones}
 
 
@@ -53,8 +53,8 @@ def test_thirty_steps(name, formula, options, dtype, tolerance):
     assert all(p.dtype == dtype for p in ours)
 
 
-#: Settings that a class has no default for besides the rate, or that make runs equal.
-NEEDED = {"LarsMomentum": {"momentum": 0.9}, "Dpsgd": {"sigma": 0.0}}  # noise is drawn anew
+#: Settings without a default besides the rate, or settings that make runs equal.
+NEEDED = {"LarsMomentum": {"momentum": 0.9}, "Dpsgd": {"sigma": 0.0}}  # the noise is random
 
 rates = st.floats(1e-4, 2.0)
 betas = st.floats(0.0, 0.999)

@@ -1,4 +1,4 @@
-"""Our optimizers follow the trajectories that Paddle recorded."""
+"""Our optimizers follow the trajectories recorded with Paddle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WRAPPERS = ("lookahead", "model_average", "ema")
 
 
 def is_covered(case: dict[str, Any]) -> bool:
-    """Say whether a case is of an optimizer alone."""
+    """Return whether a case is of an optimizer without a wrapper."""
     return not any(case.get(key) for key in WRAPPERS)
 
 
@@ -30,7 +30,7 @@ def test_cases_of_all_optimizers_are_there() -> None:
 
 
 def names_all_roundings(case: dict[str, Any]) -> bool:
-    """Say whether the rounded settings are the whole story (those of decay and groups are not)."""
+    """Return whether all rounded settings are known (those of decay and groups are not)."""
     settled = case["weight_decay"] is None and not case.get("param_groups")
     documented = "trajectory_documented" in case  # computed from the settings as they are
     known = bool(case.get("kwargs_rounded")) and not documented
@@ -50,7 +50,7 @@ def test_trajectory(case: dict[str, Any], rounded: bool) -> None:
     tolerance = case["atol_rounded"] if exact else case["atol"]
     replay = Replay(case, rounded)
     path = replay.run()
-    # Where Paddle's kernel does something else than its documents say, they count.
+    # Where Paddle's kernel differs from its documents, the documents count.
     for name, key in (case.get("trajectory_documented") or case["trajectory"]).items():
         difference = np.max(np.abs(path[name].astype(np.float64) - ARRAYS[key]))
         assert difference <= tolerance, f"{name} differs by {difference:.3g}"

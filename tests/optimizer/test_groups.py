@@ -1,4 +1,4 @@
-"""Groups, decay, clipping, and the settings that one parameter has for itself."""
+"""Groups, decay, clipping, and settings of single parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ L1Decay, L2Decay = ol.regularizer.L1Decay, ol.regularizer.L2Decay
 
 
 def one_step(p, g, **common):
-    """Take a step of plain descent at rate 1; give minus the step: the gradient that counted."""
+    """Take a step of plain SGD at rate 1; return minus the step: the effective gradient."""
     before = p.numpy()
     give(p, g)
     optimizer = ol.optimizer.SGD(1.0, parameters=[p], **common)
@@ -105,7 +105,7 @@ class TestOwnSettings:
             return clip(pairs)
 
         none, small, large = ol.Parameter([5.0]), ol.Parameter([[0.0]]), ol.Parameter([0.0])
-        other = ol.Parameter(np.array([7.0]))  # alone with its dtype
+        other = ol.Parameter(np.array([7.0]))  # the only one of its dtype
         optimizer = ol.optimizer.Momentum(
             1.0,
             parameters=[none, small, other, large],
@@ -134,7 +134,7 @@ class TestOwnSettings:
 
     @pytest.mark.parametrize("make", EACH.values(), ids=list(EACH))
     def test_neighbours_with_other_settings_do_not_mix(self, make):
-        """Parameters side by side, each with settings of its own, go as each would alone."""
+        """Adjacent parameters with different settings follow the paths of separate runs."""
 
         def fresh():
             return [
@@ -256,7 +256,7 @@ class TestGroups:
             ol.optimizer.Adam(parameters=[{"params": [ol.Parameter([1.0])], key: value}])
 
     def test_a_schedule_is_the_optimizers(self):
-        """A group has a factor: a schedule would stay at its first rate."""
+        """A group has a factor: a schedule there would stay at its first rate."""
         group = {
             "params": [ol.Parameter([1.0])],
             "learning_rate": ol.optimizer.lr.StepDecay(0.1, 2),

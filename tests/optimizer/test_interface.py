@@ -1,4 +1,4 @@
-"""What training loops call on an optimizer: gradients, rates, schedules, groups, policies."""
+"""The interface of training loops: gradients, rates, schedules, groups, policies."""
 
 from __future__ import annotations
 
@@ -326,7 +326,7 @@ class TestFloat16:
 
 @pytest.mark.parametrize("bound", [True, False])
 class TestARateThatDoesNotGoWithTheOtherSettings:
-    """What is refused when an optimizer is made is refused later, too."""
+    """Settings that the constructor refuses are refused later, too."""
 
     def make(self, bound):
         return ol.optimizer.Rprop(0.1, parameters=[ol.Parameter([1.0])] if bound else None)
@@ -370,7 +370,7 @@ def test_a_backward_that_failed_is_not_taken_for_one_that_was_done():
     try:
         optimizer.minimize(loss)
     except RuntimeError:
-        assert w.numpy() == 1.0  # what the graph saved is gone, and that is said
+        assert w.numpy() == 1.0  # the saved values are gone, and the error states it
     else:
         assert w.grad.numpy() == 103.0
 

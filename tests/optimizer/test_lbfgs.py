@@ -1,4 +1,4 @@
-"""L-BFGS: its own loop, its line search, and what it shares with the other optimizers."""
+"""L-BFGS: its step, its line search, and the features that it shares with other optimizers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BOTH = pytest.mark.parametrize("search", [None, "strong_wolfe"])
 
 
 def quadratic(size, seed=0):
-    """Give a positive matrix and the minimum of its quadratic."""
+    """Return a positive definite matrix and the minimum of its quadratic."""
     a = random(size, size, seed=seed)
     return a @ a.T + np.eye(size), random(size, seed=seed + 1)
 
@@ -44,7 +44,7 @@ def test_it_finds_the_minimum_of_a_quadratic(search):
 
 
 def test_its_direction_is_that_of_the_matrix_form_of_bfgs():
-    """H = V' H V + rho s s', from the scaled identity, for every remembered pair."""
+    """H = V' H V + rho s s', from the scaled identity, for every stored pair."""
     optimizer = LBFGS(0.5, max_iter=6, history_size=4, parameters=[p := ol.Parameter(random(5))])
     optimizer.step(closure_of(optimizer, bowl(p)))
     known = optimizer.history
@@ -267,7 +267,7 @@ def test_on_a_device():
     np.testing.assert_allclose(guarded.values(q), p.numpy(), rtol=1e-12)
 
 
-# Mistakes -----------------------------------------------------------------------------------------
+# Errors -------------------------------------------------------------------------------------------
 
 
 def test_it_asks_for_a_closure():
@@ -334,7 +334,7 @@ def test_a_gradient_that_is_not_finite(policy):
     assert p.numpy() == 1.0
 
 
-# The rest of the house ----------------------------------------------------------------------------
+# The rest of the package --------------------------------------------------------------------------
 
 
 @BOTH
@@ -378,7 +378,7 @@ def test_a_history_is_cut_by_the_names_of_parameters():
 
 
 def test_a_state_says_how_often_the_closure_was_called():
-    """The documents read it: ``optimizer.state_dict()["state"]["func_evals"]``."""
+    """Paddle's documents read it: ``optimizer.state_dict()["state"]["func_evals"]``."""
     p = ol.Parameter(random(3), name="p")
     optimizer = LBFGS(max_iter=2, parameters=[p])
     calls = []
@@ -387,10 +387,10 @@ def test_a_state_says_how_often_the_closure_was_called():
         optimizer.step(closure)
     state = optimizer.state_dict()
     assert state["state"] == {"func_evals": len(calls), "n_iter": state["extra"]["iterations"]}
-    for told in (state["state"], {"func_evals": 99}, None):  # for looking at it alone
+    for told in (state["state"], {"func_evals": 99}, None):  # informative only
         resumed = LBFGS(max_iter=2, parameters=[ol.Parameter(p.numpy(), name="p")])
         given = dict(state, state=told)
-        if told is None:  # states of before
+        if told is None:  # states of earlier versions
             del given["state"]
         resumed.set_state_dict(given)
         assert resumed.state_dict()["state"] == state["state"]

@@ -1,4 +1,4 @@
-"""The search for a point of the strong Wolfe conditions."""
+"""The search for a point that satisfies the strong Wolfe conditions."""
 
 from __future__ import annotations
 

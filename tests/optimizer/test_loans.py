@@ -1,4 +1,4 @@
-"""Averages over the same parameters, applied one over the other: the weights always come back."""
+"""Averages over the same parameters, applied on top of each other: the weights are restored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def weights():
 
 
 def averages(a, b):
-    """Make three averages, not all over the same parameters, and show them three points."""
+    """Build three averages over different parameters, and update them at three points."""
     made = [EMA(0.5, parameters=[a, b]), ModelAverage(0.5, [b, a], 2, 4), EMA(0.9, parameters=[b])]
     for t in range(3):
         for p in (a, b):
@@ -49,13 +49,13 @@ def test_any_order_gives_the_weights_back(applied, restored):
     for n in restored:
         made[n].restore()
         left.remove(n)
-        if left:  # what was applied last is seen
+        if left:  # the one applied last is visible
             place = place_of(b, made[left[-1]])
             np.testing.assert_array_equal(b.numpy(), shown[left[-1]][place])
     np.testing.assert_array_equal(a.numpy(), own[0])
     np.testing.assert_array_equal(b.numpy(), own[1])
     for average in made:
-        average.restore()  # does nothing any more
+        average.restore()  # no effect any more
     np.testing.assert_array_equal(b.numpy(), own[1])
 
 

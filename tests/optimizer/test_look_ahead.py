@@ -25,7 +25,7 @@ def parameters(dtype="float64"):
 
 
 def steps(optimizer, weights, count, first=0):
-    """Take steps with gradients of one's own, and give the weights after each."""
+    """Take steps with fixed random gradients; return the weights after each."""
     path = []
     for t in range(first, first + count):
         for i, p in enumerate(weights):
@@ -134,7 +134,7 @@ def test_nested():
         optimizer.clear_grad()
         seen.append(w.item())
     # Step 2: the inner one goes from 0.5 to 0.75, the outer one from there to 0.875. Step 4: from
-    # 0.375 to 0.5625, for the inner slow weights are still 0.75; halfway between that and 0.875.
+    # 0.375 to 0.5625, since the inner slow weights are still 0.75; halfway between that and 0.875.
     assert seen == [0.75, 0.875, 0.625, 0.71875]
 
 
@@ -176,7 +176,7 @@ def test_minimize_backward_and_apply_gradients():
     assert w.item() == v.item() == 0.75
     one.clear_grad(set_to_zero=False)
     assert w.grad is None
-    one.step()  # nothing to do
+    one.step()  # no effect
     assert w.item() == 0.75
 
 

@@ -1,4 +1,4 @@
-"""What the library says to those who write what another library, or a hurried hand, would write."""
+"""Errors for code as another library, or a writer in a hurry, would have it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.optimizer.helpers import give
 
 
 def says(kind, *parts):
-    """Expect an error that holds these parts, on few lines."""
+    """Expect an error that contains these parts in order."""
     return pytest.raises(kind, match="(?s)" + ".*".join(re.escape(part) for part in parts))
 
 
@@ -153,8 +153,8 @@ def test_a_schedule_takes_one_rate():
 # Rules ------------------------------------------------------------------------------------------
 
 
-def taken(use):
-    """Take a step of a rule that uses something of h, s and c."""
+def step_using(use):
+    """Take a step of a rule that reads s, h or c by `use`."""
 
     class Rule(ol.optimizer.Optimizer):
         slots = {"m": 0.0}
@@ -170,9 +170,9 @@ def taken(use):
 
 def test_a_rule_that_asks_for_a_scalar_that_it_does_not_compute():
     with says(AttributeError, "no scalar 't'; there is none.", "scalars(self, t, h)", "float(t)"):
-        taken(lambda s, h, c: c.t)
+        step_using(lambda s, h, c: c.t)
     with says(AttributeError, "no slot 'v'; there is m.", "slots = {'v': 0.0}"):
-        taken(lambda s, h, c: s.v)
+        step_using(lambda s, h, c: s.v)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_rule_that_asks_for_a_scalar_that_it_does_not_compute():
 )
 def test_what_a_rule_is_handed_has_attributes(use, written):
     with says(TypeError, "are attributes", written):
-        taken(use)
+        step_using(use)
 
 
 # Averages and wrappers --------------------------------------------------------------------------
@@ -333,7 +333,7 @@ def test_a_closure_that_clears_after_backward():
 
 
 def test_a_gradient_that_is_zero_is_one():
-    """At the minimum, and for some of the parameters alone."""
+    """A zero gradient is a gradient: at the minimum, and of some parameters alone."""
     w, other = ol.Parameter([0.0]), ol.Parameter([1.0])
     optimizer = LBFGS(parameters=[w, other])
 

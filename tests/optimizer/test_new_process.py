@@ -1,6 +1,6 @@
-"""Resuming in a new process, from a file, with the parameters in another order, to the bit.
+"""Resuming in a new process, from a file, with the parameters in another order, bitwise equal.
 
-Everything that has a state is a case; one process resumes them all.
+Every class with a state is a case; one process resumes them all.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def rates():
     return ol.ensemble(np.array([0.01, 0.02, 0.05, 0.1]))
 
 
-#: Case -> what makes its parameters, and what makes its optimizer of them.
+#: Case -> constructors of its parameters, and of its optimizer for them.
 CASES = {
     **{
         name: (network_weights, lambda ps, one=one: one(parameters=ps))
@@ -127,7 +127,7 @@ def train(parameters, optimizer, start, stop):
 
 
 def values(parameters, optimizer):
-    """Give the weights, the rate and what averages lend."""
+    """Return the weights, the learning rate and the applied averages."""
     found = {p.name: _stacked(p) for p in parameters}
     if optimizer.schedule is not None:
         found["rate"] = np.asarray(optimizer.get_lr())
@@ -142,7 +142,7 @@ def _stacked(p):
 
 
 def resume(states, results):
-    """Do what the new process does."""
+    """Resume all cases, train, and save the results: the program of the new process."""
     state = ol.load(states)
     found = {}
     for number, (name, (weights, wrap)) in enumerate(CASES.items()):
@@ -193,7 +193,7 @@ def test_a_resumed_run_equals_an_unbroken_one(number, name, resumed):
 
 
 def test_every_class_is_a_case():
-    """What is added to the package must be added here."""
+    """Classes added to the package must be added here."""
     made = {type(wrap(weights())).__name__ for weights, wrap in CASES.values()}
     rules = {
         name

@@ -1,4 +1,4 @@
-"""What somebody meets who has read the README alone, and writes the rest by ear."""
+"""Errors and warnings for a user who has read only the README and guesses the rest."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def test_what_schedules_step_with():
 
 @pytest.mark.parametrize(("names", "swapped"), [(("a", "b"), False), ((None, None), True)])
 def test_names_find_moments_in_another_order_and_places_do_not(names, swapped):
-    """What the docstring says: unnamed parameters are given in the order they were saved in."""
+    """As documented: unnamed parameters are matched by the order in which they were saved."""
 
     def parameters():
         return [ol.Parameter(np.full(2, 1.0), name=name) for name in names]
@@ -249,7 +249,7 @@ def test_names_find_moments_in_another_order_and_places_do_not(names, swapped):
     np.testing.assert_array_equal(of_a, [2.0, 2.0] if swapped else [1.0, 1.0])
 
 
-# One line for all -------------------------------------------------------------------------------
+# The same line for every optimizer --------------------------------------------------------------
 
 
 def test_lbfgs_takes_no_ensembles():

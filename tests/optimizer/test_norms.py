@@ -1,4 +1,4 @@
-"""The norm that rules scale their steps by."""
+"""The norm by which rules scale their steps."""
 
 from __future__ import annotations
 

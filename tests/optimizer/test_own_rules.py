@@ -1,4 +1,4 @@
-"""Optimizers that a user writes, right and wrong."""
+"""Optimizers written by users, right and wrong."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SignDescent(Optimizer):
 
 
 class HeavyBall(Optimizer):
-    """Momentum as Polyak wrote it: with the previous point as the slot."""
+    """Polyak's momentum, with the previous point as the slot."""
 
     hyperparameters = {"learning_rate": 0.1, "momentum": 0.9}
     slots = {"previous": float("nan")}
@@ -31,7 +31,7 @@ class HeavyBall(Optimizer):
 
 
 class Lion(Optimizer):
-    """Ten lines with a slot, from Chen et al. 2023, algorithm 2."""
+    """A rule of ten lines with a slot, from Chen et al. 2023, algorithm 2."""
 
     hyperparameters = {"learning_rate": 1e-4, "beta1": 0.9, "beta2": 0.99}
     slots = {"moment": 0.0}
@@ -42,7 +42,7 @@ class Lion(Optimizer):
 
 
 class Lars(Optimizer):
-    """One norm a parameter, and a term that is one number."""
+    """One norm per parameter, and a scalar term."""
 
     hyperparameters = {"learning_rate": 0.1, "coefficient": 0.5}
     kind = "tensor"
@@ -54,7 +54,7 @@ class Lars(Optimizer):
 
 
 class Decaying(Optimizer):
-    """Scalars of step t."""
+    """A rule with scalars of step t."""
 
     hyperparameters = {"learning_rate": 1.0}
 
@@ -175,7 +175,7 @@ def test_a_term_may_be_one_number(kind, number):
 
 
 def wrong(answer, kind="elementwise", slots=None):
-    """Make a class whose update gives `answer(p, g, s)`."""
+    """Return a class whose update returns `answer(p, g, s)`."""
 
     class Wrong(Optimizer):
         def update(self, p, g, s, h, c):
@@ -187,7 +187,7 @@ def wrong(answer, kind="elementwise", slots=None):
 
 MEMORY = {"memory": 0.0}
 
-#: What a rule gives, its slots, and what the message must say.
+#: What a rule returns, its slots, and a part of the message.
 MISTAKES = {
     "a shape": (lambda p, g, s: (p[:1], {}), {}, "shape"),
     "a sum": (lambda p, g, s: (p.sum(), {}), {}, "shape"),

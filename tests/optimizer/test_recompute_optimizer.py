@@ -1,4 +1,4 @@
-"""RecomputeOptimizer: what it drops, what it says, and that nothing stays behind."""
+"""RecomputeOptimizer: dropped values, messages, and that no state is left behind."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def forward(blocks: list[Any]) -> Any:
 
 @contextmanager
 def recomputed() -> Iterator[list[str]]:
-    """Note the operations that run again."""
+    """Record the names of the operations that run again."""
     names: list[str] = []
 
     def note(piece: Any, y: Any) -> None:

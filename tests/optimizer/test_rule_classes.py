@@ -1,4 +1,4 @@
-"""What is said to the class of a rule of one's own: where it is written, and where it steps."""
+"""Errors in classes of user rules: at the definition of the class, and in its steps."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Plain(Optimizer):
 
 
 def rule(**declared):
-    """Make a class of somebody's own."""
+    """Return a class of a user's rule."""
 
     def update(self, p, g, s, h, c):
         return p - h.learning_rate * g, {name: getattr(s, name) for name in self.slots}
@@ -109,7 +109,7 @@ def test_methods_may_take_more_by_default():
     rule(scalars=staticmethod(lambda t, h: {}))
 
 
-# Rules that treat arrays as numbers -------------------------------------------------------------
+# Rules that treat arrays as scalars -------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What single rules promise: bad settings, exceptions for parameters, invariances, noise."""
+"""Properties of single rules: bad settings, per-parameter exceptions, invariances, noise."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_settings_of_a_group_are_checked_too(name, settings):
 
 
 def moved(optimizer, *parameters, steps=1):
-    """Take steps with gradients of one, and give how far each parameter went."""
+    """Take steps with gradients of ones; return the displacement of each parameter."""
     before = [p.numpy() for p in parameters]
     for _ in range(steps):
         for p in parameters:
@@ -80,7 +80,7 @@ def moved(optimizer, *parameters, steps=1):
     return [p.numpy() - b for p, b in zip(parameters, before, strict=True)]
 
 
-# Exceptions for parameters ------------------------------------------------------------------------
+# Per-parameter exceptions -------------------------------------------------------------------------
 
 
 def named(*names):
@@ -109,7 +109,7 @@ def test_the_ratio_of_adamw_multiplies_decay_and_step():
 
 
 def test_the_decay_of_adamw_is_apart_from_the_gradient():
-    """Without a gradient but zero the moments stay zero, and the parameter shrinks."""
+    """With zero gradients the moments stay zero, and the parameter shrinks."""
     p = ol.Parameter([4.0])
     optimizer = O.AdamW(0.5, weight_decay=0.5, parameters=[p])
     for _ in range(2):
@@ -132,7 +132,7 @@ def test_lamb_leaves_out_what_the_function_says():
     excluded = lambda p: p.name == "b"  # noqa: E731
     optimizer = O.Lamb(0.1, 0.5, exclude_from_weight_decay_fn=excluded, parameters=[w, b])
     at_w, at_b = moved(optimizer, w, b)
-    np.testing.assert_allclose(at_w, -0.2, rtol=1e-5)  # a tenth of its own length
+    np.testing.assert_allclose(at_w, -0.2, rtol=1e-5)  # a tenth of its own norm
     np.testing.assert_allclose(at_b, -0.1, rtol=1e-5)  # Adam's step
 
 
@@ -148,7 +148,7 @@ def test_lars_leaves_out_by_parts_of_names():
 
 # Zeros and scales ---------------------------------------------------------------------------------
 
-#: Rules that move without a gradient: by decay, or because the point is computed anew.
+#: Rules that move at zero gradient: by decay, or because the parameter is recomputed.
 MOVES_AT_ZERO = {"AdamW", "AMSGradW", "Ftrl", "Ftrl of another power", "Lamb", "fluid Lamb"}
 MOVES_AT_ZERO |= {"LarsMomentum"}
 
@@ -202,7 +202,7 @@ def trained(make, scale, shape=(4, 3), dtype="float64"):
 @pytest.mark.parametrize("name", list(INVARIANT))
 @given(power=st.integers(-20, 20))
 def test_gradients_on_another_scale_give_the_same_path(name, power):
-    """To the bit, for powers of two: these round no number."""
+    """Bitwise equal, since scaling by powers of two rounds no number."""
     make = INVARIANT[name]
     np.testing.assert_array_equal(trained(make, 1.0), trained(make, 2.0**power))
 

@@ -1,4 +1,4 @@
-"""Rules against PyTorch's, where it has the same."""
+"""Rules against those of PyTorch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 O = ol.optimizer  # noqa: E741
 
-#: Ours, theirs, with settings that mean the same.
+#: Ours, theirs, with equivalent settings.
 PAIRS = {
     "Momentum": (
         lambda p: O.Momentum(0.1, momentum=0.8, use_nesterov=True, parameters=[p]),

@@ -1,4 +1,4 @@
-"""What schedules say to bad arguments."""
+"""Errors for bad arguments of schedules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States of schedules: what is taken, what is refused, and properties of all of them."""
+"""State dicts of schedules: accepted and refused ones, and properties of all schedules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules: Paddle's rates, states, jumps, and what is said to bad arguments."""
+"""Schedules: Paddle's rates, states, jumps, and errors for bad arguments."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_state_that_paddle_wrote_is_taken():
     assert second.preview(50) == first.preview(50)
 
 
-# The rate belongs to the epoch.
+# The rate is a function of the epoch.
 
 
 @pytest.mark.parametrize("case", SETTINGS, ids=named)
@@ -141,7 +141,7 @@ def test_a_schedule_is_made_of_plain_numbers(case):
 
 def test_restarts_are_met_exactly_where_a_logarithm_would_miss_them():
     schedule = lr.CosineAnnealingWarmRestarts(0.5, T_0=1, T_mult=3)
-    schedule.step(121)  # 1 + 3 + 9 + 27 + 81: the logarithm of 243 to base 3 comes out below 5
+    schedule.step(121)  # 1 + 3 + 9 + 27 + 81: the computed logarithm of 243 to base 3 is below 5
     assert (schedule.T_cur, schedule.T_i, schedule()) == (0, 243, 0.5)
 
 
@@ -166,7 +166,7 @@ def test_a_function_is_asked_once_an_epoch():
 
 def test_triangles_halve_for_ever():
     schedule = lr.CyclicLR(0.1, 0.5, step_size_up=1, mode="triangular2")
-    schedule.step(10_001)  # cycle 5001: 2.0**5000 is no float
+    schedule.step(10_001)  # cycle 5001: 2.0**5000 overflows
     assert schedule() == 0.1
 
 
@@ -264,7 +264,7 @@ def test_previewing_a_plateau_takes_metrics():
         schedule.preview(100)
 
 
-# What is printed and shown.
+# Printing and display.
 
 
 def test_verbose_prints_what_paddle_prints(capsys):
@@ -335,11 +335,11 @@ def test_an_unknown_name_gets_a_suggestion():
         _ = lr.StepDeca
 
 
-# A schedule of one's own.
+# User schedules.
 
 
 class Rooted(lr.LRScheduler):
-    """Written as for Paddle."""
+    """A schedule written as for Paddle."""
 
     def __init__(self, learning_rate, shift=1, last_epoch=-1, verbose=False):
         self.shift = shift
@@ -376,7 +376,7 @@ def test_without_get_lr_it_is_said_what_is_missing():
 
 
 def test_how_many_steps_show_a_cosine():
-    """Its fall, also after a warm-up: what a figure shows unless it is told a number."""
+    """A figure shows the whole fall by default, also after a warm-up."""
     cosine = lr.CosineAnnealingDecay(0.5, T_max=30)
     assert cosine.horizon == 31
     assert lr.LinearWarmup(cosine, 10, 0.0, 0.5).horizon == 41

@@ -1,4 +1,4 @@
-"""Schedules beside Paddle's own, where Paddle is installed: settings drawn by chance."""
+"""Schedules against Paddle's own, where Paddle is installed, with random settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def theirs():
 
 
 def drawn(name, random):
-    """Give a schedule of a class with settings drawn by chance."""
+    """Return a description of a class with random settings."""
     rate = round(float(random.uniform(0.01, 2)), 3)
     share = round(float(random.uniform(0.05, 0.95)), 3)
     low = round(float(random.uniform(0, 0.3)), 3)
@@ -60,7 +60,7 @@ def drawn(name, random):
 
 
 def program(name, random):
-    """Give steps, and jumps where Paddle's rate after one is that of the epoch."""
+    """Return steps, and jumps where Paddle's rate after a jump is that of the epoch."""
     if name == "ReduceOnPlateau":
         return {"metrics": metrics(int(random.integers(1000)), 300)}
     if name == "LinearLR" or random.integers(2):

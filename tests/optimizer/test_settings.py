@@ -145,7 +145,7 @@ def test_a_switch_is_true_or_false(cls, name, value):
 
 
 def test_parameters_by_position_are_not_taken_for_a_switch():
-    """In Paddle's documents the parameters come third."""
+    """In Paddle's signature the parameters are the third argument."""
     with pytest.raises(TypeError, match=r"use_nesterov|parameters"):
         ol.optimizer.Momentum(0.1, 0.9, [ol.Parameter([1.0])])
 

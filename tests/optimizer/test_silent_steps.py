@@ -1,4 +1,4 @@
-"""Steps that do nothing are not silent about it, once; steps that do something say nothing."""
+"""Steps without effect warn once; steps with an effect do not warn."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def test_a_step_on_what_clear_grad_left_warns_once(w, wrap):
     optimizer.step()
     optimizer.clear_grad()
     (w * w).sum().backward()
-    optimizer.step()  # of one parameter there is a gradient
+    optimizer.step()  # one parameter has a gradient
     optimizer.clear_grad()
     before = w.numpy()
     with pytest.warns(UserWarning, match="zeros that clear_grad.. left"):
         optimizer.step()
-    assert (w.numpy() != before).all()  # Paddle's clear_grad leaves zeros, and they are gradients
+    assert (w.numpy() != before).all()  # Paddle's clear_grad leaves zeros, which are gradients
     optimizer.clear_grad()
     optimizer.step()
 

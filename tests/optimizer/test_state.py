@@ -1,4 +1,4 @@
-"""The state of an optimizer: resuming to the bit, and refusing what does not fit."""
+"""The state dict of an optimizer: bitwise resuming, and refusals of unsuitable states."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_two_parameters_of_one_name_and_some_without():
 
 
 def actor_and_critic(make, order=1, named=False):
-    """Give an optimizer of two models of one structure; the gradients of the second are larger."""
+    """Return two models of one structure and their optimizer; the second has larger gradients."""
     models = [model(), model()]
     for label, one in zip(["actor", "critic"], models, strict=True):
         for name, p in one.named_parameters():
@@ -188,7 +188,7 @@ class TestModelsOfOneStructure:
 
 @pytest.mark.parametrize("declared", [True, False])
 def test_no_slot_is_called_as_the_step_count(declared):
-    """It would take the step count's place in a state."""
+    """Such a slot would replace the step count in a state dict."""
 
     def make():
         class Counting(ol.optimizer.Optimizer):
@@ -399,7 +399,7 @@ def test_aliases_of_clearing():
 
 
 def flat(state):
-    """Give a state with its arrays as arrays, and those of inner optimizers beside them."""
+    """Return a state dict with arrays, with the states of inner optimizers merged in."""
     found = {}
     for name, value in state.items():
         if isinstance(value, dict):
@@ -410,7 +410,7 @@ def flat(state):
 
 
 class TestNamesThatCameLater:
-    """Layers name their parameters when somebody asks for them."""
+    """Layers name their parameters only when names are requested."""
 
     @pytest.mark.parametrize("named_first", [True, False])
     @pytest.mark.parametrize("wrapped", [False, True])
@@ -482,7 +482,7 @@ def test_that_only_one_side_knows_names_is_said_where_order_decides(named):
     first, second = make([0, 1], named == "the first"), make([1, 0], named == "the second")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        second.set_state_dict(first.state_dict())  # nothing is remembered that could be swapped
+        second.set_state_dict(first.state_dict())  # no slot holds anything that could be swapped
     for number, p in enumerate(first.parameters):
         p.grad = np.full((3, 3), number, np.float32)
     first.step()

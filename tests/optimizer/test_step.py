@@ -1,4 +1,4 @@
-"""The step: what is skipped, what counts as a gradient, and what clear_grad and minimize do."""
+"""The step: skipped parameters, accepted gradients, and the effects of clear_grad and minimize."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ each = pytest.mark.parametrize("make", [*EACH.values(), WithNorms], ids=[*EACH, 
 @each
 @pytest.mark.parametrize("position", [0, 1, 2])
 def test_a_parameter_without_gradient_is_skipped_value_slots_and_t(make, position):
-    """A run in which one parameter misses steps equals one that never knew of those steps."""
+    """A run in which one parameter misses steps equals its run without those steps."""
     starts = [random(3, seed=i) for i in range(3)]
     some, alone = [ol.Parameter(s) for s in starts], ol.Parameter(starts[position])
     optimizer, other = make(parameters=some), make(parameters=[alone])

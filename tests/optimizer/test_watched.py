@@ -1,4 +1,4 @@
-"""A rule that says it is elementwise, and is not, is told so when it is first applied."""
+"""A rule that declares itself elementwise, and is not, raises when it is first applied."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def optimizer_of(update, size, **options):
     return w, optimizer
 
 
-#: Rules of the whole array, and the name that is told.
+#: Rules of the whole array, and the name in the message.
 MIXING = {
     "norm": (lambda p, g, s: (p - g / np.linalg.norm(g), {}), "np.linalg.norm"),
     "our norm": (lambda p, g, s: (p - g / norm(g), {}), "np.sum"),

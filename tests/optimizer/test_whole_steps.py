@@ -1,4 +1,4 @@
-"""A step is taken as a whole or not at all, also where a warning is made an error."""
+"""A step is applied completely or not at all, also where a warning is turned into an error."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import optlab as ol
 from optlab.plan import sizes, threads
 from tests.optimizer.helpers import random
 
-SIZES = [4, 20_000, 300_000]  # as it is written, in blocks, on all cores
-HUGE = 1e30  # its square is no float32
+SIZES = [4, 20_000, 300_000]  # plain, in blocks, on all cores
+HUGE = 1e30  # its square overflows float32
 
 
 def weights(size, dtype="float32"):
@@ -124,11 +124,11 @@ def test_a_loan_that_overflows_leaves_the_weights():
         with pytest.raises(RuntimeWarning, match="overflow"):
             ema.apply()
     assert p.tolist() == [1, 1, 1]
-    ema.update()  # nothing is applied
+    ema.update()  # no average is applied
 
 
 def test_closures_that_fail_after_an_update():
-    """What LBFGS has moved by then counts for what is around it."""
+    """Updates that LBFGS made before the failure count for its wrapper."""
     p = ol.Parameter([3.0, 4.0], name="p")
     inner = ol.optimizer.LBFGS(0.1, max_iter=5, parameters=[p])
     ema = ol.optimizer.ExponentialMovingAverage.around(inner, decay=0.5)
@@ -164,7 +164,7 @@ def test_float16_needs_no_memory_but_blocks(clip):
     optimizer.step()
     peak = tracemalloc.get_traced_memory()[1] - before
     tracemalloc.stop()
-    assert peak < 4 * size  # less than one float32 array; as it is written it takes nine
+    assert peak < 4 * size  # less than one float32 array; the plain rule takes nine
 
 
 def test_all_threads_have_ended_when_an_error_is_raised(monkeypatch):

@@ -1,4 +1,4 @@
-"""The state of wrappers: resuming to the bit at any step, and refusing what does not fit."""
+"""State dicts of wrappers: bitwise resuming at any step, and refusals of unsuitable states."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.optimizer.test_state import assert_same, model, train, values
 
 O = ol.optimizer  # noqa: E741
 
-#: Each way to wrap an optimizer.
+#: All ways to wrap an optimizer.
 WRAP = {
     "LookAhead": lambda inner: O.LookAhead(inner, 0.3, 3),
     "LookAhead twice": lambda inner: O.LookAhead(O.LookAhead(inner, 0.5, 2), 0.8, 2),
@@ -34,7 +34,7 @@ WRAP = {
 
 
 def averaged(network, optimizer):
-    """Give the weights that `apply` lends, where there are averages."""
+    """Return the averaged weights that `apply` swaps in, if there are averages."""
     if not hasattr(optimizer, "apply"):
         return {}
     with optimizer.apply():
@@ -54,7 +54,7 @@ def test_a_resumed_run_equals_an_unbroken_one(wrap, name, at, reverse):
     optimizer = make(first)
     train(first, optimizer, at)
     second = model()
-    train(second, make(second), 3)  # other weights than those of the start
+    train(second, make(second), 3)  # other weights than the initial ones
     resumed = make(second, reverse)
     second.set_state_dict(first.state_dict())
     resumed.set_state_dict(optimizer.state_dict())

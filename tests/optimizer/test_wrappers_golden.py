@@ -1,4 +1,4 @@
-"""Wrappers follow what Paddle recorded: weights and their averages after every step."""
+"""Wrappers follow the trajectories recorded with Paddle: weights and averages after every step."""
 
 from __future__ import annotations
 

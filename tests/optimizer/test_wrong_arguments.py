@@ -1,4 +1,4 @@
-"""Wrong arguments of what training loops call: said by name, before anything has changed."""
+"""Errors for wrong arguments of the interface of training loops, raised before any change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def w():
 @pytest.mark.parametrize("given", [None, -1, float("nan"), "0.5", np.inf])
 def test_what_lr_ratio_must_give(given, w):
     late = ol.Parameter([0.0], name="late", trainable=True)
-    late.data = late.data.astype("float64")  # lies in an arena of its own
+    late.data = late.data.astype("float64")  # has its own flat storage
     before = [w.data, late.data]
     with pytest.raises((TypeError, ValueError), match=r"lr_ratio gave .* for late; it gives a fin"):
         ol.optimizer.AdamW(

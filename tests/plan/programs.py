@@ -1,4 +1,4 @@
-"""Elementwise functions drawn at random."""
+"""Random elementwise functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, np.maximum
 
 @st.composite
 def programs(draw):
-    """Draw the steps of a function: what is done to which earlier results."""
+    """Draw the steps of a function: an operation on earlier results for each."""
     steps = []
     for i in range(draw(st.integers(1, 12))):
         known = len(NAMES) + i

@@ -1,4 +1,4 @@
-"""Capture: a plan repeats what the function did, to the bit, or the function is refused by name."""
+"""Capture: a plan repeats the function bitwise, or the function is refused by name."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_plan_prints_as_a_table() -> None:
 
 
 def line_of(function: Any, text: str) -> int:
-    """Give the number of the line of `function` that holds `text`."""
+    """Return the line number of the line of `function` that contains `text`."""
     lines, first = inspect.getsourcelines(function)
     return first + next(i for i, line in enumerate(lines) if text in line)
 
@@ -213,7 +213,7 @@ REFUSED = [
 
 
 def refusal(error: BaseException | None) -> CaptureRefusedError:
-    """Find our refusal; NumPy may have put an error of its own on top of it."""
+    """Return the refusal in a chain of errors; NumPy may chain its own error on top."""
     while error is not None and not isinstance(error, CaptureRefusedError):
         error = error.__cause__
     assert error is not None, "something else refused it"
@@ -259,7 +259,7 @@ def test_joining_captured_arrays_is_repeated_or_refused(join: Any, take: Any) ->
 
 
 def test_a_product_is_repeated_or_refused_by_its_own_name() -> None:
-    """Whether an element is 0 changes how its slope is computed; the user wrote no branch."""
+    """Zeros select another formula of its derivative; the user wrote no branch."""
     try:
         plan = capture_value_and_grad(np.prod, np.array([1.0, 2.0]))
     except CaptureRefusedError as refused:
@@ -318,7 +318,7 @@ def test_a_value_that_does_not_depend_on_the_inputs_is_refused() -> None:
 
 
 def test_other_shapes_and_dtypes_than_captured_are_refused() -> None:
-    """The number of elements is written into a mean; five elements must not be divided by three."""
+    """The number of elements is a constant of a mean; five elements are not divided by three."""
     plan = capture_value_and_grad(np.mean, np.ones(3))
     with pytest.raises((TypeError, ValueError), match="shape"):
         plan(np.ones(5))
@@ -327,7 +327,7 @@ def test_other_shapes_and_dtypes_than_captured_are_refused() -> None:
 
 
 def test_results_are_nobody_elses() -> None:
-    """What a plan hands out may be written to: neither the plan nor its inputs change."""
+    """Results of a plan may be overwritten: neither the plan nor its inputs change."""
     plan = capture_value_and_grad(lambda x, y: np.sum(x * x), np.ones(2), np.ones(2))
     _, _, unused = plan(np.ones(2), np.ones(2))
     unused[:] = 99.0

@@ -1,4 +1,4 @@
-"""Machine loops give NumPy's bits and say what NumPy says; where they would not, NumPy runs."""
+"""Numba kernels give NumPy's bits and warnings; where they would not, NumPy runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def plan_of(f, dtype, names=("p", "g", "a"), numbers=None):
 
 
 def done(executor, blocks, numbers=(0.25,)):
-    """Run a plan over copies of blocks of arrays; give these, and what was said."""
+    """Run a plan over copies of blocks of arrays; return these, and the kinds of warnings."""
     blocks = [[array.copy() for array in block] for block in blocks]
     said = set()
     with np.errstate(
@@ -58,7 +58,7 @@ def assert_both_do_the_same(plan, loops, arrays, numbers=(0.25,)):
     assert said == expected
 
 
-#: What is computed of two arrays and a number; none of it looks at its result.
+#: Functions of two arrays and a number; none of them branches on its result.
 CHOICES = [
     lambda p, g, n: np.maximum(p, g),
     lambda p, g, n: np.minimum(p, g),
@@ -87,7 +87,7 @@ ARITHMETIC = [
     lambda p, g, n: (p.astype(np.float64) * g).astype(p.dtype),
     lambda p, g, n: p.astype(np.float32).astype(p.dtype) + g,
 ]
-#: What hides that something on the way is not finite.
+#: Functions whose results hide a value on the way that is not finite.
 HIDING = [
     lambda p, g, n: 1.0 / (p * g),
     lambda p, g, n: np.where(g > 0, p / g, 0.5),
@@ -104,7 +104,7 @@ HIDING = [
 
 
 def many(functions):
-    """Give one function whose results are the arrays o0, o1, ..., and the names of all arrays."""
+    """Return one function with the results o0, o1, ..., and the names of all its arrays."""
     names = [f"o{i}" for i in range(len(functions))]
 
     def f(a, n):
@@ -124,10 +124,10 @@ def test_every_operation_on_all_pairs_of_peculiar_numbers(which, dtype):
     f, names = many(which)
     plan = plan_of(f, dtype, names)
     loops = machine_loops_of(plan)
-    # One chunk a pair: a fault of one does not hand the others to NumPy.
+    # One chunk per pair, so that a fault of one does not move the others to NumPy.
     x, y = (np.repeat(one, CHUNK) for one in pairs(dtype))
     arrays = [x, y, *(np.zeros_like(x) for _ in which)]
-    loops.phase(0, [0.25])  # it is compared with NumPy before it is used
+    loops.phase(0, [0.25])  # the kernel is checked against NumPy before its use
     again = []
     original = plan.runs[0]
     plan.runs[0] = lambda *given: again.append(len(given[0])) or original(*given)
@@ -336,7 +336,7 @@ def test_what_numba_cannot_compile_is_said_and_goes_on(monkeypatch):
     with use_executor("numba"):
         with pytest.warns(RuntimeWarning, match=r"no compiler here\).*use_executor"):
             assert executor_of(plan, 1) is plan
-        assert executor_of(plan, 1) is plan  # said once
+        assert executor_of(plan, 1) is plan  # warned once
 
 
 @needs_numba

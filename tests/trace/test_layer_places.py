@@ -1,4 +1,4 @@
-"""What a ledger calls layers: in a model, in a loop over several, and where backward runs them."""
+"""Names of layers in a ledger: in a model, in a loop over several, and during backward."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import optlab as ol
 
 
 def layer_names(step):
-    """Give the layers of a ledger, in the order in which they are first named."""
+    """Return the layers of a ledger, in the order of their first entries."""
     return list(dict.fromkeys(name for name in ol.memory.report(step).layer if name))
 
 

@@ -1,4 +1,4 @@
-"""What ol.memory says of a step, and that it changes nothing."""
+"""Reports of ol.memory about a step, and that measuring changes nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ F = ol.nn.functional
 
 
 def training(optimizer_class=ol.optimizer.Adam, seed=0, **settings):
-    """Give a network, its optimizer, and a step of training."""
+    """Return a network, its optimizer, and a training step."""
     ol.seed(seed)
     model = ol.nn.Sequential(
         ol.nn.Linear(64, 256), ol.nn.GELU(), ol.nn.Dropout(0.3), ol.nn.Linear(256, 10)
@@ -49,7 +49,7 @@ def test_what_is_there_all_the_time_is_counted_from_the_start():
     roles = trace.by_role()
     assert set(roles["parameter"]) == {size(model)}
     assert set(roles["slot"]) == {2 * size(model)}
-    assert roles["data"][0] >= 128 * 64 * 4  # the batch, made before
+    assert roles["data"][0] >= 128 * 64 * 4  # the batch, made before the step
 
 
 def test_gradients_come_in_backward_and_go_when_they_are_cleared():
@@ -73,7 +73,7 @@ def test_saved_values_pile_up_in_forward_and_are_freed_in_backward():
     backward = saved[[p == "backward" for p in trace.phase]]
     assert (np.diff(forward) >= 0).all()
     assert (np.diff(backward) <= 0).all()
-    # The batch, which is copied, is kept, and the inputs of GELU, dropout and the second layer.
+    # Saved are the copied batch, and the inputs of GELU, dropout and the second layer.
     assert forward[-1] >= (128 * 64 + 2 * 128 * 256) * 4
     assert saved[-1] == 0
 
@@ -230,7 +230,7 @@ def test_tracing_of_the_user_goes_on_with_its_peak():
 def test_two_ledgers_at_a_time_are_refused():
     with ol.memory.ledger(), pytest.raises(RuntimeError, match="open already"):
         ol.memory.report(lambda: None)
-    ol.memory.report(lambda: None)  # afterwards it is free again
+    ol.memory.report(lambda: None)  # afterwards another may be opened
 
 
 def test_what_is_no_step_is_refused():

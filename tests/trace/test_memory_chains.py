@@ -1,4 +1,4 @@
-"""What the ledger says is kept for backward, against what `ol.memory.predict` says of a chain."""
+"""Bytes saved for the backward pass, by the ledger and by `ol.memory.predict` of a chain."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ def test_an_input_that_backward_stores_again_is_recomputed_and_one_of_forward_is
 
     roles = ol.memory.report(step).by_role()
     in_backward = len(layers) + 2  # the start, the layers, the mean
-    # One stored input (that of the chain is the caller's), and what the last layer has saved.
+    # One stored input (that of the chain is the caller's), and the saved values of the last layer.
     assert roles["saved"][in_backward] == 2 * size
     assert roles["recomputed"][:in_backward].max() == 0
-    # Once the stored input of forward is used up, its place is taken by another and what is run.
+    # Once the stored input of forward is used up, another stored input and replayed values follow.
     assert roles["recomputed"].max() == 2 * size
     assert roles["saved"][roles["recomputed"].argmax()] == 0
 
@@ -120,7 +120,7 @@ def test_the_arguments_of_a_function_that_a_layer_recomputes_are_saved_and_predi
 
 
 class OwnMean(nn.Layer):
-    """Keeps a running mean, in place or by a new Tensor."""
+    """A layer that updates a running mean, in place or by a new Tensor."""
 
     def __init__(self, in_place: bool) -> None:
         super().__init__()

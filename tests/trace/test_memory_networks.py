@@ -32,7 +32,7 @@ def classes(n: int, k: int = 10) -> np.ndarray:
 
 
 def trained(model: Any, optimizer: Any, loss: Callable[[], Any]) -> Callable[[], None]:
-    """Give a step of training: the gradients are allocated, or none, as the optimizer clears."""
+    """Return a training step; the gradients are zeros or None, as the optimizer clears them."""
 
     def step() -> None:
         loss().backward()
@@ -123,7 +123,7 @@ def mlp_gradients_of_zero_kept():
     x, y = images(128, 64), classes(128)
 
     def step():
-        for part in (slice(0, 64), slice(64, 128)):  # the gradients of two batches add up
+        for part in (slice(0, 64), slice(64, 128)):  # the gradients of two batches accumulate
             F.cross_entropy(model(x[part]), y[part]).backward()
         adagrad.step()
         adagrad.clear_grad(set_to_zero=False)

@@ -1,4 +1,4 @@
-"""Arrays that a user makes with NumPy alone: no operation made them, and verify=True finds them."""
+"""Arrays that a user creates in NumPy outside all operations: verify=True finds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recording: the run is not changed by one bit, and every array says what happened."""
+"""Recording changes no bit of a run, and every array of the trace is exact."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_recorded_and_unrecorded_runs_are_equal_to_the_bit(run, make, options):
 
 
 def hand_run(make, steps):
-    """Keep by hand what a trace should hold, from what a user can see."""
+    """Return the content of a trace, collected from the public interface alone."""
     p = ol.Parameter(random(2, 2), name="w")
     optimizer = make(parameters=[p])
     kept = {"start": p.numpy(), "parameter": [], "gradient": [], "loss": []}
@@ -167,10 +167,10 @@ def test_loss_of_several_backwards_is_their_sum_and_of_none_nan():
     with ol.record(optimizer) as trace:
         (3 * p).sum().backward()
         (p * p).sum().backward()
-        (other * 7).sum().backward()  # nothing of this optimizer's
+        (other * 7).sum().backward()  # not a loss of this optimizer
         optimizer.step()
         optimizer.step()
-        (p * ol.ones([2])).backward()  # starts from ones: the sum
+        (p * ol.ones([2])).backward()  # a non-scalar, which starts from ones: the loss is the sum
         optimizer.step()
     np.testing.assert_array_equal(trace.loss, [10.0, np.nan, 4.0])
 

@@ -1,4 +1,4 @@
-"""Recording wrappers: fast, slow and averaged weights by name, and a run that nobody disturbs."""
+"""Recording wrappers: fast, slow and averaged weights by name, without changing the run."""
 
 from __future__ import annotations
 

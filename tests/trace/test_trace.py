@@ -1,4 +1,4 @@
-"""The trace: probes, norms, names, skipped parameters, and its face to xarray."""
+"""The trace: probes, norms, names, skipped parameters, and its interface to xarray."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def two_parameters(make=EACH["Adam"], steps=4, names=("p", "q"), **options):
 
 
 def arrays_of(trace):
-    """Give every array over steps, by a name that says where it is."""
+    """Return every array over steps, by a name that describes it."""
     kinds = {"parameter": {n: a[1:] for n, a in trace.parameters.items()}}
     kinds |= {"gradient": trace.gradients, **trace.slots, **trace.terms}
     return {f"{kind} of {n}": a for kind, arrays in kinds.items() for n, a in arrays.items()}

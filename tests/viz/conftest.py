@@ -1,4 +1,4 @@
-"""Stand-ins for races: real paths, from plain NumPy, with the attributes of the real thing."""
+"""Stand-ins for races: real paths, from plain NumPy, with the attributes of real results."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def quadratic():
 
 
 def descent(rule, rate):
-    """One step of a rule: from point, gradient, state and step number to the new point."""
+    """Return a step function from point, gradient, state and step number to the new point."""
 
     def step(p, g, s, t):
         if rule == "SGD":
@@ -118,7 +118,7 @@ def run(surface, name, rule, rate, steps):
 
 
 def surface_race(surface, runs, steps=500):
-    """`runs`: for each name, the rule and its rate."""
+    """Return a stand-in for a race; `runs`: for each name, the rule and its rate."""
     results = {name: run(surface, name, *how, steps) for name, how in runs.items()}
     return SimpleNamespace(
         problem=surface,

@@ -1,4 +1,4 @@
-"""Widgets that an earlier run of the same cell made are closed; others stay."""
+"""Widgets of an earlier run of the same cell are closed; others stay."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from optlab.viz.browser import cell_runs
 
 
 class Widget:
-    """What a widget does when it is made and when it is let go."""
+    """A stand-in for a widget: it registers at creation and records its closing."""
 
     def __init__(self, log: list[str] | None = None) -> None:
         self.open, self.log = True, log
@@ -24,7 +24,7 @@ class Widget:
 
 @pytest.fixture
 def run(monkeypatch):
-    """Say which cell runs now, and in which message the notebook asked for that."""
+    """Return a function that sets the running cell, and the message that requested the run."""
     kernelbase = pytest.importorskip("ipykernel.kernelbase")
     header: dict[str, dict[str, str]] = {}
 

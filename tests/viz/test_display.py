@@ -1,4 +1,4 @@
-"""The display registry: who draws a result, and what is said where nobody can."""
+"""The display registry: the renderer of a result, and errors where there is none."""
 
 import importlib.metadata
 from importlib.metadata import EntryPoint, EntryPoints
@@ -13,13 +13,13 @@ DRAWS = SimpleNamespace(figure=lambda result: "a figure", mimebundle=lambda resu
 
 @pytest.fixture(autouse=True)
 def _registry(monkeypatch):
-    """Nothing that a test registers outlives it."""
+    """Undo all registrations of a test after it."""
     monkeypatch.setattr(display, "_renderers", {})
 
 
 @pytest.fixture
 def declared(monkeypatch):
-    """Let packages declare entry points."""
+    """Return a function that lets packages declare entry points."""
 
     def declare(**values):
         points = EntryPoints(

@@ -1,4 +1,4 @@
-"""The explorer without a browser: its numbers are the trace's, its state a short JSON."""
+"""The explorer without a browser: its numbers are those of the trace, its state a short JSON."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from optlab.viz.explorer.runs import LADDER, best_of
 from optlab.viz.explorer.state import State, optimizer_classes, usual_template
 from optlab.viz.explorer.surface_map import pack_surface_map
 
-SVG = "http://www.w3.org/2000/svg"  # a name, which nothing fetches
+SVG = "http://www.w3.org/2000/svg"  # a name, not an address to fetch
 VARIANTS = {
     "Nesterov": ol.optimizer.Momentum(0.001, use_nesterov=True, rescale_grad=0.5),
     "centered": ol.optimizer.RMSProp(0.01, centered=True, momentum=0.5),
@@ -34,7 +34,7 @@ class SignDescent(Optimizer):
 
 
 def templates():
-    """Give every optimizer of the library, its variants, and a user's own."""
+    """Return every optimizer of the library, its variants, and a user's own."""
     found = {
         name: usual_template(cls, {"learning_rate": 0.002})
         for name, cls in optimizer_classes().items()
@@ -215,7 +215,7 @@ def test_errors_are_raised_at_the_first_call_and_change_nothing_later():
         {"problem": "nowhere"},
         {"rate": {"X": 1}},
     ):
-        with pytest.raises(ValueError):  # noqa: PT011 - each says something else
+        with pytest.raises(ValueError):  # noqa: PT011 - every case has its own message
             explorer.change(**wanted)
     with pytest.raises(TypeError, match="nothing named"):
         explorer.change(colour="red")

@@ -155,7 +155,7 @@ def test_the_picture_has_the_weights_that_follow():
         steps=40,
     )["Adam"]
     np.testing.assert_array_equal(added[0].step_x[1:], trace["slow"][4::5, 0])
-    # Where the weights were pulled back, the path first goes where they had been.
+    # Before a pull back to the slow weights, the path visits the fast weights.
     np.testing.assert_array_equal(race.traces["Adam"].parameters["point"][5], trace["fast"][4])
     assert len(race.traces["Adam"].parameters["point"]) == 40 + 1 + 8
     assert explorer.to_png().startswith(b"\x89PNG")

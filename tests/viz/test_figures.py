@@ -1,4 +1,4 @@
-"""What a user sees: the figures, their twins, and what a notebook stores."""
+"""The figures, their static images, and the content that a notebook stores."""
 
 import base64
 import json
@@ -31,7 +31,7 @@ def any_race(request):
 
 
 def texts(figure):
-    """All that is written on a figure."""
+    """Return all texts of a figure."""
     data = [str(text) for trace in figure.data for text in (getattr(trace, "text", None) or ())]
     return [note.text for note in figure.layout.annotations] + data
 
@@ -133,7 +133,7 @@ def test_many_traces_get_a_second_row_in_the_legend_and_room_for_it(rosenbrock_r
     assert viz.race_png(race)[:4] == b"\x89PNG"
 
 
-# Pictures.
+# Static images.
 
 
 @pytest.mark.parametrize(("scale", "size"), [(1.0, (1000, 480)), (2.0, (2000, 960))])
@@ -163,7 +163,7 @@ def test_pictures_open_no_windows():
     assert done.stdout.strip() == "False"
 
 
-# What a notebook stores.
+# Content of a notebook.
 
 
 def test_the_bundle_has_figure_picture_and_words_and_is_small(any_race):

@@ -1,4 +1,4 @@
-"""What a user sees of a graph: table, stages, figure, picture, page; and that they agree."""
+"""The views of a graph: table, stages, figure, image, page; and that they agree."""
 
 import base64
 import json
@@ -40,7 +40,7 @@ def at(picture, title):
     return next(node for node in picture.view.nodes if node.title == title)
 
 
-# The words.
+# Text.
 
 
 def test_a_scalar_expression_shows_values_names_and_gradients():
@@ -238,7 +238,7 @@ def test_two_hundred_nodes_make_a_figure_of_bearable_weight():
     assert len(figure.to_json()) < 6_000_000
 
 
-# Places.
+# Layout.
 
 
 @pytest.mark.parametrize("loss", [lambda: mlp()[1], lambda: recurrent(20)], ids=["mlp", "rnn"])
@@ -284,7 +284,7 @@ def test_a_crowd_of_inputs_is_spread_over_layers():
     assert layering.place([100] * 41, 40, edges, most_width=800).width < 2000
 
 
-# What is drawn.
+# Drawing.
 
 
 def test_the_figure_steps_by_a_slider_and_sends_nothing_to_a_cloud():
@@ -297,7 +297,7 @@ def test_the_figure_steps_by_a_slider_and_sends_nothing_to_a_cloud():
     assert not figure.frames
     assert "sendChartToCloud" in figure.layout.modebar.remove
     changed, places = slider.steps[3].args
-    for name in ("x", "y", "text"):  # the figure opens as that step would leave it
+    for name in ("x", "y", "text"):  # the figure opens in the state of that step
         for place, value in zip(places, changed[name], strict=True):
             shown = figure.data[place][name]
             assert (None if shown is None else list(shown)) == value

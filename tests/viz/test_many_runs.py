@@ -1,4 +1,4 @@
-"""Figures of many runs, of wrappers, of a dip: nothing overflows, and what is cut is said."""
+"""Figures of many runs, of wrappers, of a dip: nothing overflows, and omissions are stated."""
 
 from __future__ import annotations
 

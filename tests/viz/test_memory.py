@@ -1,4 +1,4 @@
-"""The figure of a step's memory, and what a notebook stores of it."""
+"""The figure of a step's memory, and the content that a notebook stores of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from optlab.viz.style.text import format_bytes
 
 @pytest.fixture(autouse=True)
 def _registry(monkeypatch):
-    """Whatever was installed, memory is drawn by this house."""
+    """Use our renderer for memory, whatever is installed."""
     monkeypatch.setattr(display, "_renderers", {"memory": renderers.memory})
 
 
@@ -72,7 +72,7 @@ def test_the_axis_starts_at_zero_and_holds_the_peak(trace):
 
 
 def test_title_headline_and_mark_say_where_the_peak_is(trace):
-    figure = viz.memory(trace, width=1000)  # narrower, the mark says the bytes alone
+    figure = viz.memory(trace, width=1000)  # at smaller widths the mark shows the bytes alone
     said = format_bytes(trace.peak)
     assert figure.layout.title.text == f"<b>Memory of a step: at most {said}</b>"
     i = trace.peak_event
@@ -86,7 +86,7 @@ def test_what_makes_up_the_peak_is_listed_largest_first(trace):
     figure = viz.memory(trace)
     bars = [one for one in figure.data if one.type == "bar"]
     lengths = [bar.x[0] for bar in bars]
-    assert 0.5 < lengths[0] < 1  # its bytes stand beside it
+    assert 0.5 < lengths[0] < 1  # its bytes are written beside it
     assert lengths[: memory_views.ROWS] == sorted(lengths[: memory_views.ROWS], reverse=True)
     first = trace.by_operation()[0]
     assert f"{format_bytes(first.nbytes)}, {first.share:.0%}" in written(figure)
@@ -166,7 +166,7 @@ def test_the_package_declares_the_renderer():
 def test_a_trace_on_a_line_of_its_own_is_figure_picture_and_table(trace):
     shown = trace._repr_mimebundle_()
     drawn = shown["application/vnd.plotly.v1+json"]
-    assert drawn["layout"]["width"] <= 900  # beside the file browser of a small screen
+    assert drawn["layout"]["width"] <= 900  # fits beside the file browser of a small screen
     picture = base64.b64decode(shown["image/png"])
     sizes = [int.from_bytes(picture[at : at + 4], "big") for at in (16, 20)]
     assert sizes == [drawn["layout"]["width"], drawn["layout"]["height"]]
@@ -195,7 +195,7 @@ def test_no_text_runs_into_another_or_out_of_its_panel(trace, width):
     view = memory_views.memory_view(trace, width, 480)
     panel = view.page.panels[1]
     letter = 0.5 * theme.FONT_TEXT
-    for share in view.shares:  # what it is stands alone on its line, beside the bar its bytes
+    for share in view.shares:  # the label has its own line, the bar shares one with its bytes
         assert letter * len(share.text) <= panel.width
         assert letter * len(share.said) <= (1 - view.bar_length) * panel.width
     assert letter * len(view.headline) <= width - layout.LEFT - layout.RIGHT
@@ -203,7 +203,7 @@ def test_no_text_runs_into_another_or_out_of_its_panel(trace, width):
     room = peak if view.peak_side == "left" else view.page.panels[0].width - peak
     assert letter * len(view.peak_text) < room
     above = (view.top - view.peak[1]) * view.page.panels[0].height / view.top
-    assert above > 2 * theme.FONT_TEXT + 9  # the label of the peak, and over it the phases
+    assert above > 2 * theme.FONT_TEXT + 9  # the label of the peak, and the phases above it
     assert panel.height >= memory_views.ROW * len(view.shares)
 
 

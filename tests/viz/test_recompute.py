@@ -1,4 +1,4 @@
-"""Figures of memory studies and of schedules, and what a notebook stores of them."""
+"""Figures of memory studies and of schedules, and the content that a notebook stores of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from optlab.viz.style import layout, theme
 
 @pytest.fixture(autouse=True)
 def _registry(monkeypatch):
-    """Whatever was installed, studies are drawn by this house."""
+    """Use our renderer for studies, whatever is installed."""
     monkeypatch.setattr(display, "_renderers", {"memory_study": renderers.memory_study})
 
 
@@ -97,7 +97,7 @@ def test_a_run_that_differs_is_marked(study):
 
 @pytest.fixture(scope="module")
 def unequal():
-    """Layers of different sizes, each timed twice; a way that raises is among them."""
+    """A study of layers of different sizes, each timed twice; one of its methods raises."""
     ol.seed(0)
     sizes = [256, 128, 128, 64, 64, 32, 16, 8]
     layers = [

@@ -1,4 +1,4 @@
-"""Figures of schedules, and what a notebook stores of one."""
+"""Figures of schedules, and the content that a notebook stores of one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ lr = ol.optimizer.lr
 
 @pytest.fixture(autouse=True)
 def _registry(monkeypatch):
-    """Whatever was installed, schedules are drawn by this house."""
+    """Use our renderer for schedules, whatever is installed."""
     monkeypatch.setattr(display, "_renderers", {"schedule": renderers.schedule})
 
 
@@ -35,7 +35,7 @@ def three():
 
 
 def curves(figure):
-    """Give the lines of a figure by name."""
+    """Return the lines of a figure by name."""
     return {t.legendgroup: t for t in figure.data if t.mode == "lines"}
 
 
@@ -153,7 +153,7 @@ def test_rates_of_a_plateau_are_drawn_from_its_preview():
         viz.schedule({"plateau": plateau})
     rates = plateau.preview([1.0] * 8)
     [curve] = curves(viz.schedule({"plateau": rates})).values()
-    drawn = dict(zip(curve.x, curve.y, strict=True))  # where the rate drops: after the drop
+    drawn = dict(zip(curve.x, curve.y, strict=True))  # at a drop: the rate after the drop
     np.testing.assert_allclose(list(drawn.values()), rates, rtol=1e-6)
 
 

@@ -1,4 +1,4 @@
-"""One colour, dash and marker an optimizer: the same everywhere, and never two alike."""
+"""One color, dash and marker per optimizer: the same everywhere, and never two alike."""
 
 import pytest
 

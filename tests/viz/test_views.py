@@ -1,4 +1,4 @@
-"""What the pictures show, before anything draws: levels, clipping, scales, labels."""
+"""The data of the images, before any drawing: levels, clipping, scales, labels."""
 
 import dataclasses
 from types import SimpleNamespace
@@ -81,7 +81,7 @@ def test_a_diverging_path_is_clipped_and_its_steps_are_named(diverging_race):
     assert path.leaves.text == "SGD leaves at step 1,\ndiverged at step 5"
     drawn = np.isfinite(path.x)
     assert view.box.holds(path.x[drawn], path.y[drawn]).all()
-    # The other three are still seen large.
+    # The view still magnifies the other three.
     assert view.box.width < 4
 
 
@@ -221,7 +221,7 @@ def test_a_linear_axis_shows_zero(quadratic_race):
 
 def test_a_diverging_loss_does_not_press_the_others_flat(diverging_race):
     view = loss_view(diverging_race, 300, 300)
-    assert view.box.y_high < 5  # powers of ten; the loss itself went beyond 1e100
+    assert view.box.y_high < 5  # powers of ten; the loss itself exceeded 1e100
     [(name, _, mark)] = view.stops
     assert name == "SGD"
     assert mark.text == "SGD diverged at step 5"
@@ -267,7 +267,7 @@ def test_every_run_diverged_and_there_is_still_a_picture(diverging_race):
 
 
 def test_losses_stand_over_the_gradients_that_were_evaluated_for_them():
-    """A line search pays for its evaluations: its curve is not drawn over its few updates."""
+    """A line search needs several evaluations, so its curve is not drawn over its few updates."""
     templates = {
         "search": ol.optimizer.LBFGS(line_search_fn="strong_wolfe"),
         "SGD": ol.optimizer.SGD(1e-4),

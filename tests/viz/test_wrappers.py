@@ -1,4 +1,4 @@
-"""Figures of LookAhead and of averages: what is drawn is what was recorded."""
+"""Figures of LookAhead and of averages show the recorded weights."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_losses_are_those_of_the_surface(trace):
     last = slow.y[-1]
     assert last == pytest.approx(float(surface.values(*trace["slow"][-1])), rel=1e-5)
     assert fast.y[-1] == pytest.approx(float(surface.values(*trace["parameter"][-1])), rel=1e-5)
-    # Slow weights stay where they are from one synchronisation to the next.
+    # Slow weights are constant between synchronizations.
     assert set(np.unique(np.rint(slow.x))) == {0, 5, 10, 15, 20, 23}
     assert slow.y[1] == slow.y[0]
     marked = [shape.x0 for shape in figure.layout.shapes]
