@@ -1,8 +1,8 @@
-"""What a call of NumPy does when it meets a Tensor.
+"""Dispatch of NumPy's functions on Tensors.
 
-NumPy hands every call with a Tensor among its arguments to us (NEP 13, NEP 18). Most are one
-operation of the table; some are written with other functions; some have no derivative and give
-plain arrays; the rest is refused by name.
+NumPy passes every call with a Tensor among its arguments to this module (NEP 13, NEP 18). Most are
+one operation of the table; some are composed of other functions; some have no derivative and return
+plain arrays; the rest raises an error with the name of the function.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from optlab.autograd.tensor import Tensor, apply, raw
 from optlab.autograd.universal import with_options
 from optlab.backend.arrays import refuse_mixture
 
-#: Functions without a derivative: they see the values and give plain arrays.
+#: Functions without a derivative: they run on the arrays and return plain arrays.
 PLAIN: set[Any] = {
     np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
     np.logical_and, np.logical_or, np.logical_xor, np.logical_not,
@@ -36,7 +36,7 @@ PLAIN: set[Any] = {
     np.triu_indices_from, np.diag_indices_from, np.ravel_multi_index, np.unravel_index,
 }  # fmt: skip
 
-#: Ufuncs of whole numbers.
+#: Ufuncs of integers.
 WHOLE_NUMBERS: set[Any] = {
     np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.left_shift, np.right_shift,
     np.bitwise_count, np.gcd, np.lcm,
@@ -45,7 +45,7 @@ WHOLE_NUMBERS: set[Any] = {
 #: Functions that write into their first argument.
 IN_PLACE: set[Any] = {np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal}
 
-#: Ufuncs whose ``reduce``, ``accumulate`` or ``reduceat`` is a function of its own.
+#: The functions for ``reduce``, ``accumulate`` and ``reduceat`` of ufuncs.
 REDUCTIONS: dict[str, dict[Any, Any]] = {
     "reduce": {
         np.add: np.sum,
@@ -70,7 +70,7 @@ REDUCTIONS: dict[str, dict[Any, Any]] = {
 
 
 def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
-    """Answer a call of a ufunc, or of its methods."""
+    """Run a ufunc, or one of its methods, on Tensors."""
     out = kwargs.pop("out", None)
     if method == "at" and (isinstance(inputs[0], Tensor) or needs_grad(inputs)):
         raise TypeError(
@@ -82,7 +82,7 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
         if not known or out is not None:
             function = ufunc if method == "__call__" else getattr(ufunc, method)
             written = {} if out is None else {"out": out}
-            return _called(function, [raw(x) for x in inputs], {**kwargs, **written})
+            return _call_on_arrays(function, [raw(x) for x in inputs], {**kwargs, **written})
     if out is not None and any(target is not None for target in out):
         raise TypeError(
             f"np.{ufunc.__name__} was asked to write into an existing array (out=, or += on an "
@@ -90,7 +90,7 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
         )
     if method == "__call__":
         if ufunc in PLAIN:
-            return _called(ufunc, [raw(x) for x in inputs], _raw_everywhere(kwargs))
+            return _call_on_arrays(ufunc, [raw(x) for x in inputs], _raw_everywhere(kwargs))
         if ufunc in WHOLE_NUMBERS:
             raise TypeError(
                 f"np.{ufunc.__name__} is for whole numbers and truth values; a Tensor that needs a "
@@ -117,12 +117,12 @@ def universal_function(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, A
         return universal_function(ufunc, "__call__", (a, b), kwargs)
     name = str(ufunc.__name__)
     if getattr(np, name, None) is not ufunc:
-        raise _foreign(name)
+        raise _foreign_ufunc_error(name)
     raise not_covered(name if method == "__call__" else f"{name}.{method}")
 
 
-def _foreign(name: str) -> TypeError:
-    """Give the error for a ufunc that is not NumPy's own, such as those of scipy.special."""
+def _foreign_ufunc_error(name: str) -> TypeError:
+    """Return the error for a ufunc of another library, such as scipy.special."""
     name = name.split(" ")[0]  # np.frompyfunc and np.vectorize add "(vectorized)"
     return TypeError(
         f"{name} is not a function of NumPy (but of scipy.special, np.frompyfunc or the like), so "
@@ -133,7 +133,7 @@ def _foreign(name: str) -> TypeError:
 
 
 def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Answer a call of any other NumPy function."""
+    """Run any other NumPy function on Tensors."""
     composed = COMPOSED.get(function)
     if composed is not None and kwargs.get("out") is None:
         return compute_together(composed, tuple(args), kwargs)
@@ -141,7 +141,7 @@ def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     if not has_rule and not (
         needs_grad(args) or needs_grad(kwargs) or _writes_into_tensor(function, args)
     ):
-        return _called(function, _raw_everywhere(args), _raw_everywhere(kwargs))
+        return _call_on_arrays(function, _raw_everywhere(args), _raw_everywhere(kwargs))
     if kwargs.get("out") is not None:
         raise TypeError(
             f"np.{function.__name__}(..., out=) writes into an existing array, which would lose "
@@ -152,7 +152,7 @@ def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         inputs, static = operation.bind(args, kwargs)
         return apply(operation, inputs, static)
     if function in PLAIN:
-        return _called(function, _raw_everywhere(args), _raw_everywhere(kwargs))
+        return _call_on_arrays(function, _raw_everywhere(args), _raw_everywhere(kwargs))
     if function in IN_PLACE:
         raise TypeError(
             f"np.{function.__name__} writes in place, which would lose the gradient of a Tensor. "
@@ -163,8 +163,8 @@ def array_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     )
 
 
-def _called(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Call a function on plain arrays; say so where they lie on different devices."""
+def _call_on_arrays(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Call a function on plain arrays; raise an error if they are on different devices."""
     try:
         return function(*args, **kwargs)
     except TypeError:
@@ -177,7 +177,7 @@ def _writes_into_tensor(function: Any, args: tuple[Any, ...]) -> bool:
 
 
 def _raw_everywhere(x: Any) -> Any:
-    """Take the arrays out of the Tensors in nested tuples, lists and dicts."""
+    """Replace Tensors by their arrays in nested tuples, lists and dicts."""
     if isinstance(x, Tensor):
         return x.data
     if isinstance(x, (tuple, list)):

@@ -1,6 +1,6 @@
 """NumPy's reductions with the arguments that Paddle documents: ``ol.sum(x, axis, keepdim=True)``.
 
-They take NumPy's keywords as well. Tensors give Tensors, arrays give what NumPy gives.
+They take NumPy's keywords as well. For arrays the result is NumPy's, for Tensors a Tensor.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from optlab.backend.dtypes import dtype_named
 
 Reduction = TypeVar("Reduction", bound=Callable[..., Any])
 
-#: The parameters that these functions share, as their docstrings describe them.
+#: The docstring entries of the parameters that these functions share.
 _PARAMETERS = {
     "x": "x : Tensor or array",
     "axis": "axis : int or tuple of int, optional",
@@ -23,19 +23,19 @@ _PARAMETERS = {
 }
 
 
-def _described(function: Reduction) -> Reduction:
-    """Insert the section on parameters into a docstring, above its examples."""
+def _with_parameters(function: Reduction) -> Reduction:
+    """Insert the Parameters section into a docstring, above its examples."""
     name, code = function.__name__, function.__code__
     described = [_PARAMETERS[one] for one in code.co_varnames[: code.co_argcount]]
-    described.append(f"**options\n        More that ``np.{name}`` takes.")
+    described.append(f"**options\n        Other options of ``np.{name}``.")
     section = "\n    ".join(["Parameters", "----------", *described])
     function.__doc__ = (function.__doc__ or "").replace("Examples", f"{section}\n\n    Examples")
     return function
 
 
-@_described
+@_with_parameters
 def sum(x: Any, axis: Any = None, dtype: Any = None, keepdim: bool = False, **options: Any) -> Any:
-    """Add up elements over `axis`, all of them by default.
+    """Sum elements over `axis`, all of them by default.
 
     Examples
     --------
@@ -43,12 +43,12 @@ def sum(x: Any, axis: Any = None, dtype: Any = None, keepdim: bool = False, **op
     >>> ol.sum(ol.ones([2, 3]), axis=1, keepdim=True)
     Tensor([[3.], [3.]], dtype=float32)
     """
-    return _reduced(np.sum, x, axis, keepdim, options, dtype)
+    return _reduce(np.sum, x, axis, keepdim, options, dtype)
 
 
-@_described
+@_with_parameters
 def mean(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any:
-    """Average elements over `axis`, all of them by default.
+    """Compute the mean over `axis`, all elements by default.
 
     Examples
     --------
@@ -56,12 +56,12 @@ def mean(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any
     >>> ol.mean(ol.to_tensor([[1.0, 3.0]]), axis=-1)
     Tensor([2.], dtype=float32)
     """
-    return _reduced(np.mean, x, axis, keepdim, options)
+    return _reduce(np.mean, x, axis, keepdim, options)
 
 
-@_described
+@_with_parameters
 def max(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any:
-    """Return the largest element over `axis`; elements that tie share its gradient.
+    """Return the maximum over `axis`; elements that tie share its gradient.
 
     Examples
     --------
@@ -69,12 +69,12 @@ def max(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any:
     >>> ol.max(ol.to_tensor([[1.0, 3.0]]), axis=-1, keepdim=True)
     Tensor([[3.]], dtype=float32)
     """
-    return _reduced(np.max, x, axis, keepdim, options)
+    return _reduce(np.max, x, axis, keepdim, options)
 
 
-@_described
+@_with_parameters
 def min(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any:
-    """Return the smallest element over `axis`; elements that tie share its gradient.
+    """Return the minimum over `axis`; elements that tie share its gradient.
 
     Examples
     --------
@@ -82,10 +82,10 @@ def min(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any:
     >>> ol.min(ol.to_tensor([[1.0, 3.0]]), axis=-1)
     Tensor([1.], dtype=float32)
     """
-    return _reduced(np.min, x, axis, keepdim, options)
+    return _reduce(np.min, x, axis, keepdim, options)
 
 
-@_described
+@_with_parameters
 def prod(x: Any, axis: Any = None, keepdim: bool = False, dtype: Any = None, **options: Any) -> Any:
     """Multiply elements over `axis`, all of them by default.
 
@@ -95,13 +95,13 @@ def prod(x: Any, axis: Any = None, keepdim: bool = False, dtype: Any = None, **o
     >>> ol.prod(ol.to_tensor([2.0, 3.0]))
     Tensor(6., dtype=float32)
     """
-    return _reduced(np.prod, x, axis, keepdim, options, dtype)
+    return _reduce(np.prod, x, axis, keepdim, options, dtype)
 
 
-def _reduced(
+def _reduce(
     function: Any, x: Any, axis: Any, keepdim: bool, options: dict[str, Any], dtype: Any = None
 ) -> Any:
-    """Call a reduction of NumPy; Paddle's documents write several axes as a list."""
+    """Call a reduction of NumPy with Paddle's arguments; `axis` may be a list."""
     if dtype is not None:
         options["dtype"] = dtype_named(dtype)
     if not isinstance(keepdim, (bool, np.bool_)):

@@ -1,4 +1,4 @@
-"""Making Tensors from random keys, with the signatures that Paddle documents.
+"""Random Tensors, with the signatures of Paddle.
 
 NumPy's signatures, and more distributions, are in `optlab.autograd.random`.
 """
@@ -133,12 +133,12 @@ def normal(mean: Any = 0.0, std: Any = 1.0, shape: ShapeLike = (), dtype: Any = 
 def randint(
     low: int = 0, high: int | None = None, shape: ShapeLike = (1,), dtype: Any = None
 ) -> Tensor:
-    """Draw whole numbers from `low` (0 if only one bound is given) below `high`.
+    """Draw integers from `low` (0 if only one bound is given) to `high`, which is excluded.
 
     Parameters
     ----------
     low, high : int
-        ``randint(high)`` or ``randint(low, high)``; `high` is left out.
+        ``randint(high)`` or ``randint(low, high)``.
     shape : int or sequence of int
     dtype : str or dtype, optional
         int64 by default.
@@ -158,12 +158,11 @@ def randint(
 
 
 def randperm(n: int, dtype: Any = "int64") -> Tensor:
-    """Draw the numbers 0 ... n - 1 in random order.
+    """Draw a random permutation of 0 ... n - 1.
 
     Parameters
     ----------
     n : int
-        How many.
     dtype : str or dtype
         int64 by default.
 
@@ -206,7 +205,7 @@ def bernoulli(x: Any) -> Tensor:
 
 
 def _probabilities(name: str, x: Any) -> Any:
-    """Give an array of floating numbers."""
+    """Return `x` as a floating array; raise a TypeError for other dtypes."""
     known = isinstance(x, (Tensor, np.ndarray)) or lies_on_device(x)
     p = raw(x) if known else brought_here(np.asarray(x, DEFAULT_DTYPE))
     if not is_floating(p.dtype):
@@ -220,12 +219,12 @@ def poisson(x: Any) -> Tensor:
     Parameters
     ----------
     x : Tensor or array
-        Means of 0 or more, in floating numbers; the draw has its shape and dtype.
+        Nonnegative floating means; the draw has its shape and dtype.
 
     Raises
     ------
     TypeError
-        If `x` needs a gradient, or holds whole numbers.
+        If `x` needs a gradient, or is not floating.
 
     Examples
     --------
@@ -245,11 +244,11 @@ def multinomial(x: Any, num_samples: int = 1, replacement: bool = False) -> Tens
     Parameters
     ----------
     x : Tensor or array of shape [N] or [B, N]
-        Weights of 0 or more; they need not add up to 1.
+        Nonnegative weights; they need not add up to 1.
     num_samples : int
-        How many to draw from each row.
+        Number of draws from each row.
     replacement : bool
-        Whether an index may come more than once.
+        Whether to draw with replacement.
 
     Returns
     -------

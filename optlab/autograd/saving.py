@@ -140,7 +140,7 @@ def without_ambient() -> Iterator[None]:
 def outside_recompute(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a transform so that its saved values are kept, also inside `recompute`.
 
-    It runs its backward pass at once. Policies of `recompute` name the policy around them ``outer``.
+    Its backward pass runs at once. In policies of `recompute`, ``outer`` is the policy around them.
     """
 
     @wraps(function)

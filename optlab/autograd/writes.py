@@ -86,7 +86,7 @@ def record_write(array: Any, writer: str, order: int = 0) -> None:
 
 
 def writer_since(time: int, values: Iterable[Any]) -> str | None:
-    """Return the writer to the memory of one of `values` (arrays, or tuples) after `time`, if any."""
+    """Return who wrote after `time` to one of `values` (arrays, or tuples of them), or None."""
     for value in values:
         if isinstance(value, tuple):
             writer = writer_since(time, value)
