@@ -36,7 +36,7 @@ PLAIN: set[Any] = {
     np.triu_indices_from, np.diag_indices_from, np.ravel_multi_index, np.unravel_index,
 }  # fmt: skip
 
-#: Ufuncs of whole numbers.
+#: Ufuncs of integers.
 WHOLE_NUMBERS: set[Any] = {
     np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.left_shift, np.right_shift,
     np.bitwise_count, np.gcd, np.lcm,

@@ -1,6 +1,6 @@
 """NumPy's reductions with the arguments that Paddle documents: ``ol.sum(x, axis, keepdim=True)``.
 
-They take NumPy's keywords as well. Tensors give Tensors, arrays give what NumPy gives.
+They take NumPy's keywords as well. For arrays the result is NumPy's, for Tensors a Tensor.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from optlab.backend.dtypes import dtype_named
 
 Reduction = TypeVar("Reduction", bound=Callable[..., Any])
 
-#: The parameters that these functions share, as their docstrings describe them.
+#: The docstring entries of the parameters that these functions share.
 _PARAMETERS = {
     "x": "x : Tensor or array",
     "axis": "axis : int or tuple of int, optional",
@@ -23,8 +23,8 @@ _PARAMETERS = {
 }
 
 
-def _described(function: Reduction) -> Reduction:
-    """Insert the section on parameters into a docstring, above its examples."""
+def _with_parameters(function: Reduction) -> Reduction:
+    """Insert the Parameters section into a docstring, above its examples."""
     name, code = function.__name__, function.__code__
     described = [_PARAMETERS[one] for one in code.co_varnames[: code.co_argcount]]
     described.append(f"**options\n        Further keyword arguments of ``np.{name}``.")
@@ -33,7 +33,7 @@ def _described(function: Reduction) -> Reduction:
     return function
 
 
-@_described
+@_with_parameters
 def sum(x: Any, axis: Any = None, dtype: Any = None, keepdim: bool = False, **options: Any) -> Any:
     """Sum elements over `axis`, all of them by default.
 
@@ -46,9 +46,9 @@ def sum(x: Any, axis: Any = None, dtype: Any = None, keepdim: bool = False, **op
     return _reduce(np.sum, x, axis, keepdim, options, dtype)
 
 
-@_described
+@_with_parameters
 def mean(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any:
-    """Average elements over `axis`, all of them by default.
+    """Compute the mean over `axis`, all elements by default.
 
     Examples
     --------
@@ -59,9 +59,9 @@ def mean(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any
     return _reduce(np.mean, x, axis, keepdim, options)
 
 
-@_described
+@_with_parameters
 def max(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any:
-    """Return the largest element over `axis`; elements that tie share its gradient.
+    """Return the maximum over `axis`; elements that tie share its gradient.
 
     Examples
     --------
@@ -72,9 +72,9 @@ def max(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any:
     return _reduce(np.max, x, axis, keepdim, options)
 
 
-@_described
+@_with_parameters
 def min(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any:
-    """Return the smallest element over `axis`; elements that tie share its gradient.
+    """Return the minimum over `axis`; elements that tie share its gradient.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def min(x: Any, axis: Any = None, keepdim: bool = False, **options: Any) -> Any:
     return _reduce(np.min, x, axis, keepdim, options)
 
 
-@_described
+@_with_parameters
 def prod(x: Any, axis: Any = None, keepdim: bool = False, dtype: Any = None, **options: Any) -> Any:
     """Multiply elements over `axis`, all of them by default.
 

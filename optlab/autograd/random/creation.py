@@ -220,12 +220,12 @@ def poisson(x: Any) -> Tensor:
     Parameters
     ----------
     x : Tensor or array
-        Means of 0 or more, in floating numbers; the draw has its shape and dtype.
+        Nonnegative floating means; the draw has its shape and dtype.
 
     Raises
     ------
     TypeError
-        If `x` needs a gradient, or holds whole numbers.
+        If `x` needs a gradient, or is not floating.
 
     Examples
     --------
@@ -245,7 +245,7 @@ def multinomial(x: Any, num_samples: int = 1, replacement: bool = False) -> Tens
     Parameters
     ----------
     x : Tensor or array of shape [N] or [B, N]
-        Weights of 0 or more; they need not add up to 1.
+        Nonnegative weights; they need not add up to 1.
     num_samples : int
         Number of draws from each row.
     replacement : bool

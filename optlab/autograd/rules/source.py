@@ -1,4 +1,4 @@
-"""The text of a derivative rule, as it stands in its table."""
+"""The source text of derivative rules."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 
 from optlab.autograd.operation import Operation
 
-_Written = ast.Lambda | ast.FunctionDef
+_FunctionNode = ast.Lambda | ast.FunctionDef
 
 
 def rule_text(rule: Any) -> str:
-    """Give the source of a rule: a lambda alone, a function without its docstring.
+    """Return the source of a rule: a lambda alone, a function without its docstring.
 
-    Empty where the source is not at hand (a rule typed at a prompt).
+    Empty if the source is not available (a rule typed at a prompt).
 
     Examples
     --------
@@ -37,7 +37,7 @@ def rule_text(rule: Any) -> str:
 def _text_of(code: CodeType) -> str:
     lines = linecache.getlines(code.co_filename)
     source = "".join(lines)
-    found = _written_at(source, code) if source else None
+    found = _find_function(source, code) if source else None
     if isinstance(found, ast.Lambda):
         return _on_one_line(ast.get_source_segment(source, found) or "")
     if found is None:
@@ -46,22 +46,22 @@ def _text_of(code: CodeType) -> str:
 
 
 def rules_of(operation: Operation) -> tuple[str, ...]:
-    """Give the texts of the rules of an operation, one for each input (the same if joint)."""
+    """Return the sources of the rules of an operation, one for each input (equal if joint)."""
     if operation.joint is not None:
         return (rule_text(operation.joint),) * len(operation.inputs)
     return tuple("" if one is None else rule_text(one) for one in operation.pullbacks)
 
 
 @lru_cache(maxsize=32)
-def _functions_in(source: str) -> tuple[_Written, ...]:
+def _functions_in(source: str) -> tuple[_FunctionNode, ...]:
     try:
         tree = ast.parse(source)
     except SyntaxError:
         return ()
-    return tuple(one for one in ast.walk(tree) if isinstance(one, _Written))
+    return tuple(one for one in ast.walk(tree) if isinstance(one, _FunctionNode))
 
 
-def _written_at(source: str, code: CodeType) -> _Written | None:
+def _find_function(source: str, code: CodeType) -> _FunctionNode | None:
     """Find the lambda or function that was compiled to `code`: several may share a line."""
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     places = [
@@ -86,7 +86,7 @@ def _written_at(source: str, code: CodeType) -> _Written | None:
 
 
 def _on_one_line(text: str) -> str:
-    """Join the lines of an expression; what a bracket held apart comes together again."""
+    """Join the lines of an expression, without spaces inside brackets."""
     joined = " ".join(text.split())
     for bracket in "([":
         joined = joined.replace(f"{bracket} ", bracket)
@@ -100,6 +100,6 @@ def _without_docstring(lines: list[str], function: ast.FunctionDef) -> str:
     skipped = range(0)
     if len(body) > 1 and ast.get_docstring(function) is not None:
         skipped = range(body[0].lineno, (body[0].end_lineno or 0) + 1)
-    kept = range(function.lineno, (function.end_lineno or 0) + 1)
-    text = "".join(lines[i - 1] for i in kept if i not in skipped)
+    numbers = range(function.lineno, (function.end_lineno or 0) + 1)
+    text = "".join(lines[i - 1] for i in numbers if i not in skipped)
     return inspect.cleandoc("\n" + textwrap.dedent(text)).strip()

@@ -1,4 +1,4 @@
-"""The walk back along the tape: gradients, from what was computed to what it was computed from."""
+"""The backward pass: gradients from an output to the leaves that it was computed from."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _newest_first = attrgetter("order")
 
 _array = np.ndarray
 
-#: From so many bytes on, a gradient that nobody else holds is written over rather than replaced:
-#: the peak of a step is lower, and memory that is warm is quicker. Below, asking costs more.
+#: From this many bytes on, a gradient without other references is overwritten, not replaced: the
+#: peak memory of a step is lower, and cached memory is faster. Below, the check costs more.
 LARGE = 1 << 15
 
 
 def toposort(root: Any) -> list[Any]:
-    """Give `root` and everything it was computed from, latest first.
+    """Return `root` and its ancestors in reverse topological order.
 
-    An input is always made before what reads it, so this order lets a gradient be complete before
-    it is passed on.
+    Nodes are numbered as they are recorded; in descending order every gradient has been accumulated
+    before its node is processed.
     """
     seen = {root}
     stack = [root]
@@ -47,8 +47,8 @@ def toposort(root: Any) -> list[Any]:
     return sorted(seen, key=_newest_first, reverse=True)
 
 
-def _leading_to(targets: Iterable[Any], nodes: Sequence[Any]) -> set[Any]:
-    """Keep the nodes through which a gradient reaches one of `targets`."""
+def _nodes_leading_to(targets: Iterable[Any], nodes: Sequence[Any]) -> set[Any]:
+    """Return the nodes through which a gradient reaches one of `targets`."""
     useful = set(targets)
     for node in reversed(nodes):
         if node not in useful and any(edge in useful for edge in node.edges):
@@ -57,9 +57,7 @@ def _leading_to(targets: Iterable[Any], nodes: Sequence[Any]) -> set[Any]:
 
 
 def unbroadcast(g: Any, shape: Shape) -> Any:
-    """Undo broadcasting: add up `g` over the axes that were stretched to reach its shape.
-
-    The one place where this is done, for every rule.
+    """Sum `g` over the axes that broadcasting stretched, for every rule.
 
     Examples
     --------
@@ -78,8 +76,8 @@ def unbroadcast(g: Any, shape: Shape) -> Any:
     return g.reshape(shape)
 
 
-def _added(total: Any, part: Any, create_graph: bool) -> Any:
-    """Add a gradient to those that arrived before, in place where nobody else holds these."""
+def _accumulate(total: Any, part: Any, create_graph: bool) -> Any:
+    """Add a gradient to those accumulated before, in place if there are no other references."""
     if (
         create_graph
         or total.__class__ is not _array
@@ -100,30 +98,29 @@ def backpropagate(
     create_graph: bool = False,
     retain_graph: bool = False,
 ) -> list[Any]:
-    """Walk back from `root` and bring `seed` to the leaves, or to `targets`.
+    """Run the backward pass from `root`, and accumulate gradients in the leaves or in `targets`.
 
     Parameters
     ----------
     root : Node or Leaf
-        Where the gradient starts.
+        The node of the output.
     seed
-        The gradient of the final value with respect to `root`: an array, or a Tensor where
-        `create_graph` is set.
+        The gradient with respect to `root`: an array, or a Tensor where `create_graph` is set.
     targets : sequence of Node or Leaf, optional
-        Whose gradients are wanted. They are returned in this order (None where nothing arrived)
-        and no leaf's ``grad`` is touched. Without targets the gradients are added to the leaves.
+        Return their gradients in this order (None where none arrived) and leave the ``grad`` of
+        leaves unchanged. Without targets the gradients are added to the leaves.
     create_graph : bool
-        Give the rules Tensors, so that the gradients are themselves on the tape.
+        Pass Tensors to the rules, so that the gradients are themselves on the tape.
     retain_graph : bool
-        Keep what the nodes saved, so that the same graph can be walked again.
+        Keep the saved values, so that another backward pass can use the same graph.
 
     Raises
     ------
     RuntimeError
-        If a node on the way has been walked before and its saved values are gone.
+        If an earlier backward pass freed the saved values of a node.
     """
     if targets is not None:
-        useful = _leading_to(targets, toposort(root))
+        useful = _nodes_leading_to(targets, toposort(root))
         found: dict[Any, Any] = {}
         ends = {root: seed}
         if root.order:
@@ -153,7 +150,7 @@ def backpropagate(
         else:
             _collect(leaf, g, create_graph)
     if root.order:
-        root.backward_done = True  # a walk that failed on its way has brought the leaves nothing
+        root.backward_done = True  # a pass that failed left the leaves unchanged
     if events.backward_finished.listeners:
         events.backward_finished.publish(value, [*reached, *ends])
     return []
@@ -169,22 +166,22 @@ def gradients_of_ends(
     edges: Sequence[Any],
     arriving: dict[Any, Any],
 ) -> dict[Any, Any]:
-    """Walk back from several nodes as far as what was recorded since a time on the clock.
+    """Run a backward pass from several nodes through the nodes recorded since a time.
 
     Parameters
     ----------
     starts : dict
-        The gradient that arrives at each node to start from.
+        The gradient of each node to start from.
     since : int
-        Nodes up to this number are ends, as leaves are: gradients arrive there and go no further,
-        and their hooks do not run.
+        Nodes up to this number are ends, like leaves: gradients stop there, and their hooks do not
+        run.
     create_graph : bool
-        As of `backpropagate`. The graph is kept then.
+        As for `backpropagate`. If set, the graph is kept.
     edges : sequence
-        Where the walk around this one expects gradients.
+        The nodes whose gradients the surrounding backward pass expects.
     arriving : dict
-        Gradients on their way in that walk. What has arrived there for one of `edges` is added to
-        here, part by part, in the order in which one walk through all of it would.
+        The pending gradients of that pass. Gradients are added to those of `edges` term by term, in
+        the order of one backward pass through the whole graph.
 
     Returns
     -------
@@ -218,20 +215,19 @@ def _backward_pass(
     found: tuple[Sequence[Any], dict[Any, Any]] | None = None,
     reached: list[Any] | None = None,
 ) -> dict[Any, Any]:
-    """Pass gradients on until none has further to go; give those of the ends.
+    """Propagate gradients until none is left; return those of the ends.
 
-    The first is `g`, for `node`. `pending` are others on their way, by what they are for;
-    operations whose gradient is complete come off the `heap`, the newest first. Where `reached` is
-    given, leaves collect what is complete on the way, so that large gradients need no room twice;
-    they are listed there.
+    The first is `g`, of `node`; `pending` holds the other gradients by node. Nodes whose gradient
+    is complete are taken from the `heap`, the newest first. With `reached`, leaves collect large
+    gradients as soon as they are complete, which saves memory, and are listed there.
     """
-    missing: dict[Any, int] | None = None  # how many operations will yet tell a leaf its gradient
-    if create_graph:  # else the rules see arrays, of which nothing can be recorded
+    missing: dict[Any, int] | None = None  # the number of gradients that a leaf still waits for
+    if create_graph:  # else the rules read arrays, and nothing is recorded
         was_on, recording.on = recording.on, True
         policy, halves.policy = halves.policy, None
-    early: Any = ()  # what collected on the way: it is undone if the walk fails
+    early: Any = ()  # the gradients of leaves before the pass, restored if it fails
     saved: Any = ()
-    quiet: Any = None  # set from where 16 bits are met: there infinities are no news
+    quiet: Any = None  # suppresses warnings of infinity after the first node of 16 bits
     try:
         while True:
             if node.hooks:
@@ -259,7 +255,7 @@ def _backward_pass(
                         quiet.__enter__()
                     g, saved = widen_for_rule(g, saved)
             if recipe.joint is not None:
-                part = None  # it may be g, and would count as another holder
+                part = None  # it may be g, and would count as another reference
                 if recipe.runs_backward:
                     g = recipe.joint(g, saved, static, pending)
                 elif (
@@ -290,7 +286,7 @@ def _backward_pass(
                     part = rounded(part, edge.dtype) if halves.on else part.astype(edge.dtype)
                 if edge in pending:
                     if part.__class__ is _array and part.nbytes >= LARGE:
-                        pending[edge] = _added(pending.pop(edge), part, create_graph)
+                        pending[edge] = _accumulate(pending.pop(edge), part, create_graph)
                     else:
                         pending[edge] = pending[edge] + part
                     part = None
@@ -304,7 +300,7 @@ def _backward_pass(
                         and part.__class__ is _array
                         and part.nbytes >= LARGE
                     ):
-                        missing, early = _consumers(node, heap), []
+                        missing, early = _count_consumers(node, heap), []
             if not retain_graph:
                 node.saved = None
             if missing:
@@ -328,7 +324,7 @@ def _backward_pass(
 
 
 def attach(node: Any, saved: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return saved values as Tensors at their nodes, so that a rule run on them is recorded."""
+    """Return saved values as Tensors with their nodes, so that the rule is recorded."""
     output = len(node.edges)
     attached = []
     for value, source in zip(saved, node.recipe.sources, strict=True):
@@ -340,10 +336,10 @@ def attach(node: Any, saved: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(attached)
 
 
-def _consumers(node: Any, heap: list[tuple[int, Any]]) -> dict[Any, int]:
-    """Count for each leaf by how many inputs the walk will still come to it.
+def _count_consumers(node: Any, heap: list[tuple[int, Any]]) -> dict[Any, int]:
+    """Count for each leaf the inputs through which the backward pass will still reach it.
 
-    Nothing, where the walk is going to fail on its way: no leaf has changed then.
+    Return an empty dict if the pass is going to fail, so that no leaf changes before it does.
     """
     counts: dict[Any, int] = {}
     stack = [node, *(waiting for _, waiting in heap)]
@@ -371,9 +367,9 @@ def _collect_complete(
     early: list[tuple[Any, Any]],
     create_graph: bool,
 ) -> None:
-    """Let leaves among `edges` collect their gradient, where no more will come.
+    """Accumulate in the leaves among `edges` the gradients that are complete.
 
-    `early` notes those that had none: a sum that was added to in place cannot be undone.
+    `early` lists leaves without a gradient before: a sum updated in place cannot be restored.
     """
     for leaf in edges:
         if leaf is None or leaf.order:
@@ -389,7 +385,7 @@ def _collect_complete(
 
 
 def _collect(leaf: Any, g: Any, create_graph: bool) -> None:
-    """Add what arrived at a leaf to its gradient, in place where nobody else holds that."""
+    """Add `g` to the gradient of a leaf, in place if that has no other reference."""
     if leaf.hooks:
         g = run_hooks(leaf, g)
     if g.__class__ is EnsembleArray and g.level > leaf.made_at:

@@ -1,4 +1,4 @@
-"""Numbers of 16 bits: kept in 16 bits, computed in 32.
+"""Half precision: float16 and bfloat16 are stored in 16 bits and computed in 32.
 
 float16 has 11 bits of precision and reaches 65504; bfloat16 (of the package ml_dtypes) has 8 and
 reaches as far as float32, 3.4e38. The rules are the same for both:
@@ -7,29 +7,27 @@ reaches as far as float32, 3.4e38. The rules are the same for both:
 an operation               computes in float32, and its result is rounded once, to 16 bits. So sums,
                            means, norms, softmax, the statistics of normalisations, losses, products
                            of matrices and convolutions add up in float32, and the functions of
-                           ``np.linalg``, which know no 16 bits, work too. A function of NumPy that
-                           is written here with others (``np.var``) counts as one operation.
-its derivative rule        is given float32 as well; the gradient is rounded to the dtype of what it
-                           is the gradient of. So the gradient of a float16 parameter is float16.
-                           Gradients that come from several places are added in that dtype.
-what is kept for backward  has 16 bits
-beside a Python number     16 bits stay: ``t * 0.1`` is of the dtype of t
-beside other arrays        ``np.result_type``, with bfloat16 in the place of float16: float32 and
-and NumPy's numbers        float64 win; truth values, int8 and uint8 keep 16 bits, int16 and uint16
-                           give float32, wider whole numbers float64
-float16 beside bfloat16    gives float32: neither holds the other
-beyond the largest number  infinity, and it stays so. Rounding gives no warning, nor does the rest
-                           of a walk back that came by 16 bits (`detect_anomaly` finds where it
-                           began). Too small a number becomes 0.
-moving numbers             views, casts and copies change nothing
+                           ``np.linalg``, which do not support 16 bits, work too. A composed
+                           function (``np.var``) counts as one operation.
+its derivative rule        computes in float32 as well; the gradient is rounded to the dtype of its
+                           input. So the gradient of a float16 parameter is float16. Gradients of
+                           several uses are added in that dtype.
+saved values               have 16 bits
+with a Python number       the dtype stays: ``t * 0.1`` has the dtype of t
+with other arrays          ``np.result_type``, with bfloat16 in the place of float16: float32 and
+and NumPy's numbers        float64 win; booleans, int8 and uint8 keep 16 bits, int16 and uint16
+                           give float32, wider integers float64
+float16 with bfloat16      gives float32: neither contains the other
+overflow                   gives infinity, without a warning of rounding or of the rest of the
+                           backward pass (`detect_anomaly` finds the origin). Underflow gives 0.
+moving data                views, casts and copies change no value
 =========================  =========================================================================
 
-These are PyTorch's rules on the CPU, but for whole numbers, where NumPy's hold. They save memory,
-not time: CPUs compute in 32 bits, and casting takes its own time. (NumPy's own ``@`` of
-float16 knows no BLAS: 64 x 64 takes it 0.8 ms, in float32 with the casts 0.03 ms; 512 x 512 takes
-it 1.7 s.)
+These are PyTorch's rules on the CPU, except for integers, where NumPy's apply. They save memory,
+not time: CPUs compute in 32 bits, and casts take time. (NumPy's ``@`` of float16 does not use BLAS:
+64 x 64 takes 0.8 ms, in float32 with the casts 0.03 ms; 512 x 512 takes 1.7 s.)
 
-Nothing of this costs anything before the first Tensor of 16 bits is made.
+None of this costs time before the first Tensor of 16 bits is made.
 """
 
 from __future__ import annotations
@@ -48,31 +46,30 @@ from optlab.backend.dtypes import dtype_named, is_half, widened
 
 _FLOAT32 = np.dtype(np.float32)
 
-#: Operations that compute nothing, and whose inputs do not meet.
+#: Operations that move data and compute nothing.
 _MOVE = {"cast", "moved"}
 
 
 class Policy(Protocol):
-    """What casts the inputs of operations."""
+    """A policy that casts the inputs of operations."""
 
     def goal(self, operation: str) -> np.dtype | None:
-        """Give the dtype that the inputs of an operation are to have; None leaves them."""
+        """Return the dtype to which inputs of an operation are cast; None for no cast."""
 
     def cast(self, operation: Operation, inputs: Sequence[Any]) -> Sequence[Any]:
-        """Give the inputs of an operation in that dtype."""
+        """Return the inputs of an operation in that dtype."""
 
 
 class _Here(threading.local):
-    """What casts inputs in this thread: a thread has its own, as it has its own `no_grad`."""
+    """The cast policy of this thread."""
 
     policy: Policy | None = None
 
 
 class _Halves:
-    """Whether numbers of 16 bits were met, and what casts inputs by itself (`optlab.amp`).
+    """Whether 16-bit Tensors exist, and the policy that casts inputs (`optlab.amp`).
 
-    `on` counts for all threads. It is asked at every operation, and must be quick; `policy` is
-    looked at only where `on` says so.
+    `on` counts both, for all threads, and is read first; `policy` is that of this thread.
     """
 
     __slots__ = ("_here", "met", "on")
@@ -84,7 +81,7 @@ class _Halves:
 
     @property
     def policy(self) -> Policy | None:
-        """What casts inputs in this thread."""
+        """The cast policy of this thread."""
         return self._here.policy
 
     @policy.setter
@@ -95,12 +92,12 @@ class _Halves:
 halves = _Halves()
 
 
-#: The dtypes of 16 bits, for the quick question: bfloat16 joins them when it is first met.
+#: The dtypes of 16 bits, for a fast check; bfloat16 is added with its first Tensor.
 HALVES: set[Any] = {np.dtype(np.float16)}
 
 
 def enable_half(dtype: Any) -> None:
-    """Take note of the first Tensors of 16 bits: from now on operations look out for them."""
+    """Enable the checks of operations for a dtype of 16 bits, at its first Tensor."""
     if halves.met and dtype in HALVES:
         return
     if is_half(dtype):
@@ -112,7 +109,7 @@ def enable_half(dtype: Any) -> None:
 
 
 def cast_by_policy(operation: Operation, inputs: Sequence[Any]) -> Sequence[Any]:
-    """Give the inputs of an operation as `optlab.amp.auto_cast` wants them."""
+    """Return the inputs of an operation, cast by `optlab.amp.auto_cast`."""
     policy = halves.policy
     if policy is None or operation.name in _MOVE:
         return inputs
@@ -121,7 +118,7 @@ def cast_by_policy(operation: Operation, inputs: Sequence[Any]) -> Sequence[Any]
 
 @contextmanager
 def uncast() -> Iterator[None]:
-    """Inside, nothing is cast by a policy, in this thread."""
+    """Disable the cast policy of this thread inside a ``with`` block."""
     before, halves.policy = halves.policy, None
     try:
         yield
@@ -130,27 +127,26 @@ def uncast() -> Iterator[None]:
 
 
 def forward_in_float32(operation: Operation) -> Callable[..., Any]:
-    """Give what computes an operation on numbers of 16 bits."""
-    is_view = operation.view and not operation.name.startswith("einsum")  # which knows no bfloat16
+    """Return the forward function of an operation for inputs of 16 bits."""
+    is_view = operation.view and not operation.name.startswith("einsum")  # no bfloat16 there
     if is_view or operation.name in _MOVE:
         return operation.forward
-    return partial(_computed, operation)
+    return partial(_run_in_float32, operation)
 
 
-def _computed(operation: Operation, *values: Any, **static: Any) -> Any:
-    """Compute an operation in float32, and round what it gives once."""
-    goal = _goal([x.dtype for x in values if hasattr(x, "dtype")])
+def _run_in_float32(operation: Operation, *values: Any, **static: Any) -> Any:
+    """Run an operation in float32, and round its result once."""
+    goal = _result_dtype([x.dtype for x in values if hasattr(x, "dtype")])
     if static.get("dtype") is not None:
         goal = dtype_named(static["dtype"])
         static["dtype"] = widened(goal)
     return narrowed(operation.forward(*map(wide, values), **static), goal)
 
 
-def _goal(dtypes: Sequence[Any]) -> Any:
-    """Give the dtype to which float32 is to be rounded: float32 where it stays.
+def _result_dtype(dtypes: Sequence[Any]) -> Any:
+    """Return the dtype to which a float32 result is rounded; float32 for no rounding.
 
-    Whole numbers of many bits and float64 make the result float64 where they are computed with at
-    all; so they are not asked for.
+    Wide integers and float64 are not checked: with them the result is float64 anyway.
     """
     narrow = {dtype for dtype in dtypes if is_half(dtype)}
     stays = len(narrow) > 1 or any(
@@ -160,7 +156,7 @@ def _goal(dtypes: Sequence[Any]) -> Any:
 
 
 def narrowed(y: Any, dtype: Any) -> Any:
-    """Round float32 to a dtype of 16 bits; everything else stays what it is."""
+    """Round float32 to a dtype of 16 bits; return anything else unchanged."""
     if not is_half(dtype):
         return y
     if isinstance(y, (tuple, list)):
@@ -172,7 +168,7 @@ def narrowed(y: Any, dtype: Any) -> Any:
 
 
 def rounded(y: Any, dtype: Any) -> Any:
-    """Cast without a warning: beyond the largest number is infinity."""
+    """Cast without a warning of overflow, which gives infinity."""
     if y.dtype == dtype:
         return y
     with np.errstate(over="ignore"):
@@ -180,7 +176,7 @@ def rounded(y: Any, dtype: Any) -> Any:
 
 
 def with_dtype(function: Callable[..., Any], x: Any, **options: Any) -> Any:
-    """Call a reduction that may be asked for a dtype of 16 bits: it adds up in float32 then."""
+    """Call a reduction with its options; with a ``dtype`` of 16 bits it adds up in float32."""
     dtype = options.get("dtype")
     if dtype is None or not is_half(dtype_named(dtype)):
         return function(x, **options)
@@ -188,7 +184,7 @@ def with_dtype(function: Callable[..., Any], x: Any, **options: Any) -> Any:
 
 
 def wide(x: Any) -> Any:
-    """Give float32 in the place of 16 bits, in tuples and lists too; the rest as it is."""
+    """Convert arrays of 16 bits, also in tuples and lists, to float32; leave others unchanged."""
     if isinstance(x, (tuple, list)):
         if not any(map(_has_halves, x)):
             return x
@@ -204,7 +200,7 @@ def _has_halves(x: Any) -> bool:
 
 
 def widen_for_rule(g: Any, saved: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-    """Give a derivative rule the gradient and the saved values in float32."""
+    """Return the gradient and the saved values of a derivative rule in float32."""
     several = hasattr(type(g), "wide")  # the gradients of several outputs
     if not several and g.dtype not in HALVES:
         for x in saved:
@@ -226,7 +222,7 @@ def compute_together(
     found = [x.dtype for x in _arrays((args, tuple(kwargs.values())))]
     if not any(map(is_half, found)):
         return written(*args, **kwargs)
-    goal = _goal(found)
+    goal = _result_dtype(found)
     if any(map(_is_dtype, (*args, *kwargs.values()))):
         given = next(filter(_is_dtype, (*args, *kwargs.values())))
         goal = dtype_named(given)
@@ -245,7 +241,7 @@ def _arrays(x: Any) -> list[Any]:
 
 
 def _is_dtype(x: Any) -> bool:
-    """Say whether an argument names a dtype."""
+    """Return whether an argument is a dtype or the name of a floating one."""
     if isinstance(x, str):
         return x in ("float16", "bfloat16", "float32", "float64")
     return isinstance(x, np.dtype) or (isinstance(x, type) and issubclass(x, (np.generic, float)))

@@ -1,7 +1,7 @@
-"""The tape: a graph of nodes, each an operation that ran (backpropagation.py walks back along it).
+"""The tape: a graph of nodes, one for each recorded operation.
 
-A Tensor that needs a gradient points at its node; a node points at the nodes of its inputs; a
-`Leaf` is where gradients collect. No node points at a Tensor, so no cycle keeps memory alive.
+A Tensor that needs a gradient refers to its node; a node refers to the nodes of its inputs; leaves
+accumulate gradients. No node refers to a Tensor, so no cycle keeps memory alive.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Hook = Callable[[Any], Any]
 
 
 class _Zero:
-    """A gradient of zeros that nobody has looked at yet, so that clearing costs nothing."""
+    """A gradient of zeros that is allocated when it is read, so that clearing costs nothing."""
 
     def __reduce__(self) -> str:  # a copy is the same object
         return "ZERO"
@@ -33,20 +33,20 @@ ZERO: Any = _Zero()
 
 
 class Leaf:
-    """The end of the tape: a Tensor that the user made, where its gradient collects.
+    """The node of a Tensor that no operation made; its gradient accumulates here.
 
     Attributes
     ----------
     grad
-        The gradient collected so far: an array, a Tensor (after ``create_graph=True``), `ZERO` or
+        The gradient so far: an array, a Tensor (after ``create_graph=True``), `ZERO` or
         None.
     made_at : int
-        When it was made, on the clock that also numbers nodes.
+        When it was made, on the clock that numbers nodes.
     live : bool
-        Whether somebody may still ask for its gradient; a transform's own leaf dies with its run.
+        Whether its gradient may still be read; False for leaves of a transform that has ended.
     overwritten_at : int
-        When the values of the Tensor were last overwritten, and by which `writer`; on the clock
-        that also numbers nodes, 0 for never.
+        When the values of the Tensor were last overwritten (by `writer`), on the clock that numbers
+        nodes; 0 for never.
     """
 
     __slots__ = (
@@ -59,7 +59,7 @@ class Leaf:
 
     @property
     def source(self) -> Leaf:
-        """The leaf whose memory its values lie in: itself."""
+        """The leaf that owns the memory of the values: itself."""
         return self
 
     def __init__(self, shape: Shape, dtype: Any, name: str | None = None) -> None:
@@ -74,19 +74,19 @@ class Leaf:
         self.writer = ""
 
     def mark_overwritten(self, writer: str) -> None:
-        """Note that the values of the Tensor are no longer those that operations have saved."""
+        """Record that `writer` overwrote the values that operations may have saved."""
         self.overwritten_at = versions.times.last_write = next(versions.clock)
         self.writer = writer
 
     def __setstate__(self, state: Any) -> None:
         for name, value in state[1].items():
             setattr(self, name, value)
-        self.overwritten_at = 0  # a copy has memory of its own, and another process another clock
+        self.overwritten_at = 0  # a copy has its own memory, and another process its own clock
 
     def gradient(self, values: Any) -> Any:
-        """Give the collected gradient, zeros where it was cleared, None where there is none.
+        """Return the gradient: zeros if it was cleared, None if there is none.
 
-        `values` are those of the Tensor: zeros are made where they lie.
+        Zeros are allocated on the device of `values`, those of the Tensor.
         """
         if self.grad is ZERO:
             self.grad = zeros_beside(values, self.shape)
@@ -97,7 +97,7 @@ class Leaf:
 
 
 def leaf_for(data: Any) -> Leaf:
-    """Give a fresh end of the tape for `data`, which must be of a real floating type."""
+    """Return a new leaf for `data`, which must have a real floating dtype."""
     if not is_floating(data.dtype):
         raise TypeError(
             f"only floating numbers have gradients; this Tensor is of dtype {data.dtype}. "
@@ -107,13 +107,13 @@ def leaf_for(data: Any) -> Leaf:
 
 
 class InputLeaf(Leaf):
-    """The leaf of a transform such as `grad`: its memory is the transform's own."""
+    """The leaf of an input of a transform such as `grad`, which owns its memory."""
 
     __slots__ = ()
 
 
 class Node:
-    """One operation that ran: what it read, what it keeps for its gradient, and where it points.
+    """A recorded operation, with its saved values and edges to the nodes of its inputs.
 
     Attributes
     ----------
@@ -121,17 +121,17 @@ class Node:
     edges : tuple
         The node of each input, or None for an input that needs no gradient.
     saved : tuple, `constants.SampledConstants`, `saving.Packed` or None
-        The values that the derivative rules read; None once backward has freed them.
+        The values that the derivative rules read; None after backward has freed them.
     static : dict
         The arguments that are not arrays, such as ``axis``.
     shape, dtype
-        Of the output.
+        Those of the output.
     source : Leaf or None
-        The leaf whose memory the output is a view of, if it is one.
+        The leaf of whose memory the output is a view, if it is one.
     backward_done : bool
-        Set where backward started from this node.
+        Set after a backward pass from this node; unset before.
     order : int
-        Nodes are numbered as they are made, so that larger numbers come later in every graph.
+        The number of the node, in the order of recording.
     """
 
     __slots__ = (
@@ -162,15 +162,15 @@ class Node:
         self.hooks: list[Hook] | None = None
 
     def check_unchanged(self) -> None:
-        """Make sure that nobody has overwritten the values that the rules are about to read.
+        """Check that no value that the rules read was overwritten.
 
         Raises
         ------
         RuntimeError
-            It names who saved a value, and who wrote over it.
+            With the operation that saved a value, and the writer that overwrote it.
         """
         saved = self.saved.values if self.saved.__class__ is SampledConstants else self.saved
-        if saved.__class__ is not tuple:  # freed, or kept by the user's own hooks
+        if saved.__class__ is not tuple:  # freed, or packed by a save policy
             return
         for i in self.recipe.saved_inputs:
             written = None if self.edges[i] is None else self.edges[i].source
@@ -184,7 +184,7 @@ class Node:
                 raise self.overwritten_error(writer, "a Tensor", self.shape)
 
     def overwritten_error(self, writer: str, what: str, shape: Shape) -> RuntimeError:
-        """Give the error for a saved value that `writer` has written over."""
+        """Return the error for a saved value that `writer` overwrote."""
         return RuntimeError(
             f"backward needs the value that {self.operation.name!r} saved of {what} (shape "
             f"{shape}), but {writer} has written over it since. Run backward before that, make "
@@ -192,7 +192,7 @@ class Node:
         )
 
     def freed_error(self) -> RuntimeError:
-        """Give the error for a second walk through values that the first one freed."""
+        """Return the error for a second backward pass through freed values."""
         return RuntimeError(
             f"backward went through {self.operation.name!r} a second time, but the values it had "
             "saved were freed by the first. Call the first backward with retain_graph=True, or "

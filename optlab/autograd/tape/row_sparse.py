@@ -1,7 +1,7 @@
-"""Row-sparse gradients: of a large table of which an operation read a few rows.
+"""Row-sparse gradients: those of a large table of which an operation read a few rows.
 
-The gradient of an embedding of 100,000 words and a sentence of 20 is 20 rows. It is kept as such
-until something needs it whole.
+The gradient of an embedding of 100,000 words and a sentence of 20 is 20 rows. It is stored as rows
+until something needs the dense array.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from optlab.backend.arrays import Shape, array_module, on_host, zeros_beside
 class RowSparse:
     """A gradient that is zero but for some rows.
 
-    It adds up with others of its kind without becoming dense; anything else that is done to it
-    (arithmetic, NumPy functions, array methods) sees the whole array.
+    Row-sparse gradients add up without becoming dense; all else (arithmetic, NumPy functions, array
+    methods) computes with the dense array.
 
     Parameters
     ----------
     rows : array of int, shape (n,)
-        Which rows, in any order; a row that comes twice counts twice.
+        Indices of the rows, in any order; the values of repeated rows are added.
     values : array, shape (n, ...)
         Their gradients.
     shape : tuple of int
-        Of the whole array; ``shape[1:]`` is that of a row.
+        Of the dense array; ``shape[1:]`` is that of a row.
 
     Examples
     --------
@@ -54,21 +54,21 @@ class RowSparse:
 
     @property
     def ndim(self) -> int:
-        """Number of axes of the whole array."""
+        """Number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """Number of elements of the whole array."""
+        """Number of elements of the dense array."""
         return int(np.prod(self.shape))
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are kept."""
+        """Bytes of the stored rows and values."""
         return int(self.values.nbytes + self.rows.nbytes)
 
     def merged(self) -> RowSparse:
-        """Give the same gradient with every row once, in ascending order."""
+        """Return the gradient with unique rows in ascending order."""
         if self._merged:
             return self
         rows, place = np.unique(self.rows, return_inverse=True)
@@ -78,26 +78,26 @@ class RowSparse:
         return RowSparse(rows, rounded(values, self.dtype), self.shape, merged=True)
 
     def dense(self) -> Any:
-        """Give the whole array."""
+        """Return the dense array."""
         given = wide(self.values)
-        whole = zeros_beside(given, self.shape)
-        array_module(given).add.at(whole, self.rows, given)
-        return rounded(whole, self.dtype)
+        y = zeros_beside(given, self.shape)
+        array_module(given).add.at(y, self.rows, given)
+        return rounded(y, self.dtype)
 
     def numpy(self) -> Any:
-        """Give the whole array, as a Tensor's ``numpy()`` does."""
+        """Return the dense array on the host, as ``numpy()`` of a Tensor does."""
         return on_host(self.dense())
 
     def tolist(self) -> Any:
-        """Give the whole array as nested lists."""
+        """Return the dense array as nested lists."""
         return self.dense().tolist()
 
     def copy(self) -> RowSparse:
-        """Give the same gradient in memory of its own."""
+        """Return a copy."""
         return RowSparse(self.rows.copy(), self.values.copy(), self.shape, self._merged)
 
     def astype(self, dtype: Any) -> RowSparse:
-        """Give the same gradient in another dtype."""
+        """Return the gradient in another dtype."""
         return RowSparse(self.rows, self.values.astype(dtype), self.shape, self._merged)
 
     def __add__(self, other: Any) -> Any:
@@ -154,7 +154,7 @@ for _name in ("sub", "rsub", "truediv", "rtruediv", "pow", "matmul", "rmatmul", 
 
 
 def dense(g: Any) -> Any:
-    """Give a row-sparse gradient as an array, anything else as it is."""
+    """Return the dense array of a row-sparse gradient; return anything else unchanged."""
     return g.dense() if isinstance(g, RowSparse) else g
 
 

@@ -1,8 +1,8 @@
-"""Who keeps what operations save for backward: the tape itself, unless a policy was asked to.
+"""Saved tensors: policies that replace what operations save for the backward pass.
 
-A policy is given the saved values of every operation as it is recorded, and says what the node has
-in their place: the user's hooks pack them; `recompute` forgets them; `rematerialize` remembers how
-they were made. The innermost policy of the thread decides.
+A policy receives the saved values of every recorded operation and returns what the node stores in
+their place: hooks of the user pack them; `recompute` drops them; `rematerialize` stores how to
+compute them again. The innermost policy of the thread applies; without one the tape stores them.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ Unpack = Callable[[Any], Any]
 
 
 class SavePolicy(Protocol):
-    """What says how the saved values of operations are kept."""
+    """A policy for the saved values of operations."""
 
     def keep(self, node: Any, saved: Any, forward: Any, values: Any) -> Any:
-        """Give what is kept in place of `saved`.
+        """Return what the node stores in place of `saved`.
 
         Parameters
         ----------
         node : Node
         saved : tuple
-            What the rules of its operation read.
+            The values that the rules of its operation read.
         forward : callable or None
-            What gives the output again from the inputs, with ``node.static``; None where nothing
-            does, as for a `Function` of the user.
+            Computes the output again from the inputs and ``node.static``; None if nothing does, as
+            for a `Function` of the user.
         values : sequence
-            The inputs, the output, and shapes, as the operation met them.
+            The inputs, the output and the shapes of the operation.
 
         Returns
         -------
         tuple or object
-            Something else than a tuple has ``restored()``, which gives the saved values back, and
-            ``values``, the arrays that it holds meanwhile.
+            An object other than a tuple has ``restored()``, which returns the saved values, and
+            ``values``, the arrays that it holds.
         """
 
 
@@ -58,7 +58,7 @@ _here = _Here()
 
 
 class use_policy:
-    """A ``with`` block inside which a policy decides; it counts itself among the extras."""
+    """A ``with`` block inside which a policy applies; it counts in `extras.slow_path`."""
 
     def __init__(self, policy: SavePolicy | None) -> None:
         self.policy = policy
@@ -75,12 +75,12 @@ class use_policy:
         slow_path.leave(needs_values=True)
 
 
-#: Keepers of the whole program, for all threads, where no other was asked to (see `ambient`).
+#: Policies of all threads, which apply where no other does (see `ambient`).
 _everywhere: list[SavePolicy] = []
 
 
 def ambient(policy: SavePolicy) -> Callable[[], None]:
-    """Let a policy decide wherever no other does, until the function that is given is called."""
+    """Apply a policy wherever no other applies; return a function that ends this."""
     _everywhere.append(policy)
     slow_path.enter(needs_values=True)
 
@@ -97,27 +97,27 @@ def ambient(policy: SavePolicy) -> Callable[[], None]:
 
 
 def innermost() -> SavePolicy | None:
-    """Give the policy that decides now."""
+    """Return the policy that applies now."""
     if _here.policies:
         return _here.policies[-1]
     return _everywhere[-1] if _everywhere and not _here.alone else None
 
 
 def entered(*kinds: type) -> bool:
-    """Say whether a policy that this thread has entered is of one of these kinds."""
+    """Return whether this thread has entered a policy of one of these classes."""
     return any(isinstance(policy, kinds) for policy in _here.policies)
 
 
 def entered_since(policy: SavePolicy) -> tuple[SavePolicy | None, ...]:
-    """Give the keepers that this thread has entered after another, the outermost first."""
+    """Return the policies that this thread entered after another, the outermost first."""
     policies = _here.policies
     return policies[policies.index(policy) + 1 :]
 
 
 def vmap_level(opened: int) -> int:
-    """Give the level of a `vmap` that opens now: in a second run, that of the first.
+    """Return the level of a `vmap` that opens now: in a replay, that of the first run.
 
-    What the second run saves serves operations of the first, so levels have to agree.
+    Operations of the first run read what the replay saves, so levels have to agree.
     """
     level = opened
     for policy in _here.policies:
@@ -129,7 +129,7 @@ def vmap_level(opened: int) -> int:
 
 @contextmanager
 def without_ambient() -> Iterator[None]:
-    """Inside, keepers of the whole program decide nothing in this thread."""
+    """Disable the ambient policies in this thread inside a ``with`` block."""
     before, _here.alone = _here.alone, True
     try:
         yield
@@ -138,9 +138,9 @@ def without_ambient() -> Iterator[None]:
 
 
 def outside_recompute(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a transform: what it records to walk back at once is kept, also inside `recompute`.
+    """Decorate a transform so that its saved values are kept, also inside `recompute`.
 
-    Keepers that `recompute` puts around a run say by ``outer`` who would decide without them.
+    Its backward pass runs at once. In policies of `recompute`, ``outer`` is the policy around them.
     """
 
     @wraps(function)
@@ -157,39 +157,39 @@ def outside_recompute(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def apply_policy(node: Any, saved: Any, forward: Any = None, values: Any = ()) -> Any:
-    """Give what a node keeps in place of `saved`: itself, where no policy was asked to."""
+    """Return what a node stores in place of `saved`: `saved` itself without a policy."""
     policy = innermost()
     return saved if policy is None else policy.keep(node, saved, forward, values)
 
 
 class saved_tensors_hooks(use_policy):
-    """Let two functions keep and bring back what operations save for backward.
+    """Pack and unpack what operations save for the backward pass by two functions.
 
     Parameters
     ----------
     pack : callable
-        Is given each value that is saved, a Tensor without gradient, and returns anything: the
-        Tensor itself, a name of a file, the same numbers in float16.
+        Takes each saved value, a Tensor without gradient, and returns any object: the Tensor
+        itself, the name of a file, the same numbers in float16.
     unpack : callable
-        Is given what `pack` returned and gives the values back: a Tensor or an array of the same
-        shape and dtype.
+        Takes what `pack` returned and returns the values: a Tensor or an array of the same shape
+        and dtype.
 
     Notes
     -----
     The innermost pair of hooks applies, in the thread that entered it. Backward may run after the
-    block is left. Whoever writes in place to what was packed answers for it himself.
+    block has ended. In-place writes to packed values are not detected.
 
     Examples
     --------
     >>> import numpy as np
     >>> import optlab as ol
-    >>> kept = []
+    >>> packed = []
     >>> x = ol.to_tensor([1.0, 2.0], requires_grad=True)
     >>> with ol.autograd.saved_tensors_hooks(
-    ...     lambda t: kept.append(t.numpy()) or len(kept) - 1, lambda place: kept[place]
+    ...     lambda t: packed.append(t.numpy()) or len(packed) - 1, lambda i: packed[i]
     ... ):
     ...     y = np.sum(x * x)
-    >>> [array.tolist() for array in kept]
+    >>> [array.tolist() for array in packed]
     [[1.0, 2.0], [1.0, 2.0]]
     >>> y.backward()
     >>> x.grad
@@ -204,7 +204,7 @@ class saved_tensors_hooks(use_policy):
 
 
 class Packed:
-    """The saved values of a node, as hooks keep them."""
+    """The saved values of a node, packed by hooks."""
 
     __slots__ = ("unpack", "values")
 
@@ -213,7 +213,7 @@ class Packed:
         self.unpack = unpack
 
     def restored(self) -> tuple[Any, ...]:
-        """Give the saved values back."""
+        """Return the unpacked values."""
         was_on, recording.on = recording.on, False
         try:
             return tuple(_restored(value, self.unpack) for value in self.values)
@@ -222,7 +222,7 @@ class Packed:
 
 
 def _packed(value: Any, pack: Pack) -> Any:
-    """Pack an array, or each of several outputs; shapes and numbers stay as they are."""
+    """Pack an array, or each of several outputs; return shapes and numbers unchanged."""
     if isinstance(value, tuple) and any(hasattr(part, "dtype") for part in value):
         return tuple_like(value, [_packed(part, pack) for part in value])
     is_array = hasattr(value, "dtype") and hasattr(value, "shape")
@@ -255,7 +255,7 @@ class _PackedArray:
 
 
 class _PackPolicy:
-    """The policy behind the user's hooks."""
+    """The policy of `saved_tensors_hooks`."""
 
     def __init__(self, pack: Pack, unpack: Unpack) -> None:
         self.pack = pack

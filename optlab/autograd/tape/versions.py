@@ -1,8 +1,8 @@
-"""Who has written to which memory: how backward notices that a value it saved is gone.
+"""Version counters: in-place writes, by which backward detects that a saved value was overwritten.
 
-Leaves count the writes to their own memory (see `tape.Leaf.overwritten`). Every other write of a
-Tensor in place is noted here, under the array that owns the memory, so that views find it too. The
-table is empty, and costs nothing, until something is written in place.
+Leaves record writes to their own memory (see `tape.Leaf.mark_overwritten`). Every other in-place
+write of a Tensor is recorded here by the array that owns the memory, so that views find it too. The
+table is empty, and costs nothing, before the first write.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from optlab.autograd.tape.grad_mode import recording
 from optlab.autograd.tape.slow_path import slow_path
 from optlab.backend.arrays import owner_of
 
-#: Numbers what happens: operations as they are recorded, and writes to memory that they may have
-#: saved. What was saved before a write is older than it.
+#: Numbers recorded operations and in-place writes: a value saved before a write has the smaller
+#: number.
 clock = itertools.count(1)
 
 
 class _Times:
-    """When anything was last written in place, anywhere: if not since, backward asks no further."""
+    """The time of the last in-place write of all: backward checks only nodes that are older."""
 
     __slots__ = ("last_write",)
 
@@ -37,17 +37,17 @@ times = _Times()
 
 
 class WriteRecord:
-    """The writes to one piece of memory.
+    """The in-place writes to the memory of one array.
 
     Attributes
     ----------
     time : int
-        When the last one was, on the clock that also numbers nodes.
+        Of the last write, on the clock that numbers nodes.
     writer : str
-        Who wrote last, and in which line.
+        The call of the last write, and its line.
     order : int
-        The number of the node that wrote last, 0 if no recorded operation did. A Tensor on the same
-        memory whose node is older no longer says where its values come from.
+        The number of the node of the last recorded write; 0 for none. The node of a Tensor on the
+        same memory that is older is out of date.
     """
 
     __slots__ = ("order", "owner", "time", "writer")
@@ -63,12 +63,12 @@ _RECORDS: dict[int, WriteRecord] = {}
 
 
 def record_of(array: Any) -> WriteRecord | None:
-    """Give what is known of writes to the memory of `array`."""
+    """Return the record of writes to the memory of `array`; None if there were none."""
     return _RECORDS.get(id(owner_of(array))) if _RECORDS else None
 
 
 def record_write(array: Any, writer: str, order: int = 0) -> None:
-    """Note that the memory of `array` has been written to."""
+    """Record an in-place write to the memory of `array`."""
     owner = owner_of(array)
     key = id(owner)
     record = _RECORDS.get(key)
@@ -86,7 +86,7 @@ def record_write(array: Any, writer: str, order: int = 0) -> None:
 
 
 def writer_since(time: int, values: Iterable[Any]) -> str | None:
-    """Name who wrote to the memory of one of `values` (arrays, or tuples of them) after `time`."""
+    """Return who wrote after `time` to one of `values` (arrays, or tuples of them), or None."""
     for value in values:
         if isinstance(value, tuple):
             writer = writer_since(time, value)
@@ -100,9 +100,9 @@ def writer_since(time: int, values: Iterable[Any]) -> str | None:
 
 
 def attribute_to(array: Any, order: int) -> None:
-    """Note that what was written to the memory of `array` is the value of a node.
+    """Attribute the writes to the memory of `array` to an earlier node.
 
-    A second run has written to memory of its own; its values stand for those of the first.
+    A replay writes to its own memory; its values stand for those of the nodes of the first run.
     """
     record = record_of(array)
     if record is not None:
@@ -110,14 +110,14 @@ def attribute_to(array: Any, order: int) -> None:
 
 
 def check_fresh(tensors: Iterable[Any]) -> None:
-    """Make sure that the tape still says where the values of these Tensors come from.
+    """Check that the nodes of these Tensors are up to date.
 
     Raises
     ------
     RuntimeError
-        If one shares its memory with another Tensor through which it was written to.
+        If the memory of one was written to through another Tensor.
     """
-    if not recording.on:  # no gradient will ask
+    if not recording.on:  # no gradient depends on it
         return
     for t in tensors:
         record = record_of(t.data) if isinstance(t, TensorBase) else None
@@ -132,7 +132,7 @@ def check_fresh(tensors: Iterable[Any]) -> None:
 
 
 def same_memory(a: Any, b: Any) -> bool:
-    """Say whether two arrays are the same elements of the same memory."""
+    """Return whether two arrays are the same elements of the same memory."""
     if type(a) is not type(b) or a.shape != b.shape or not isinstance(a, np.ndarray):
         return False
     first = (0,) * a.ndim + (...,)

@@ -1,4 +1,4 @@
-"""Who observes writes to Tensors in place, before they happen, in this thread."""
+"""Observers of in-place writes to Tensors, per thread; they are called before the write."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _here = _Here()
 
 
 def about_to_write(t: Any) -> None:
-    """Tell the observers of this thread that a Tensor is going to be written to."""
+    """Call the observers of this thread with a Tensor that is about to be written to."""
     for observer in _here.observers:
         observer(t)
 
 
 @contextmanager
 def observing(observer: Callable[[Any], None]) -> Iterator[None]:
-    """Call `observer` with each Tensor that is going to be written to inside the block."""
+    """Call `observer` inside the block with each Tensor that is about to be written to."""
     before = _here.observers
     _here.observers = (*before, observer)
     try:

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from optlab.autograd.tensor.tensor import Tensor
 
 
-def _in_place(name: str) -> TypeError:
+def _in_place_error(name: str) -> TypeError:
     return TypeError(
         f"Tensor.{name} would work in place, and what was computed from the Tensor would be wrong. "
         f"Write u = np.{name}(t, ...), which gives a new Tensor and keeps the gradient."
     )
 
 
-#: What users of other libraries ask a Tensor for, and what it is called here.
+#: Attributes of other libraries, and what to write here.
 ELSEWHERE = {
     "clone": "t.copy()", "unsqueeze": "np.expand_dims(t, axis)", "permute": "t.transpose(axes)",
     "requires_grad_": "t.requires_grad = True", "zero_": "t.grad = None", "dim": "t.ndim",
@@ -48,9 +48,9 @@ class ArrayMethods(ReductionMethods):
 
     node: Any
 
-    if not TYPE_CHECKING:  # a checker of types would take it for every attribute there is
+    if not TYPE_CHECKING:  # type checkers would accept every attribute
 
-        def __getattr__(self, name: str) -> Any:  # only asked for what is not there
+        def __getattr__(self, name: str) -> Any:  # called for missing attributes only
             said = f"a Tensor has no attribute {name!r}"
             if name in ELSEWHERE:
                 said += f"; write {ELSEWHERE[name]}"
@@ -84,11 +84,11 @@ class ArrayMethods(ReductionMethods):
         return self.data.nbytes
 
     def dot(self, other: Any) -> Tensor:
-        """Give ``np.dot(self, other)``."""
+        """Return ``np.dot(self, other)``."""
         return np.dot(self, other)  # type: ignore[call-overload]
 
     def clip(self, min: Any = None, max: Any = None, out: None = None, **options: Any) -> Tensor:
-        """Limit elements to the interval from `min` to `max`."""
+        """Clip elements to the interval from `min` to `max`."""
         return np.clip(self, min, max, out=out, **options)  # type: ignore[call-overload]
 
     def round(self, decimals: int = 0, out: None = None) -> Tensor:
@@ -96,7 +96,7 @@ class ArrayMethods(ReductionMethods):
         return np.round(self, decimals, out=out)  # type: ignore[call-overload]
 
     def conj(self) -> Tensor:
-        """Give the complex conjugates: of real numbers, the numbers themselves."""
+        """Return the complex conjugate: for real numbers, the same values."""
         return apply(elementwise.CONJUGATE, (self,))
 
     conjugate = conj
@@ -112,7 +112,7 @@ class ArrayMethods(ReductionMethods):
         return apply(elementwise.IMAGINARY, (self,))
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Tensor:
-        """Give the same elements in another shape: ``reshape(2, 3)`` or ``reshape([2, 3])``."""
+        """Reshape: ``reshape(2, 3)`` or ``reshape([2, 3])``."""
         if len(shape) == 1 and not isinstance(shape[0], int):
             shape = tuple(shape[0]) if np.ndim(shape[0]) else shape
         if order != "C" or copy is not None:
@@ -120,7 +120,7 @@ class ArrayMethods(ReductionMethods):
         return apply(shapes.RESHAPE, (self,), {"shape": shape})
 
     def ravel(self, order: str = "C") -> Tensor:
-        """Give all elements along one axis."""
+        """Flatten to one axis."""
         if order != "C":
             return np.ravel(self, order)  # type: ignore[call-overload]
         return apply(shapes.RAVEL, (self,))
@@ -128,9 +128,9 @@ class ArrayMethods(ReductionMethods):
     def flatten(
         self, start_axis: int | str = 0, stop_axis: int = -1, *, order: str = "C"
     ) -> Tensor:
-        """Put the axes from `start_axis` to `stop_axis` together; the memory is its own.
+        """Merge the axes from `start_axis` to `stop_axis`; return a copy.
 
-        As NumPy's ``flatten(order)`` has the order first, text in the first place is the order.
+        A string as first argument is the order, as in NumPy's ``flatten(order)``.
         """
         if isinstance(start_axis, str):
             return self.flatten(order=start_axis)
@@ -148,15 +148,15 @@ class ArrayMethods(ReductionMethods):
 
     @property
     def flat(self) -> Tensor:
-        """All elements along one axis, to be indexed or iterated over."""
+        """All elements along one axis, for indexing and iteration."""
         return self.ravel()
 
     def copy(self, order: str = "C") -> Tensor:
-        """Give the same values in memory of their own; the gradient passes through."""
+        """Return a copy; the gradient passes through."""
         return apply(shapes.COPY, (self,), {"order": order})
 
     def squeeze(self, axis: Any = None) -> Tensor:
-        """Leave out axes of length 1."""
+        """Remove axes of length 1."""
         return apply(shapes.SQUEEZE, (self,), {"axis": axis})
 
     def transpose(self, *axes: Any) -> Tensor:
@@ -167,12 +167,12 @@ class ArrayMethods(ReductionMethods):
 
     @property
     def T(self) -> Tensor:
-        """The axes in reverse order."""
+        """The transpose: the axes in reverse order."""
         return apply(shapes.TRANSPOSE, (self,))
 
     @property
     def mT(self) -> Tensor:
-        """The last two axes exchanged: each matrix of a stack transposed."""
+        """The transpose of each matrix of a stack: the last two axes exchanged."""
         return np.matrix_transpose(self)  # type: ignore[call-overload]
 
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
@@ -180,16 +180,16 @@ class ArrayMethods(ReductionMethods):
         return apply(shapes.SWAPAXES, (self,), {"axis1": axis1, "axis2": axis2})
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-        """Give a diagonal, as the last axis."""
+        """Return a diagonal, as the last axis."""
         static = {"offset": offset, "axis1": axis1, "axis2": axis2}
         return apply(indexing.DIAGONAL, (self,), static)
 
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-        """Add up the elements of a diagonal."""
+        """Return the sum of a diagonal."""
         return np.trace(self, offset, axis1, axis2)  # type: ignore[call-overload]
 
     def take(self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Tensor:
-        """Give the elements (or slices along `axis`) at `indices`."""
+        """Return the elements (or slices along `axis`) at `indices`."""
         return np.take(self, indices, axis, out, mode)  # type: ignore[call-overload]
 
     def repeat(self, repeats: Any, axis: Any = None) -> Tensor:
@@ -197,49 +197,49 @@ class ArrayMethods(ReductionMethods):
         return np.repeat(self, repeats, axis)  # type: ignore[call-overload]
 
     def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Tensor:
-        """Give the elements (or slices along `axis`) where `condition` holds."""
+        """Return the elements (or slices along `axis`) where `condition` is True."""
         return np.compress(condition, self, axis, out)  # type: ignore[call-overload]
 
     def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-        """Pick from `choices` by the whole numbers in this Tensor."""
+        """Select from `choices` by the integers in this Tensor."""
         return np.choose(self, choices, out, mode)  # type: ignore[call-overload]
 
     def argsort(
         self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
     ) -> Any:
-        """Give the positions of the elements in sorted order, a plain array of integers."""
-        options = _given(order=order, stable=stable)
+        """Return the indices that sort the elements, an integer array."""
+        options = _drop_none(order=order, stable=stable)
         return np.argsort(self.data, axis=axis, kind=kind, **options)
 
     def argpartition(
         self, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
     ) -> Any:
-        """Give the positions of the elements in partitioned order, a plain array of integers."""
-        options = _given(order=order, kind=None if kind == "introselect" else kind)
+        """Return the indices that partition the elements, an integer array."""
+        options = _drop_none(order=order, kind=None if kind == "introselect" else kind)
         return np.argpartition(self.data, raw(kth), axis=axis, **options)
 
     def nonzero(self) -> Any:
-        """Give the positions of the elements that are not 0, one plain array for each axis."""
+        """Return the indices of the nonzero elements, one array for each axis."""
         return self.data.nonzero()
 
     def searchsorted(self, v: Any, side: Any = "left", sorter: Any = None) -> Any:
-        """Give the positions at which `v` would go into this sorted Tensor, a plain array."""
+        """Return the indices at which to insert `v` into this sorted Tensor, an array."""
         return self.data.searchsorted(raw(v), side, raw(sorter))
 
     def sort(self, *args: Any, **kwargs: Any) -> Any:
-        """Refused: arrays sort themselves in place; ``np.sort(t)`` gives a sorted Tensor."""
-        raise _in_place("sort")
+        """Raise a TypeError: it sorts in place; ``np.sort(t)`` returns a new Tensor."""
+        raise _in_place_error("sort")
 
     def partition(self, *args: Any, **kwargs: Any) -> Any:
-        """Refused: it works in place; ``np.partition(t, kth)`` gives a new Tensor."""
-        raise _in_place("partition")
+        """Raise a TypeError: it works in place; ``np.partition(t, kth)`` returns a new Tensor."""
+        raise _in_place_error("partition")
 
     def resize(self, *args: Any, **kwargs: Any) -> Any:
-        """Refused: it works in place; ``np.resize(t, shape)`` gives a new Tensor."""
-        raise _in_place("resize")
+        """Raise a TypeError: it works in place; ``np.resize(t, shape)`` returns a new Tensor."""
+        raise _in_place_error("resize")
 
     def view(self, *args: Any, **kwargs: Any) -> Any:
-        """Refused: it reads the same bytes as another type, which has no derivative."""
+        """Raise a TypeError: bytes read as another dtype have no derivative."""
         raise TypeError(
             "Tensor.view reads the same memory as another type, which has no derivative. Write "
             "t.astype(dtype) for other numbers, t.reshape(shape) for another shape, or t[...]."
@@ -253,7 +253,7 @@ class ArrayMethods(ReductionMethods):
         subok: bool = True,
         copy: bool = True,
     ) -> Tensor:
-        """Give the values in another dtype; the gradient comes back in this one."""
+        """Cast to another dtype; the gradient has the dtype of this Tensor."""
         wanted = dtype_named(dtype)
         if order != "K" or not subok:
             option = f"order={order!r}" if order != "K" else "subok=False"
@@ -270,22 +270,22 @@ class ArrayMethods(ReductionMethods):
         return apply(shapes.CAST, (self,), {"dtype": wanted})
 
     def sqrt(self) -> Tensor:
-        """Give the square roots."""
+        """Compute square roots."""
         return apply(elementwise.SQRT, (self,))
 
     def exp(self) -> Tensor:
-        """Give the exponentials."""
+        """Compute exponentials."""
         return apply(elementwise.EXP, (self,))
 
     def log(self) -> Tensor:
-        """Give the natural logarithms."""
+        """Compute natural logarithms."""
         return apply(elementwise.LOG, (self,))
 
     def tanh(self) -> Tensor:
-        """Give the hyperbolic tangents."""
+        """Compute hyperbolic tangents."""
         return apply(elementwise.TANH, (self,))
 
 
-def _given(**options: Any) -> dict[str, Any]:
-    """Keep the options that were given: other arrays than NumPy's do not know all of them."""
+def _drop_none(**options: Any) -> dict[str, Any]:
+    """Return the options that are not None: arrays of other libraries do not take all of them."""
     return {name: value for name, value in options.items() if value is not None}

@@ -1,7 +1,6 @@
-"""What Tensors become outside the tape: Python numbers, lists, NumPy arrays.
+"""Conversions of Tensors to Python numbers, lists and NumPy arrays.
 
-Where a gradient would be lost without a word, the conversion is refused, with what to write
-instead.
+A conversion that would silently lose a gradient raises an error that says what to write instead.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from optlab.backend.arrays import MixedArraysError, is_on_device, on_host
 
 
 class SilentDetachError(TypeError):
-    """Something would have cut a Tensor off from its gradient without a word."""
+    """The error for a call that would silently detach a Tensor from its graph."""
 
 
 def refusal(t: Any, call: str, instead: str) -> SilentDetachError:
-    """Give the error for a call that would lose a gradient, with what to write instead."""
+    """Return the error for a call that would lose a gradient, with what to write instead."""
     return SilentDetachError(
         f"{call} would silently cut a Tensor of shape {t.shape} off from its gradient. "
         f"Write {instead}."
@@ -35,10 +34,10 @@ class Conversions:
     node: Any
 
     def numpy(self) -> np.ndarray:
-        """Give the values as a NumPy array, cut off from the tape.
+        """Return the values as a NumPy array, detached from the tape.
 
-        A copy where an optimizer may write to the memory later, or where they lie on a device;
-        else a view that is read-only.
+        A copy if an optimizer may write to the memory, or if the values are on a device; else a
+        read-only view.
         """
         if is_on_device(self.data):
             return on_host(self.data)  # type: ignore[no-any-return]
@@ -49,7 +48,7 @@ class Conversions:
         return view
 
     def item(self, *position: int) -> Any:
-        """Give the one number that it holds, or that at a position, as a Python number."""
+        """Return the only element, or that at a position, as a Python number."""
         return on_host(self.data).item(*position) if position else self.data.item()
 
     def __format__(self, spec: str) -> str:
@@ -59,7 +58,7 @@ class Conversions:
         return round(self.item(), digits)
 
     def tolist(self) -> Any:
-        """Give the values as nested Python lists."""
+        """Return the values as nested Python lists."""
         return self.data.tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

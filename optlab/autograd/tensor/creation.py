@@ -1,4 +1,4 @@
-"""Making Tensors: from data, and filled with a value."""
+"""Creation of Tensors: from data, and filled with a value."""
 
 from __future__ import annotations
 
@@ -32,22 +32,21 @@ def to_tensor(
 ) -> Tensor:
     """Make a Tensor with a copy of `data`, on the current device (see `optlab.set_device`).
 
-    Tensors and arrays of a device stay on theirs.
+    Tensors and device arrays stay on their device.
 
     Parameters
     ----------
     data : array_like or Tensor
-        Numbers, nested lists, an array, or a Tensor that you made (a result of operations has to
-        be detached first).
+        Numbers, nested lists, an array, or a leaf Tensor (detach the result of operations first).
     dtype : str or dtype, optional
-        Arrays keep the dtype they have; Python floats become float32, Python ints int64.
+        By default that of an array; float32 for Python floats, int64 for Python ints.
     requires_grad : bool
-        Whether backward collects a gradient here.
+        Whether backward accumulates a gradient in this Tensor.
     place : str, optional
         The device, in place of the current one: ``"cpu"``, ``"gpu"`` or ``"gpu:1"``.
     stop_gradient : bool, optional
-        Paddle's word for the opposite of `requires_grad`. As there, whole numbers may be given
-        ``stop_gradient=False``, and collect none.
+        Paddle's name for the opposite of `requires_grad`. As in Paddle, integers may have
+        ``stop_gradient=False``, without effect.
 
     Returns
     -------
@@ -56,7 +55,7 @@ def to_tensor(
     Raises
     ------
     TypeError
-        If `data` is not numeric, or a gradient is asked for integers.
+        If `data` is not numeric, or `requires_grad` is set for integers.
     ValueError
         If `requires_grad` and `stop_gradient` contradict each other.
 
@@ -94,20 +93,20 @@ def to_tensor(
         array = array.astype(DEFAULT_DTYPE)
     if place is not None:
         array = moved(array, place)
-    elif given is data:  # else a Tensor, which stays where it lies
-        array = _here(array)
+    elif given is data:  # else a Tensor, which stays on its device
+        array = _on_current_device(array)
     if stop_gradient is False and array.dtype.kind == "f":
         requires_grad = True
     return Tensor(array, leaf_for(array) if requires_grad else None)
 
 
-def _here(array: Any) -> Any:
-    """Give what was read as a NumPy array on the current device; other arrays as they are."""
+def _on_current_device(array: Any) -> Any:
+    """Move a NumPy array to the current device; return other arrays unchanged."""
     return brought_here(array) if isinstance(array, np.ndarray) else array
 
 
 def read_shape(shape: ShapeLike) -> tuple[int, ...]:
-    """Read a shape given as a number, a list, a tuple or an array."""
+    """Return a shape given as a number, a list, a tuple or an array as a tuple."""
     if not (isinstance(shape, (list, tuple)) and set(map(type, shape)) <= {int}):
         shape = raw(shape)
         try:
@@ -168,7 +167,7 @@ def full(shape: ShapeLike, fill_value: Any, dtype: Any = None) -> Tensor:
     ----------
     shape : int or sequence of int
     fill_value : number or Tensor
-        A Tensor that needs a gradient collects that of every place.
+        The gradient of a Tensor is the sum of the gradients of all elements.
     dtype : str or dtype, optional
         By default float32 for a Python float, else that of `fill_value`.
 
@@ -194,9 +193,9 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, dtype: Any = None) ->
     Parameters
     ----------
     start, end, step : number
-        ``arange(end)``, ``arange(start, end)`` or ``arange(start, end, step)``; `end` is left out.
+        ``arange(end)``, ``arange(start, end)`` or ``arange(start, end, step)``; `end` is excluded.
     dtype : str or dtype, optional
-        By default int64 for whole numbers, float32 where one of the three is a float.
+        By default int64 for integers, float32 if one of the three is a float.
 
     Examples
     --------

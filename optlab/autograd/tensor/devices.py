@@ -1,4 +1,4 @@
-"""Where a Tensor lies, and moving it: ``t.device``, ``t.to(device)``."""
+"""Devices of Tensors, and moving between them: ``t.device``, ``t.to(device)``."""
 
 # `apply` returns Any, as the tape does not know Tensor by name.
 # mypy: no-warn-return-any
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Places:
-    """The methods of Tensors that know of devices."""
+    """The methods of Tensors for devices."""
 
     __slots__ = ()
 
@@ -25,19 +25,19 @@ class Places:
 
     @property
     def device(self) -> str:
-        """The name of the device where the values lie: "cpu", "gpu:0"."""
+        """The name of the device: "cpu", "gpu:0"."""
         return device_of(self.data)
 
     @property
     def place(self) -> str:
-        """The name of the device where the values lie, as `device`."""
+        """The name of the device, as `device`."""
         return device_of(self.data)
 
     def to(self, device: Any = None, dtype: Any = None) -> Tensor:
-        """Give the values on another device, or in another dtype, or both.
+        """Move to another device, or cast to another dtype, or both.
 
-        It is an operation like others: the gradient of the result comes back to where this Tensor
-        lies. Where nothing is to be changed the Tensor itself is given, and nothing is copied.
+        It is an operation on the tape: the gradient moves back to the device of this Tensor. If
+        nothing changes, return this Tensor without a copy.
 
         Parameters
         ----------
@@ -49,7 +49,7 @@ class Places:
         Raises
         ------
         optlab.backend.device.DeviceError
-            If there is no such device here; it says what is missing.
+            If there is no such device; the message says what is missing.
 
         Examples
         --------
@@ -62,7 +62,7 @@ class Places:
         """
         found: Any = self
         if device is not None:
-            goal = _read(device)
+            goal = _device_name(device)
             here = device_of(self.data)
             if goal != here:
                 found = apply(TO_DEVICE, (found,), {"device": goal, "origin": here})
@@ -71,16 +71,16 @@ class Places:
         return found
 
     def cpu(self) -> Tensor:
-        """Give the values on the host, see `to`."""
+        """Move to the host, see `to`."""
         return self.to("cpu")
 
     def cuda(self, device_id: int = 0) -> Tensor:
-        """Give the values on a GPU, see `to`."""
+        """Move to a GPU, see `to`."""
         return self.to(f"gpu:{device_id}")
 
 
-def _read(device: Any) -> str:
-    """Give the full name of a device, or say what was given in its place."""
+def _device_name(device: Any) -> str:
+    """Return the full name of a device; raise a TypeError for a dtype in its place."""
     try:
         return device_named(device).name
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The methods of Tensors that have to do with gradients: ``t.backward()``, ``t.grad``, hooks."""
+"""The methods of Tensors for gradients: ``t.backward()``, ``t.grad``, hooks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Gradients:
 
     @property
     def requires_grad(self) -> bool:
-        """Whether backward brings a gradient here, or through here."""
+        """Whether a backward pass computes a gradient for this Tensor."""
         return self.node is not None
 
     @requires_grad.setter
@@ -51,12 +51,12 @@ class Gradients:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether no recorded operation made it."""
+        """Whether this Tensor is not the result of a recorded operation."""
         return self.node is None or isinstance(self.node, Leaf)
 
     @property
     def grad(self) -> Any:
-        """The gradient collected by backward: a Tensor, a `RowSparse` gradient, or None."""
+        """The accumulated gradient: a Tensor, a `RowSparse` gradient, or None."""
         node = self.node
         if not isinstance(node, Leaf):
             return None
@@ -66,8 +66,8 @@ class Gradients:
                 return g
             if g is nodes.ZERO:
                 g = node.gradient(self.data)
-        # What is handed out may be written to, so it must be this Tensor's alone; the array may be
-        # that of another gradient too, or part of it.
+        # The user may write to the returned Tensor, so it needs its own memory; the array may be
+        # shared with another gradient, or be a view of it.
         if getrefcount(g) > REFERENCES_WHEN_ALONE or getattr(g, "base", None) is not None:
             g = g.copy()
         handed: Tensor = _new(base.Tensor)
@@ -79,13 +79,13 @@ class Gradients:
     def grad(self, value: Any) -> None:
         if not isinstance(self.node, Leaf):
             if value is None:
-                return  # there is none
+                return  # nothing to clear
             raise RuntimeError(
                 "grad can be set only on Tensors made with requires_grad=True; the gradients of "
                 "results in between are not kept."
             )
         if value is not None:
-            # A copy: the caller may go on writing to an array of his own.
+            # A copy: the caller may still write to the array.
             array = copied(raw(value), self.data.dtype)
             array = placed_beside(self.data, array, "the gradient")
             if array.shape != self.data.shape:
@@ -100,23 +100,23 @@ class Gradients:
     def backward(
         self, grad: Any = None, retain_graph: bool | None = None, create_graph: bool = False
     ) -> None:
-        """Bring the gradient of this Tensor to every leaf that it was computed from.
+        """Run the backward pass: add the gradient of this Tensor to ``grad`` of its leaves.
 
-        Gradients add up in the leaves' ``grad`` until they are cleared.
+        Gradients accumulate until they are cleared.
 
         Parameters
         ----------
         grad : array or Tensor, optional
-            The gradient to start from, of the shape of this Tensor. Ones by default.
+            The gradient of this Tensor, of its shape. Ones by default.
         retain_graph : bool, optional
-            Keep what was saved, so that backward can run again. Default: `create_graph`.
+            Keep the saved values, so that backward can run again. Default: `create_graph`.
         create_graph : bool
-            Put the gradients themselves on the tape, for derivatives of higher order.
+            Record the gradients on the tape, for derivatives of higher order.
 
         Raises
         ------
         RuntimeError
-            If this Tensor needs no gradient, or its graph was already used.
+            If this Tensor needs no gradient, or an earlier backward freed its graph.
         ValueError
             If `grad` has another shape.
 
@@ -144,12 +144,12 @@ class Gradients:
         backpropagate(node, seed, self.data, None, create_graph, retain_graph)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Callable[[], None]:
-        """Call `hook` with the gradient that arrives here; what it returns replaces the gradient.
+        """Call `hook` with the gradient of this Tensor; its result, if any, replaces the gradient.
 
         Returns
         -------
         callable
-            Takes the hook off again.
+            Removes the hook.
 
         Examples
         --------
@@ -170,6 +170,6 @@ class Gradients:
         node.hooks = [*(node.hooks or ()), registered]
 
         def remove() -> None:
-            node.hooks = [kept for kept in node.hooks or () if kept is not registered] or None
+            node.hooks = [other for other in node.hooks or () if other is not registered] or None
 
         return remove

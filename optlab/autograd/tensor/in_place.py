@@ -1,8 +1,8 @@
-"""Writing to Tensors in place: ``t[i] = v``, ``t += v``, and what the tape must know of it.
+"""In-place writes to Tensors: ``t[i] = v``, ``t += v``, and how the tape records them.
 
-The memory itself is written, so views and aliases see the new values. The Tensor then stands at a
-new node: the operation that made the new values. Who saved the old ones finds out in backward (see
-`writes`); a Tensor on the same memory whose own place on the tape is out of date is refused.
+The memory itself is written, so views and aliases see the new values. The Tensor then has a new
+node: the operation that made the new values. Backward detects that operations had saved the old
+values (see `writes`); a Tensor on the same memory whose node is out of date raises an error.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ OPERATIONS: dict[str, Operation] = {
 
 
 def assign(x: Any, value: Any, index: Any) -> Any:
-    """Give a copy of `x` with `value` put in at `index`.
+    """Return a copy of `x` with `value` assigned at `index`.
 
     Examples
     --------
@@ -62,12 +62,12 @@ def assign(x: Any, value: Any, index: Any) -> Any:
 
 
 def _assigned(x: Any, value: Any, index: Any) -> Any:
-    """Assign on arrays and on Tensors alike."""
+    """Run `assign` on arrays or Tensors."""
     return as_single_operation(assign, x, value, index)
 
 
-def _read_back(g: Any, x_shape: Shape, index: Any) -> Any:
-    """Give the gradient of what was put in: 0 for what was overwritten by a repeated index."""
+def _value_gradient(g: Any, x_shape: Shape, index: Any) -> Any:
+    """Return the gradient of the assigned value: 0 where a repeated index overwrote it."""
     taken = g[index]
     if has_unique_elements(index):
         return taken
@@ -82,21 +82,21 @@ def _read_back(g: Any, x_shape: Shape, index: Any) -> Any:
 ASSIGN = rule(
     assign,
     lambda g, index: _assigned(g, 0.0, index),
-    lambda g, x_shape, index: _read_back(g, x_shape, index),
+    lambda g, x_shape, index: _value_gradient(g, x_shape, index),
     inputs="x value",
     static="index",
 )
 
 
 def write_item(t: Tensor, index: Any, value: Any) -> None:
-    """Do ``t[index] = value``."""
+    """Run ``t[index] = value`` and record it."""
     _refuse_leaf(t, "t[i] = x", "np.where, np.concatenate or optlab.numpy.stack")
     node = value.node if isinstance(value, TensorBase) else None
     if not recording.on or (t.node is None and node is None):
         before = t.data
         data = _own_memory(t, raw(value))
         data[index] = placed_beside(data, raw(value), "what is written")
-        _note_overwritten(t, before, _writer("item assignment"))
+        _mark_overwritten(t, before, _writer("item assignment"))
         return
     data = _own_memory(t, raw(value))
     covered = slow_path.any and versions.same_memory(data[index], raw(value))
@@ -125,19 +125,18 @@ def write_item(t: Tensor, index: Any, value: Any) -> None:
         anomaly_mode.check_forward(made, (new,), data)
     if events.operation_recorded.listeners:
         events.operation_recorded.publish(made)
-    _stand_at(t, made, _writer("item assignment"))
+    _move_to_node(t, made, _writer("item assignment"))
 
 
 def combine(t: Tensor, symbol: str, other: Any) -> Tensor:
-    """Do ``t += other`` and the like; give `t`."""
+    """Run ``t += other`` or another operator, record it, and return `t`."""
     _refuse_leaf(t, f"t {symbol}= x", f"t = t {symbol} x")
     node = other.node if isinstance(other, TensorBase) else None
     operation = OPERATIONS[symbol]
     old = t
     if recording.on and (t.node is not None or node is not None):
         mask = (t.node is not None) + 2 * (node is not None)
-        # Who reads the old values later, a rule or a keeper that runs this again, needs them where
-        # they are not about to be overwritten.
+        # If a rule, or a policy that runs this again, reads the old values later, it needs a copy.
         again = slow_path.any and saved_tensors.innermost() is not None
         if again or symbol == "**" or 0 in operation.recipe(mask).saved_inputs:
             old = new_tensor(t.data.copy(), t.node)
@@ -156,7 +155,7 @@ def combine(t: Tensor, symbol: str, other: Any) -> Tensor:
         result = result.astype(t.dtype)
     new = result.data
     if isinstance(t.data, np.generic) or not isinstance(new, (type(t.data), np.generic)):
-        # A single number, or another kind of array than t has, cannot be written to: put in place.
+        # A scalar, or an array of another type than that of t, cannot be written to: replace it.
         if slow_path.any:
             about_to_write(t)
         t.data, t.node = new, result.node or t.node
@@ -165,21 +164,21 @@ def combine(t: Tensor, symbol: str, other: Any) -> Tensor:
     data = _own_memory(t)
     data[...] = new
     if result.node is not None:
-        _stand_at(t, result.node, _writer(f"{symbol}="))
+        _move_to_node(t, result.node, _writer(f"{symbol}="))
     else:
-        _note_overwritten(t, before, _writer(f"{symbol}="))
+        _mark_overwritten(t, before, _writer(f"{symbol}="))
     return t
 
 
 def overwrite(t: Tensor, values: Any, writer: str) -> None:
-    """Write `values` over those of `t`, unrecorded: what initialisers and ``set_value`` do."""
+    """Overwrite `t` with `values`, unrecorded, as initializers and ``set_value`` do."""
     before = t.data
     _own_memory(t)[...] = values
-    _note_overwritten(t, before, writer)
+    _mark_overwritten(t, before, writer)
 
 
 def _refuse_leaf(t: Tensor, what: str, instead: str) -> None:
-    """Refuse a recorded write to a Tensor whose gradient the user asks for."""
+    """Raise an error for a recorded write to a leaf or a view of one."""
     leaf = None if t.node is None else t.node.source
     if leaf is None or isinstance(leaf, InputLeaf) or not recording.on:
         return
@@ -193,15 +192,15 @@ def _refuse_leaf(t: Tensor, what: str, instead: str) -> None:
 
 
 def _own_memory(t: Tensor, new: Any = None) -> Any:
-    """Give an array of `t` that may be written to: its own, or a copy that becomes its own.
+    """Return the array of `t`, or a copy that replaces it where that is not writeable.
 
-    Where `new`, which is to be written, has values for each member of an ensemble, so has the copy.
+    If the values to write, `new`, differ between members of an ensemble, `t` becomes an ensemble.
 
     Raises
     ------
     TypeError
-        If others share the memory and must not see it written: a gradient that a hook is given, an
-        argument of `Function.forward`.
+        If the memory is shared and read-only: the gradient in a hook, an argument of
+        `Function.forward`.
     """
     if slow_path.any:
         about_to_write(t)
@@ -216,18 +215,18 @@ def _own_memory(t: Tensor, new: Any = None) -> Any:
                 f"the memory of this Tensor of shape {t.shape} is shared by others and read-only. "
                 "Make a new value (g = g * 2 in place of g *= 2) and give that back."
             )
-        t.data = data.copy()  # stretched by broadcasting: an element stands in many places
+        t.data = data.copy()  # broadcast: several elements share memory
     return t.data
 
 
-def _stand_at(t: Tensor, node: Any, writer: str) -> None:
-    """Put `t` at the node that made its new values."""
+def _move_to_node(t: Tensor, node: Any, writer: str) -> None:
+    """Set the node of `t` to that of its new values, and record the write."""
     t.node = node
     versions.record_write(t.data, writer, node.order)
 
 
-def _note_overwritten(t: Tensor, before: Any, writer: str) -> None:
-    """Note an unrecorded write to the memory that `t` had `before`, if it still has it."""
+def _mark_overwritten(t: Tensor, before: Any, writer: str) -> None:
+    """Record a write to `t` off the tape; `before` is its array before the write."""
     leaf = None if t.node is None else t.node.source
     if leaf is not None and t.data is before:
         leaf.mark_overwritten(writer)

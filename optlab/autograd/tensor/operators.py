@@ -111,7 +111,7 @@ class Operators:
     def __abs__(self) -> Tensor:
         return apply(ABSOLUTE, (self,))
 
-    # In place: the memory is written to, and the Tensor stands for the new values.
+    # In place: the memory is overwritten, and the Tensor has the node of the new values.
 
     def __iadd__(self, other: Any) -> Any:
         return in_place.combine(self, "+", other)  # type: ignore[arg-type]
@@ -137,7 +137,7 @@ class Operators:
     def __imatmul__(self, other: Any) -> Any:
         return in_place.combine(self, "@", other)  # type: ignore[arg-type]
 
-    # Bits are of whole numbers: plain arrays for those, refused by name where a gradient is wanted.
+    # Bitwise operators give plain arrays of integers; with a gradient they raise an error.
 
     def __invert__(self) -> Any:
         return _numpy.invert(self)
@@ -172,33 +172,33 @@ class Operators:
     def __rrshift__(self, other: Any) -> Any:
         return _numpy.right_shift(other, self)
 
-    # Comparisons have no derivative: they give plain arrays.
+    # Comparisons have no derivative: they return plain arrays.
 
     def __eq__(self, other: Any) -> Any:
-        return _compared(operator.eq, self.data, raw(other))
+        return _compare(operator.eq, self.data, raw(other))
 
     def __ne__(self, other: Any) -> Any:
-        return _compared(operator.ne, self.data, raw(other))
+        return _compare(operator.ne, self.data, raw(other))
 
     def __lt__(self, other: Any) -> Any:
-        return _compared(operator.lt, self.data, raw(other))
+        return _compare(operator.lt, self.data, raw(other))
 
     def __le__(self, other: Any) -> Any:
-        return _compared(operator.le, self.data, raw(other))
+        return _compare(operator.le, self.data, raw(other))
 
     def __gt__(self, other: Any) -> Any:
-        return _compared(operator.gt, self.data, raw(other))
+        return _compare(operator.gt, self.data, raw(other))
 
     def __ge__(self, other: Any) -> Any:
-        return _compared(operator.ge, self.data, raw(other))
+        return _compare(operator.ge, self.data, raw(other))
 
     # Indexing -----------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Tensor:
-        return apply(GETITEM, (self,), {"index": _plain(index)})
+        return apply(GETITEM, (self,), {"index": _plain_index(index)})
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        in_place.write_item(self, _plain(index), value)  # type: ignore[arg-type]
+        in_place.write_item(self, _plain_index(index), value)  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self.ndim:
@@ -208,20 +208,20 @@ class Operators:
         return iter(apply_several(UNSTACK, (self,), {"axis": 0}))
 
 
-def _plain(index: Any) -> Any:
-    """Take the arrays out of the Tensors in an index, and copy those that others may write to."""
+def _plain_index(index: Any) -> Any:
+    """Return an index with arrays for Tensors, and copies of arrays and lists."""
     if isinstance(index, (int, slice)):
         return index
     if isinstance(index, tuple):
-        return tuple(map(_plain, index))
+        return tuple(map(_plain_index, index))
     if isinstance(index, (list, np.ndarray, Operators)):
-        # Backward reads the index again, and the caller may go on writing to his own.
+        # Backward reads the index again, and the caller may write to the array meanwhile.
         return copy.deepcopy(index) if isinstance(index, list) else raw(index).copy()
     return index
 
 
-def _compared(comparison: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
-    """Compare arrays; say so where they lie on different devices."""
+def _compare(comparison: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    """Compare arrays; raise an error if they are on different devices."""
     try:
         return comparison(a, b)
     except TypeError:

@@ -1,4 +1,4 @@
-"""What Paddle's documents call things that a Tensor has under another name."""
+"""Paddle's names for attributes and methods of Tensors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PaddleNames:
 
     @property
     def stop_gradient(self) -> bool:
-        """Whether no gradient comes here: the opposite of ``requires_grad``."""
+        """Whether this Tensor needs no gradient: the opposite of ``requires_grad``."""
         return self.node is None
 
     @stop_gradient.setter
@@ -39,18 +39,18 @@ class PaddleNames:
         self.requires_grad = not wanted
 
     def _grad_ivar(self) -> Any:
-        """Give ``grad``."""
+        """Return ``grad``."""
         return self.grad
 
     def set_value(self, value: Any) -> None:
-        """Write new values, of the same shape, off the tape; the dtype stays.
+        """Overwrite the values, off the tape; shape and dtype stay.
 
         Raises
         ------
         ValueError
-            If the shape differs. Nothing is changed then.
+            If the shape differs. Nothing has changed then.
         TypeError
-            If an operation on the tape made this Tensor.
+            If this Tensor is not a leaf.
 
         Examples
         --------
@@ -77,7 +77,7 @@ class PaddleNames:
         in_place.overwrite(self, array, "set_value()")  # type: ignore[arg-type]
 
     def clear_gradient(self, set_to_zero: bool = True) -> None:
-        """Clear the gradient: to zero where there is one, or to none.
+        """Clear the gradient: set it to zeros, if there is one, or to None.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Powers: a small whole exponent becomes products."""
+"""Powers: integer exponents from -64 to 64 become products."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def power(base: Any, exponent: Any) -> Any:
     """Return ``base ** exponent`` as a Tensor."""
     kind = type(exponent)
     if kind is not int and isinstance(exponent, np.generic) and exponent.dtype.kind in "fiu":
-        # A NumPy scalar brings its type along, a Python number does not.
+        # A NumPy scalar takes part in type promotion, a Python number does not.
         dtype = raw(base).dtype
         wanted = common_dtype(dtype, exponent.dtype)
         if is_floating(wanted):

@@ -1,4 +1,4 @@
-"""Reduction methods of Tensors: sums, means, extremes, positions of extremes.
+"""The methods of Tensors that reduce along axes: sums, means, extremes, their indices.
 
 ``keepdims`` is NumPy's name, ``keepdim`` Paddle's for the same.
 """
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from optlab.autograd.tensor.tensor import Tensor
 
 
-def called(function: Any, *args: Any, **options: Any) -> Tensor:
-    """Call a function of NumPy that returns a Tensor."""
+def call_numpy(function: Any, *args: Any, **options: Any) -> Tensor:
+    """Call a function of NumPy that returns a Tensor for a Tensor."""
     result: Tensor = function(*args, **options)
     return result
 
@@ -36,79 +36,79 @@ class ReductionMethods:
         self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
         initial: Any = np._NoValue, where: Any = True, *, keepdim: bool = False,
     ) -> Tensor:  # fmt: skip
-        """Sum elements over `axis` (all of them by default)."""
+        """Sum elements over `axis`, all of them by default."""
         if dtype is out is None and initial is np._NoValue and where is True:
             return apply(aggregates.SUM, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
-        return called(np.sum, self, axis, dtype, out, keepdims or keepdim, initial, where)
+        return call_numpy(np.sum, self, axis, dtype, out, keepdims or keepdim, initial, where)
 
     def mean(
         self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, *,
         keepdim: bool = False, where: Any = True,
     ) -> Tensor:  # fmt: skip
-        """Average elements over `axis`."""
+        """Compute the mean over `axis`."""
         if dtype is out is None and where is True:
             return apply(aggregates.MEAN, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
-        return called(np.mean, self, axis, dtype, out, keepdims or keepdim, where=where)
+        return call_numpy(np.mean, self, axis, dtype, out, keepdims or keepdim, where=where)
 
     def max(
         self, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = np._NoValue,
         where: Any = True, *, keepdim: bool = False,
     ) -> Tensor:  # fmt: skip
-        """Return the largest element over `axis`; elements that tie share its gradient."""
+        """Return the maximum over `axis`; elements that tie share its gradient."""
         if out is None and initial is np._NoValue and where is True:
             return apply(aggregates.MAX, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
-        return called(np.max, self, axis, out, keepdims or keepdim, initial, where)
+        return call_numpy(np.max, self, axis, out, keepdims or keepdim, initial, where)
 
     def min(
         self, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = np._NoValue,
         where: Any = True, *, keepdim: bool = False,
     ) -> Tensor:  # fmt: skip
-        """Return the smallest element over `axis`; elements that tie share its gradient."""
+        """Return the minimum over `axis`; elements that tie share its gradient."""
         if out is None and initial is np._NoValue and where is True:
             return apply(aggregates.MIN, (self,), {"axis": axis, "keepdims": keepdims or keepdim})
-        return called(np.min, self, axis, out, keepdims or keepdim, initial, where)
+        return call_numpy(np.min, self, axis, out, keepdims or keepdim, initial, where)
 
     def prod(
         self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
         initial: Any = np._NoValue, where: Any = True, *, keepdim: bool = False,
     ) -> Tensor:  # fmt: skip
         """Multiply elements over `axis`."""
-        return called(np.prod, self, axis, dtype, out, keepdims or keepdim, initial, where)
+        return call_numpy(np.prod, self, axis, dtype, out, keepdims or keepdim, initial, where)
 
     def var(
         self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0,
         keepdims: bool = False, *, keepdim: bool = False, **options: Any,
     ) -> Tensor:  # fmt: skip
-        """Return the variance over `axis`; further options are those of ``np.var``."""
-        return called(np.var, self, axis, dtype, out, ddof, keepdims or keepdim, **options)
+        """Compute the variance over `axis`; more options as in ``np.var``."""
+        return call_numpy(np.var, self, axis, dtype, out, ddof, keepdims or keepdim, **options)
 
     def std(
         self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0,
         keepdims: bool = False, *, keepdim: bool = False, **options: Any,
     ) -> Tensor:  # fmt: skip
-        """Return the standard deviation over `axis`; further options are those of ``np.std``."""
-        return called(np.std, self, axis, dtype, out, ddof, keepdims or keepdim, **options)
+        """Compute the standard deviation over `axis`; more options as in ``np.std``."""
+        return call_numpy(np.std, self, axis, dtype, out, ddof, keepdims or keepdim, **options)
 
     def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
-        """Return cumulative sums along `axis`."""
-        return called(np.cumsum, self, axis, dtype, out)
+        """Compute cumulative sums along `axis`."""
+        return call_numpy(np.cumsum, self, axis, dtype, out)
 
     def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
-        """Return cumulative products along `axis`."""
-        return called(np.cumprod, self, axis, dtype, out)
+        """Compute cumulative products along `axis`."""
+        return call_numpy(np.cumprod, self, axis, dtype, out)
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
-        """Return the position of the largest element as a plain array of integers."""
+        """Return the index of the maximum, an integer array."""
         return np.argmax(self.data, axis, out, keepdims=keepdims)
 
     def argmin(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
-        """Return the position of the smallest element as a plain array of integers."""
+        """Return the index of the minimum, an integer array."""
         return np.argmin(self.data, axis, out, keepdims=keepdims)
 
     def all(self, axis: Any = None, out: Any = None, keepdims: bool = False, **where: Any) -> Any:
-        """Return whether all elements (over `axis`) are nonzero, as plain booleans."""
+        """Return whether all elements (over `axis`) are nonzero, a boolean array."""
         return np.all(self.data, axis, out, keepdims, **where)
 
     def any(self, axis: Any = None, out: Any = None, keepdims: bool = False, **where: Any) -> Any:
-        """Return whether any element (over `axis`) is nonzero, as plain booleans."""
+        """Return whether an element (over `axis`) is nonzero, a boolean array."""
         return np.any(self.data, axis, out, keepdims, **where)

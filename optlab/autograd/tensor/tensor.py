@@ -1,7 +1,7 @@
-"""Tensor: an array that remembers how it was computed.
+"""`Tensor`: an array with its node on the tape.
 
 Read this file, `apply` and `tape` first, then `gradients` and `backpropagation`: together they are
-the whole of reverse-mode differentiation here. The derivative rules themselves are in `rules`.
+reverse-mode differentiation. The derivative rules are in `rules`.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ __all__ = ["SilentDetachError", "Tensor", "answer_with", "apply", "apply_several
 
 @register
 class Tensor(Gradients, Operators, ArrayMethods, Conversions, Places, PaddleNames, TensorBase):
-    """An array that, where a gradient is needed, knows the operation that made it.
+    """An array that, if it needs a gradient, has a node of the operation that computed it.
 
-    Every function of NumPy that has a rule takes Tensors: ``np.exp(t)`` simply works. Make one
-    with `optlab.to_tensor`.
+    Every NumPy function with a derivative rule takes Tensors: ``np.exp(t)``. `optlab.to_tensor`
+    makes them.
 
     Parameters
     ----------
     data : array
-        The array itself, of any shape and dtype, not copied.
+        The array, of any shape and dtype, not copied.
     node : Node or Leaf, optional
-        Its place on the tape; None for a value that needs no gradient.
+        Its node on the tape; None for a value that needs no gradient.
 
     Attributes
     ----------
     data
-        The array itself: read it, do not write to it.
+        The array. Do not write to it.
     grad : Tensor or None
-        The gradient that backward left on a Tensor made with ``requires_grad=True``.
+        The gradient that backward accumulated, for a leaf with ``requires_grad=True``.
 
     Examples
     --------
@@ -82,22 +82,22 @@ class Tensor(Gradients, Operators, ArrayMethods, Conversions, Places, PaddleName
 
     __hash__ = object.__hash__
 
-    # Out of the tape ----------------------------------------------------------------------------
+    # Off the tape -------------------------------------------------------------------------------
 
     def detach(self) -> Tensor:
-        """Return the same values cut off from the tape: no gradient passes through the result.
+        """Return the values detached from the tape: no gradient passes through the result.
 
-        The memory is shared, except with a Tensor that was written to in place.
+        It shares the memory, unless a recorded operation wrote to this Tensor in place.
         """
         record = versions.record_of(self.data)
         if record is not None and record.order and self.node is not None:
             return Tensor(self.data.copy())
         return Tensor(self.data)
 
-    # What NumPy calls when it meets a Tensor (NEP 13, NEP 18) -----------------------------------
+    # NumPy's array protocols (NEP 13, NEP 18) ---------------------------------------------------
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        # Nearly every call, without further questions; the first call of all fills COMPOSED.
+        # The fast path of nearly every call; the first call of all fills COMPOSED.
         if method == "__call__" and not kwargs and COMPOSED and ufunc not in COMPOSED:
             operation = TABLE.get(ufunc)
             if operation is not None:
@@ -113,13 +113,13 @@ class Tensor(Gradients, Operators, ArrayMethods, Conversions, Places, PaddleName
         return _dispatch().array_function(function, args, kwargs)
 
 
-# The tape does not know the class of its results by name; above, it is this one.
+# `apply` returns Any, as the tape does not know the class by name; from here on it is Tensor.
 apply: Callable[..., Tensor] = _apply
 apply_several: Callable[..., tuple[Tensor, ...]] = _apply_several
 
 
 def answer_with(load: Callable[[], Any]) -> None:
-    """Answer NumPy's calls with the module that `load` returns; it is loaded by the first call."""
+    """Dispatch NumPy's calls to the module that `load` returns; the first call loads it."""
     global _dispatch
     _dispatch = cache(load)
 

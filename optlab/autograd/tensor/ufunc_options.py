@@ -9,25 +9,25 @@ import numpy as np
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend.dtypes import dtype_named, is_floating
 
-#: What changes nothing may be said; anything else is refused by name.
+#: Options and the only value that is accepted, NumPy's default.
 DEFAULTS: dict[str, Any] = {
     "casting": "same_kind", "order": "K", "subok": True, "signature": None, "sig": None,
 }  # fmt: skip
 
-#: Ufuncs one of whose inputs or outputs is of whole numbers, so that no one dtype fits all.
+#: Ufuncs with an integer input or output, so that no single dtype fits all of them.
 _MIXED = {"ldexp", "frexp"}
 
 
 def with_options(name: str, inputs: Any, options: dict[str, Any]) -> tuple[Any, ...]:
-    """Apply the options of a ufunc to its inputs, and take them out of `options`.
+    """Apply the options of a ufunc to its inputs, and remove them from `options`.
 
-    ``dtype=`` means: compute in that dtype. The inputs are cast to it, so their gradients come back
-    in their own.
+    ``dtype=`` is the dtype of the computation: inputs are cast to it, on the tape, so that each
+    gradient has the dtype of its input.
 
     Raises
     ------
     TypeError
-        For an option that Tensors do not cover: it is named, never ignored.
+        For an option that Tensors do not support; none is ignored.
     """
     if not options:
         return tuple(inputs)
@@ -55,7 +55,7 @@ def with_options(name: str, inputs: Any, options: dict[str, Any]) -> tuple[Any, 
 
 
 def _cast(x: Any, dtype: Any) -> Any:
-    """Cast an input; Python numbers take the dtype of the others by themselves."""
+    """Cast an input; Python numbers take the dtype of the others by promotion."""
     if x is None or type(x) in (bool, int, float):
         return x
     if isinstance(x, (list, tuple)):

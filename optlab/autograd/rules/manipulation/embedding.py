@@ -1,4 +1,4 @@
-"""Rows of a table, whose gradient may be kept row-sparse."""
+"""Derivative rule of reading rows of a table, whose gradient may be row-sparse."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def take_rows(x: Any, rows: Any, sparse: bool = False) -> Any:
     return getitem(x, rows)
 
 
-def _rows_back(g: Any, x_shape: Shape, rows: Any, sparse: bool = False) -> Any:
+def _table_gradient(g: Any, x_shape: Shape, rows: Any, sparse: bool = False) -> Any:
     # A gradient that is itself recorded stays dense, so that it can be differentiated again.
     if not sparse or unwrapped(g) is not g:
         return scatter_recorded(g, rows, x_shape)
@@ -32,4 +32,4 @@ def _rows_back(g: Any, x_shape: Shape, rows: Any, sparse: bool = False) -> Any:
     return RowSparse(rows, g.reshape(-1, *x_shape[1:]), x_shape)
 
 
-TAKE_ROWS = rule(take_rows, _rows_back, static="rows sparse")
+TAKE_ROWS = rule(take_rows, _table_gradient, static="rows sparse")
