@@ -12,13 +12,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from optlab.backend.ensemble.call import Call, as_array, shifted
 from optlab.backend.ensemble.reductions import fold
-from optlab.backend.ensemble.table import (
-    batched,
-    bind_arguments,
-    numpy_function,
-    public_name,
-    refusal,
-)
+from optlab.backend.ensemble.table import batched, bind, numpy_function, public_name, refusal
 
 # Products -----------------------------------------------------------------------------------------
 
@@ -187,7 +181,7 @@ def _of_matrices(path: str, arrays: str = "a") -> None:
 
     @batched(path)
     def rule(call: Call, *args: Any, **kwargs: Any) -> Any:
-        given = bind_arguments(function, args, kwargs)
+        given = bind(function, args, kwargs)
         if any(call.has(value) for name, value in given.items() if name not in names):
             raise refusal(f"{public_name(function)} with these arguments of each member")
         matrices = [call.stacked(given.pop(name)) for name in names]
