@@ -7,14 +7,9 @@ import shutil
 from pathlib import Path
 
 BROWSER_COMMANDS = (
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-    "chrome",
-    "microsoft-edge",
-    "msedge",
-)
+    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome",
+    "microsoft-edge", "msedge",
+)  # fmt: skip
 # On macOS and Windows a browser is not a command; Playwright has its own in a cache.
 BROWSER_PLACES = (
     ("/Applications", "Google Chrome.app/Contents/MacOS/Google Chrome"),

@@ -68,13 +68,8 @@ def check_lab_extensions() -> Iterable[Row]:
     disabled = {name for name in listed if not isinstance(listed, dict) or listed[name]}
     for name, package in LAB_EXTENSIONS.items():
         if any(entry == name or entry.startswith(name + ":") for entry in disabled):
-            yield Row(
-                "lab",
-                name,
-                "broken",
-                "disabled in JupyterLab",
-                f"jupyter labextension enable {name}",
-            )
+            enable = f"jupyter labextension enable {name}"
+            yield Row("lab", name, "broken", "disabled in JupyterLab", enable)
         elif name in present:
             yield Row("lab", name, "ok", "JupyterLab extension, enabled")
         elif installed(package):

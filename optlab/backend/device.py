@@ -8,7 +8,7 @@ inputs, and nothing is transferred unless `moved` is called.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ class DeviceError(RuntimeError):
     """A device that cannot be used: what is missing, and how to install it."""
 
 
-class Device:
+class Device(NamedTuple):
     """A device that holds arrays.
 
     Parameters
@@ -32,15 +32,10 @@ class Device:
         Called before arrays are created there.
     """
 
-    __slots__ = ("arrays", "enter", "module", "name")
-
-    def __init__(
-        self, name: str, module: Any, arrays: Any, enter: Callable[[], Any] | None = None
-    ) -> None:
-        self.name = name
-        self.module = module
-        self.arrays = arrays
-        self.enter = enter
+    name: str
+    module: Any
+    arrays: Any
+    enter: Callable[[], Any] | None = None
 
     def ready(self) -> Any:
         """Return the module, ready to create arrays on this device in this thread."""

@@ -15,10 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
 
 GROUP = "optlab.renderers"
 """The entry point group in which packages declare what they render."""
@@ -134,3 +132,39 @@ def renderer(name: str) -> Renderer:
         + (f"what can be drawn: {', '.join(kinds)}" if kinds else "no renderer is installed")
         + ". Pictures need the extra lab: pip install 'optlab[lab]'"
     )
+
+
+class Rendered:
+    """A result that the renderer of its kind draws."""
+
+    #: The kind in the registry.
+    drawn_as: ClassVar[str]
+
+    def figure(self, **options: Any) -> Any:
+        """Draw the result as a plotly figure.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If no renderer is installed (it comes with the extra ``lab``).
+        """
+        return renderer(self.drawn_as).figure(self, **options)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the figure to a file: ``.png``, or ``.html`` with the live figure.
+
+        Raises
+        ------
+        ValueError
+            If the name ends in something else.
+        """
+        target = Path(path)
+        renderer(self.drawn_as).save(self, target)
+        return target
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        try:
+            return dict(renderer(self.drawn_as).mimebundle(self))
+        except ModuleNotFoundError:
+            html = getattr(self, "_repr_html_", None)
+            return {"text/plain": str(self)} | ({"text/html": html()} if html else {})

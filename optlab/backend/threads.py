@@ -1,4 +1,4 @@
-"""Values that every thread has for itself."""
+"""Thread-local values."""
 
 from __future__ import annotations
 
@@ -9,18 +9,7 @@ T = TypeVar("T")
 
 
 class PerThread(threading.local, Generic[T]):
-    """One `value` per thread, which begins as given.
-
-    Examples
-    --------
-    >>> depth = PerThread(0)
-    >>> depth.value += 1
-    >>> other = threading.Thread(target=lambda: print(depth.value))
-    >>> other.start(); other.join()
-    0
-    """
-
-    value: T
+    """One `value` per thread, which begins as given."""
 
     def __init__(self, value: T) -> None:
         self.value = value

@@ -6,12 +6,12 @@ import math
 import operator
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from optlab.backend import display, random
+from optlab.backend import random
+from optlab.backend.display import Rendered
 from optlab.backend.user_frames import lines_outside
 from optlab.lab.evaluation_budget import evaluation_weights, run_updates
 from optlab.lab.problems.lookup import Problem, find
@@ -27,7 +27,7 @@ class RaceWarning(UserWarning):
     """A run of a comparison ended early; its results so far are kept."""
 
 
-class Comparison:
+class Comparison(Rendered):
     """The traces of several optimizers on one problem.
 
     Attributes
@@ -49,6 +49,8 @@ class Comparison:
         How many gradients were evaluated before each recorded update: 1, 2, 3, ... except for
         optimizers that evaluate several for one (`LBFGS`).
     """
+
+    drawn_as = "comparison"
 
     def __init__(
         self, problem: Problem, steps: int, seed: int, start: tuple[float, ...] | None
@@ -74,28 +76,6 @@ class Comparison:
 
     def __len__(self) -> int:
         return len(self.traces)
-
-    def save(self, path: str | Path) -> Path:
-        """Write the picture of the race to a file: ``.png``, or ``.html`` with the live figure.
-
-        Raises
-        ------
-        ValueError
-            If the name ends in something else.
-        """
-        target = Path(path)
-        display.renderer("comparison").save(self, target)
-        return target
-
-    def figure(self, **options: Any) -> Any:
-        """Draw the race: a plotly figure with map and loss curves.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If no renderer is installed (it comes with the extra ``lab``).
-        """
-        return display.renderer("comparison").figure(self, **options)
 
     def table(self, tolerance: float | None = None) -> Any:
         """Return the results as a pandas DataFrame, one row per optimizer.
@@ -188,12 +168,6 @@ class Comparison:
                 line += f", held-out accuracy {self.accuracy[name]:.4f}"
             lines.append(line + (f"  ({trace.stopped})" if trace.stopped else ""))
         return "\n".join(lines)
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        try:
-            return dict(display.renderer("comparison").mimebundle(self))
-        except ModuleNotFoundError:
-            return {"text/plain": repr(self)}
 
 
 def _rate_of(trace: Trace) -> Any:

@@ -17,17 +17,9 @@ class _SpentError(Exception):
 def run_updates(
     optimizer: Any, run: Any, steps: int, counts: list[int]
 ) -> Iterator[tuple[int, Any]]:
-    """Run an optimizer, and yield the number of updates so far and the loss.
+    """Run an optimizer for `steps` gradient evaluations; yield the number of updates and the loss.
 
-    Parameters
-    ----------
-    optimizer : Optimizer
-        Bound to the parameters of the run.
-    run : SurfaceRun or NetworkRun
-    steps : int
-        How many gradients may be evaluated.
-    counts : list of int
-        Receives, for every update, how many were evaluated before it.
+    `counts` receives, for every update, how many gradients were evaluated before it.
     """
     if getattr(optimizer, "needs_closure", False):
         return _with_closure(optimizer, run, steps, counts)

@@ -177,13 +177,7 @@ def run_ensemble(
 
 
 def _unwrap(optimizers: list[Optimizer]) -> tuple[list[Optimizer], list[Wrapper]]:
-    """Return the optimizers without their wrappers, and the wrappers, which must be the same.
-
-    Raises
-    ------
-    NotOnePassError
-        If they differ.
-    """
+    """Return the optimizers without their wrappers, and the wrappers, which must be the same."""
     peeled = [layers_of(optimizer) for optimizer in optimizers]
     layers = peeled[0][1]
     alike = [(type(layer), layer.own_settings) for layer in layers]
@@ -201,13 +195,7 @@ def _sample_indices(count: int, most: int) -> np.ndarray:
 
 
 def _check_surface(surface: Surface, run: EnsembleRun) -> None:
-    """Evaluate points of the run again, one by one: a function may use all points at once.
-
-    Raises
-    ------
-    NotOnePassError
-        If a number differs in one bit.
-    """
+    """Check points of the run one by one, to the bit: a function may use all points at once."""
     compute = surface.differentiate if surface.plan is None else surface.plan.replay
     members, columns = run.loss.shape
     for number, i in enumerate(_sample_indices(members, 32)):
@@ -226,13 +214,7 @@ def _check_surface(surface: Surface, run: EnsembleRun) -> None:
 def _check_rule(
     rule: Optimizer, settings: _Settings, start: dict[str, Any], run: EnsembleRun
 ) -> None:
-    """Apply the rule again, member by member: one that takes a norm would mix its members.
-
-    Raises
-    ------
-    NotOnePassError
-        If a number differs in one bit.
-    """
+    """Check the rule member by member, to the bit: one that takes a norm mixes its members."""
     members, steps, _ = run.gradient.shape
     for i in _sample_indices(members, 32):
         h = settings.each[settings.row[i]]

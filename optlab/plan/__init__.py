@@ -8,11 +8,6 @@ from optlab.plan.plan import Plan
 from optlab.plan.writer import CaptureRefusedError
 
 __all__ = [
-    "BlockPlan",
-    "CaptureRefusedError",
-    "Plan",
-    "capture",
-    "capture_blocks",
-    "capture_value_and_grad",
-    "use_executor",
-]
+    "BlockPlan", "CaptureRefusedError", "Plan", "capture", "capture_blocks",
+    "capture_value_and_grad", "use_executor",
+]  # fmt: skip

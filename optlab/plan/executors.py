@@ -29,17 +29,7 @@ _chosen = "auto"
 
 
 class Executor(Protocol):
-    """An executor of a plan: the plan itself, by NumPy, or `MachineLoops`.
-
-    Attributes
-    ----------
-    prepare : callable
-        Maps the numbers of a call to what is computed from them.
-    afters : sequence of callable
-        Process the sums over all blocks between two phases.
-    block : int
-        The number of elements of a block.
-    """
+    """An executor of a plan: the plan itself, by NumPy, or `MachineLoops`."""
 
     @property
     def prepare(self) -> Callable[..., Any]:
@@ -47,7 +37,7 @@ class Executor(Protocol):
 
     @property
     def afters(self) -> Sequence[Callable[..., Any]]:
-        """The functions that run between two phases."""
+        """The functions that process the sums over all blocks between two phases."""
 
     @property
     def block(self) -> int:

@@ -68,16 +68,7 @@ def is_reduction(step: Instruction) -> bool:
 def divided(
     inputs: dict[Place, str], steps: list[Instruction], outputs: dict[str, Place]
 ) -> list[Phase]:
-    """Divide instructions into phases.
-
-    Parameters
-    ----------
-    inputs : dict of Place to str
-        The arrays, by name.
-    steps : list of Instruction
-        On arrays and on single numbers of arrays, in order.
-    outputs : dict of str to Place
-    """
+    """Divide instructions on arrays, and on reductions of arrays, into phases."""
     level = dict.fromkeys(inputs, 0)
     for step in steps:
         reads = [level.get(place, 0) for place in step.reads()]

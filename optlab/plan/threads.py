@@ -33,17 +33,10 @@ def run_pieces(
     pieces: Iterable[Sequence[Any]],
     through: Callable[[Any, Iterable[Any]], Iterable[list[Any]]] = map,
 ) -> None:
-    """Run a plan over pieces, each a list of arrays of at most a block.
+    """Run a plan over pieces, each a list of the plan's arrays of at most a block.
 
-    Parameters
-    ----------
-    executor : BlockPlan or MachineLoops
-    numbers : sequence of float
-    pieces : iterable of sequence of array
-        In the order of the arrays of the plan.
-    through : callable
-        Maps a function over the pieces, in order. The pieces of a phase are independent, so it may
-        be `over_all_cores`; reductions are summed in the order of the pieces in any case.
+    `through` maps a function over the pieces, in order. The pieces of a phase are independent, so
+    it may be `over_all_cores`; reductions are summed in the order of the pieces in any case.
     """
     prepared = executor.prepare(*numbers)
     if executor.afters:
@@ -60,14 +53,9 @@ def run_pieces(
 
 
 def on_all_cores(jobs: Iterable[Callable[[], None]], elements: int) -> None:
-    """Run independent jobs, on all cores if there are many elements.
+    """Run independent jobs, on all cores if they have many elements in total.
 
-    Parameters
-    ----------
-    jobs : iterable of callable
-        Consumed while others run.
-    elements : int
-        The total over all jobs.
+    The jobs are consumed while others run.
     """
     if elements < sizes.LARGE or sizes.cores() == 1:
         for job in jobs:

@@ -33,13 +33,7 @@ class Captured:
 
 
 class Writer:
-    """The plan during capture.
-
-    Parameters
-    ----------
-    array : type
-        Of the arrays that it returns.
-    """
+    """The plan during capture; `array` is the type of the arrays that it returns."""
 
     def __init__(self, array: type[Captured]) -> None:
         self.array = array
@@ -61,15 +55,7 @@ class Writer:
             raise refusal(f"{name} does not give one array")
         result = self.place()
         self.instructions.append(
-            Instruction(
-                name,
-                function,
-                arguments,
-                keywords,
-                result,
-                value.shape,
-                value.dtype,
-            )
+            Instruction(name, function, arguments, keywords, result, value.shape, value.dtype)
         )
         return self.array(self, result, value)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from optlab.backend.ensemble.array import EnsembleArray
 from optlab.backend.ensemble.batched_call import Call
-from optlab.backend.ensemble.registry import batched, bind_arguments, numpy_function
+from optlab.backend.ensemble.registry import batched, bind, numpy_function
 from optlab.backend.errors import EnsembleError
 
 
@@ -70,7 +70,7 @@ def _elementwise(path: str, arrays: str) -> None:
 
     @batched(path)
     def rule(call: Call, *args: Any, **kwargs: Any) -> Any:
-        given = bind_arguments(function, args, kwargs)
+        given = bind(function, args, kwargs)
         present = [name for name in names if given.get(name) is not None]
         given |= zip(present, call.aligned([given[name] for name in present]), strict=True)
         return call.wrap(function(**given))

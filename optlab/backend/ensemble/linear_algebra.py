@@ -14,7 +14,7 @@ from optlab.backend.ensemble.batched_call import Call, as_array, shifted
 from optlab.backend.ensemble.reductions import fold
 from optlab.backend.ensemble.registry import (
     batched,
-    bind_arguments,
+    bind,
     numpy_function,
     public_name,
     refusal,
@@ -187,7 +187,7 @@ def _of_matrices(path: str, arrays: str = "a") -> None:
 
     @batched(path)
     def rule(call: Call, *args: Any, **kwargs: Any) -> Any:
-        given = bind_arguments(function, args, kwargs)
+        given = bind(function, args, kwargs)
         if any(call.has(value) for name, value in given.items() if name not in names):
             raise refusal(f"{public_name(function)} with these arguments of each member")
         matrices = [call.stacked(given.pop(name)) for name in names]

@@ -12,7 +12,7 @@ from optlab.backend.ensemble.batched_call import Call, shifted
 from optlab.backend.ensemble.indexing import getitem
 from optlab.backend.ensemble.registry import (
     batched,
-    bind_arguments,
+    bind,
     numpy_function,
     public_name,
     refusal,
@@ -74,7 +74,7 @@ def _folding(path: str) -> None:
 
     @batched(path)
     def rule(call: Call, *args: Any, **kwargs: Any) -> Any:
-        given = bind_arguments(function, args, kwargs)
+        given = bind(function, args, kwargs)
         a, axis = given.pop("a"), given.pop("axis", None)
         if any(call.has(value) for name, value in given.items() if name not in ("where", "mean")):
             raise refusal(f"{public_name(function)} with {', '.join(given)} of each member")
@@ -97,7 +97,7 @@ def _quantile(path: str) -> None:
 
     @batched(path)
     def rule(call: Call, *args: Any, **kwargs: Any) -> Any:
-        given = bind_arguments(function, args, kwargs)
+        given = bind(function, args, kwargs)
         a, q, axis = given.pop("a"), given.pop("q"), given.pop("axis", None)
         keepdims = given.pop("keepdims", False)
         if call.has(q) or any(call.has(value) for value in given.values()):
@@ -126,7 +126,7 @@ def _along(path: str, array: str, flat: bool, default: Any = None) -> None:
 
     @batched(path)
     def rule(call: Call, *args: Any, **kwargs: Any) -> Any:
-        given = bind_arguments(function, args, kwargs)
+        given = bind(function, args, kwargs)
         a, axis = given.pop(array), given.pop("axis", default)
         if any(call.has(value) for value in given.values()):
             raise refusal(f"{public_name(function)} with {', '.join(given)} of each member")

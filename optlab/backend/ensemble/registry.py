@@ -69,7 +69,7 @@ def _signature(function: Any) -> inspect.Signature:
     return inspect.signature(function)
 
 
-def bind_arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def bind(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call by NumPy's names, without those left at their defaults."""
     bound = _signature(function).bind(*args, **kwargs).arguments
     given = {name: value for name, value in bound.items() if value is not np._NoValue}

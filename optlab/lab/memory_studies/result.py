@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from pathlib import Path
 from typing import Any
 
 from optlab.autograd.checkpoint.prediction import Prediction
 from optlab.autograd.checkpoint.schedules.builders import in_segments, plain, revolve
-from optlab.backend import display
+from optlab.backend.display import Rendered
 from optlab.backend.memory.sizes import in_words
 from optlab.lab.memory_studies.rows import (
     Bound,
@@ -32,7 +31,7 @@ HEADS = (
 _ALIGN = "lrrrrrrrl"
 
 
-class MemoryStudy:
+class MemoryStudy(Rendered):
     """The cost of a step under schedules and budgets; `optlab.lab.memory_study` creates it.
 
     Attributes
@@ -46,6 +45,8 @@ class MemoryStudy:
     leaves : int
         How many gradients were compared.
     """
+
+    drawn_as = "memory_study"
 
     def __init__(
         self,
@@ -226,23 +227,10 @@ class MemoryStudy:
         found: list[tuple[str, ...]] = []
         for row in self.rows:
             if not row.ran:
-                said = (
-                    ("cannot be met", f"smallest: {in_words(row.smallest)}")
-                    if row.smallest
-                    else ("", "")
-                )
-                found.append(
-                    (
-                        row.name,
-                        *said,
-                        "",
-                        "",
-                        "",
-                        "",
-                        "",
-                        shortened(f"raised: {row.raised}") if row.raised else "",
-                    )
-                )
+                smallest = f"smallest: {in_words(row.smallest)}" if row.smallest else ""
+                error = shortened(f"raised: {row.raised}") if row.raised else ""
+                blank = [""] * 5
+                found.append((row.name, "cannot be met" * bool(smallest), smallest, *blank, error))
                 continue
             again = row.recomputed_operations
             found.append(
@@ -288,22 +276,6 @@ class MemoryStudy:
                 said.append(f"{_upper(row.name)} raised {row.raised.rstrip('.')}.")
         return " ".join(said)
 
-    def figure(self, **options: Any) -> Any:
-        """Draw the study: timelines, peaks, times, and memory against time, as a plotly figure.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If no renderer is installed (it comes with the extra ``lab``).
-        """
-        return display.renderer("memory_study").figure(self, **options)
-
-    def save(self, path: str | Path) -> Path:
-        """Write the picture to a file: ``.png``, or ``.html`` with the live figure."""
-        target = Path(path)
-        display.renderer("memory_study").save(self, target)
-        return target
-
     def __repr__(self) -> str:
         said = "all equal to the bit" if self.equal else "NOT ALL EQUAL"
         raised = sum(bool(row.raised) for row in self)
@@ -321,12 +293,6 @@ class MemoryStudy:
             + html_table([HEADS, *self.texts()], _ALIGN)
             + f'<div style="{QUIET}">{escape(self.proof())} {escape(self.timing())}</div></div>'
         )
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        try:
-            return dict(display.renderer("memory_study").mimebundle(self))
-        except ModuleNotFoundError:
-            return {"text/plain": str(self), "text/html": self._repr_html_()}
 
 
 def _upper(text: str) -> str:

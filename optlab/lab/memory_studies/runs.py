@@ -180,11 +180,6 @@ class Outcome:
 class StepRunner:
     """Runs a step in different ways.
 
-    Parameters
-    ----------
-    step : callable
-    snapshot : Snapshot
-
     Attributes
     ----------
     look : callable or None

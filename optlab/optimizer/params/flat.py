@@ -76,8 +76,7 @@ class Arena:
         "slots_are_open", "t", "views", "written_at",
     )  # fmt: skip
 
-    #: A memory ledger looks for arrays inside (`optlab.trace.memory`).
-    holds_arrays = True
+    holds_arrays = True  # for memory ledgers
 
     def __init__(
         self,

@@ -38,8 +38,7 @@ class Group:
 
     __slots__ = ("arenas", "grad_clip", "h", "multiplier", "parameters", "regularizer")
 
-    #: A memory ledger looks for arrays inside (`optlab.trace.memory`).
-    holds_arrays = True
+    holds_arrays = True  # for memory ledgers
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(_no_entry(name), name=name, obj=None)

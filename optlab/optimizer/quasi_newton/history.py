@@ -38,8 +38,7 @@ class History:
         Where the parameters begin that have elements.
     """
 
-    #: A memory ledger looks for arrays inside (`optlab.trace.memory`).
-    holds_arrays = True
+    holds_arrays = True  # for memory ledgers
 
     iterations: int = 0
     evaluations: int = 0

@@ -48,8 +48,7 @@ class Source(NamedTuple):
 class Average:
     """What `ModelAverage` and `ExponentialMovingAverage` share."""
 
-    #: A memory ledger looks for arrays inside (`optlab.trace.memory`).
-    holds_arrays = True
+    holds_arrays = True  # for memory ledgers
 
     name: str | None
     own_settings: dict[str, Any]

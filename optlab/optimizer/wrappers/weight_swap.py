@@ -37,8 +37,7 @@ class Loan:
         What they are to hold; everything has been checked.
     """
 
-    #: A memory ledger looks for arrays inside (`optlab.trace.memory`).
-    holds_arrays = True
+    holds_arrays = True  # for memory ledgers
 
     def __init__(self, lender: object, parameters: Sequence[Tensor], values: Sequence[Any]) -> None:
         self.lender = type(lender).__name__

@@ -48,11 +48,6 @@ class LayerNames:
     If several layers run that are part of no other, as in a loop over a list, each is named by its
     class and number, and so are its parts: ``"Sequential 2, 0: Linear"``.
 
-    Parameters
-    ----------
-    running : CallStack
-        The layers that run.
-
     Examples
     --------
     >>> import optlab as ol

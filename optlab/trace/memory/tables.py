@@ -187,15 +187,9 @@ def as_text(trace: TracedMemory) -> str:
 
 
 def lines_of(rows: list[Any], align: str, total: bool = False) -> list[str]:
-    r"""Return rows as lines of text, the heads first.
+    r"""Return rows as lines of text, the heads first, with a line above the last if it is a total.
 
-    Parameters
-    ----------
-    rows : list of tuple of str
-    align : str
-        The side of each column, "l" or "r".
-    total : bool
-        Draw a line above the last row.
+    `align` has the side of each column, "l" or "r".
 
     Examples
     --------

@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from optlab.backend import display
+from optlab.backend.display import Rendered
 from optlab.backend.memory.ledger import NOISE, ROLES, Entry, Ledger
 from optlab.trace.memory.holding import Holding
 from optlab.trace.memory.tables import as_html, as_text, one_line
 
 
-class MemoryTrace:
+class MemoryTrace(Rendered):
     """The bytes that were alive over the course of a step, and why.
 
     Events are numbered from 0, the start, to the end. ``bytes[i]`` is the state after event i;
@@ -48,6 +47,7 @@ class MemoryTrace:
     [0, 0, 0, 0, 0, 800000, 800000, 800000]
     """
 
+    drawn_as = "memory"
     roles: tuple[str, ...] = ROLES
 
     def __init__(self, ledger: Ledger, said: Callable[[str], str] = str) -> None:
@@ -240,13 +240,7 @@ class MemoryTrace:
                 yield entry
 
     def cut(self, name: str) -> np.ndarray:
-        """Return the bytes by role at the highest point so far, and restart.
-
-        Parameters
-        ----------
-        name : str
-            The event that ends here.
-        """
+        """Return the bytes by role at the highest point up to the event `name`, and restart."""
         with self._ledger.paused():
             self._ledger.event(name, "step")
             highest: np.ndarray = self.during[self.peak_event].copy()
@@ -308,22 +302,6 @@ class MemoryTrace:
             ]
         )
 
-    def figure(self, **options: Any) -> Any:
-        """Draw the timeline: a plotly figure of the bytes of each role over the events.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If no renderer is installed (it comes with the extra ``lab``).
-        """
-        return display.renderer("memory").figure(self, **options)
-
-    def save(self, path: str | Path) -> Path:
-        """Write the picture to a file: ``.png``, or ``.html`` with the live figure."""
-        target = Path(path)
-        display.renderer("memory").save(self, target)
-        return target
-
     def __repr__(self) -> str:
         return one_line(self)
 
@@ -332,12 +310,6 @@ class MemoryTrace:
 
     def _repr_html_(self) -> str:
         return as_html(self)
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        try:
-            return dict(display.renderer("memory").mimebundle(self))
-        except ModuleNotFoundError:
-            return {"text/plain": str(self), "text/html": self._repr_html_()}
 
 
 def _spans(entry: Entry, died: int) -> Iterator[tuple[int, int, str]]:
