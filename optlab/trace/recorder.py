@@ -15,7 +15,7 @@ from optlab.backend import events
 from optlab.backend.arrays import on_host
 from optlab.backend.ensemble import EnsembleArray
 from optlab.optimizer import Optimizer, Update
-from optlab.optimizer.arena import Arena
+from optlab.optimizer.arena import FlatParameters
 from optlab.optimizer.groups import parameter_names
 from optlab.optimizer.whole import whole_updates
 from optlab.trace.memory import ledger
@@ -48,7 +48,7 @@ class _Waiting:
     def __init__(
         self,
         columns: dict[tuple[str, int], Column],
-        arenas: dict[Arena, int],
+        arenas: dict[FlatParameters, int],
         values: bool,
         norms: bool,
         changes_gradients: bool,
