@@ -58,7 +58,7 @@ class Adam(Optimizer):
         "amsgrad": False,
     }
     slots: ClassVar[dict[str, float]] = {"moment1": 0.0, "moment2": 0.0}
-    of_speed: ClassVar[tuple[str, ...]] = ("use_multi_tensor",)
+    ignored_options: ClassVar[tuple[str, ...]] = ("use_multi_tensor",)
 
     def slots_for(self, h: Any) -> dict[str, float]:
         """Return the slots, with an additional one for AMSGrad."""

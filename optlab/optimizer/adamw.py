@@ -75,7 +75,7 @@ class AdamW(Adam):
         "amsgrad": False,
     }
     ranges: ClassVar[dict[str, tuple[float, float]]] = {"weight_decay": (0.0, math.inf)}
-    of_speed: ClassVar[tuple[str, ...]] = ()
+    ignored_options: ClassVar[tuple[str, ...]] = ()
 
     def check(self, h: Any) -> None:
         """Validate that the two functions are callable."""

@@ -20,7 +20,9 @@ def optimizer_page(optimizer: Any) -> str:
     """Give an optimizer as HTML."""
     formula = optimizer.formula
     shown = f'<div style="padding: 6px 0;">{formula._repr_latex_()}</div>' if formula else ""
-    listed = [(name, value) for name, value in optimizer._listed_settings() if value is not None]
+    listed = [
+        (name, value) for name, value in optimizer._settings_with_schedule() if value is not None
+    ]
     listed += [
         (name, optimizer._common[name])
         for name in ("multi_precision", "not_finite")
@@ -35,8 +37,8 @@ def optimizer_page(optimizer: Any) -> str:
             '<table style="border-collapse: collapse; margin: 4px 0; font-size: 13px;">'
             f"<thead>{_row(_HEADS, 'th', f'border-bottom: {RULE};')}</thead>"
             f"<tbody>{''.join(_row(cells, 'td', '') for cells in rows)}</tbody></table>"
-            f'<div style="{QUIET}">{escape(_total(optimizer))}</div>'
-            f'<div style="{QUIET}">{escape(_ways(optimizer) + _skipped(optimizer))}</div>'
+            f'<div style="{QUIET}">{escape(_memory_sentence(optimizer))}</div>'
+            f'<div style="{QUIET}">{escape(_execution_sentences(optimizer))}</div>'
         )
     name = f' <span style="{QUIET}">{escape(optimizer.name)}</span>' if optimizer.name else ""
     return (
@@ -91,7 +93,7 @@ def _cells(optimizer: Any, number: int, group: Group) -> list[str]:
             slots[name] += array.nbytes
         if arena.master is not None:
             slots["float32 copy"] = slots.get("float32 copy", 0) + arena.master.nbytes
-    slots |= _of_wrappers(optimizer, group)
+    slots |= _wrapper_bytes(optimizer, group)
     rate = optimizer.get_lr() * group.multiplier
     # The share of a group cannot be seen in a rate of zero, at which many schedules begin.
     share = (
@@ -103,15 +105,15 @@ def _cells(optimizer: Any, number: int, group: Group) -> list[str]:
         label,
         f"{len(group.parameters):,}",
         f"{sum(p.size for p in group.parameters):,}",
-        _rate(rate) + share,
-        _decay(group),
+        _rate_text(rate) + share,
+        _decay_text(group),
         "none" if group.grad_clip is None else repr(group.grad_clip),
         steps,
         ", ".join(f"{name} {in_words(size)}" for name, size in slots.items()) or "none",
     ]
 
 
-def _of_wrappers(optimizer: Any, group: Group) -> dict[str, int]:
+def _wrapper_bytes(optimizer: Any, group: Group) -> dict[str, int]:
     """Give the bytes of what wrappers remember of a group: slow weights, averages."""
     found: dict[str, int] = {}
     for wrapper in optimizer.layers():
@@ -123,18 +125,18 @@ def _of_wrappers(optimizer: Any, group: Group) -> dict[str, int]:
     return found
 
 
-def _rate(rate: Any) -> str:
+def _rate_text(rate: Any) -> str:
     return f"{rate:.4g}" if isinstance(rate, float) else repr(rate)  # one a member of an ensemble
 
 
-def _decay(group: Group) -> str:
+def _decay_text(group: Group) -> str:
     own = getattr(group.h, "weight_decay", None) if "weight_decay" in vars(group.h) else None
     if own is not None:
         return f"{own!r}, in the rule"
     return "none" if group.regularizer is None else repr(group.regularizer)
 
 
-def _total(optimizer: Any) -> str:
+def _memory_sentence(optimizer: Any) -> str:
     arenas = [arena for group in optimizer.groups for arena in group.arenas]
     kept = sum(array.nbytes for arena in arenas for array in arena.slots.values())
     kept += sum(arena.master.nbytes for arena in arenas if arena.master is not None)
@@ -143,20 +145,18 @@ def _total(optimizer: Any) -> str:
     return f"The optimizer keeps {in_words(kept)} for {in_words(weights)} of parameters."
 
 
-def _ways(optimizer: Any) -> str:
-    """Say how the rule runs, in one sentence where that is the same everywhere."""
+def _execution_sentences(optimizer: Any) -> str:
+    """Return how the rule runs, once if that is the same everywhere, and the skipped steps."""
     ways = optimizer.execution
     if set(ways.values()) == {UNKNOWN}:
-        return f"How the rule runs is {UNKNOWN}."
-    if len(set(ways.values())) == 1:
-        return f"The rule runs {next(iter(ways.values()))}."
-    return "The rule runs " + "; ".join(f"({place}) {way}" for place, way in ways.items()) + "."
-
-
-def _skipped(optimizer: Any) -> str:
+        how = f"How the rule runs is {UNKNOWN}."
+    elif len(set(ways.values())) == 1:
+        how = f"The rule runs {next(iter(ways.values()))}."
+    else:
+        how = f"The rule runs {'; '.join(f'({place}) {way}' for place, way in ways.items())}."
     n = optimizer.skipped
     many = "1 step was" if n == 1 else f"{n} steps were"
-    return f" {many} skipped, as gradients were not finite." if n else ""
+    return f"{how} {many} skipped, as gradients were not finite." if n else how
 
 
 def _row(cells: Any, tag: str, border: str) -> str:

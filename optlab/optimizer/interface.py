@@ -10,7 +10,7 @@ from optlab.autograd.tape import nodes
 from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend import events
 from optlab.nn.clip import checked_pairs
-from optlab.optimizer.params.groups import Group, checked_together, make_groups
+from optlab.optimizer.params.groups import Group, checked_hyperparameters, make_groups
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
 from optlab.optimizer.rule.hyperparameters import COMMON, checked, is_schedule
 from optlab.optimizer.rule.protocols import UpdateRule
@@ -25,7 +25,7 @@ class Pairs(list[tuple[Tensor, Tensor]]):
         return f"<{n} (parameter, gradient) pair{'s' * (n != 1)}>"
 
 
-def cleared(parameters: Iterable[Any], set_to_zero: bool) -> None:
+def clear_gradients_of(parameters: Iterable[Any], set_to_zero: bool) -> None:
     """Clear the gradients of parameters: to zero where there is one, or to none."""
     value = nodes.ZERO if set_to_zero else None
     for p in parameters:
@@ -68,7 +68,7 @@ class Interface:
             still move); False leaves none (the parameter is then skipped by `step`).
         """
         for group in self.groups:
-            cleared(group.parameters, set_to_zero)
+            clear_gradients_of(group.parameters, set_to_zero)
 
     clear_gradients = clear_grad
 
@@ -128,9 +128,9 @@ class Interface:
         array([0.75], dtype=float32)
         """
         self._require_parameters()
-        _refuse("startup_program", startup_program)
-        _refuse("callbacks", callbacks)
-        chosen = self._chosen(parameters, no_grad_set)
+        _refuse_static_graph("startup_program", startup_program)
+        _refuse_static_graph("callbacks", callbacks)
+        chosen = self._select(parameters, no_grad_set)
         if not isinstance(loss, Tensor):
             raise TypeError(
                 f"the loss must be a Tensor; got {type(loss).__name__}. Write "
@@ -161,7 +161,7 @@ class Interface:
             gradient does not fit. Nothing has changed then.
         """
         self._require_parameters()
-        take_step(cast("UpdateRule", self), self._given(params_grads))
+        take_step(cast("UpdateRule", self), self._gradients_by_id(params_grads))
         if events.step_finished.listeners:
             events.step_finished.publish(self)
         return []
@@ -170,7 +170,7 @@ class Interface:
         self, loss: Any, startup_program: None, params_grads: Iterable[tuple[Any, Any]]
     ) -> list[Any]:
         """Take a step with these gradients; `loss` is only what they belong to."""
-        _refuse("startup_program", startup_program)
+        _refuse_static_graph("startup_program", startup_program)
         return self.apply_gradients(params_grads)
 
     def append_regularization_ops(
@@ -218,15 +218,15 @@ class Interface:
             self.apply_gradients(pairs)
         return [], pairs
 
-    def _chosen(self, parameters: Any, no_grad_set: Any) -> list[Any]:
+    def _select(self, parameters: Any, no_grad_set: Any) -> list[Any]:
         """Give the parameters that are wanted, and not left out."""
         own = [p for group in self.groups for p in group.parameters]
-        wanted = own if parameters is None else self._found(own, parameters, "parameters")
+        wanted = own if parameters is None else self._find(own, parameters, "parameters")
         given = () if no_grad_set is None else no_grad_set
-        left_out = {id(p) for p in self._found(own, given, "no_grad_set")}
+        left_out = {id(p) for p in self._find(own, given, "no_grad_set")}
         return [p for p in wanted if id(p) not in left_out]
 
-    def _found(self, own: list[Any], given: Any, argument: str) -> list[Any]:
+    def _find(self, own: list[Any], given: Any, argument: str) -> list[Any]:
         if isinstance(given, (str, Tensor)) or not isinstance(given, Iterable):
             written = f"[{given!r}]" if isinstance(given, str) else "[w]"
             raise TypeError(
@@ -239,23 +239,23 @@ class Interface:
         for entry in given:
             p = names.get(entry) if isinstance(entry, str) else entry
             if id(p) not in known:
-                raise self._is_not_own(entry, argument)
+                raise self._foreign_error(entry, argument)
             found.append(p)
         return found
 
-    def _is_not_own(self, entry: Any, argument: str) -> ValueError:
+    def _foreign_error(self, entry: Any, argument: str) -> ValueError:
         label = repr(getattr(entry, "name", None) or entry)
         return ValueError(
             f"{argument} has {label}, which is not a parameter of this {type(self).__name__}."
         )
 
-    def _given(self, params_grads: Any) -> dict[int, Any]:
+    def _gradients_by_id(self, params_grads: Any) -> dict[int, Any]:
         """Give the gradients by their parameter's identity."""
         known = {id(p) for group in self.groups for p in group.parameters}
         given: dict[int, Any] = {}
         for p, g in checked_pairs(params_grads, f"{type(self).__name__}.apply_gradients"):
             if id(p) not in known:
-                raise self._is_not_own(p, "params_grads")
+                raise self._foreign_error(p, "params_grads")
             if id(p) in given:
                 raise ValueError(
                     f"params_grads has {getattr(p, 'name', None) or 'a parameter'!r} twice; add "
@@ -326,7 +326,7 @@ class Interface:
         rate = checked("learning_rate", value, 0.0, type(self).ranges)
         kept = [(vars(group.h), group.parameters) for group in self.groups]
         for settings, parameters in kept or [(self.settings, [])]:
-            checked_together(self, {**settings, "learning_rate": rate}, parameters)
+            checked_hyperparameters(self, {**settings, "learning_rate": rate}, parameters)
         return rate
 
     def set_lr_scheduler(self, scheduler: Any) -> None:
@@ -347,7 +347,7 @@ class Interface:
         self.schedule = scheduler
 
     def __repr__(self) -> str:
-        shown = self._listed_settings()
+        shown = self._settings_with_schedule()
         shown += [(name, value) for name, value in self._common.items() if value != COMMON[name]]
         values = ", ".join(f"{name}={value!r}" for name, value in shown)
         head = f"{type(self).__name__}({values})"
@@ -357,7 +357,7 @@ class Interface:
         n, size = len(tensors), sum(p.size for p in tensors)
         return f"{head}, {n} parameter{'s' * (n != 1)} of {size} element{'s' * (size != 1)}"
 
-    def _listed_settings(self) -> list[tuple[str, Any]]:
+    def _settings_with_schedule(self) -> list[tuple[str, Any]]:
         """Give the settings with the schedule in place of its present rate."""
         shown = dict(self.settings)
         if self.schedule is not None:
@@ -370,7 +370,7 @@ for _method in vars(Interface).values():
         _method.__qualname__ = f"Optimizer.{_method.__name__}"
 
 
-def _refuse(name: str, value: Any) -> None:
+def _refuse_static_graph(name: str, value: Any) -> None:
     """Refuse an argument that has no meaning without static graphs."""
     if value is not None:
         raise TypeError(

@@ -12,12 +12,12 @@ from optlab.autograd.tape.grad_mode import enable_grad
 from optlab.backend import events
 from optlab.backend.arrays import as_float
 from optlab.optimizer.optimizer import Optimizer
-from optlab.optimizer.quasi_newton.checks import check_alike, check_one_run
+from optlab.optimizer.quasi_newton.checks import check_one_run, check_same_kind
 from optlab.optimizer.quasi_newton.flat_point import (
     Evaluation,
-    counted_step,
-    evaluated,
-    point_of,
+    count_step,
+    read_evaluation,
+    read_point,
     write_point,
 )
 from optlab.optimizer.quasi_newton.history import History, largest, starts_of
@@ -180,19 +180,19 @@ class LBFGS(Optimizer):
                 "LBFGS.step takes a closure: a function that clears the gradients, computes the "
                 "loss, runs backward and returns the loss."
             )
-        check_alike(self.groups)
+        check_same_kind(self.groups)
         for group in self.groups:
             for arena in group.arenas:
                 arena.make_ready()
         first = here = self._evaluate(closure, first=True)
-        if not self._goes_on(here.gradient):
+        if not self._may_continue(here.gradient):
             return here.returned
         h, known = self.groups[0].h, self.history
         rate = self.get_lr()
         most = h.max_iter * 5 // 4 if h.max_eval is None else int(h.max_eval)
         evaluations = 1
         for left in reversed(range(h.max_iter)):
-            g, start, before = here.gradient, point_of(self.groups), here
+            g, start, before = here.gradient, read_point(self.groups), here
             if largest(g) <= h.tolerance_grad:
                 break
             if known.iterations == 0:
@@ -208,12 +208,12 @@ class LBFGS(Optimizer):
             if slope > -h.tolerance_change:
                 break
             if events.array_kept.listeners:
-                _tell("slot", direction, start, *known.steps, *known.changes)
+                _publish_held("slot", direction, start, *known.steps, *known.changes)
             if h.line_search_fn is not None:
-                found, used = self._searched(closure, start, direction, before, slope, alpha)
+                found, used = self._search(closure, start, direction, before, slope, alpha)
                 evaluations += used
                 alpha = known.alpha = found.alpha
-                here = found.known
+                here = found.evaluation
             write_point(self.groups, start + alpha * direction)
             self._publish(rate, before, start)
             if events.step_finished.listeners:
@@ -252,7 +252,7 @@ class LBFGS(Optimizer):
 
     def extra_state(self) -> dict[str, Any]:
         """Give the history, its arrays cut into those of the parameters, by name."""
-        return self.history.written(list(self._spans()))
+        return self.history.to_state(list(self._spans()))
 
     def set_extra_state(self, state: Mapping[str, Any]) -> None:
         """Take in a history that `extra_state` gave.
@@ -263,7 +263,7 @@ class LBFGS(Optimizer):
             If it is not one of these parameters. Nothing has changed then.
         """
         try:
-            self.history = History.read(state, list(self._spans()), point_of(self.groups))
+            self.history = History.from_state(state, list(self._spans()), read_point(self.groups))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"the state has no history of LBFGS for these parameters: {error!r}. Nothing was "
@@ -285,7 +285,7 @@ class LBFGS(Optimizer):
 
     # The function along a line ------------------------------------------------------------------
 
-    def _searched(
+    def _search(
         self,
         closure: Callable[[], Any],
         point: Any,
@@ -313,21 +313,21 @@ class LBFGS(Optimizer):
         with enable_grad():
             returned = closure()
         self.history.evaluations += 1
-        there = evaluated(self.groups, returned, first)
+        there = read_evaluation(self.groups, returned, first)
         if events.array_kept.listeners:
-            _tell("temporary", there.raw_gradient, there.gradient)
+            _publish_held("temporary", there.raw_gradient, there.gradient)
         return there
 
     def _publish(self, rate: float, before: Evaluation, start: Any) -> None:
         """Count a step, and tell those who listen."""
         self.loss_of_step = before.loss
-        updates = counted_step(self.groups, rate, before, start)
+        updates = count_step(self.groups, rate, before, start)
         if events.step_taken.listeners:
             events.step_taken.publish(self, updates)
 
     # Conditions ---------------------------------------------------------------------------------
 
-    def _goes_on(self, g: Any) -> bool:
+    def _may_continue(self, g: Any) -> bool:
         """Say whether to go on, by the policy for gradients that are not finite."""
         if self.not_finite == "pass" or bool(np.isfinite(g).all()):
             return True
@@ -341,7 +341,7 @@ class LBFGS(Optimizer):
         return False
 
 
-def _tell(role: str, *arrays: Any) -> None:
+def _publish_held(role: str, *arrays: Any) -> None:
     """Tell those who keep account of memory what is held while the closure runs."""
     for array in arrays:
         events.array_kept.publish(array, "LBFGS", role, "step")

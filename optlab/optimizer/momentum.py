@@ -51,7 +51,7 @@ class Momentum(Optimizer):
         "rescale_grad": 1.0,
     }
     slots: ClassVar[dict[str, float]] = {"velocity": 0.0}
-    of_speed: ClassVar[tuple[str, ...]] = ("use_multi_tensor",)
+    ignored_options: ClassVar[tuple[str, ...]] = ("use_multi_tensor",)
 
     def update(self, p: Any, g: Any, s: Any, h: Any, c: Any) -> Any:
         """Add the gradient to the velocity, and step along it."""

@@ -24,7 +24,7 @@ from optlab.optimizer.rule.hyperparameters import (
     Signature,
     checked_name,
     is_schedule,
-    read,
+    read_arguments,
 )
 from optlab.optimizer.state_dict import Stateful
 from optlab.optimizer.step.step import take_step
@@ -142,14 +142,14 @@ class Optimizer(Interface, Stateful):
     ranges: ClassVar[dict[str, tuple[float, float]]] = {}
     #: Arguments, True or False, of which the documents say that they change the speed alone: taken,
     #: as a step is the same, and as fast, with either.
-    of_speed: ClassVar[tuple[str, ...]] = ()
+    ignored_options: ClassVar[tuple[str, ...]] = ()
 
     #: Whether the class is one of optlab's own.
     built_in: ClassVar[bool] = True
     #: Whether a rule of a user's was looked at when it was first applied: see `watched`.
-    was_watched = True
+    elementwise_verified = True
     #: Whether the optimizer does not take the step of this class, but one of its own.
-    owns_its_loop: ClassVar[bool] = False
+    custom_step: ClassVar[bool] = False
     #: The update as mathematics, from the docstring; a notebook renders it.
     formula = FormulaOfDocstring()
 
@@ -162,9 +162,9 @@ class Optimizer(Interface, Stateful):
             )
         check_class(cls)
         check_slot_names(cls.__name__, cls.slots)
-        cls.owns_its_loop = cls.step is not Optimizer.step
+        cls.custom_step = cls.step is not Optimizer.step
         cls.built_in = is_built_in(cls)
-        cls.was_watched = is_built_in(cls.update)
+        cls.elementwise_verified = is_built_in(cls.update)
         cls.__signature__ = Signature(cls)  # type: ignore[attr-defined]
 
     def __init__(self, *values: Any, **named: Any) -> None:
@@ -174,11 +174,11 @@ class Optimizer(Interface, Stateful):
             for key, default in COMMON.items()
             if key not in cls.hyperparameters
         }
-        for key in cls.of_speed:
+        for key in cls.ignored_options:
             if not isinstance(named.pop(key, False), bool):
                 raise TypeError(f"{key} of {cls.__name__} must be True or False.")
         rate = values[0] if values else named.get("learning_rate")
-        self.settings = read(cls, values, named)
+        self.settings = read_arguments(cls, values, named)
         self.schedule = rate if is_schedule(rate) else None
         parameters = common.pop("parameters")
         self.name = checked_name(common.pop("name"))
@@ -195,7 +195,7 @@ class Optimizer(Interface, Stateful):
         #: How many steps were left out by ``not_finite="skip"``.
         self.skipped = 0
         #: What was said already, or counted for it; see `reminders`.
-        self.told: dict[str, int] = {}
+        self.warned: dict[str, int] = {}
         #: Why the rule is not captured, by the dtype of the parameters; see `execution`.
         self.refused: dict[Any, str] = {}
         # A template's settings are checked now, not when it is bound.
@@ -293,8 +293,8 @@ class Optimizer(Interface, Stateful):
         fresh.groups = []
         fresh.plans = {}
         fresh.refused = {}
-        fresh.skipped, fresh.told = 0, {}
-        vars(fresh).pop("was_watched", None)
+        fresh.skipped, fresh.warned = 0, {}
+        vars(fresh).pop("elementwise_verified", None)
         fresh._bind(parameters)
         return fresh
 

@@ -12,7 +12,7 @@ from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import as_array, copied, placed_beside
 from optlab.backend.ensemble import EnsembleArray
 from optlab.backend.random import Key
-from optlab.optimizer.params.flat import Arena
+from optlab.optimizer.params.flat import FlatParameters
 from optlab.optimizer.params.groups import Group, checked_rate, parameter_names
 from optlab.optimizer.params.names import renamed, warn_if_told_apart_by_order
 from optlab.optimizer.rule.members import PerMember
@@ -20,11 +20,11 @@ from optlab.optimizer.rule.members import PerMember
 _MOST_LISTED = 12
 
 
-class _Place(NamedTuple):
+class _Entry(NamedTuple):
     """Where an array of the state lies: a slot of a parameter, or its float32 copy."""
 
     name: str
-    arena: Arena
+    arena: FlatParameters
     number: int
     slot: str | None
 
@@ -33,7 +33,7 @@ class _Place(NamedTuple):
         """What the state dict calls it."""
         return f"{self.name}.{self.slot}" if self.slot else f"master_weights {self.name}"
 
-    def found_in(self, state: Mapping[str, Any]) -> Any:
+    def read_from(self, state: Mapping[str, Any]) -> Any:
         """Give its value in a state dict, or None."""
         if self.slot is not None:
             return state.get(self.label)
@@ -102,7 +102,7 @@ class Stateful:
         for name, arena, number in self._named():
             state[f"{name}.t"] = arena.t[number]
         for place in self._arrays():
-            value = Tensor(copied(stacked(place.array)))
+            value = Tensor(copied(stack_members(place.array)))
             if place.slot is None:
                 masters[place.name] = value
             else:
@@ -177,21 +177,21 @@ class Stateful:
             )
         given = renamed(state_dict, [name for name, _, _ in self._named()])
         expected = self.state_dict()
-        faults = _differences(expected, given)
-        found: list[tuple[_Place, Any]] = []
+        faults = _missing_or_unexpected(expected, given)
+        found: list[tuple[_Entry, Any]] = []
         for place in self._arrays():
-            value, there = place.found_in(given), place.array
+            value, there = place.read_from(given), place.array
             if value is None:
                 if place.is_in(given):
                     faults.append(f"{place.label} is None in place of an array")
                 continue
-            array = like(there, as_array(raw(value)))
+            array = unstack_like(there, as_array(raw(value)))
             if array.shape == there.shape and array.dtype == there.dtype:
                 found.append((place, array))
             else:
                 faults.append(
                     f"{place.label} is {array.dtype} of shape {array.shape} in place of "
-                    f"{there.dtype} of shape {stacked(there).shape}"
+                    f"{there.dtype} of shape {stack_members(there).shape}"
                 )
         if "LR_Scheduler" in expected and "LR_Scheduler" in given:
             try:
@@ -217,7 +217,7 @@ class Stateful:
         rate = None
         if "learning_rate" in expected and "learning_rate" in given:
             try:
-                rate = self._checked_lr(_rate(given["learning_rate"]))
+                rate = self._checked_lr(_read_rate(given["learning_rate"]))
             except (TypeError, ValueError) as error:
                 faults.append(f"learning_rate: {error}")
         raise_faults(type(self).__name__, faults)
@@ -235,14 +235,14 @@ class Stateful:
     def _write_state(
         self,
         given: Mapping[str, Any],
-        found: list[tuple[_Place, Any]],
+        found: list[tuple[_Entry, Any]],
         rate: Any,
         key: Key | None,
     ) -> None:
         """Write what has been checked."""
         for group in self.groups:
             for arena in group.arenas:
-                arena.own_slots()
+                arena.make_slots_writable()
         for place, array in found:
             place.array[...] = placed_beside(place.array, array, "the state")
         for name, arena, number in self._named():
@@ -253,7 +253,7 @@ class Stateful:
         else:
             self.settings["learning_rate"] = rate
 
-    def _named(self) -> Iterator[tuple[str, Arena, int]]:
+    def _named(self) -> Iterator[tuple[str, FlatParameters, int]]:
         """Go through all parameters: name, arena and number in the arena."""
         names = parameter_names(self.groups)
         for group in self.groups:
@@ -261,10 +261,10 @@ class Stateful:
                 for number, p in enumerate(arena.parameters):
                     yield names[id(p)], arena, number
 
-    def _arrays(self) -> list[_Place]:
+    def _arrays(self) -> list[_Entry]:
         """Give where each array of the state lies."""
         return [
-            _Place(name, arena, number, slot)
+            _Entry(name, arena, number, slot)
             for name, arena, number in self._named()
             for slot in [*arena.slots, *([None] if arena.master is not None else [])]
         ]
@@ -281,26 +281,26 @@ def raise_faults(who: str, faults: list[str]) -> None:
         )
 
 
-def stacked(array: Any) -> Any:
+def stack_members(array: Any) -> Any:
     """Give an ensemble as one array, its first axis counting the members."""
     return array.members if isinstance(array, EnsembleArray) else array
 
 
-def like(there: Any, array: Any) -> Any:
+def unstack_like(there: Any, array: Any) -> Any:
     """Give what `stacked` gave as an ensemble again, if it is to go to one."""
     if isinstance(there, EnsembleArray) and array.shape == there.members.shape:
         return EnsembleArray(array, there.level)
     return array
 
 
-def _rate(value: Any) -> Any:
+def _read_rate(value: Any) -> Any:
     """Read a rate, or the rates of an ensemble."""
     if isinstance(value, (list, tuple)):
         return PerMember([checked_rate(one) for one in value])
     return checked_rate(value)
 
 
-def _differences(expected: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
+def _missing_or_unexpected(expected: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
     """List the entries that only one of two states has."""
     faults = [f"{name} is missing" for name in expected if name not in given and name != "extra"]
     faults += [f"{name} is unexpected" for name in given if name not in expected]

@@ -15,7 +15,7 @@ from optlab.backend import events
 from optlab.backend.arrays import on_host
 from optlab.backend.ensemble import EnsembleArray
 from optlab.optimizer import Optimizer, Update
-from optlab.optimizer.params.flat import Arena
+from optlab.optimizer.params.flat import FlatParameters
 from optlab.optimizer.params.groups import parameter_names
 from optlab.optimizer.step.records import whole_updates
 from optlab.trace.memory.reporting import ledger
@@ -46,7 +46,7 @@ class _PendingSteps:
     def __init__(
         self,
         columns: dict[tuple[str, int], Column],
-        arenas: dict[Arena, int],
+        arenas: dict[FlatParameters, int],
         values: bool,
         norms: bool,
         changes_gradients: bool,

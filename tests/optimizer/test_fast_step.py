@@ -103,14 +103,14 @@ def assert_same(one, other):
 def counted(monkeypatch):
     """Count the fused passes."""
     calls = []
-    original = fused.fast_pass
+    original = fused.prepare_fused
 
     def counting(*args):
         found = original(*args)
         calls.append(found is not None)
         return found
 
-    monkeypatch.setattr("optlab.optimizer.step.step.fast_pass", counting)
+    monkeypatch.setattr("optlab.optimizer.step.prepare_fused", counting)
     return calls
 
 

@@ -209,9 +209,9 @@ def test_every_copy_is_watched_for_itself():
     good = rule(ELEMENTWISE["plain"])(0.1, parameters=[ol.Parameter([1.0, 2.0])])
     good.parameters[0].grad = np.ones(2, "float32")
     good.step()
-    assert good.was_watched
-    assert not good.bind([ol.Parameter([1.0])]).was_watched
-    assert copy.deepcopy(good).was_watched
+    assert good.elementwise_verified
+    assert not good.bind([ol.Parameter([1.0])]).elementwise_verified
+    assert copy.deepcopy(good).elementwise_verified
     w = ol.Parameter([1.0, 2.0])
     bound = template.bind([w])
     w.grad = np.ones(2, "float32")
@@ -220,5 +220,5 @@ def test_every_copy_is_watched_for_itself():
 
 
 def test_rules_of_the_package_are_not_watched():
-    assert ol.optimizer.Adam(0.1).was_watched
-    assert type("Own", (ol.optimizer.Adam,), {})(0.1).was_watched
+    assert ol.optimizer.Adam(0.1).elementwise_verified
+    assert type("Own", (ol.optimizer.Adam,), {})(0.1).elementwise_verified

@@ -105,7 +105,7 @@ def test_nothing_is_computed_when_nobody_listens(monkeypatch):
     w = ol.Parameter([1.0], name="w")
     optimizer = O.ExponentialMovingAverage.around(O.LookAhead(O.SGD(0.25, parameters=[w]), k=1))
     for cls in (O.LookAhead, O.Averaged):
-        monkeypatch.setattr(cls, "_shown", None)
+        monkeypatch.setattr(cls, "_add_to_row", None)
     monkeypatch.setattr(O.ExponentialMovingAverage, "averages", None)
     give(w, [1.0])
     optimizer.step()

@@ -23,14 +23,14 @@ from optlab.nn.base.parameter import Parameter
 from optlab.optimizer.rule.namespaces import HyperParameters
 
 
-class Rule(NamedTuple):
+class ParameterSettings(NamedTuple):
     """How the rule is applied to a parameter: with which settings, and how much of the rate."""
 
     h: HyperParameters
     multiplier: float
 
 
-class Run(NamedTuple):
+class Span(NamedTuple):
     """Neighbouring parameters, `first` to `last` - 1 of an arena, that one pass may update."""
 
     first: int
@@ -41,13 +41,13 @@ class Run(NamedTuple):
     h: HyperParameters
 
 
-#: `Run(...)` takes 0.35 us, this 0.2 (of the 9 us of a whole step of two scalars).
+#: `Span(...)` takes 0.35 us, this 0.2 (of the 9 us of a whole step of two scalars).
 _new_tuple = tuple.__new__
 _array = np.ndarray
 _data_of = attrgetter("data")
 
 
-class Arena:
+class FlatParameters:
     """Parameters that lie side by side, with their slots and step counts.
 
     Attributes
@@ -55,7 +55,7 @@ class Arena:
     parameters : list of Tensor
     places : list of int
         The place of each parameter in its group.
-    rules : list of Rule
+    settings : list of ParameterSettings
         The settings of each parameter.
     flat : array
         All their elements.
@@ -72,8 +72,8 @@ class Arena:
     """
 
     __slots__ = (
-        "alike", "bounds", "flat", "master", "parameters", "places", "read_only", "rules", "slots",
-        "slots_are_open", "t", "views", "written_at",
+        "bounds", "flat", "master", "parameters", "places", "read_only", "settings", "slots",
+        "slots_writable", "t", "uniform", "views", "written_at",
     )  # fmt: skip
 
     holds_arrays = True  # for memory ledgers
@@ -82,16 +82,16 @@ class Arena:
         self,
         parameters: Sequence[Any],
         slots: dict[str, float],
-        rules: list[Rule],
+        settings: list[ParameterSettings],
         multi_precision: bool = False,
         places: Sequence[int] | None = None,
     ) -> None:
         self.parameters = list(parameters)
         self.places = list(range(len(parameters)) if places is None else places)
-        self.rules = rules
+        self.settings = settings
         #: Whether only what they say themselves may tell parameters apart: all have one rule.
-        self.alike = all(isinstance(p, Parameter) for p in self.parameters) and all(
-            rule is rules[0] for rule in rules
+        self.uniform = all(isinstance(p, Parameter) for p in self.parameters) and all(
+            one is settings[0] for one in settings
         )
         self.bounds = np.cumsum([0, *(p.size for p in self.parameters)]).tolist()
         self.t = [0] * len(self.parameters)
@@ -105,7 +105,7 @@ class Arena:
         if multi_precision and flat.dtype.itemsize < 4:
             self.master = flat.astype(np.float32)
             self.written_at = versions.times.last_write
-        self._show()
+        self._refresh_read_only()
         # Squares of small gradients are zero in 16 bits, and would be divided by.
         dtype = np.float32 if self.values.dtype.itemsize < 4 else None
         self.slots = {
@@ -114,14 +114,14 @@ class Arena:
         for array in self.slots.values():
             readonly(array)
         #: Whether they may be written to, so that a rule is to be given views that may not.
-        self.slots_are_open = False
+        self.slots_writable = False
 
     @property
     def values(self) -> Any:
         """What a rule reads and writes: the elements, or the float32 copy of them."""
         return self.flat if self.master is None else self.master
 
-    def _show(self) -> None:
+    def _refresh_read_only(self) -> None:
         # What rules are given: one that wrote into it would change parameters behind the engine.
         self.read_only = readonly(self.values.view())
 
@@ -164,7 +164,7 @@ class Arena:
             p.data = view
         self.flat, self.views = flat, views
         self.written_at = -1  # whatever they hold now is new to the float32 copy
-        self._show()
+        self._refresh_read_only()
 
     def make_ready(self) -> None:
         """See to it that the parameters are views of this arena, and that a float32 copy is theirs.
@@ -178,9 +178,9 @@ class Arena:
         if not all(map(is_, map(_data_of, self.parameters), self.views)):
             self.adopt()
         if self.master is not None:
-            self._follow()
+            self._update_master()
 
-    def _follow(self) -> None:
+    def _update_master(self) -> None:
         """Bring into the float32 copy what others wrote to the parameters since the last step."""
         for i, p in enumerate(self.parameters):
             if p.node is not None and p.node.overwritten_at > self.written_at:
@@ -190,22 +190,22 @@ class Arena:
                 copy[...] = np.where(copy.astype(here.dtype) == here, copy, here)
         self.written_at = versions.times.last_write
 
-    def own_slots(self, anew: bool = False) -> None:
+    def make_slots_writable(self, copy: bool = False) -> None:
         """See to it that the slots may be written to: listeners, or a state, may hold those."""
-        self.slots_are_open = True
+        self.slots_writable = True
         self.slots = {
             # CuPy's flags know nothing of reading only.
             name: array.copy()
-            if anew or not getattr(getattr(array, "flags", None), "writeable", True)
+            if copy or not getattr(getattr(array, "flags", None), "writeable", True)
             else array
             for name, array in self.slots.items()
         }
 
-    def put_slots(self, slots: dict[str, Any]) -> None:
+    def replace_slots(self, slots: dict[str, Any]) -> None:
         """Put new arrays, which nobody writes to, in the place of all slots, in their order."""
         if [*slots] != [*self.slots]:
             slots = {name: slots[name] for name in self.slots}
-        self.slots, self.slots_are_open = slots, False
+        self.slots, self.slots_writable = slots, False
 
     def write(self, place: Any, values: Any) -> None:
         """Write new values to some elements: to the float32 copy, too, if there is one."""
@@ -216,7 +216,7 @@ class Arena:
         with np.errstate(over="ignore"):  # said before anything was written
             self.flat[place] = values
 
-    def was_written(self, first: int, last: int, writer: str) -> None:
+    def mark_written(self, first: int, last: int, writer: str) -> None:
         """Tell the tape that parameters `first` to `last` - 1 have new values."""
         # As `Leaf.overwritten` does, with one time for all.
         now = versions.times.last_write = next(versions.clock)
@@ -262,7 +262,7 @@ class Arena:
             found.append(g)
         return found
 
-    def runs(self, gradients: list[Any], regularizer: Any, together: bool) -> list[Run]:
+    def spans(self, gradients: list[Any], regularizer: Any, together: bool) -> list[Span]:
         """Give the runs of neighbouring parameters that one pass of a rule may update.
 
         Parameters
@@ -277,7 +277,7 @@ class Arena:
         n, t = len(gradients), self.t[0]
         if (
             together
-            and self.alike
+            and self.uniform
             and self.t.count(t) == n
             and NoneType not in map(type, gradients)
         ):  # what nearly every step is, found out in a sixth of the time
@@ -287,11 +287,13 @@ class Arena:
                 if p._regularizer is not own or p._learning_rate != rate:
                     break
             else:
-                h, ratio = self.rules[0]
+                h, ratio = self.settings[0]
                 run = (0, n, t + 1, ratio * rate, own or regularizer, h)
-                return [_new_tuple(Run, run)]
+                return [_new_tuple(Span, run)]
         keys: list[Any] = []
-        for p, t, g, (h, ratio) in zip(self.parameters, self.t, gradients, self.rules, strict=True):
+        for p, t, g, (h, ratio) in zip(
+            self.parameters, self.t, gradients, self.settings, strict=True
+        ):
             if g is None:
                 keys.append(None)
             elif isinstance(p, Parameter):
@@ -299,15 +301,15 @@ class Arena:
             else:
                 keys.append((t + 1, ratio, regularizer, h))
         if together and keys.count(keys[0]) == n:
-            return [] if keys[0] is None else [Run(0, n, *keys[0])]
-        found: list[Run] = []
+            return [] if keys[0] is None else [Span(0, n, *keys[0])]
+        found: list[Span] = []
         for i, key in enumerate(keys):
             if key is None:
                 continue
             if together and found and found[-1].last == i and found[-1][2:] == key:
                 found[-1] = found[-1]._replace(last=i + 1)
             else:
-                found.append(Run(i, i + 1, *key))
+                found.append(Span(i, i + 1, *key))
         return found
 
 

@@ -10,12 +10,17 @@ import numpy as np
 
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend.ensemble import EnsembleArray
-from optlab.optimizer.params.flat import Arena, Rule
+from optlab.optimizer.params.flat import FlatParameters, ParameterSettings
 from optlab.optimizer.params.names import check_slot_names
-from optlab.optimizer.params.usage_warnings import remind_of_shared_memory
+from optlab.optimizer.params.usage_warnings import warn_of_shared_memory
 from optlab.optimizer.regularizer import Regularizer, as_regularizer
 from optlab.optimizer.rule.declaration import checked_slots
-from optlab.optimizer.rule.hyperparameters import checked, checked_of, is_schedule, unknown
+from optlab.optimizer.rule.hyperparameters import (
+    checked,
+    checked_of,
+    is_schedule,
+    unknown_setting,
+)
 from optlab.optimizer.rule.members import PerMember, each_member
 from optlab.optimizer.rule.namespaces import HyperParameters, SpreadHyperParameters
 
@@ -32,7 +37,7 @@ class Group:
         Multiplies the optimizer's learning rate.
     regularizer, grad_clip
         Or None.
-    arenas : list of Arena
+    arenas : list of FlatParameters
         One for each dtype and device.
     """
 
@@ -41,11 +46,11 @@ class Group:
     holds_arrays = True  # for memory ledgers
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(_no_entry(name), name=name, obj=None)
+        raise AttributeError(_attribute_hint(name), name=name, obj=None)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in Group.__slots__:
-            raise AttributeError(_no_entry(name), name=name, obj=None)
+            raise AttributeError(_attribute_hint(name), name=name, obj=None)
         if name == "multiplier":
             value = checked("multiplier", value, 1.0, {"multiplier": (0.0, math.inf)})
         elif name == "regularizer":
@@ -55,7 +60,7 @@ class Group:
         super().__setattr__(name, value)
 
     def __getitem__(self, name: Any) -> Any:
-        raise TypeError(f"a group is no dict here, it has attributes. {_no_entry(name)}")
+        raise TypeError(f"a group is no dict here, it has attributes. {_attribute_hint(name)}")
 
     __setitem__ = __delitem__ = lambda self, name, *_: self[name]
 
@@ -88,12 +93,12 @@ class Group:
         alike: dict[Any, list[int]] = {}
         for i, p in enumerate(parameters):
             alike.setdefault((p.dtype, p.device), []).append(i)
-        shared: list[tuple[dict[str, Any], Rule]] = [({}, Rule(h, 1.0))]
+        shared: list[tuple[dict[str, Any], ParameterSettings]] = [({}, ParameterSettings(h, 1.0))]
         self.arenas = [
-            Arena(
+            FlatParameters(
                 [parameters[i] for i in places],
                 slots,
-                [_rule_for(own[i], h, shared) for i in places],
+                [_settings_for(own[i], h, shared) for i in places],
                 multi_precision,
                 places,
             )
@@ -125,7 +130,7 @@ _INSTEAD = {
 }
 
 
-def _no_entry(name: Any) -> str:
+def _attribute_hint(name: Any) -> str:
     """Say where that is what a group was asked for."""
     if name in Group.__slots__:
         return f"Write group.{name}."
@@ -136,13 +141,13 @@ def _no_entry(name: Any) -> str:
     return f"A group has no {name!r}: {instead}."
 
 
-def _rule_for(own: dict[str, Any], h: HyperParameters, shared: list[Any]) -> Rule:
+def _settings_for(own: dict[str, Any], h: HyperParameters, shared: list[Any]) -> ParameterSettings:
     """Give the settings of a parameter; parameters whose settings are equal share one object."""
     for known, rule in shared:
         if known == own:
             return rule  # type: ignore[no-any-return]
     others = {name: value for name, value in own.items() if name != "learning_rate"}
-    rule = Rule(
+    rule = ParameterSettings(
         type(h)(**(vars(h) | others)) if others else h,
         checked_rate(own.get("learning_rate", 1.0)),
     )
@@ -173,7 +178,7 @@ def make_groups(optimizer: Any, parameters: Any, known: Iterable[int] = ()) -> l
     ValueError
         If a parameter appears twice, or needs no gradient and never could.
     """
-    wanted = [_read(optimizer, entry) for entry in _entries(parameters)]
+    wanted = [_read_group(optimizer, entry) for entry in _as_groups(parameters)]
     seen = dict.fromkeys(known, "")
     for number, (tensors, *_) in enumerate(wanted):
         for position, p in enumerate(tensors):
@@ -186,11 +191,11 @@ def make_groups(optimizer: Any, parameters: Any, known: Iterable[int] = ()) -> l
             seen[id(p)] = label
     for *_, slots, _, _ in wanted:
         check_slot_names(type(optimizer).__name__, slots)
-    remind_of_shared_memory(p for tensors, *_ in wanted for p in tensors)
+    warn_of_shared_memory(p for tensors, *_ in wanted for p in tensors)
     return [Group(*settings) for settings in wanted if settings[0]]
 
 
-def checked_together(
+def checked_hyperparameters(
     optimizer: Any, settings: dict[str, Any], parameters: list[Tensor]
 ) -> HyperParameters:
     """Give settings as a rule reads them, if they go together and with these parameters.
@@ -230,7 +235,7 @@ def _own_settings(optimizer: Any, p: Tensor, h: HyperParameters) -> dict[str, An
     for name, value in own.items():
         if name not in cls.hyperparameters:
             where = f"{cls.__name__}.for_parameter"
-            raise TypeError(unknown(where, name, sorted(cls.hyperparameters)))
+            raise TypeError(unknown_setting(where, name, sorted(cls.hyperparameters)))
         checked_of(cls, name, value)
     return own
 
@@ -262,13 +267,13 @@ def check_not_empty(groups: list[Group]) -> list[Group]:
     return groups
 
 
-def _entries(parameters: Any) -> list[dict[str, Any]]:
+def _as_groups(parameters: Any) -> list[dict[str, Any]]:
     """Give the argument as a list of groups."""
     if isinstance(parameters, Tensor):
         raise TypeError("parameters must be a list of Tensors; write parameters=[w].")
     if isinstance(parameters, dict) and not _is_named(parameters):
         parameters = [parameters]
-    items = _listed("parameters", parameters, "parameters=model.parameters()", " or of groups")
+    items = _as_list("parameters", parameters, "parameters=model.parameters()", " or of groups")
     groups = [item for item in items if isinstance(item, dict)]
     if groups and len(groups) < len(items):
         raise TypeError("parameters must be all Tensors or all groups (dicts), not both.")
@@ -284,7 +289,7 @@ def _is_named(given: Any) -> bool:
     )
 
 
-def _listed(what: str, given: Any, instead: str, more: str = "") -> list[Any]:
+def _as_list(what: str, given: Any, instead: str, more: str = "") -> list[Any]:
     """Give Tensors (or groups) as a list, or say what was given in place of them."""
     kind = type(given).__name__
     if _is_named(given):
@@ -311,7 +316,7 @@ def _listed(what: str, given: Any, instead: str, more: str = "") -> list[Any]:
     raise TypeError(f"{what} must be a list of Tensors{more}; got {kind}. Write {instead}.")
 
 
-def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
+def _read_group(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
     """Check one group and give what `Group` is made of."""
     cls = type(optimizer)
     if "params" not in entry:
@@ -320,7 +325,7 @@ def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
     if isinstance(tensors, Tensor):
         tensors = [tensors]
     instead = "{'params': model.parameters()}"
-    tensors = _listed("the 'params' of a group", tensors, instead)
+    tensors = _as_list("the 'params' of a group", tensors, instead)
     for position, p in enumerate(tensors):
         if not isinstance(p, Tensor):
             raise TypeError(
@@ -353,10 +358,12 @@ def _read(optimizer: Any, entry: dict[str, Any]) -> tuple[Any, ...]:
         if name not in known:
             renamed = name == "regularization" and "weight_decay" in known
             hint = " In a group it is called 'weight_decay'." if renamed else ""
-            raise TypeError(unknown(f"a group of {cls.__name__}", name, sorted(known)) + hint)
+            raise TypeError(
+                unknown_setting(f"a group of {cls.__name__}", name, sorted(known)) + hint
+            )
         if name in cls.hyperparameters and name != "learning_rate":
             settings[name] = checked_of(cls, name, value)
-    h = checked_together(optimizer, settings, tensors)
+    h = checked_hyperparameters(optimizer, settings, tensors)
     regularizer = None
     if "weight_decay" in common:  # otherwise the rule has a decay of its own
         regularizer = as_regularizer(entry.get("weight_decay", common["weight_decay"]))

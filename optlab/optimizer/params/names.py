@@ -64,7 +64,7 @@ def renamed(state: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]:
     >>> renamed({"other.weight.t": 3}, ["fc.weight"])
     {'other.weight.t': 3}
     """
-    there = list(dict.fromkeys(_names(state)))
+    there = list(dict.fromkeys(_parameter_names_in(state)))
     new = {}
     if len(there) == len(own) and set(there) != set(own):
         for position, (name, wanted) in enumerate(zip(there, own, strict=True)):
@@ -72,7 +72,7 @@ def renamed(state: Mapping[str, Any], own: Sequence[str]) -> dict[str, Any]:
                 new[name] = wanted
         if {new.get(name, name) for name in there} != set(own):
             new = {}
-    return _with_names(state, new)
+    return _rename_keys(state, new)
 
 
 def warn_if_told_apart_by_order(
@@ -105,7 +105,7 @@ def warn_if_told_apart_by_order(
         if given or by_position:
             alike.setdefault((given, p.shape, str(p.dtype)), []).append(name)
     several = {which: same for which, same in alike.items() if len(same) > 1}
-    own = _by_name(state) if several else {}
+    own = _entries_by_name(state) if several else {}
     doubtful = [
         given
         for (given, _, _), same in several.items()
@@ -135,14 +135,14 @@ def warn_if_told_apart_by_order(
         )
 
 
-def _by_name(
+def _entries_by_name(
     state: Mapping[str, Any], path: tuple[str, ...] = ()
 ) -> dict[str, list[tuple[Any, ...]]]:
     """Give all that a state has under each name of a parameter, without the name."""
     found: dict[str, list[tuple[Any, ...]]] = {}
     for key, value in state.items():
         if isinstance(value, Mapping):
-            for name, own in _by_name(value, (*path, str(key))).items():
+            for name, own in _entries_by_name(value, (*path, str(key))).items():
                 found.setdefault(name, []).extend(own)
         elif isinstance(key, str):
             base, _, slot = key.rpartition(".")
@@ -162,21 +162,21 @@ def _equal(one: Any, other: Any) -> bool:
     return one.shape == other.shape and bool((one == other).all())
 
 
-def _names(state: Mapping[str, Any]) -> Iterator[str]:
+def _parameter_names_in(state: Mapping[str, Any]) -> Iterator[str]:
     for key, value in state.items():
         if key in _NOT_OF_PARAMETERS:
             continue
         if isinstance(value, Mapping):
-            yield from _names(value)
+            yield from _parameter_names_in(value)
         elif isinstance(key, str) and "." in key:
             yield key.rpartition(".")[0]
 
 
-def _with_names(state: Mapping[str, Any], new: Mapping[str, str]) -> dict[str, Any]:
+def _rename_keys(state: Mapping[str, Any], new: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in state.items():
         if isinstance(value, Mapping) and key not in _NOT_OF_PARAMETERS:
-            value = _with_names(value, new)
+            value = _rename_keys(value, new)
         if isinstance(key, str):
             name, dot, slot = key.rpartition(".")
             key = new.get(key, f"{new.get(name, name)}{dot}{slot}")

@@ -18,13 +18,13 @@ from optlab.optimizer.rule.protocols import UpdateRule
 _PATIENCE = 10
 
 
-def remind_of_backward(optimizer: UpdateRule) -> None:
+def warn_of_no_gradient(optimizer: UpdateRule) -> None:
     """Warn of a step that found no gradient, if there never was one."""
-    if "backward" in optimizer.told or any(
+    if "backward" in optimizer.warned or any(
         any(arena.t) for group in optimizer.groups for arena in group.arenas
     ):
         return
-    optimizer.told["backward"] = 1
+    optimizer.warned["backward"] = 1
     _warn(
         f"no parameter of this {type(optimizer).__name__} has a gradient, so step() changed "
         "nothing. Was loss.backward() called before it, and the gradients not cleared in between? "
@@ -32,14 +32,14 @@ def remind_of_backward(optimizer: UpdateRule) -> None:
     )
 
 
-def remind_of_zeros(optimizer: UpdateRule) -> None:
+def warn_of_zero_gradients(optimizer: UpdateRule) -> None:
     """Warn of a step on nothing but the zeros that `clear_grad` has left."""
-    if "zeros" in optimizer.told:
+    if "zeros" in optimizer.warned:
         return
     nodes = [p.node for group in optimizer.groups for p in group.parameters]
     if any(node is not None and node.grad is not None and node.grad is not ZERO for node in nodes):
         return
-    optimizer.told["zeros"] = 1
+    optimizer.warned["zeros"] = 1
     _warn(
         f"all gradients of this {type(optimizer).__name__} are the zeros that clear_grad() left, "
         "and step() takes them for gradients: moments and decay go on moving the parameters. Was "
@@ -47,7 +47,7 @@ def remind_of_zeros(optimizer: UpdateRule) -> None:
     )
 
 
-def remind_of_shared_memory(parameters: Iterable[Any]) -> None:
+def warn_of_shared_memory(parameters: Iterable[Any]) -> None:
     """Warn if parameters lie in the same memory: each is given memory of its own now."""
     given = [p for p in parameters if type(p.data) is np.ndarray and p.size]
     places = sorted((*byte_bounds(p.data), number) for number, p in enumerate(given))
@@ -62,12 +62,12 @@ def remind_of_shared_memory(parameters: Iterable[Any]) -> None:
             return
 
 
-def remind_of_schedule(optimizer: UpdateRule) -> None:
+def warn_of_unstepped_schedule(optimizer: UpdateRule) -> None:
     """Count a step at a rate of zero, and warn of the tenth while the schedule stands still."""
     schedule = optimizer.schedule
     if schedule is None or getattr(schedule, "last_epoch", 1) != 0:
         return
-    count = optimizer.told["schedule"] = optimizer.told.get("schedule", 0) + 1
+    count = optimizer.warned["schedule"] = optimizer.warned.get("schedule", 0) + 1
     if count == _PATIENCE:
         _warn(
             f"{_PATIENCE} steps of this {type(optimizer).__name__} were taken at a rate of 0, at "

@@ -19,7 +19,7 @@ def check_one_run(value: Any) -> None:
         )
 
 
-def check_alike(groups: list[Group]) -> None:
+def check_same_kind(groups: list[Group]) -> None:
     """Raise ValueError for parameters that cannot go along one direction."""
     kinds = set()
     for group in groups:

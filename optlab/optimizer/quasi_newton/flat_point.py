@@ -32,7 +32,7 @@ class Evaluation(NamedTuple):
     gradient: Any
 
 
-def point_of(groups: list[Group]) -> Any:
+def read_point(groups: list[Group]) -> Any:
     """Give a copy of all parameters, flat."""
     return np.concatenate([a.values for group in groups for a in group.arenas])
 
@@ -44,11 +44,11 @@ def write_point(groups: list[Group], point: Any) -> None:
         for arena in group.arenas:
             end = start + arena.bounds[-1]
             arena.write(slice(None), point[start:end])
-            arena.was_written(0, len(arena.parameters), "LBFGS.step()")
+            arena.mark_written(0, len(arena.parameters), "LBFGS.step()")
             start = end
 
 
-def evaluated(groups: list[Group], returned: Any, first: bool) -> Evaluation:
+def read_evaluation(groups: list[Group], returned: Any, first: bool) -> Evaluation:
     """Give what the closure returned, and the gradients that it left, side by side.
 
     Raises
@@ -95,9 +95,9 @@ def evaluated(groups: list[Group], returned: Any, first: bool) -> Evaluation:
     )
 
 
-def counted_step(groups: list[Group], rate: float, before: Evaluation, start: Any) -> list[Update]:
+def count_step(groups: list[Group], rate: float, before: Evaluation, start: Any) -> list[Update]:
     """Count the step from `start` to where the point is now; give it as an update of each arena."""
-    updates, first, point = [], 0, point_of(groups)
+    updates, first, point = [], 0, read_point(groups)
     for group in groups:
         for arena in group.arenas:
             place = slice(first, first + arena.bounds[-1])

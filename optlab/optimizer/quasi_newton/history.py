@@ -12,7 +12,7 @@ from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import copied, exact_sum, placed_beside
 
 #: A parameter's name, and from where to where it lies in a flat array.
-Span = tuple[str, int, int]
+NamedSpan = tuple[str, int, int]
 
 #: A pair of step and change of gradient that says less about the curvature is not kept.
 LEAST_CURVATURE = 1e-10
@@ -97,7 +97,7 @@ class History:
             q = q + (share - self.dot(change, q) / self.dot(change, step)) * step
         return q
 
-    def written(self, spans: list[Span]) -> dict[str, Any]:
+    def to_state(self, spans: list[NamedSpan]) -> dict[str, Any]:
         """Give all as a dict, each array cut into those of the parameters."""
         last = [self.direction, self.gradient, self.start] if self.iterations else []
         last = [array for array in last if array is not None]
@@ -114,8 +114,8 @@ class History:
         return state
 
     @classmethod
-    def read(cls, state: Mapping[str, Any], spans: list[Span], beside: Any) -> History:
-        """Make a history of what `written` gave, on the device of an array.
+    def from_state(cls, state: Mapping[str, Any], spans: list[NamedSpan], beside: Any) -> History:
+        """Make a history of what `to_state` gave, on the device of an array.
 
         Raises
         ------
@@ -127,18 +127,18 @@ class History:
             evaluations=int(state["evaluations"]),
             alpha=float(state["alpha"]),
             scale=float(state["scale"]),
-            steps=_joined(state["steps"], spans, beside),
-            changes=_joined(state["changes"], spans, beside),
+            steps=_join_parts(state["steps"], spans, beside),
+            changes=_join_parts(state["changes"], spans, beside),
             starts=starts_of(spans),
         )
-        last = _joined(state["last"], spans, beside)
+        last = _join_parts(state["last"], spans, beside)
         if known.iterations:
             known.direction, known.gradient, *start = last
             known.start = start[0] if start else None
         return known
 
 
-def _joined(parts: Mapping[str, Any], spans: list[Span], beside: Any) -> list[Any]:
+def _join_parts(parts: Mapping[str, Any], spans: list[NamedSpan], beside: Any) -> list[Any]:
     """Lay the arrays of all parameters side by side."""
     columns = [[raw(part) for part in parts[name]] for name, _, _ in spans]
     for (name, a, b), column in zip(spans, columns, strict=True):
@@ -148,7 +148,7 @@ def _joined(parts: Mapping[str, Any], spans: list[Span], beside: Any) -> list[An
     return [placed_beside(beside, row, "the state") for row in rows]
 
 
-def starts_of(spans: list[Span]) -> list[int]:
+def starts_of(spans: list[NamedSpan]) -> list[int]:
     """Give where the parameters begin that have elements."""
     return [a for _, a, b in spans if b > a] or [0]
 

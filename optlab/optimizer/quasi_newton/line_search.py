@@ -22,7 +22,7 @@ class Trial(NamedTuple):
     alpha: float
     loss: float
     slope: float
-    known: Any
+    evaluation: Any
 
 
 def strong_wolfe(
@@ -59,7 +59,7 @@ def strong_wolfe(
     while tried < MOST_TRIALS:
         if _too_high(trial, start) or (tried > 1 and trial.loss >= before.loss):
             break
-        if _flat(trial, start):
+        if _flat_enough(trial, start):
             return trial, tried + 1
         if trial.slope >= 0:
             break
@@ -97,7 +97,7 @@ def _zoom(
             ends[1 - low] = trial
             low = _lower(ends)
             continue
-        if _flat(trial, start):
+        if _flat_enough(trial, start):
             return trial, tried + 1
         if trial.slope * (ends[1 - low].alpha - ends[low].alpha) >= 0:
             ends[1 - low] = ends[low]
@@ -110,7 +110,7 @@ def _too_high(trial: Trial, start: Trial) -> bool:
     return not trial.loss <= start.loss + DECREASE * trial.alpha * start.slope
 
 
-def _flat(trial: Trial, start: Trial) -> bool:
+def _flat_enough(trial: Trial, start: Trial) -> bool:
     return abs(trial.slope) <= -CURVATURE * start.slope
 
 

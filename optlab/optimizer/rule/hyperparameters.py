@@ -94,7 +94,7 @@ def checked(name: str, value: Any, default: Any, ranges: dict[str, tuple[float, 
             + (_ENSEMBLE if _is_numbers(value) else _BY_NAME)
         )
     if callable(getattr(value, "add_to", None)) and callable(getattr(value, "penalty", None)):
-        raise TypeError(_apart(name, value))
+        raise TypeError(_decoupled_decay_message(name, value))
     if default is REQUIRED or isinstance(default, float):
         members = read_members(value)
         if members is not None:
@@ -142,7 +142,7 @@ def holds_parameters(value: Any) -> bool:
     return isinstance(value, GeneratorType) or callable(getattr(value, "parameters", None))
 
 
-def _apart(name: str, regularizer: Any) -> str:
+def _decoupled_decay_message(name: str, regularizer: Any) -> str:
     """Say that a decay apart from the gradient is a number."""
     kind = type(regularizer).__name__
     coeff = getattr(regularizer, "coeff", 0.01)
@@ -179,7 +179,7 @@ def is_schedule(value: Any) -> bool:
     return callable(value) and all(hasattr(value, name) for name in ("step", "get_lr"))
 
 
-def read(cls: Any, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+def read_arguments(cls: Any, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
     """Read the arguments of an optimizer class into its settings.
 
     Raises
@@ -197,7 +197,7 @@ def read(cls: Any, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, 
         )
     for name, value in zip(known, values, strict=False):
         if holds_parameters(value):
-            raise TypeError(misplaced(cls.__name__, name, value))
+            raise TypeError(misplaced_parameters(cls.__name__, name, value))
     if len(values) > len(known):
         raise TypeError(
             f"{cls.__name__} takes at most {len(known)} arguments by position "
@@ -208,7 +208,7 @@ def read(cls: Any, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, 
         if name in given:
             raise TypeError(f"{cls.__name__} got {name} twice, by position and by name.")
         if name not in known:
-            raise TypeError(unknown(cls.__name__, name, known, COMMON))
+            raise TypeError(unknown_setting(cls.__name__, name, known, COMMON))
         given[name] = value
     missing = [name for name, default in known.items() if default is REQUIRED and name not in given]
     if missing:
@@ -241,7 +241,7 @@ def checked_of(cls: Any, name: str, value: Any) -> Any:
         raise
 
 
-def misplaced(owner: str, name: str, value: Any) -> str:
+def misplaced_parameters(owner: str, name: str, value: Any) -> str:
     """Say that parameters stand where a setting belongs."""
     return (
         f"{owner} got a {type(value).__name__} in the place of {name}. Parameters are given by "
@@ -249,7 +249,7 @@ def misplaced(owner: str, name: str, value: Any) -> str:
     )
 
 
-def unknown(owner: str, name: str, known: Any, common: Any = ()) -> str:
+def unknown_setting(owner: str, name: str, known: Any, common: Any = ()) -> str:
     """Say that a setting is not known, and which one was perhaps meant."""
     every = [*known, *(one for one in common if one not in known)]
     close = [ALIASES[name]] if ALIASES.get(name) in every else []
@@ -278,7 +278,7 @@ def by_names(init: Callable[..., None]) -> Callable[..., None]:
     def checked_init(self: Any, *args: Any, **named: Any) -> None:
         for name in named:
             if name not in known and not takes_any:
-                message = unknown(type(self).__name__, name, known)
+                message = unknown_setting(type(self).__name__, name, known)
                 inner = getattr(args[0] if args else None, "hyperparameters", ())
                 if inner and (name in inner or name in COMMON):
                     message += f" Give {name} to the inner optimizer, {type(args[0]).__name__}."

@@ -62,19 +62,19 @@ class PerMember:
         values = np.asarray(self.values, dtype=like.dtype, like=like)
         return EnsembleArray(values, array.level)
 
-    def _refused(self, *_: Any) -> Any:
+    def _refuse_choice(self, *_: Any) -> Any:
         raise EnsembleError(
             f"a choice by a setting that has {len(self)} values, one a member: the members of an "
             "ensemble go through the same operations. Run those that differ apart."
         )
 
-    __bool__ = __float__ = __int__ = __index__ = _refused
-    __lt__ = __le__ = __gt__ = __ge__ = _refused
+    __bool__ = __float__ = __int__ = __index__ = _refuse_choice
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse_choice
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         array = next((x for x in inputs if not isinstance(x, (PerMember, int, float))), None)
         if array is None:
-            self._refused()
+            self._refuse_choice()
         given = [x.beside(array) if isinstance(x, PerMember) else x for x in inputs]
         return getattr(ufunc, method)(*given, **kwargs)
 
@@ -141,7 +141,7 @@ def each_member(h: HyperParameters) -> list[HyperParameters]:
     ]
 
 
-def gathered(each: list[dict[str, Any]], level: int = 0) -> dict[str, Any]:
+def gather_members(each: list[dict[str, Any]], level: int = 0) -> dict[str, Any]:
     """Give scalars that were computed member by member as one dict.
 
     Raises

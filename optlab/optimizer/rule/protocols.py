@@ -24,13 +24,13 @@ class UpdateRule(Protocol):
         The random key of a rule that draws.
     plans, refused : dict
         The captured forms of the rule, and by dtype why it has none.
-    was_watched : bool
+    elementwise_verified : bool
         Whether it is known that a rule of kind "elementwise" is.
     skipped : int
         How many steps ``not_finite="skip"`` has left out.
-    told : dict of str to int
+    warned : dict of str to int
         The usage warnings given so far, or counts for them.
-    owns_its_loop : bool
+    custom_step : bool
         Whether the class has a `step` of its own.
     built_in : bool
         Whether the class is one of optlab's own.
@@ -38,16 +38,16 @@ class UpdateRule(Protocol):
 
     kind: ClassVar[str]
     draws: ClassVar[bool]
-    owns_its_loop: ClassVar[bool]
+    custom_step: ClassVar[bool]
     built_in: ClassVar[bool]
     groups: list[Any]
     schedule: Any
     key: Key | None
     plans: dict[Any, Any]
     refused: dict[Any, str]
-    was_watched: bool
+    elementwise_verified: bool
     skipped: int
-    told: dict[str, int]
+    warned: dict[str, int]
 
     @property
     def not_finite(self) -> str:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from optlab.backend.arrays import as_float, copied, readonly, unwrapped
-from optlab.optimizer.rule.members import PerMember, each_member, gathered
+from optlab.optimizer.rule.members import PerMember, each_member, gather_members
 from optlab.optimizer.rule.namespaces import HyperParameters, Scalars, Slots
 from optlab.optimizer.rule.protocols import UpdateRule
-from optlab.optimizer.step.elementwise_check import first_update
+from optlab.optimizer.step.elementwise_check import verify_elementwise
 
-_PLAIN = (float, int, bool, PerMember)
+_SCALAR_TYPES = (float, int, bool, PerMember)
 _array = np.ndarray
 
 
@@ -33,9 +33,9 @@ def scalars_of(
             f"returned a {type(scalars).__name__}."
         )
     if each is not None:
-        scalars = gathered(each)
+        scalars = gather_members(each)
     for name, scalar in scalars.items():
-        if type(scalar) not in _PLAIN:
+        if type(scalar) not in _SCALAR_TYPES:
             # A NumPy number would widen float32 parameters.
             scalars[name] = as_float(scalar, f"{name}, of {type(optimizer).__name__}.scalars(),")
     if optimizer.draws and place is not None and optimizer.key is not None:
@@ -61,7 +61,7 @@ def apply_rule(
     t: int,
     shape: tuple[int, ...] | None,
     place: tuple[Any, int],
-    listened: bool,
+    has_listeners: bool,
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """Give new parameter, new slots and terms, flat, in memory of their own.
 
@@ -77,9 +77,9 @@ def apply_rule(
         The number of this step, from 1.
     shape : tuple of int, optional
         What the rule is to see in place of flat arrays.
-    place : tuple of Arena and int
+    place : tuple of FlatParameters and int
         Which parameter it is.
-    listened : bool
+    has_listeners : bool
         Whether the terms will be kept.
 
     Raises
@@ -95,19 +95,21 @@ def apply_rule(
         p, g = p.reshape(shape), g.reshape(shape)
         slots = {name: array.reshape(shape) for name, array in slots.items()}
     try:
-        if optimizer.was_watched:
+        if optimizer.elementwise_verified:
             result = optimizer.update(p, g, Slots(**slots), h, c)
         else:
-            result = first_update(optimizer, p, g, slots, h, c, checked_result, _shapes(p, place))
+            result = verify_elementwise(
+                optimizer, p, g, slots, h, c, check_result, _shapes(p, place)
+            )
     except (TypeError, ValueError) as error:
         if "read-only" not in str(error):
-            _add_note(f"{type(optimizer).__name__}.update", error)
+            _explain_array_error(f"{type(optimizer).__name__}.update", error)
             raise
         raise TypeError(
             f"{type(optimizer).__name__}.update writes into its arguments; they are the engine's. "
             "Write m = m + g in place of m += g, and give what is new back."
         ) from error
-    new, made, terms = checked_result(optimizer, p, slots, result)
+    new, made, terms = check_result(optimizer, p, slots, result)
     if shape is not None:
         g, new = g.reshape(-1), new.reshape(-1)
         made = {name: array.reshape(-1) for name, array in made.items()}
@@ -128,7 +130,7 @@ def apply_rule(
             array.setflags(False)  # as `readonly` does
         else:
             readonly(array)
-    if listened:
+    if has_listeners:
         for name, term in terms.items():
             if (term.base if term.__class__ is _array else _base(term)) is not None:
                 terms = terms | {name: copied(term)}
@@ -143,7 +145,7 @@ def _shapes(p: Any, place: tuple[Any, int]) -> list[tuple[int, ...]]:
     return [one.shape for one in arena.parameters[first:last]]
 
 
-def _add_note(name: str, error: Exception) -> None:
+def _explain_array_error(name: str, error: Exception) -> None:
     """Say what NumPy's words mean for a rule that treats arrays as single numbers."""
     said = str(error)
     if "truth value" in said:
@@ -164,7 +166,7 @@ def _base(array: Any) -> Any:
     return getattr(unwrapped(array), "base", None)  # a term may be a number
 
 
-def checked_result(
+def check_result(
     optimizer: UpdateRule, p: Any, slots: dict[str, Any], result: Any
 ) -> tuple[Any, ...]:
     """Give what a rule returned, or say what is wrong with it before it is written anywhere."""
@@ -180,10 +182,10 @@ def checked_result(
                     return new, made, terms
     except (TypeError, ValueError, AttributeError):
         pass
-    raise _misfit(f"{type(optimizer).__name__}.update", p, slots, result)
+    raise _result_error(f"{type(optimizer).__name__}.update", p, slots, result)
 
 
-def _misfit(name: str, p: Any, slots: dict[str, Any], result: Any) -> Exception:
+def _result_error(name: str, p: Any, slots: dict[str, Any], result: Any) -> Exception:
     """Say what is wrong with what a rule returned."""
     if not (
         isinstance(result, tuple)

@@ -25,7 +25,7 @@ from optlab.optimizer.rule.protocols import UpdateRule
 #: So many parameters are asked for by themselves.
 _MOST_PARTS = 4
 #: Functions whose result for one element depends on others.
-_OF_ALL = {
+_ACROSS_ELEMENTS = {
     "all", "amax", "amin", "any", "argmax", "argmin", "argsort", "average", "corrcoef",
     "count_nonzero", "cov", "cumprod", "cumsum", "diff", "dot", "einsum", "gradient", "inner",
     "max", "mean", "median", "min", "nanmax", "nanmean", "nanmedian", "nanmin", "nanstd", "nansum",
@@ -35,7 +35,7 @@ _OF_ALL = {
 
 
 #: Functions whose result for one element is of that element, or is asked for no elements.
-_OF_ELEMENTS = {
+_BY_ELEMENT = {
     "angle", "around", "astype", "clip", "copy", "copyto", "empty_like", "fix", "full_like",
     "heaviside", "i0", "imag", "iscomplexobj", "isclose", "isneginf", "isposinf", "isreal",
     "nan_to_num", "ones_like", "real", "real_if_close", "result_type", "round", "select", "sinc",
@@ -43,52 +43,56 @@ _OF_ELEMENTS = {
 }  # fmt: skip
 
 
-class Watched(np.ndarray):
+class TracedArray(np.ndarray):
     """An array that remembers which function of a whole array it was computed with, if any."""
 
-    whole: str
+    reduction: str
     log: list[str]
 
     def __array_finalize__(self, origin: Any) -> None:
-        self.whole = getattr(origin, "whole", "")
+        self.reduction = getattr(origin, "reduction", "")
         self.log = getattr(origin, "log", [])
 
-    def _made(self, value: Any, whole: str) -> Any:
+    def _trace(self, value: Any, whole: str) -> Any:
         """Give what was computed as an array that remembers it."""
         if isinstance(value, (tuple, list)):
-            return type(value)(self._made(one, whole) for one in value)
+            return type(value)(self._trace(one, whole) for one in value)
         if not isinstance(value, (np.ndarray, np.generic)):
             return value
-        made = np.asarray(value).view(Watched)
-        made.whole, made.log = whole, self.log
+        made = np.asarray(value).view(TracedArray)
+        made.reduction, made.log = whole, self.log
         return made
 
     def __array_ufunc__(
         self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **kwargs: Any
     ) -> Any:
         own = method in ("reduce", "accumulate", "reduceat") or ufunc.signature is not None
-        whole = _whole_of((inputs, kwargs)) or (f"np.{_NAMES.get(ufunc, ufunc.__name__)}" * own)
-        if any(isinstance(x, (np.ndarray, np.generic)) and type(x) is not Watched for x in inputs):
+        whole = _reduction_in((inputs, kwargs)) or (
+            f"np.{_NAMES_OF_REDUCTIONS.get(ufunc, ufunc.__name__)}" * own
+        )
+        if any(
+            isinstance(x, (np.ndarray, np.generic)) and type(x) is not TracedArray for x in inputs
+        ):
             self.log.append("np.asarray()")
         if out is not None:
-            kwargs["out"] = plain(out)
-        result = getattr(ufunc, method)(*plain(inputs), **plain(kwargs))
+            kwargs["out"] = untraced(out)
+        result = getattr(ufunc, method)(*untraced(inputs), **untraced(kwargs))
         if out is None:
-            return self._made(result, whole)
+            return self._trace(result, whole)
         for one in out:
-            if isinstance(one, Watched):
-                one.whole = one.whole or whole
+            if isinstance(one, TracedArray):
+                one.reduction = one.reduction or whole
         return out[0] if len(out) == 1 else out
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        whole = _whole_of((args, kwargs))
+        whole = _reduction_in((args, kwargs))
         name = getattr(function, "__name__", "")
         of_linalg = getattr(np.linalg, name, None) is function
-        if not whole and (name in _OF_ALL or of_linalg):
+        if not whole and (name in _ACROSS_ELEMENTS or of_linalg):
             whole = f"np.{'linalg.' * of_linalg}{name}"
-        elif name not in _OF_ELEMENTS:
+        elif name not in _BY_ELEMENT:
             self.log.append(f"np.{name}")
-        return self._made(function(*plain(args), **plain(kwargs)), whole)
+        return self._trace(function(*untraced(args), **untraced(kwargs)), whole)
 
     def dot(self, other: Any, out: Any = None) -> Any:
         """Give ``np.dot``, which remembers."""
@@ -114,90 +118,90 @@ class Watched(np.ndarray):
     def shape(self) -> Any:
         """The lengths of the axes, which are not those of one parameter."""
         self.log.append(".shape")
-        return plain(self).shape
+        return untraced(self).shape
 
     @property
     def ndim(self) -> int:
         """The number of axes, which is not that of one parameter."""
         self.log.append(".ndim")
-        return int(plain(self).ndim)
+        return int(untraced(self).ndim)
 
     @property
     def size(self) -> int:
         """The number of elements, which is that of all parameters."""
         self.log.append(".size")
-        return int(plain(self).size)
+        return int(untraced(self).size)
 
     def __getitem__(self, index: Any) -> Any:
         if getattr(index, "dtype", None) != np.bool_:
             self.log.append("[...]")
-        return self._made(plain(self)[plain(index)], self.whole or _whole_of(index))
+        return self._trace(untraced(self)[untraced(index)], self.reduction or _reduction_in(index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.whole = self.whole or _whole_of((index, value))
-        super().__setitem__(plain(index), plain(value))
+        self.reduction = self.reduction or _reduction_in((index, value))
+        super().__setitem__(untraced(index), untraced(value))
 
-    def _taken_out(self) -> Any:
+    def _untraced_value(self) -> Any:
         """Give the plain array, and note that a value leaves for Python."""
-        self.log.append(self.whole or ".tolist() or float()")
+        self.log.append(self.reduction or ".tolist() or float()")
         return self.view(np.ndarray)
 
     def __float__(self) -> float:
-        return float(self._taken_out())
+        return float(self._untraced_value())
 
     def __int__(self) -> int:
-        return int(self._taken_out())
+        return int(self._untraced_value())
 
     def __bool__(self) -> bool:
-        return bool(self._taken_out())
+        return bool(self._untraced_value())
 
     def item(self, *place: Any) -> Any:
         """Give an element as a Python number."""
-        return self._taken_out().item(*place)
+        return self._untraced_value().item(*place)
 
     def tolist(self) -> Any:
         """Give the elements as Python numbers."""
-        return self._taken_out().tolist()
+        return self._untraced_value().tolist()
 
 
-_NAMES = {
+_NAMES_OF_REDUCTIONS = {
     np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min",
     np.logical_and: "all", np.logical_or: "any",
 }  # fmt: skip
 
 
-def plain(value: Any) -> Any:
+def untraced(value: Any) -> Any:
     """Give what arrays, tuples, lists and dicts are without watching."""
-    if isinstance(value, Watched):
+    if isinstance(value, TracedArray):
         return value.view(np.ndarray)
     if isinstance(value, (tuple, list)):
-        return type(value)(plain(one) for one in value)
+        return type(value)(untraced(one) for one in value)
     if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items()}
+        return {name: untraced(one) for name, one in value.items()}
     return value
 
 
-def _whole_of(value: Any) -> str:
+def _reduction_in(value: Any) -> str:
     """Give which function of a whole array something was computed with, or nothing."""
-    if isinstance(value, Watched):
-        return value.whole
+    if isinstance(value, TracedArray):
+        return value.reduction
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (tuple, list)):
-        return next((found for one in value if (found := _whole_of(one))), "")
+        return next((found for one in value if (found := _reduction_in(one))), "")
     return ""
 
 
-def _all_watched(value: Any) -> bool:
+def _all_traced(value: Any) -> bool:
     """Say whether all arrays in something are watched."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (tuple, list)):
-        return all(map(_all_watched, value))
-    return isinstance(value, Watched) or not isinstance(value, (np.ndarray, np.generic))
+        return all(map(_all_traced, value))
+    return isinstance(value, TracedArray) or not isinstance(value, (np.ndarray, np.generic))
 
 
-def first_update(
+def verify_elementwise(
     optimizer: UpdateRule,
     p: Any,
     g: Any,
@@ -218,12 +222,12 @@ def first_update(
         If it is not. Nothing has changed then.
     """
     if optimizer.kind != "elementwise" or type(p) is not np.ndarray:
-        optimizer.was_watched = True
+        optimizer.elementwise_verified = True
         return optimizer.update(p, g, Slots(**slots), h, c)
     log: list[str] = []
 
     def watch(array: Any) -> Any:
-        seen = array.view(Watched)
+        seen = array.view(TracedArray)
         seen.log = log
         return seen
 
@@ -234,10 +238,10 @@ def first_update(
         result = optimizer.update(p, g, Slots(**slots), h, c)
         log[:] = ["a number"]
     # Terms are only looked at, so they may be of the whole.
-    whole = _whole_of(result[:2]) if isinstance(result, tuple) else ""
-    if not whole and isinstance(result, tuple) and not _all_watched(result[:2]):
+    whole = _reduction_in(result[:2]) if isinstance(result, tuple) else ""
+    if not whole and isinstance(result, tuple) and not _all_traced(result[:2]):
         log.append("np.asarray()")
-    result = plain(result)
+    result = untraced(result)
     if not whole and log and _differs(optimizer, p, g, slots, h, c, result, shapes):
         whole = log[0]
     if whole:
@@ -250,11 +254,11 @@ def first_update(
             "kind = 'tensor' in the class: the rule is then given one parameter at a time. "
             "Nothing was changed."
         )
-    optimizer.was_watched = True
+    optimizer.elementwise_verified = True
     return result
 
 
-def _of_each_rank(shapes: Sequence[tuple[int, ...]]) -> Iterator[tuple[slice, tuple[int, ...]]]:
+def _one_of_each_rank(shapes: Sequence[tuple[int, ...]]) -> Iterator[tuple[slice, tuple[int, ...]]]:
     """Give where the first parameter of each number of axes lies, and its shape."""
     start, seen = 0, set()
     for shape in shapes:
@@ -297,7 +301,7 @@ def _differs(
             whole = taken(result)
             if not half or not same(slice(None)):
                 return False  # it does something else every time
-            own = islice(_of_each_rank(shapes), _MOST_PARTS)
+            own = islice(_one_of_each_rank(shapes), _MOST_PARTS)
             return not (same(slice(half)) and same(slice(half, None)) and all(starmap(same, own)))
     except Exception:  # noqa: BLE001  # what is wrong with it is said of the whole
         return False

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from optlab.backend.arrays import unwrapped
-from optlab.optimizer.params.flat import Arena
+from optlab.optimizer.params.flat import FlatParameters
 from optlab.optimizer.rule.protocols import UpdateRule
 from optlab.optimizer.step import fused
 
@@ -28,17 +28,17 @@ def execution(optimizer: UpdateRule) -> dict[str, str]:
         One entry for each group and dtype.
     """
     return {
-        f"group {number}, {arena.flat.dtype}": _way(optimizer, arena)
+        f"group {number}, {arena.flat.dtype}": _describe(optimizer, arena)
         for number, group in enumerate(optimizer.groups)
         for arena in group.arenas
     }
 
 
-def _way(optimizer: UpdateRule, arena: Arena) -> str:
+def _describe(optimizer: UpdateRule, arena: FlatParameters) -> str:
     values: Any = arena.values
     if type(values) is not np.ndarray:
         return f"as it is written: the parameters are a {type(unwrapped(values)).__name__}"
-    if optimizer.owns_its_loop:
+    if optimizer.custom_step:
         return "as it is written: it has a step of its own"
     if optimizer.kind == "matrix":
         return "as it is written: a rule of kind 'matrix' runs one parameter at a time"

@@ -7,21 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from optlab.optimizer.params.flat import Arena
+from optlab.optimizer.params.flat import FlatParameters
 from optlab.optimizer.step.step import Update
 
 
-def whole_updates(arenas: Sequence[Arena], updates: list[Update], rate: float) -> list[Update]:
+def whole_updates(
+    arenas: Sequence[FlatParameters], updates: list[Update], rate: float
+) -> list[Update]:
     """Give one update for each arena, after the step that `updates` tell of.
 
     Where the step left a parameter alone, its gradient and terms are NaN.
     """
     if len(updates) == len(arenas) and all(u.whole for u in updates):
         return updates
-    return [_whole(arena, [u for u in updates if u.arena is arena], rate) for arena in arenas]
+    return [_merge(arena, [u for u in updates if u.arena is arena], rate) for arena in arenas]
 
 
-def _whole(arena: Arena, updates: list[Update], rate: float) -> Update:
+def _merge(arena: FlatParameters, updates: list[Update], rate: float) -> Update:
     """Give one update for an arena whose parameters were updated apart, or not at all."""
     if len(updates) == 1 and updates[0].whole:
         return updates[0]

@@ -12,17 +12,17 @@ import numpy as np
 
 from optlab.autograd.tape.row_sparse import RowSparse
 from optlab.nn.base.parameter import Parameter
-from optlab.optimizer.params.flat import Arena
+from optlab.optimizer.params.flat import FlatParameters
 from optlab.optimizer.params.groups import Group
 from optlab.optimizer.rule.namespaces import Scalars, Slots
 from optlab.optimizer.rule.protocols import UpdateRule
-from optlab.optimizer.step.apply_rule import checked_result, scalars_of
+from optlab.optimizer.step.apply_rule import check_result, scalars_of
 
 
 class RowUpdate(NamedTuple):
     """New values for some rows of one parameter, number `place` of its arena."""
 
-    arena: Arena
+    arena: FlatParameters
     place: int
     t: int
     learning_rate: float
@@ -31,8 +31,8 @@ class RowUpdate(NamedTuple):
     slots: dict[str, Any]
 
 
-def rows_updated(
-    optimizer: UpdateRule, group: Group, arena: Arena, gradients: list[Any], rate: float
+def update_rows(
+    optimizer: UpdateRule, group: Group, arena: FlatParameters, gradients: list[Any], rate: float
 ) -> list[RowUpdate]:
     """Apply the rule to the rows of every parameter that has a row-sparse gradient.
 
@@ -42,7 +42,7 @@ def rows_updated(
     if optimizer.kind != "elementwise":
         return done
     for place, (p, g) in enumerate(zip(arena.parameters, gradients, strict=True)):
-        h, multiplier = arena.rules[place]
+        h, multiplier = arena.settings[place]
         own = p.regularizer if isinstance(p, Parameter) else None
         if (
             not isinstance(g, RowSparse)
@@ -65,7 +65,7 @@ def rows_updated(
         values = g.values.astype(wide, copy=False)
         before = rows.pop("")
         result = optimizer.update(before, values, Slots(**rows), h, c)
-        new, made, _ = checked_result(optimizer, before, rows, result)
+        new, made, _ = check_result(optimizer, before, rows, result)
         done.append(RowUpdate(arena, place, t, h.learning_rate, g.rows, new, made))
     return done
 
@@ -78,8 +78,8 @@ def write_rows(update: RowUpdate, writer: str) -> None:
     span = slice(arena.bounds[place], arena.bounds[place + 1])
     if arena.master is not None:
         arena.master[span].reshape(p.data.shape)[rows] = update.parameter
-    arena.own_slots()
+    arena.make_slots_writable()
     for name, new in update.slots.items():
         arena.slots[name][span].reshape(p.data.shape)[rows] = new
     arena.t[place] = update.t
-    arena.was_written(place, place + 1, writer)
+    arena.mark_written(place, place + 1, writer)

@@ -20,17 +20,17 @@ from optlab.backend.arrays import readonly
 from optlab.backend.ensemble import EnsembleArray
 from optlab.backend.text import comma_list
 from optlab.nn.clip import scaled
-from optlab.optimizer.params.flat import Arena, Run, check_gradient
+from optlab.optimizer.params.flat import FlatParameters, Span, check_gradient
 from optlab.optimizer.params.groups import Group
 from optlab.optimizer.params.usage_warnings import (
-    remind_of_backward,
-    remind_of_schedule,
-    remind_of_zeros,
+    warn_of_no_gradient,
+    warn_of_unstepped_schedule,
+    warn_of_zero_gradients,
 )
 from optlab.optimizer.rule.protocols import UpdateRule
 from optlab.optimizer.step.apply_rule import apply_rule
-from optlab.optimizer.step.fused import Pass, fast_pass, take_passes
-from optlab.optimizer.step.sparse_rows import RowUpdate, rows_updated, write_rows
+from optlab.optimizer.step.fused import FusedUpdate, prepare_fused, run_fused
+from optlab.optimizer.step.sparse_rows import RowUpdate, update_rows, write_rows
 
 
 class Update(NamedTuple):
@@ -41,7 +41,7 @@ class Update(NamedTuple):
     all the parameters of the arena.
     """
 
-    arena: Arena
+    arena: FlatParameters
     first: int
     last: int
     t: int
@@ -75,14 +75,14 @@ def take_step(optimizer: UpdateRule, given: dict[int, Any] | None = None) -> Non
     if optimizer.not_finite != "pass" and not _all_finite(optimizer, gathered):
         optimizer.skipped += 1
         return
-    listened = bool(events.step_taken.listeners)
-    clipped = _clip(gathered, listened)
-    dense, fused, rows = _update(optimizer, rate, clipped, listened)
-    _write(optimizer, dense, fused, rows, listened)
-    if listened:
+    has_listeners = bool(events.step_taken.listeners)
+    clipped = _clip(gathered, has_listeners)
+    dense, fused, rows = _update(optimizer, rate, clipped, has_listeners)
+    _write(optimizer, dense, fused, rows, has_listeners)
+    if has_listeners:
         events.step_taken.publish(optimizer, dense)
     if given is None and not (dense or fused or rows):
-        remind_of_backward(optimizer)
+        warn_of_no_gradient(optimizer)
 
 
 def _gather(
@@ -90,10 +90,10 @@ def _gather(
 ) -> list[tuple[Group, _Gradients]]:
     """Return each group with its raw gradients, checked; warn of a step that will do nothing."""
     if rate == 0:
-        remind_of_schedule(optimizer)
+        warn_of_unstepped_schedule(optimizer)
     node = optimizer.groups[0].parameters[0].node
     if given is None and node is not None and node.grad is ZERO:
-        remind_of_zeros(optimizer)
+        warn_of_zero_gradients(optimizer)
     gathered = []
     for group in optimizer.groups:
         gathered.append((group, [arena.gradients(given) for arena in group.arenas]))
@@ -132,7 +132,7 @@ def _all_finite(optimizer: UpdateRule, gathered: list[tuple[Group, _Gradients]])
 
 
 def _clip(
-    gathered: list[tuple[Group, _Gradients]], listened: bool
+    gathered: list[tuple[Group, _Gradients]], has_listeners: bool
 ) -> list[tuple[Group, _Gradients, _Gradients, Any]]:
     """Return each group with its raw and its clipped gradients, and a factor for these or None.
 
@@ -143,7 +143,7 @@ def _clip(
     for group, raws in gathered:
         gradients, factor, clip = raws, None, group.grad_clip
         if clip is not None:
-            factor = None if listened else _common_factor(group, raws)
+            factor = None if has_listeners else _common_factor(group, raws)
             if factor is None:
                 gradients = clip_gradients(group, raws)
             elif getattr(clip, "auto_skip_clip", False) and clip.skips(factor):
@@ -156,18 +156,18 @@ def _update(
     optimizer: UpdateRule,
     base_rate: Any,
     clipped: list[tuple[Group, _Gradients, _Gradients, Any]],
-    listened: bool,
-) -> tuple[list[Update], list[Pass], list[RowUpdate]]:
+    has_listeners: bool,
+) -> tuple[list[Update], list[FusedUpdate], list[RowUpdate]]:
     """Apply the rule to all parameters that have a gradient; nothing is written yet.
 
     Returns
     -------
     tuple of list
-        New values of whole parameters; fused updates that are ready to run; new rows. For
+        New values of whole parameters; fused updates that are ready to span; new rows. For
         listeners all results are of whole parameters.
     """
     dense: list[Update] = []
-    fused: list[Pass] = []
+    fused: list[FusedUpdate] = []
     rows: list[RowUpdate] = []
     together = optimizer.kind == "elementwise"
     for group, raws, of_arenas, factor in clipped:
@@ -177,43 +177,45 @@ def _update(
             gradients = of_arenas[i]
             if RowSparse in map(type, gradients):
                 gradients = list(gradients)
-                for few in rows_updated(optimizer, group, arena, gradients, rate):
-                    if listened:
+                for few in update_rows(optimizer, group, arena, gradients, rate):
+                    if has_listeners:
                         dense.append(_as_dense(few, raws[i][few.place], gradients[few.place]))
                     else:
                         rows.append(few)
                     gradients[few.place] = None
-            for run in arena.runs(gradients, group.regularizer, together):
-                if not listened:
-                    ready = fast_pass(optimizer, arena, run, gradients, rate, factor)
+            for span in arena.spans(gradients, group.regularizer, together):
+                if not has_listeners:
+                    ready = prepare_fused(optimizer, arena, span, gradients, rate, factor)
                     if ready is not None:
                         fused.append(ready)
                         continue
                 dense.append(
-                    _update_run(optimizer, arena, run, rate, raws[i], gradients, factor, listened)
+                    _update_span(
+                        optimizer, arena, span, rate, raws[i], gradients, factor, has_listeners
+                    )
                 )
     return dense, fused, rows
 
 
-def _update_run(
+def _update_span(
     optimizer: UpdateRule,
-    arena: Arena,
-    run: Run,
+    arena: FlatParameters,
+    span: Span,
     rate: Any,
     raws: list[Any],
     gradients: list[Any],
     factor: Any,
-    listened: bool,
+    has_listeners: bool,
 ) -> Update:
-    """Apply the rule, as it is written, to the parameters of a run."""
-    first, last, t, multiplier, regularizer, h = run
+    """Apply the rule, as it is written, to the parameters of a span."""
+    first, last, t, multiplier, regularizer, h = span
     p, slots, changed = arena.read_only, arena.slots, gradients is not raws
     whole = last - first == len(arena.parameters)
     if not whole:
         raws, gradients = raws[first:last], gradients[first:last]
         place = slice(arena.bounds[first], arena.bounds[last])
         p, slots = p[place], {name: readonly(array[place]) for name, array in slots.items()}
-    elif arena.slots_are_open:
+    elif arena.slots_writable:
         slots = {name: readonly(array[:]) for name, array in slots.items()}
     raw_gradient = g = _flat(raws, p)
     if changed:
@@ -224,7 +226,9 @@ def _update_run(
         g = readonly(regularizer.add_to(g, p))
     h.learning_rate = rate = rate * multiplier
     shape = None if optimizer.kind == "elementwise" else arena.parameters[first].data.shape
-    new, made, terms = apply_rule(optimizer, p, g, slots, h, t, shape, (arena, first), listened)
+    new, made, terms = apply_rule(
+        optimizer, p, g, slots, h, t, shape, (arena, first), has_listeners
+    )
     if arena.master is not None:
         new.astype(arena.flat.dtype)  # an overflow warns, or raises, before anything is written
     results = (arena, first, last, t, rate, raw_gradient, g, new, made, terms, whole)
@@ -251,36 +255,36 @@ def _as_dense(few: RowUpdate, raw_gradient: Any, g: Any) -> Update:
 def _write(
     optimizer: UpdateRule,
     dense: list[Update],
-    fused: list[Pass],
+    fused: list[FusedUpdate],
     rows: list[RowUpdate],
-    listened: bool,
+    has_listeners: bool,
 ) -> None:
     """Write all results into parameters, slots and step counts."""
     writer = f"{type(optimizer).__name__}.step()"
-    in_parts: dict[int, Arena] = {}
+    in_parts: dict[int, FlatParameters] = {}
     for update in dense:
         arena, first, last = update.arena, update.first, update.last
         if update.whole:
-            arena.put_slots(update.slots)
+            arena.replace_slots(update.slots)
             arena.write(..., update.parameter)
         else:
             place = slice(arena.bounds[first], arena.bounds[last])
             if id(arena) not in in_parts:
                 in_parts[id(arena)] = arena
-                arena.own_slots(listened)
+                arena.make_slots_writable(has_listeners)
             for name, array in update.slots.items():
                 arena.slots[name][place] = array
             arena.write(place, update.parameter)
         arena.t[first:last] = [update.t] * (last - first)
-        arena.was_written(first, last, writer)
-    if listened:
+        arena.mark_written(first, last, writer)
+    if has_listeners:
         for arena in in_parts.values():
             for array in arena.slots.values():
                 readonly(array)
     for few in rows:
         write_rows(few, writer)
     if fused:
-        take_passes(optimizer, fused)
+        run_fused(optimizer, fused)
 
 
 def _pairs(group: Group, raws: list[list[Any]]) -> list[tuple[Any, Any]]:

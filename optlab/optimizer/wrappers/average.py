@@ -14,8 +14,8 @@ import numpy as np
 
 from optlab.autograd.tensor.tensor import Tensor
 from optlab.backend.arrays import copied
-from optlab.optimizer.interface import cleared
-from optlab.optimizer.params.flat import Arena
+from optlab.optimizer.interface import clear_gradients_of
+from optlab.optimizer.params.flat import FlatParameters
 from optlab.optimizer.params.groups import parameter_names
 from optlab.optimizer.params.names import renamed, warn_if_told_apart_by_order
 from optlab.optimizer.rule.formula import FormulaOfDocstring
@@ -23,16 +23,16 @@ from optlab.optimizer.rule.hyperparameters import checked_name
 from optlab.optimizer.state_dict import raise_faults
 from optlab.optimizer.step.step import Update
 from optlab.optimizer.wrappers.checks import check_shape, checked_parameters
-from optlab.optimizer.wrappers.state import Memory, given_out, taken_in
-from optlab.optimizer.wrappers.weight_swap import Loan, last_lender, own_weights
-from optlab.optimizer.wrappers.wrapper import AfterStep, Wrapper, free_name, laid_out
+from optlab.optimizer.wrappers.state import Memory, memories_from_state, memories_to_state
+from optlab.optimizer.wrappers.weight_swap import WeightSwap, last_swapper, own_weights
+from optlab.optimizer.wrappers.wrapper import AfterStep, Wrapper, concatenate_flat, free_name
 
 
 class Source(NamedTuple):
     """A parameter that is averaged; with an optimizer's arena, by way of its float32 copy."""
 
     parameter: Tensor
-    arena: Arena | None = None
+    arena: FlatParameters | None = None
     number: int = 0
 
     @property
@@ -55,7 +55,7 @@ class Average:
     sources: list[Source]
     memories: list[Memory]
     #: What `apply` has lent to the parameters; None while they hold their own.
-    _loan: Loan | None
+    _swap: WeightSwap | None
     #: The average as mathematics, from the docstring; a notebook renders it.
     formula = FormulaOfDocstring()
     #: What to write in place of a method that there is not.
@@ -84,11 +84,11 @@ class Average:
 
     # What a subclass says -----------------------------------------------------------------------
 
-    def _empty(self, values: Any) -> Memory:
+    def _initial_memory(self, values: Any) -> Memory:
         """Give what is remembered of a parameter of these values before any update."""
         raise NotImplementedError
 
-    def _take(self, memories: list[tuple[Memory, Any]]) -> None:
+    def _accumulate(self, memories: list[tuple[Memory, Any]]) -> None:
         """Take the present values into the average: memories and values, one pair a parameter."""
         raise NotImplementedError
 
@@ -129,13 +129,16 @@ class Average:
     def watch(self, sources: list[Source]) -> None:
         """Average these parameters, too."""
         self.sources = [*self.sources, *sources]
-        self.memories = [*self.memories, *(self._empty(source.values) for source in sources)]
+        self.memories = [
+            *self.memories,
+            *(self._initial_memory(source.values) for source in sources),
+        ]
 
     def forget(self) -> None:
         """Begin anew, without parameters."""
         self.sources = []
         self.memories = []
-        self._loan = None
+        self._swap = None
         self._depth = 0
 
     def fresh(self) -> Self:
@@ -146,7 +149,7 @@ class Average:
 
     def clear_grad(self, set_to_zero: bool = True) -> None:
         """Clear the gradients of all parameters, as the optimizer's method of that name does."""
-        cleared(self.parameters, set_to_zero)
+        clear_gradients_of(self.parameters, set_to_zero)
 
     # Averaging ----------------------------------------------------------------------------------
 
@@ -161,10 +164,10 @@ class Average:
     def require_own_weights(self, what: str) -> None:
         """Raise if there are no parameters, or if they hold averages now, of this or another."""
         self._require_parameters()
-        lender = last_lender(self.parameters)
-        if lender is not None:
+        owner = last_swapper(self.parameters)
+        if owner is not None:
             raise RuntimeError(
-                f"{what} while the averages of {lender} are applied would take them for trained "
+                f"{what} while the averages of {owner} are applied would take them for trained "
                 "weights. Leave the `with` block of its apply() first, or call its restore()."
             )
 
@@ -196,7 +199,7 @@ class Average:
             values = source.values
             check_shape(source.parameter, values, memory)
             pairs.append((memory, values))
-        self._take(pairs)
+        self._accumulate(pairs)
 
     def apply(self, executor: bool | None = None, need_restore: bool = True) -> Applied:
         """Give the parameters their averages, until `restore`.
@@ -241,18 +244,18 @@ class Average:
             need_restore = executor
         else:
             _no_executor(executor)
-        self._lend()
+        self._swap_in()
         return Applied(self, bool(need_restore))
 
-    def _lend(self) -> None:
+    def _swap_in(self) -> None:
         """Write the averages into the parameters, if they are not there already."""
-        if self._loan is not None:
+        if self._swap is not None:
             return
         self._require_parameters()
         averages = self.averages()
         for p, memory in zip(self.parameters, self.memories, strict=True):
             check_shape(p, p.data, memory)
-        self._loan = Loan(self, self.parameters, averages)
+        self._swap = WeightSwap(self, self.parameters, averages)
 
     def restore(self, executor: None = None) -> None:
         """Give the parameters back the weights that they had before `apply`, to the bit.
@@ -265,20 +268,20 @@ class Average:
             If something moved the parameters meanwhile; the weights are restored all the same.
         """
         _no_executor(executor)
-        moved = self._give_back()
+        moved = self._swap_out()
         if moved:
             raise RuntimeError(
                 f"{moved} while the averages of {type(self).__name__} were applied. The weights of "
                 "before were restored, so that change is lost. Train outside of the block."
             )
 
-    def _give_back(self) -> str:
+    def _swap_out(self) -> str:
         """Restore the weights, and say what moved the parameters meanwhile, if something did."""
-        loan = self._loan
-        if loan is None:
+        swap = self._swap
+        if swap is None:
             return ""
-        moved = loan.end(self.averages()[: len(loan.parameters)])  # there may be new ones since
-        self._loan = None
+        moved = swap.undo(self.averages()[: len(swap.parameters)])  # there may be new ones since
+        self._swap = None
         return moved
 
     # State --------------------------------------------------------------------------------------
@@ -290,7 +293,7 @@ class Average:
 
     def state_dict(self) -> dict[str, Any]:
         """Give all that is remembered of each parameter, by its name; arrays are copies."""
-        return given_out(self.names(), self.memories)
+        return memories_to_state(self.names(), self.memories)
 
     def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take in a state that `state_dict` gave; parameters are found by their names.
@@ -327,7 +330,7 @@ class Average:
                 f"{type(state_dict).__name__}."
             )
         given = renamed(state_dict, self.names())
-        memories, faults = taken_in(self.names(), self.memories, given)
+        memories, faults = memories_from_state(self.names(), self.memories, given)
         raise_faults(type(self).__name__, faults)
 
         def write() -> None:
@@ -355,7 +358,7 @@ class Applied:
         self.need_restore = need_restore
 
     def __enter__(self) -> None:
-        self.average._lend()
+        self.average._swap_in()
         self.average._depth += 1
 
     def __exit__(
@@ -370,7 +373,7 @@ class Applied:
         if error is None:
             self.average.restore()
         else:
-            self.average._give_back()
+            self.average._swap_out()
 
 
 class Averaged(Wrapper):
@@ -455,10 +458,10 @@ class Averaged(Wrapper):
             )
             raise
 
-    def _shown(self, row: Update, acted: Any) -> Update:
+    def _add_to_row(self, row: Update, acted: Any) -> Update:
         averages = self.average.averages()
         own = [n for n, (arena, _) in enumerate(self.places) if arena is row.arena]
-        average = laid_out([averages[n] for n in own])
+        average = concatenate_flat([averages[n] for n in own])
         return row._replace(
             slots={**row.slots, free_name("average", row.slots): average},
             terms={**row.terms, free_name("lag", row.terms): row.parameter - average},
@@ -467,10 +470,10 @@ class Averaged(Wrapper):
     def over_rows(self, start: Any) -> AfterStep:
         """Give what is done after each step, for parameters that are rows of one plain array."""
         own = self.average.fresh()
-        memory = own._empty(start)
+        memory = own._initial_memory(start)
 
         def after(p: Any) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-            own._take([(memory, p)])
+            own._accumulate([(memory, p)])
             average = own._average(memory)
             return p, {"average": average}, {"lag": p - average}
 
@@ -480,7 +483,7 @@ class Averaged(Wrapper):
         self._watch()
         return self.average.memories
 
-    def _remember(self, memories: list[Memory]) -> None:
+    def _set_memories(self, memories: list[Memory]) -> None:
         self.average.memories = memories
 
     def __repr__(self) -> str:

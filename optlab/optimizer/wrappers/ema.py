@@ -123,10 +123,10 @@ class ExponentialMovingAverage(Average):
             raise ValueError(f"thres_steps must be finite and at least 0; got {steps!r}.")
         return steps
 
-    def _empty(self, values: Any) -> Memory:
+    def _initial_memory(self, values: Any) -> Memory:
         return {"ema": np.zeros_like(values), "ema_decays": 1.0}
 
-    def _take(self, memories: list[tuple[Memory, Any]]) -> None:
+    def _accumulate(self, memories: list[tuple[Memory, Any]]) -> None:
         decay = self.present_decay
         for m, values in memories:
             d = _rounded(decay, values)

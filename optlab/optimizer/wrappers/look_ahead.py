@@ -7,11 +7,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from optlab.backend.arrays import as_float, copied
-from optlab.optimizer.params.flat import Arena
+from optlab.optimizer.params.flat import FlatParameters
 from optlab.optimizer.rule.hyperparameters import by_names
 from optlab.optimizer.step.step import Update
 from optlab.optimizer.wrappers.state import Memory
-from optlab.optimizer.wrappers.wrapper import AfterStep, Wrapper, free_name, laid_out
+from optlab.optimizer.wrappers.wrapper import AfterStep, Wrapper, concatenate_flat, free_name
 
 
 class LookAhead(Wrapper):
@@ -78,7 +78,7 @@ class LookAhead(Wrapper):
         self.alpha = as_float(alpha, "alpha")
         if not 0 <= self.alpha <= 1:
             raise ValueError(f"alpha must be in [0, 1]; got {alpha!r}.")
-        self.k = whole("k", k)
+        self.k = whole_number("k", k)
         self._forget()
 
     @property
@@ -114,7 +114,7 @@ class LookAhead(Wrapper):
             memory["slow"] = self._moved(memory["slow"], _values(arena, i))
             if self.alpha != 1:
                 arena.write(_span(arena, i), memory["slow"].reshape(-1))
-                arena.was_written(i, i + 1, "LookAhead.step()")
+                arena.mark_written(i, i + 1, "LookAhead.step()")
         return acted
 
     def _moved(self, slow: Any, fast: Any) -> Any:
@@ -142,11 +142,11 @@ class LookAhead(Wrapper):
 
         return after
 
-    def _shown(self, row: Update, acted: _Acted | None) -> Update:
+    def _add_to_row(self, row: Update, acted: _Acted | None) -> Update:
         arena, places, fast = row.arena, self.places, row.parameter
         own = [n for n, (there, _) in enumerate(places) if there is arena]
-        slow = laid_out([self._slow[n]["slow"] for n in own])
-        before = slow if acted is None else laid_out([acted.slow_before[n] for n in own])
+        slow = concatenate_flat([self._slow[n]["slow"] for n in own])
+        before = slow if acted is None else concatenate_flat([acted.slow_before[n] for n in own])
         met = np.zeros_like(fast)
         for n in own:
             if acted is not None and acted.synchronised[n]:
@@ -162,7 +162,7 @@ class LookAhead(Wrapper):
         self._begin()
         return self._slow
 
-    def _remember(self, memories: list[Memory]) -> None:
+    def _set_memories(self, memories: list[Memory]) -> None:
         self._slow = memories
 
 
@@ -173,7 +173,7 @@ class _Acted(NamedTuple):
     synchronised: list[bool]
 
 
-def whole(name: str, value: Any) -> int:
+def whole_number(name: str, value: Any) -> int:
     """Give a whole number of at least 1, or say what is wrong with it."""
     number = as_float(value, name)
     if isinstance(value, bool) or number < 1 or number != number // 1:
@@ -181,10 +181,10 @@ def whole(name: str, value: Any) -> int:
     return int(number)
 
 
-def _span(arena: Arena, i: int) -> slice:
+def _span(arena: FlatParameters, i: int) -> slice:
     return slice(arena.bounds[i], arena.bounds[i + 1])
 
 
-def _values(arena: Arena, i: int) -> Any:
+def _values(arena: FlatParameters, i: int) -> Any:
     """Give the present values of a parameter, or of the float32 copy of it."""
     return arena.values[_span(arena, i)].reshape(arena.parameters[i].shape)

@@ -12,7 +12,7 @@ from optlab.backend.arrays import as_float
 from optlab.optimizer.rule.hyperparameters import by_names
 from optlab.optimizer.wrappers.average import Average
 from optlab.optimizer.wrappers.checks import check_is_setting
-from optlab.optimizer.wrappers.look_ahead import whole
+from optlab.optimizer.wrappers.look_ahead import whole_number
 from optlab.optimizer.wrappers.state import Memory
 
 _MOST_IN_ONE_SUM = 16384
@@ -95,8 +95,8 @@ class ModelAverage(Average):
             )
         self.own_settings = {
             "average_window_rate": rate,
-            "min_average_window": whole("min_average_window", min_average_window),
-            "max_average_window": whole("max_average_window", max_average_window),
+            "min_average_window": whole_number("min_average_window", min_average_window),
+            "max_average_window": whole_number("max_average_window", max_average_window),
         }
         least, most = list(self.own_settings.values())[1:]
         if least > most:
@@ -154,7 +154,7 @@ class ModelAverage(Average):
         self.step()
         return [], [(p, p.grad) for p in self.parameters if p.grad is not None]
 
-    def _empty(self, values: Any) -> Memory:
+    def _initial_memory(self, values: Any) -> Memory:
         return {
             "sum_1": np.zeros_like(values),
             "sum_2": np.zeros_like(values),
@@ -164,7 +164,7 @@ class ModelAverage(Average):
             "num_updates": 0,
         }
 
-    def _take(self, memories: list[tuple[Memory, Any]]) -> None:
+    def _accumulate(self, memories: list[tuple[Memory, Any]]) -> None:
         rate, least, most = self.own_settings.values()
         for m, values in memories:
             m["sum_1"] += values

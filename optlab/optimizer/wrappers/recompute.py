@@ -155,7 +155,7 @@ class RecomputeOptimizer(Wrapper):
     # What a wrapper says ------------------------------------------------------------------------
 
     def _forget(self) -> None:
-        _marks[self] = marks = _Marks()
+        _marks[self] = marks = _Checkpoints()
         weakref.finalize(self, marks.end)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -191,13 +191,13 @@ class RecomputeOptimizer(Wrapper):
             )
         marks.closed = not (marks.layers or marks.by_tensors)
 
-    def _shown(self, row: Any, acted: Any) -> Any:
+    def _add_to_row(self, row: Any, acted: Any) -> Any:
         return row
 
     def _memories(self) -> list[Memory]:
         return [{} for _ in self.places]
 
-    def _remember(self, memories: list[Memory]) -> None:
+    def _set_memories(self, memories: list[Memory]) -> None:
         """Nothing is remembered."""
 
     def over_rows(self, start: Any) -> AfterStep:
@@ -205,7 +205,7 @@ class RecomputeOptimizer(Wrapper):
         return lambda fast: (fast, {}, {})
 
 
-class _Marks:
+class _Checkpoints:
     """The checkpoints of one optimizer, and its part in operations remembering how to run again."""
 
     def __init__(self) -> None:
@@ -232,4 +232,4 @@ class _Marks:
         self.leave()
 
 
-_marks: weakref.WeakKeyDictionary[RecomputeOptimizer, _Marks] = weakref.WeakKeyDictionary()
+_marks: weakref.WeakKeyDictionary[RecomputeOptimizer, _Checkpoints] = weakref.WeakKeyDictionary()

@@ -11,22 +11,24 @@ import numpy as np
 from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import as_array, copied, placed_beside
 from optlab.backend.ensemble import EnsembleArray
-from optlab.optimizer.state_dict import like, stacked
+from optlab.optimizer.state_dict import stack_members, unstack_like
 
 #: Arrays and numbers (whole, or floats in [0, 1]) by name.
 Memory = dict[str, Any]
 
 
-def given_out(names: list[str], memories: list[Memory]) -> dict[str, Any]:
+def memories_to_state(names: list[str], memories: list[Memory]) -> dict[str, Any]:
     """Give memories as a part of a state dict: ``"fc.weight.slow"``, arrays as copies."""
     return {
-        f"{name}.{label}": Tensor(copied(stacked(value))) if hasattr(value, "dtype") else value
+        f"{name}.{label}": Tensor(copied(stack_members(value)))
+        if hasattr(value, "dtype")
+        else value
         for name, memory in zip(names, memories, strict=True)
         for label, value in memory.items()
     }
 
 
-def taken_in(
+def memories_from_state(
     names: list[str], memories: list[Memory], given: Mapping[str, Any]
 ) -> tuple[list[Memory], list[str]]:
     """Read memories like `memories` from a state dict, and list what does not fit."""
@@ -41,7 +43,7 @@ def taken_in(
             if key not in given:
                 faults.append(f"{key} is missing")
                 continue
-            value, fault = _like(present, given[key])
+            value, fault = _read_value(present, given[key])
             taken[label] = value
             if fault:
                 faults.append(f"{key} {fault}")
@@ -50,14 +52,14 @@ def taken_in(
     return found, faults
 
 
-def _like(present: Any, value: Any) -> tuple[Any, str]:
+def _read_value(present: Any, value: Any) -> tuple[Any, str]:
     """Give a value in the form of the present one, and what is wrong with it."""
     if hasattr(present, "dtype"):
-        array = like(present, as_array(raw(value)))
+        array = unstack_like(present, as_array(raw(value)))
         if array.shape != present.shape or array.dtype != present.dtype:
             return None, (
                 f"is {array.dtype} of shape {array.shape} in place of {present.dtype} of shape "
-                f"{stacked(present).shape}"
+                f"{stack_members(present).shape}"
             )
         if isinstance(present, EnsembleArray) and not isinstance(array, EnsembleArray):
             every = copied(present)  # the state of one run, for every member

@@ -22,99 +22,97 @@ from optlab.backend.arrays import copied
 
 _count = itertools.count()
 #: The loans that have not ended. Who lends holds the loan; it goes with its lender.
-_open: weakref.WeakSet[Loan] = weakref.WeakSet()
+_active: weakref.WeakSet[WeightSwap] = weakref.WeakSet()
 
 
-class Loan:
+class WeightSwap:
     """Values lent to parameters, until `end`.
 
     Parameters
     ----------
-    lender : object
+    owner : object
         Who lends, for messages.
     parameters : sequence of Tensor
     values : sequence of array
         What they are to hold; everything has been checked.
     """
 
-    holds_arrays = True  # for memory ledgers
-
-    def __init__(self, lender: object, parameters: Sequence[Tensor], values: Sequence[Any]) -> None:
-        self.lender = type(lender).__name__
+    def __init__(self, owner: object, parameters: Sequence[Tensor], values: Sequence[Any]) -> None:
+        self.owner = type(owner).__name__
         self.parameters = list(parameters)
         #: What each parameter held before.
-        self.kept = [copied(p.data) for p in self.parameters]
+        self.saved = [copied(p.data) for p in self.parameters]
         if events.array_kept.listeners:
-            for array in self.kept:
-                events.array_kept.publish(array, self.lender, "slot", "")
+            for array in self.saved:
+                events.array_kept.publish(array, self.owner, "slot", "")
         # An overflow of 16 bits is said, or raised, before anything is written.
         values = [
             value.astype(p.data.dtype, copy=False)
             for p, value in zip(self.parameters, values, strict=True)
         ]
         for p, value in zip(self.parameters, values, strict=True):
-            in_place.overwrite(p, value, f"{self.lender}.apply()")
+            in_place.overwrite(p, value, f"{self.owner}.apply()")
         self._written_at = versions.times.last_write
         self._order = next(_count)
-        self._enter()
+        self._register()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)  # a copy, with copies of the parameters
-        self._enter()
+        self._register()
 
-    def _enter(self) -> None:
-        self._places = {id(p): number for number, p in enumerate(self.parameters)}
-        _open.add(self)
+    def _register(self) -> None:
+        self._numbers = {id(p): number for number, p in enumerate(self.parameters)}
+        _active.add(self)
 
-    def end(self, lent: Sequence[Any]) -> str:
+    def undo(self, values: Sequence[Any]) -> str:
         """Give back what the parameters held, and say what moved them meanwhile, if something did.
 
         Parameters
         ----------
-        lent : sequence of array
+        values : sequence of array
             What was lent.
         """
         moved = ""
-        for p, own, value in zip(self.parameters, self.kept, lent, strict=True):
-            later = next((one for one in loans_of(p) if one[0]._order > self._order), None)
+        for p, own, value in zip(self.parameters, self.saved, values, strict=True):
+            later = next((one for one in swaps_of(p) if one[0]._order > self._order), None)
             if later is not None:
                 over, place = later
-                moved = moved or _moved(p, over.kept[place], value, own, "something")
-                over.kept[place] = own
+                moved = moved or _moved(p, over.saved[place], value, own, "something")
+                over.saved[place] = own
                 continue
             node: Any = p.node
             if getattr(node, "overwritten_at", 0) > self._written_at:
                 moved = moved or _moved(p, p.data, value, own, node.writer)
             if p.data.shape == own.shape and p.data.dtype == own.dtype:
-                in_place.overwrite(p, own, f"{self.lender}.restore()")
+                in_place.overwrite(p, own, f"{self.owner}.restore()")
             else:  # another array was put there
                 moved = moved or _moved(p, p.data, value, own, "something")
                 p.data = own
-        _open.discard(self)
+        _active.discard(self)
         return moved
 
 
-def loans_of(p: Tensor) -> list[tuple[Loan, int]]:
+def swaps_of(p: Tensor) -> list[tuple[WeightSwap, int]]:
     """Give the open loans of a parameter, the oldest first, with its number in each."""
     return [
-        (loan, loan._places[id(p)])
-        for loan in sorted(_open, key=lambda one: one._order)
-        if id(p) in loan._places
+        (swap, swap._numbers[id(p)])
+        for swap in sorted(_active, key=lambda one: one._order)
+        if id(p) in swap._numbers
     ]
 
 
-def last_lender(parameters: Sequence[Tensor]) -> str | None:
+def last_swapper(parameters: Sequence[Tensor]) -> str | None:
     """Name who lent to one of these parameters last, if any does."""
-    for loan in sorted(_open, key=lambda one: -one._order):
-        if any(id(p) in loan._places for p in parameters):
-            return loan.lender
+    for swap in sorted(_active, key=lambda one: -one._order):
+        if any(id(p) in swap._numbers for p in parameters):
+            return swap.owner
     return None
 
 
 def own_weights(p: Tensor) -> Any:
     """Give the weights of a parameter that are under all loans; None if there is none."""
-    loans = loans_of(p)
-    return loans[0][0].kept[loans[0][1]] if loans else None
+    swaps = swaps_of(p)
+    return swaps[0][0].saved[swaps[0][1]] if swaps else None
 
 
 def _moved(p: Tensor, left: Any, lent: Any, own: Any, writer: str) -> str:

@@ -10,14 +10,14 @@ import numpy as np
 
 from optlab.backend import events
 from optlab.optimizer.optimizer import Optimizer, how_to_set
-from optlab.optimizer.params.flat import Arena
+from optlab.optimizer.params.flat import FlatParameters
 from optlab.optimizer.params.groups import parameter_names
 from optlab.optimizer.params.names import renamed
 from optlab.optimizer.rule.hyperparameters import checked_name
 from optlab.optimizer.state_dict import raise_faults
 from optlab.optimizer.step.records import whole_updates
 from optlab.optimizer.step.step import Update
-from optlab.optimizer.wrappers.state import Memory, given_out, taken_in
+from optlab.optimizer.wrappers.state import Memory, memories_from_state, memories_to_state
 
 #: Takes the weights after a step of the inner optimizer; gives weights, slots and terms.
 AfterStep = Callable[[Any], tuple[Any, dict[str, Any], dict[str, Any]]]
@@ -27,7 +27,7 @@ class Wrapper(Optimizer):
     """An optimizer around another one: parameters, groups, rates and gradients are the inner one's.
 
     A subclass says what happens `_before` a step and `_after` it, what it remembers of each
-    parameter (`_memories`), and what listeners see of it (`_shown`).
+    parameter (`_memories`), and what listeners see of it (`_add_to_row`).
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Wrapper(Optimizer):
         self.inner_optimizer = inner_optimizer
         self.name = checked_name(name)
         #: The loss before the step that listeners are being told of, if the inner optimizer says.
-        self._told_loss: list[Any] = []
+        self._published_loss: list[Any] = []
 
     def __setattr__(self, name: str, value: Any) -> None:
         inner = vars(self).get("inner_optimizer")
@@ -74,8 +74,8 @@ class Wrapper(Optimizer):
         # Groups, schedule, key, policies: what the inner optimizer has, the wrapper has.
         if name == "inner_optimizer" or name.startswith("__"):
             raise AttributeError(name)
-        if name == "loss_of_step" and self._told_loss:
-            return self._told_loss[0]
+        if name == "loss_of_step" and self._published_loss:
+            return self._published_loss[0]
         return getattr(self.inner_optimizer, name)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class Wrapper(Optimizer):
     @property
     def settings(self) -> dict[str, Any]:  # type: ignore[override]
         """The settings of the inner optimizer, and its own."""
-        inner = {"inner_optimizer": _class_of(self.inner_optimizer)}
+        inner = {"inner_optimizer": _class_names(self.inner_optimizer)}
         return {**self.inner_optimizer.settings, **inner, **self.own_settings}
 
     @property
@@ -96,7 +96,7 @@ class Wrapper(Optimizer):
         """Give a fresh optimizer with the same settings for `parameters`, wrapped likewise."""
         fresh = copy.copy(self)
         fresh.inner_optimizer = self.inner_optimizer.bind(parameters)
-        fresh._told_loss = []
+        fresh._published_loss = []
         fresh._forget()
         return fresh
 
@@ -129,7 +129,7 @@ class Wrapper(Optimizer):
         """Act after a step that has updated these of the parameters (in the order of `places`)."""
         raise NotImplementedError
 
-    def _shown(self, row: Update, acted: Any) -> Update:
+    def _add_to_row(self, row: Update, acted: Any) -> Update:
         """Give an update of a whole arena with what listeners see of the wrapper in it."""
         raise NotImplementedError
 
@@ -137,7 +137,7 @@ class Wrapper(Optimizer):
         """Give what is remembered of each parameter (in the order of `places`)."""
         raise NotImplementedError
 
-    def _remember(self, memories: list[Memory]) -> None:
+    def _set_memories(self, memories: list[Memory]) -> None:
         """Take in memories that have been checked."""
         raise NotImplementedError
 
@@ -152,12 +152,12 @@ class Wrapper(Optimizer):
     # The step -----------------------------------------------------------------------------------
 
     @property
-    def arenas(self) -> list[Arena]:
+    def arenas(self) -> list[FlatParameters]:
         """The arenas of all groups."""
         return [arena for group in self.groups for arena in group.arenas]
 
     @property
-    def places(self) -> list[tuple[Arena, int]]:
+    def places(self) -> list[tuple[FlatParameters, int]]:
         """Where each parameter lies: its arena, and its number there."""
         return [(arena, i) for arena in self.arenas for i in range(len(arena.parameters))]
 
@@ -166,20 +166,20 @@ class Wrapper(Optimizer):
 
         Arguments and result are those of the inner optimizer's step, which mostly has none.
         """
-        return self._around(lambda: self.inner_optimizer.step(*args, **kwargs))
+        return self._step_around(lambda: self.inner_optimizer.step(*args, **kwargs))
 
     def apply_gradients(self, params_grads: Iterable[tuple[Any, Any]]) -> list[Any]:
         """Take a step with these gradients in place of those that the parameters hold."""
-        return self._around(lambda: self.inner_optimizer.apply_gradients(params_grads))  # type: ignore[no-any-return]
+        return self._step_around(lambda: self.inner_optimizer.apply_gradients(params_grads))  # type: ignore[no-any-return]
 
     def minimize(self, *args: Any, **kwargs: Any) -> Any:
         """Run backward from a loss, unless that was done already, and take a step.
 
         Arguments and result are those of every optimizer's ``minimize``.
         """
-        return self._around(lambda: self.inner_optimizer.minimize(*args, **kwargs))
+        return self._step_around(lambda: self.inner_optimizer.minimize(*args, **kwargs))
 
-    def _around(self, take: Callable[[], Any]) -> Any:
+    def _step_around(self, take: Callable[[], Any]) -> Any:
         """Let the inner optimizer take a step, act after it, and tell those who listen."""
         self._require_parameters()
         self._before()
@@ -188,9 +188,9 @@ class Wrapper(Optimizer):
             try:
                 result = take()
             except BaseException:  # a warning made an error, or a closure, after an update
-                self._after(self._updated(before))
+                self._after(self._which_updated(before))
                 raise
-            self._after(self._updated(before))
+            self._after(self._which_updated(before))
             if events.step_finished.listeners:
                 events.step_finished.publish(self)
             return result
@@ -206,19 +206,19 @@ class Wrapper(Optimizer):
             try:
                 result = take()
             except BaseException:
-                self._after(self._updated(before))
+                self._after(self._which_updated(before))
                 raise
-        early = [[self._shown(row, None) for row in rows] for rows, _ in told[:-1]]
-        acted = self._after(self._updated(before))
-        late = [[self._shown(row, acted) for row in rows] for rows, _ in told[-1:]]
-        for rows, (_, self._told_loss) in zip(early + late, told, strict=True):
+        early = [[self._add_to_row(row, None) for row in rows] for rows, _ in told[:-1]]
+        acted = self._after(self._which_updated(before))
+        late = [[self._add_to_row(row, acted) for row in rows] for rows, _ in told[-1:]]
+        for rows, (_, self._published_loss) in zip(early + late, told, strict=True):
             events.step_taken.publish(self, rows)
-        self._told_loss = []
+        self._published_loss = []
         if events.step_finished.listeners:
             events.step_finished.publish(self)
         return result
 
-    def _updated(self, before: list[int]) -> list[bool]:
+    def _which_updated(self, before: list[int]) -> list[bool]:
         """Say which parameters have had an update since their step counts were these."""
         return [arena.t[i] != t for (arena, i), t in zip(self.places, before, strict=True)]
 
@@ -249,7 +249,7 @@ class Wrapper(Optimizer):
             What the wrapper remembers of each parameter, by the parameter's name, and the state of
             the inner optimizer as ``"inner_optimizer"``.
         """
-        own = given_out(self._names(), self._memories())
+        own = memories_to_state(self._names(), self._memories())
         return {"inner_optimizer": self.inner_optimizer.state_dict(), **own}
 
     def checked_state(self, state_dict: Mapping[str, Any]) -> Callable[[], None]:
@@ -267,12 +267,12 @@ class Wrapper(Optimizer):
             faults.append("inner_optimizer is missing")
         except (TypeError, ValueError) as error:
             faults.append(f"inner_optimizer: {error}")
-        memories, more = taken_in(self._names(), self._memories(), given)
+        memories, more = memories_from_state(self._names(), self._memories(), given)
         raise_faults(type(self).__name__, faults + more)
 
         def write() -> None:
             write_inner()
-            self._remember(memories)
+            self._set_memories(memories)
 
         return write
 
@@ -302,10 +302,10 @@ def layers_of(optimizer: Any) -> tuple[Any, list[Wrapper]]:
     return optimizer, layers[::-1]
 
 
-def _class_of(optimizer: Any) -> str:
+def _class_names(optimizer: Any) -> str:
     """Name the class of an optimizer, and of those inside it: ``"LookAhead(Adam)"``."""
     if isinstance(optimizer, Wrapper):
-        return f"{type(optimizer).__name__}({_class_of(optimizer.inner_optimizer)})"
+        return f"{type(optimizer).__name__}({_class_names(optimizer.inner_optimizer)})"
     return type(optimizer).__name__
 
 
@@ -318,7 +318,7 @@ def free_name(name: str, taken: Iterable[str]) -> str:
     return found
 
 
-def laid_out(arrays: list[Any]) -> Any:
+def concatenate_flat(arrays: list[Any]) -> Any:
     """Lay arrays side by side, flat, in memory of their own."""
     return np.concatenate([array.reshape(-1) for array in arrays])
 
