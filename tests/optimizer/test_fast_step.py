@@ -110,7 +110,7 @@ def counted(monkeypatch):
         calls.append(found is not None)
         return found
 
-    monkeypatch.setattr("optlab.optimizer.step.prepare_fused", counting)
+    monkeypatch.setattr("optlab.optimizer.step.step.prepare_fused", counting)
     return calls
 
 
