@@ -1,4 +1,4 @@
-"""Floor 3, layers: parameters, layers, losses, initial values and gradient clipping."""
+"""Floor 3, neural networks: layers, losses, parameters, initializers and gradient clipping."""
 
 from optlab.backend.namespaces import missing as _missing
 from optlab.nn import functional, initializer, layers, loss, utils

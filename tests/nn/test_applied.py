@@ -130,7 +130,10 @@ def test_a_docstring_has_the_arguments_of_the_function_and_the_defaults_of_the_c
     assert "approximate : bool, default False\n    Use :math:" in nn.GELU.__doc__
     assert "name : str, optional\n    Shown by ``repr``." in nn.GELU.__doc__
     assert "optlab.nn.functional.gelu : " in nn.GELU.__doc__
-    assert "data_format : str, default 'NCL'" in nn.Pad1D.__doc__
+    assert "data_format : {'NCL', 'NLC'}, default 'NCL'\n    " in nn.Pad1D.__doc__
+    assert "mode : {'constant', 'reflect', 'replicate', 'circular'}, default 'constant'\n    " in (
+        nn.Pad1D.__doc__
+    )
     assert "padding : int or list of int\n    " in nn.Pad1D.__doc__
     assert "momentum : float, default 0.9\n    " in nn.BatchNorm3D.__doc__
     assert "Parameters\n |  ----------\n |  approximate : bool" in pydoc.render_doc(

@@ -1,4 +1,4 @@
-"""Buffers of layers, put back as they were when a run must leave no trace."""
+"""Buffers of layers, restored after a run that must leave no trace."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from optlab.nn.base.parameter import Parameter
 
 
 class Buffers:
-    """The buffers of some layers as they were when they were met.
+    """Buffers of layers, with the values that they had when they were recorded.
 
     Parameters
     ----------
     writer : str
-        Who puts them back: what an error says if backward still needs what is written over.
+        Name of the caller, for the error if the backward pass still needs an overwritten value.
 
     Examples
     --------
     >>> import optlab as ol
     >>> norm = ol.nn.BatchNorm1D(2)
-    >>> buffers = Buffers("nobody")
+    >>> buffers = Buffers("example")
     >>> buffers.record(norm)
     >>> _ = norm(ol.to_tensor([[0.0, 4.0], [8.0, 4.0]]))
     >>> buffers.restore()
@@ -35,28 +35,28 @@ class Buffers:
         self._known: dict[tuple[int, str], tuple[Any, str, Any, Any]] = {}
 
     def record(self, layer: Any) -> None:
-        """Take note of the buffers of a layer and of those inside, the first time they are met."""
+        """Record the buffers of a layer and its sublayers, each one once."""
         for part in layer.sublayers(include_self=True):
             for name, buffer in part._own_buffers():
                 if (id(part), name) not in self._known:
                     self._known[id(part), name] = part, name, buffer, copied(buffer.data)
 
     def state(self) -> dict[str, Any]:
-        """Give what they are now, by name."""
+        """Return the current values by name."""
         return {
             f"the buffer {name} of {type(part).__name__} ({i})": raw(getattr(part, name))
             for i, (part, name, _, _) in enumerate(self._known.values())
         }
 
     def restore(self) -> None:
-        """Put back what was there, whether it was replaced or written over."""
+        """Restore the buffers, whether they were replaced or overwritten."""
         for part, name, buffer, values in self._known.values():
             setattr(part, name, buffer)
             overwrite(buffer, values, self._writer)
 
 
 def overwrite(tensor: Any, values: Any, writer: str) -> None:
-    """Write the values that a Tensor had, where it has others."""
+    """Write values to a Tensor, unless it holds the same bits already."""
     if tensor.data.shape == values.shape and tensor.data.tobytes() == values.tobytes():
         return
     if isinstance(tensor, Parameter):

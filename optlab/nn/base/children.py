@@ -1,7 +1,7 @@
-"""What a layer holds, found by looking: parameters, buffers and layers, named by their place.
+"""The parameters, buffers and sublayers of a layer, with their qualified names.
 
-There is no registry. A layer's attributes are looked through whenever somebody asks, and with them
-the lists, tuples and dicts among them; so whatever an attribute refers to now is what counts.
+There is no registry: the attributes of a layer, and the lists, tuples and dicts among them, are
+searched at every call, so that what an attribute refers to now is what counts.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-
-#: From this length on, a container is asked for the types in it before it is gone through.
+#: From this length on, the types in a container are checked before it is searched.
 _LONG = 32
 
 
 def named_values(holder: Any) -> Iterator[tuple[str, Any]]:
-    """Go through what the attributes of a layer refer to, in lists, tuples and dicts as well.
+    """Yield the attributes of a layer by name, those in lists, tuples and dicts too.
 
-    Long containers that hold neither Tensors nor layers, such as a vocabulary, are left out.
+    Long containers that hold neither Tensors nor layers, such as a vocabulary, are skipped.
 
     Raises
     ------
     ValueError
-        If the keys of a dict give two of its parameters or layers one name, or one with a dot.
+        If the keys of a dict give two parameters or layers the same name, or a name with a dot.
     """
     for name, value in list(vars(holder).items()):
         if isinstance(value, (list, tuple, dict)):
@@ -70,7 +69,7 @@ def _values_at(name: str, value: Any, path: tuple[int, ...]) -> Iterator[tuple[s
 
 
 def _check_key(name: str, key: Any, word: str, value: Any, taken: dict[str, Any]) -> None:
-    """Refuse a key of a dict that is no name for what lies there."""
+    """Raise if the key of a dict cannot name the parameter or layer under it."""
     if "." in word:
         raise ValueError(
             f"the dict {name!r} of a layer holds parameters or layers under the key {key!r}: dots "
@@ -87,9 +86,9 @@ def _check_key(name: str, key: Any, word: str, value: Any, taken: dict[str, Any]
 
 
 def _holds_no_values(container: Any) -> bool:
-    """Say whether neither a container nor the lists in it hold a Tensor, a layer or a container.
+    """Return whether neither a container nor the lists in it hold a Tensor, layer or container.
 
-    It is asked anew every time, as lists change; looking at types alone takes about 10 ns each.
+    It is checked at every search, as lists change; types alone take about 10 ns an element.
     """
     values: Iterable[Any] = container.values() if isinstance(container, dict) else container
     types = set(map(type, values))
@@ -97,7 +96,7 @@ def _holds_no_values(container: Any) -> bool:
     if not _may_hold_values(types - inner):
         if not inner:
             return True
-        if len(inner) == len(types):  # a list of pairs, say: one level more is as quick
+        if len(inner) == len(types):  # such as a list of pairs: one more level is as fast
             return not _may_hold_values(set(map(type, chain.from_iterable(values))))
     return False
 
@@ -107,12 +106,12 @@ def _may_hold_values(types: set[type]) -> bool:
 
 
 def qualified_name(prefix: str, name: str) -> str:
-    """Give the place of something called `name` inside `prefix`."""
+    """Return `name` with a prefix: 'body' and 'weight' make 'body.weight'."""
     return f"{prefix}.{name}" if prefix else name
 
 
 def _unique(found: Iterator[tuple[str, T]]) -> Iterator[tuple[str, T]]:
-    """Leave out what came before under another name."""
+    """Yield each value once, under its first name."""
     seen: set[int] = set()
     for name, value in found:
         if id(value) not in seen:
@@ -121,22 +120,22 @@ def _unique(found: Iterator[tuple[str, T]]) -> Iterator[tuple[str, T]]:
 
 
 class Structure:
-    """What a layer holds: the part of `Layer` that finds and adds it."""
+    """The part of `Layer` that finds and adds parameters, buffers and sublayers."""
 
-    #: Names of buffers, and whether each is persistable. A class attribute until there is one.
+    #: Names of buffers, and whether each is persistable; a class attribute until there are any.
     _buffer_names: dict[str, bool] = {}
 
     # Layers -------------------------------------------------------------------------------------
 
     def named_children(self) -> Iterator[tuple[str, Layer]]:
-        """Go through the layers that this one holds itself, with their names; each one once."""
+        """Yield the direct sublayers with their names; each one once."""
         return _unique(self._own_layers())
 
     def _own_layers(self) -> Iterator[tuple[str, Any]]:
         return ((name, value) for name, value in named_values(self) if isinstance(value, Structure))
 
     def children(self) -> Iterator[Layer]:
-        """Go through the layers that this one holds itself; each one once.
+        """Yield the direct sublayers; each one once.
 
         Examples
         --------
@@ -149,16 +148,16 @@ class Structure:
     def named_sublayers(
         self, prefix: str = "", include_self: bool = False, *, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Layer]]:
-        """Go through the layers inside this one, all the way down, with their place; each one once.
+        """Yield all sublayers, at any depth, with their qualified names; each one once.
 
         Parameters
         ----------
         prefix : str
-            What to put before the places.
+            Prefix of the names.
         include_self : bool
-            Whether to start with this layer itself; its place is the prefix.
+            Whether to start with this layer itself, under the prefix.
         remove_duplicate : bool
-            False: a layer that is found in several places comes once for each.
+            If False, a shared layer comes once for each of its names.
 
         Examples
         --------
@@ -172,7 +171,7 @@ class Structure:
     def _named_layers(
         self, prefix: str, here: bool, seen: set[int], once: bool
     ) -> Iterator[tuple[str, Any]]:
-        """Go down; `seen` has what came before or, if not `once`, what lies above."""
+        """Yield layers depth first; `seen` has earlier ones or, if not `once`, those above."""
         if here:
             yield prefix, self
         for name, layer in self.named_children() if once else self._own_layers():
@@ -183,18 +182,18 @@ class Structure:
                 yield from layer._named_layers(qualified_name(prefix, name), True, below, once)
 
     def sublayers(self, include_self: bool = False) -> list[Layer]:
-        """Give the layers inside this one, all the way down."""
+        """Return all sublayers, at any depth."""
         return [layer for _, layer in self.named_sublayers(include_self=include_self)]
 
     def add_sublayer(self, name: str, sublayer: Layer) -> Layer:
-        """Put a layer inside this one, under a name.
+        """Add a sublayer under a name.
 
         Raises
         ------
         TypeError
             If `sublayer` is not a Layer.
         ValueError
-            If the name cannot be used: it has a dot, or would hide a method of this layer.
+            If the name has a dot, or would hide a method of this layer.
 
         Examples
         --------
@@ -218,18 +217,16 @@ class Structure:
     def named_parameters(
         self, prefix: str = "", include_sublayers: bool = True, *, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Go through all parameters, with their place in the structure; each one once.
-
-        A parameter that is found in several places (weights that are shared) has the first one.
+        """Yield all parameters with their qualified names; a shared one once, under its first name.
 
         Parameters
         ----------
         prefix : str
-            What to put before the places.
+            Prefix of the names.
         include_sublayers : bool
-            Whether to look inside the layers that this one holds.
+            Whether to include sublayers.
         remove_duplicate : bool
-            False: a parameter that is found in several places comes once for each.
+            If False, a shared parameter comes once for each of its names.
         """
         found = (
             (qualified_name(where, name), value)
@@ -240,7 +237,7 @@ class Structure:
         return _unique(found) if remove_duplicate else found
 
     def parameters(self, include_sublayers: bool = True) -> list[Parameter]:
-        """Give all parameters; those without a name get their place in the structure as name.
+        """Return all parameters; those without a name get their qualified name as name.
 
         Examples
         --------
@@ -257,12 +254,12 @@ class Structure:
         return found
 
     def add_parameter(self, name: str, parameter: Parameter | None) -> Parameter | None:
-        """Put a parameter into this layer, under a name; None stands for one that is left out.
+        """Add a parameter under a name; None stands for an omitted one.
 
         Raises
         ------
         TypeError
-            If it is no `Parameter`.
+            If it is not a `Parameter`.
         ValueError
             If the name cannot be used.
 
@@ -285,22 +282,22 @@ class Structure:
     # Buffers ------------------------------------------------------------------------------------
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistable: bool = True) -> None:
-        """Put a Tensor into this layer that belongs to its state but is not trained.
+        """Add a Tensor that belongs to the state of this layer but is not trained.
 
-        The attribute may be given a new value later, and stays a buffer.
+        The attribute stays a buffer when it is assigned a new value.
 
         Parameters
         ----------
         name : str
         tensor : Tensor or None
-            None stands for a buffer that has no value yet.
+            None stands for a buffer without a value yet.
         persistable : bool
-            Whether `state_dict` has it, and so files.
+            Whether `state_dict`, and so a file, includes it.
 
         Raises
         ------
         TypeError
-            If `tensor` is no Tensor, or one that needs a gradient.
+            If `tensor` is not a Tensor, or requires a gradient.
         ValueError
             If the name cannot be used.
 
@@ -329,10 +326,7 @@ class Structure:
     def named_buffers(
         self, prefix: str = "", include_sublayers: bool = True, *, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Go through all buffers, with their place in the structure; each one once.
-
-        With ``remove_duplicate=False`` one that is found in several places comes once for each.
-        """
+        """Yield all buffers with their qualified names; each one once, see `named_parameters`."""
         found = (
             (qualified_name(where, name), value)
             for where, layer in self._scopes(prefix, include_sublayers, remove_duplicate)
@@ -341,11 +335,11 @@ class Structure:
         return _unique(found) if remove_duplicate else found
 
     def buffers(self, include_sublayers: bool = True) -> list[Tensor]:
-        """Give all buffers."""
+        """Return all buffers."""
         return [tensor for _, tensor in self.named_buffers("", include_sublayers)]
 
     def _own_buffers(self, persistable: bool = False) -> Iterator[tuple[str, Tensor]]:
-        """Go through the buffers of this layer itself; only the persistable ones if asked."""
+        """Yield the buffers of this layer itself; only the persistable ones if `persistable`."""
         for name, kept in self._buffer_names.items():
             value = vars(self).get(name)
             if isinstance(value, Parameter) or not isinstance(value, Tensor):
@@ -353,18 +347,18 @@ class Structure:
             if kept or not persistable:
                 yield name, value
 
-    # Shared -------------------------------------------------------------------------------------
+    # Helpers ------------------------------------------------------------------------------------
 
     def _scopes(
         self, prefix: str, include_sublayers: bool, once: bool
     ) -> Iterator[tuple[str, Any]]:
-        """Go through this layer and, if asked, those inside, with their places."""
+        """Yield this layer and, if `include_sublayers`, its sublayers, with their names."""
         if include_sublayers:
             return self.named_sublayers(prefix, include_self=True, remove_duplicate=once)
         return iter([(prefix, self)])
 
     def _check_name(self, name: str, what: str) -> None:
-        """Refuse a name that no attribute can have, or that would hide a method."""
+        """Raise for a name that cannot be an attribute, or would hide a method."""
         if not isinstance(name, str) or not name:
             raise TypeError(f"a {what} needs a name, such as 'first'; got {name!r}.")
         if "." in name:

@@ -1,4 +1,4 @@
-"""Hooks of layers: seeing, and replacing, what goes in and out and the gradients that come back."""
+"""Hooks of layers, which observe or replace inputs, outputs and gradients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Hook = Callable[..., Any]
 
 
 class HookHandle:
-    """Takes a hook off again: call `remove`, or use it in a ``with`` block.
+    """A registered hook, to be removed by `remove` or at the end of a ``with`` block.
 
     Examples
     --------
@@ -31,7 +31,7 @@ class HookHandle:
         self._hooks, self._entry = hooks, entry
 
     def remove(self) -> None:
-        """Take the hook off; a second call does nothing."""
+        """Remove the hook; a second call does nothing."""
         self._hooks[:] = [kept for kept in self._hooks if kept is not self._entry]
 
     __call__ = remove
@@ -61,7 +61,7 @@ class Hooks:
         self.backward: list[_Entry] = []
 
     def run(self, layer: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Call the layer with all its hooks."""
+        """Call `forward` with all hooks around it."""
         for entry in list(self.before):
             inputs, options = _run_pre_hook(entry, layer, inputs, options)
         call = None
@@ -81,7 +81,7 @@ class Hooks:
 def _run_pre_hook(
     entry: _Entry, layer: Any, inputs: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
-    """Run a hook that comes before forward; give the inputs and options to go on with."""
+    """Run a forward pre-hook; return the inputs and options for forward."""
     if not entry.with_kwargs:
         replaced = entry.hook(layer, inputs)
         if replaced is None:
@@ -101,7 +101,7 @@ def _run_pre_hook(
 
 
 class Hookable:
-    """The hooks of a layer: the part of `Layer` that takes them."""
+    """The part of `Layer` that registers hooks."""
 
     _hooks: Hooks | None = None
 
@@ -113,17 +113,17 @@ class Hookable:
         Parameters
         ----------
         hook : callable
-            It is given the tuple of positional inputs. What it returns, one value or a tuple, is
-            given to forward instead; None leaves them as they are.
+            `inputs` is the tuple of positional inputs. A returned value, or tuple of values,
+            replaces them; None leaves them unchanged.
         prepend : bool
-            Run it before the hooks that are there already.
+            Run it before the hooks registered so far.
         with_kwargs : bool
             Call ``hook(layer, inputs, kwargs)``, which returns None or ``(inputs, kwargs)``.
 
         Returns
         -------
         HookHandle
-            Its ``remove()`` takes the hook off again.
+            Its ``remove()`` removes the hook.
 
         Examples
         --------
@@ -144,16 +144,16 @@ class Hookable:
         Parameters
         ----------
         hook : callable
-            What it returns takes the place of the output; None leaves it as it is.
+            A returned value replaces the output; None leaves it unchanged.
         prepend : bool
-            Run it before the hooks that are there already.
+            Run it before the hooks registered so far.
         with_kwargs : bool
             Call ``hook(layer, inputs, kwargs, output)``.
 
         Returns
         -------
         HookHandle
-            Its ``remove()`` takes the hook off again.
+            Its ``remove()`` removes the hook.
 
         Examples
         --------
@@ -171,27 +171,26 @@ class Hookable:
         return self._register("after", hook, prepend, with_kwargs)
 
     def register_backward_hook(self, hook: Hook) -> HookHandle:
-        """Call ``hook(layer, grad_input, grad_output)`` when backward has gone through this layer.
+        """Call ``hook(layer, grad_input, grad_output)`` after the backward pass of this layer.
 
         Parameters
         ----------
         hook : callable
             `grad_output` is a tuple with the gradient of each Tensor in the output, in order, also
-            of those inside lists, tuples and dicts: zeros where none arrived, None where the Tensor
-            needs none.
-            `grad_input` has one entry for each positional input: its gradient, or None where it is
-            no Tensor or needs none. What the hook returns, one Tensor or a tuple like `grad_input`,
-            is passed on instead; None leaves it as it is. The gradients of parameters are not
-            changed: they have hooks of their own (`Tensor.register_hook`).
+            of those inside lists, tuples and dicts: zeros if none arrived, None if it requires
+            none. `grad_input` has one entry for each positional input: its gradient, or None if it
+            is no Tensor or requires none. A returned Tensor, or tuple like `grad_input`, replaces
+            it; None leaves it unchanged. Gradients of parameters are not affected: for these use
+            `Tensor.register_hook`.
 
         Returns
         -------
         HookHandle
-            Its ``remove()`` takes the hook off again, for calls of the layer that come later.
+            Its ``remove()`` removes the hook for later calls of the layer.
 
         Notes
         -----
-        While such a hook is on, inputs and outputs of the layer are copied.
+        With such a hook, inputs and outputs of the layer are copied.
 
         Examples
         --------
@@ -218,7 +217,7 @@ class Hookable:
 
 
 class _ObservedCall:
-    """One call of a layer whose gradients are watched."""
+    """One call of a layer with backward hooks."""
 
     def __init__(self, layer: Any, hooks: Sequence[_Entry]) -> None:
         self.layer = layer
@@ -254,19 +253,19 @@ class _ObservedCall:
         rest = iter([new.get(i, t) for i, t in enumerate(found)])
         return _map_tensors(output, lambda t: next(rest))
 
-    def at_output(self, grads: tuple[Any, ...], grads_of_all: tuple[Any, ...]) -> tuple[Any, ...]:
-        self.grad_output = grads_of_all
+    def at_output(self, grads: tuple[Any, ...], grad_output: tuple[Any, ...]) -> tuple[Any, ...]:
+        self.grad_output = grad_output
         if not self.observed:
             self.run_hooks((None,) * self.number_of_inputs)
         return grads
 
     def at_inputs(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         found = dict(zip(self.observed, grads, strict=True))
-        grads_of_all = self.run_hooks(tuple(found.get(i) for i in range(self.number_of_inputs)))
-        return tuple(grads_of_all[i] for i in self.observed)
+        grad_input = self.run_hooks(tuple(found.get(i) for i in range(self.number_of_inputs)))
+        return tuple(grad_input[i] for i in self.observed)
 
     def run_hooks(self, grad_input: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Run the hooks; give what they make of the gradients."""
+        """Run the hooks; return `grad_input` as they leave it."""
         for entry in self.hooks:
             replaced = entry.hook(self.layer, grad_input, self.grad_output)
             if replaced is None:
@@ -285,21 +284,21 @@ class _ObservedCall:
 
 
 class _ObserveGradients(Function):
-    """Passes Tensors on, and tells of the gradients that come back."""
+    """The identity on Tensors, which passes their gradients through a callback."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
-        grads_of_all, *tensors = args
-        ctx.grads_of_all = grads_of_all
+        callback, *tensors = args
+        ctx.callback = callback
         return tuple(Tensor(_copy(t.data)) for t in tensors)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        return (None, *ctx.grads_of_all(grads))
+        return (None, *ctx.callback(grads))
 
 
 def _copy(array: Any) -> Any:
-    """Copy an array with its memory order, of which later bits depend."""
+    """Copy an array with its memory order, on which the bits of later results depend."""
     return array.copy(order="K") if isinstance(array, np.ndarray) else array.copy()
 
 
@@ -308,11 +307,11 @@ def _needs_gradient(x: Any) -> bool:
 
 
 def _map_tensors(x: Any, new: Callable[[Tensor], Any]) -> Any:
-    """Give `x` with each Tensor inside replaced."""
+    """Return `x` with `new` applied to each Tensor inside."""
     if isinstance(x, Tensor):
         return new(x)
     if isinstance(x, dict):
-        built = x.copy()  # of the same kind
+        built = x.copy()  # of the same class
         built.update((key, _map_tensors(part, new)) for key, part in x.items())
         return built
     if isinstance(x, (list, tuple)):

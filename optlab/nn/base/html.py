@@ -1,7 +1,7 @@
-"""Layers and summaries as a notebook shows them: plain HTML that takes the colours of its page.
+"""Layers and summaries as HTML for notebooks, in the colors of the page.
 
-Styles stand on the elements themselves, since notebooks that are not trusted lose style sheets; the
-quiet ones are made of the page's own colour, so that they suit a light and a dark page.
+Styles are inline, since untrusted notebooks lose style sheets; muted ones are derived from the text
+color, so that they suit light and dark pages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from optlab.backend.memory.sizes import in_words
 from optlab.nn.base.children import named_values, qualified_name
 from optlab.nn.base.parameter import Parameter
 
-#: The columns of a summary.
+#: Columns of a summary.
 HEADS = ("layer", "output", "parameters", "saved for backward")
 
 FONT = (
@@ -30,7 +30,7 @@ _OPEN_UP_TO = 40
 
 
 def layer_page(layer: Any) -> str:
-    """Give a layer as HTML: its structure, with the parameters and buffers of each layer."""
+    """Return a layer as HTML: its structure, with the parameters and buffers of each layer."""
     parameters = list(layer.named_parameters())
     count = sum(parameter.size for _, parameter in parameters)
     size = sum(parameter.nbytes for _, parameter in parameters)
@@ -45,10 +45,10 @@ def layer_page(layer: Any) -> str:
 
 
 def _tree(layer: Any, name: str, where: str, spread: bool, seen: set[int], path: list[int]) -> str:
-    """Give a layer and those inside it as nested lists that fold."""
+    """Return a layer and its sublayers as nested lists that fold."""
     named = f'<span style="{QUIET}">{escape(name)}:&nbsp;</span>' if name else ""
-    said = layer.extra_repr()
-    options = f'<span style="{QUIET}">({escape(said)})</span>' if said else ""
+    settings = layer.extra_repr()
+    options = f'<span style="{QUIET}">({escape(settings)})</span>' if settings else ""
     chips = "".join(_chips(layer, seen))
     head = f"{named}<b>{escape(type(layer).__name__)}</b>{options}{chips}"
     inside = "".join(
@@ -67,7 +67,7 @@ def _tree(layer: Any, name: str, where: str, spread: bool, seen: set[int], path:
 
 
 def _chips(layer: Any, seen: set[int]) -> list[str]:
-    """Give each parameter and buffer of a layer itself, with its shape and what is special."""
+    """Return the parameters and buffers of a layer itself, with shapes and notes."""
     found = []
     for name, value in named_values(layer):
         if not isinstance(value, Parameter):
@@ -89,7 +89,7 @@ def _chips(layer: Any, seen: set[int]) -> list[str]:
 
 
 def summary_page(summary: Any) -> str:
-    """Give a summary as an HTML table."""
+    """Return a summary as an HTML table."""
     lines = [
         _row([_indented(row.label, row.depth), *map(escape, row.cells())], "td", "")
         for row in summary.rows

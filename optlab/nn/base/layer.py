@@ -1,6 +1,6 @@
-"""Layer: a function with parameters.
+"""Layer, a function with parameters.
 
-What it holds is found in `structure`, given out and taken in by `state`, watched by `hooks`.
+Its parts: `structure` finds what it holds, `state` saves and loads it, `hooks` observe its calls.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from optlab.nn.base.summary import Summary
 
-#: What PyTorch calls it, and what it is called here.
+#: Names of PyTorch, and their counterparts here.
 _CALLED_HERE = {
     "zero_grad": "clear_gradients()",
     "modules": "sublayers(include_self=True)",
@@ -51,20 +51,20 @@ _instances: dict[str, Iterator[int]] = defaultdict(itertools.count)
 class Layer(State, Hookable):
     """A function with parameters. Subclasses set parameters and layers as attributes.
 
-    Whatever parameters and layers the attributes of a layer refer to, in lists, tuples and dicts as
-    well, belong to it, and are named by their place.
+    The parameters and layers that its attributes refer to, also within lists, tuples and dicts,
+    belong to a layer, and are named by their attributes: 'body.0.weight'.
 
     Parameters
     ----------
     name_scope : str, optional
-        What `full_name` starts with; the name of the class by default.
+        Prefix of `full_name`; by default the name of the class.
     dtype : str or dtype
-        The type of the parameters that `create_parameter` makes.
+        Dtype of the parameters that `create_parameter` makes.
 
     Attributes
     ----------
     training : bool
-        Whether the layer is in training, see `train` and `eval`.
+        Whether the layer is in training mode, see `train` and `eval`.
 
     Examples
     --------
@@ -95,13 +95,13 @@ class Layer(State, Hookable):
             self._dtype = dtype_named(dtype).name
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
-        """Compute the output. Subclasses say how."""
+        """Compute the output. Subclasses define it."""
         raise NotImplementedError(
             f"{type(self).__name__} has no forward method; define forward(self, x) in the class."
         )
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
-        """Run `forward`, and the hooks around it."""
+        """Run `forward` and the hooks around it."""
         if self._hooks is None:
             return self.forward(*inputs, **options)
         return self._hooks.run(self, inputs, options)
@@ -120,13 +120,13 @@ class Layer(State, Hookable):
             )
         super().__setattr__(name, value)
 
-    if not TYPE_CHECKING:  # a type checker would take every name for an attribute
+    if not TYPE_CHECKING:  # a type checker would accept every name as an attribute
 
         def __getattr__(self, name: str) -> Any:
-            """Say what a name of PyTorch is called here; asked where nothing is found."""
+            """Raise for an unknown attribute, with the counterpart of a name of PyTorch."""
             here = _CALLED_HERE.get(name)
             if here is None:
-                # Fails once more, in its own words: those of a property, perhaps.
+                # Fails once more with the original message, perhaps that of a property.
                 return object.__getattribute__(self, name)
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}; here it is "
@@ -138,7 +138,7 @@ class Layer(State, Hookable):
     # Training and evaluation --------------------------------------------------------------------
 
     def train(self, mode: bool = True) -> Self:
-        """Switch this layer and all inside to training (or to evaluation, where `mode` is False).
+        """Switch this layer and all sublayers to training, or to evaluation if `mode` is False.
 
         Returns
         -------
@@ -150,11 +150,11 @@ class Layer(State, Hookable):
         return self
 
     def eval(self) -> Self:
-        """Switch this layer and all inside to evaluation; give the layer itself."""
+        """Switch this layer and all sublayers to evaluation; return the layer itself."""
         return self.train(False)
 
     def apply(self, fn: Callable[[Layer], Any]) -> Self:
-        """Call `fn` with every layer inside, then with this one; give the layer itself.
+        """Call `fn` with every sublayer, then with this layer; return the layer itself.
 
         Examples
         --------
@@ -168,7 +168,7 @@ class Layer(State, Hookable):
             fn(layer)
         return self
 
-    # Making parameters --------------------------------------------------------------------------
+    # Creating parameters ------------------------------------------------------------------------
 
     def create_parameter(
         self,
@@ -178,19 +178,19 @@ class Layer(State, Hookable):
         is_bias: bool = False,
         default_initializer: Initializer | None = None,
     ) -> Parameter | None:
-        """Make a parameter; assign it to an attribute, and it belongs to this layer.
+        """Create a parameter; assigned to an attribute, it belongs to this layer.
 
         Parameters
         ----------
         shape : list or tuple of int
         attr : ParamAttr, str, Initializer or bool, optional
-            Its settings: all of them, or its name, or how it starts. False makes no parameter.
+            Settings, name or initializer. False makes no parameter.
         dtype : str or dtype, optional
             By default that of the layer.
         is_bias : bool
-            Whether it starts at zero, where nothing else is said.
+            Whether the initializer is by default zero, instead of Xavier uniform.
         default_initializer : Initializer, optional
-            How it starts where `attr` does not say; by default Xavier uniform.
+            Initializer unless `attr` has one.
 
         Returns
         -------
@@ -212,12 +212,12 @@ class Layer(State, Hookable):
         lengths = tuple(int(length) for length in np.atleast_1d(shape))
         return make_parameter(lengths, attr, "attr", dtype or self._dtype, default)
 
-    # What it is ---------------------------------------------------------------------------------
+    # Display ------------------------------------------------------------------------------------
 
     def full_name(self) -> str:
-        """Give a name that no other layer of this process has, such as ``"linear_0"``.
+        """Return a name that is unique in this process, such as ``"linear_0"``.
 
-        Layers are numbered in the order in which they are first asked.
+        Layers are numbered in the order of their first call of this method.
 
         Examples
         --------
@@ -234,21 +234,21 @@ class Layer(State, Hookable):
         return self._full_name
 
     def summary(self, *inputs: Any, **options: Any) -> Summary:
-        """Run forward, and tabulate what each layer gives, holds, and keeps for backward.
+        """Run forward and tabulate the output, parameters and saved bytes of each layer.
 
-        Nothing of the run remains: buffers get their values back, hooks are taken off, and random
-        numbers outside are as if it had not been.
+        The run leaves no trace: buffers are restored, hooks are removed, and random numbers
+        elsewhere are unaffected.
 
         Parameters
         ----------
         *inputs, **options
-            What the layer is called with. A tuple or list of whole numbers stands for an input of
-            that shape, see `example_input`: ones, or the number of the first row of an `Embedding`.
+            Arguments of the call. A tuple or list of integers stands for an input of that shape,
+            see `example_input`: ones, or the index of the first row of an `Embedding`.
 
         Returns
         -------
         Summary
-            ``print`` shows a table; so does a notebook.
+            Shown as a table by ``print`` and by notebooks.
 
         Examples
         --------
@@ -270,11 +270,11 @@ class Layer(State, Hookable):
         return summarize(self, inputs, options, Layer.example_input)
 
     def example_input(self, shape: Any) -> Tensor:
-        """Return an input of this shape for `summary`: ones, unless a subclass says otherwise."""
+        """Return an input of this shape for `summary`: ones, unless a subclass overrides it."""
         return ones(shape)
 
     def extra_repr(self) -> str:
-        """Say what distinguishes this layer from others of its class."""
+        """Return the settings that ``repr`` shows in parentheses."""
         return ""
 
     @recursive_repr("...")

@@ -1,4 +1,4 @@
-"""ParamAttr: the settings of a parameter that a layer is about to make."""
+"""ParamAttr, the settings of a parameter, and the creation of parameters from them."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from optlab.nn.initializer import Constant, Initializer, XavierUniform
 
 
 class ParamAttr:
-    """The settings of a parameter, for ``weight_attr=`` and ``bias_attr=`` of layers.
+    """Settings of a parameter, for ``weight_attr=`` and ``bias_attr=`` of layers.
 
     Parameters
     ----------
     name : str, optional
-        What traces and errors call it.
+        Name in traces and errors.
     initializer : Initializer, optional
-        How it starts; by default as the layer says.
+        Initializer; by default that of the layer.
     learning_rate : float
-        Multiplies the optimizer's learning rate for this parameter.
+        Factor of the optimizer's learning rate.
     regularizer : L1Decay or L2Decay, optional
-        Takes the place of the optimizer's regularizer for this parameter.
+        Regularizer in place of the optimizer's.
     trainable : bool
         Whether it collects a gradient and is updated.
     do_model_average : bool
-        True: what averages a model includes every parameter.
+        Must be True: model averages include every parameter.
     need_clip : bool
-        Whether gradient clipping includes this parameter.
+        Whether gradient clipping includes it.
 
     Examples
     --------
@@ -74,12 +74,12 @@ class ParamAttr:
 
 
 def as_attr(attr: Any, argument: str = "attr") -> ParamAttr | None:
-    """Read what ``weight_attr=`` takes; False means that there is no parameter, and gives None.
+    """Return the value of ``weight_attr=`` as a ParamAttr; None for False, no parameter.
 
     Raises
     ------
     TypeError
-        If it is none of these.
+        If it is no such value.
 
     Examples
     --------
@@ -110,13 +110,13 @@ def make_parameter(
     default: Initializer,
     name: str | None = None,
 ) -> Parameter | None:
-    """Make a parameter of a layer as ``weight_attr=`` says; None where it says False."""
+    """Create a parameter of a layer from the value of ``weight_attr=``; None for False."""
     settings = as_attr(attr, argument)
     if settings is None:
         return None
-    start = settings.initializer or default
+    initializer = settings.initializer or default
     return Parameter(
-        start(shape, dtype),
+        initializer(shape, dtype),
         name=settings.name or name,
         trainable=settings.trainable,
         learning_rate=settings.learning_rate,
@@ -126,14 +126,14 @@ def make_parameter(
 
 
 def require_parameter(parameter: Parameter | None, layer: str, argument: str) -> Parameter:
-    """Give the parameter, which a layer cannot do without."""
+    """Return a parameter that a layer requires; raise if it is None."""
     if parameter is None:
         raise TypeError(f"{layer} cannot do without it: {argument}=False is not covered.")
     return parameter
 
 
 def parameter_name(name: str | None, role: str) -> str | None:
-    """Give the name of a parameter of a layer that was given a name."""
+    """Return the name of a parameter from the name of its layer, if it has one."""
     return None if name is None else f"{name}.{role}"
 
 
@@ -145,25 +145,25 @@ def create_parameter(
     is_bias: bool = False,
     default_initializer: Initializer | None = None,
 ) -> Parameter:
-    """Make a parameter.
+    """Create a parameter.
 
     Parameters
     ----------
     shape : list or tuple of int
     dtype : str or dtype
     name : str, optional
-        What traces and errors call it; a name in `attr` comes first.
+        Name in traces and errors; one in `attr` takes precedence.
     attr : ParamAttr, str or Initializer, optional
-        Its settings: all of them, or its name, or how it starts.
+        Settings, name or initializer.
     is_bias : bool
-        Whether it starts at 0 where nothing else is said; otherwise by Xavier's rule.
+        Whether the initializer is by default zero, instead of Xavier uniform.
     default_initializer : Initializer, optional
-        How it starts where `attr` does not say.
+        Initializer unless `attr` has one.
 
     Raises
     ------
     TypeError
-        If `attr` is none of these, or `dtype` is not floating.
+        If `attr` is none of these, or `dtype` is not floating point.
 
     Examples
     --------
@@ -178,5 +178,5 @@ def create_parameter(
         raise TypeError(
             f"create_parameter: default_initializer must be an initializer; got {default!r}."
         )
-    found = make_parameter(read_shape(shape), attr, "attr", dtype, default, name)
-    return require_parameter(found, "create_parameter", "attr")
+    parameter = make_parameter(read_shape(shape), attr, "attr", dtype, default, name)
+    return require_parameter(parameter, "create_parameter", "attr")

@@ -1,4 +1,4 @@
-"""Parameter: a Tensor that an optimizer may change."""
+"""Parameter, a Tensor that an optimizer updates."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from optlab.backend.arrays import as_float, on_host
 
 
 class Parameter(Tensor):
-    """A Tensor that an optimizer may change, with its own settings.
+    """A Tensor that an optimizer updates, with settings of its own.
 
     Parameters
     ----------
     data : array_like
-        The initial value, copied; whole numbers become float32.
+        Initial value, copied; integers become float32.
     name : str, optional
-        What traces and errors call it. A layer names its own parameters by their place.
+        Name in traces and errors. A layer names its parameters by their attributes.
     trainable : bool
         Whether it collects a gradient and is updated.
     learning_rate : float
-        Multiplies the optimizer's learning rate for this parameter.
+        Factor of the optimizer's learning rate.
     regularizer : L1Decay or L2Decay, optional
-        Takes the place of the optimizer's regularizer for this parameter.
+        Regularizer in place of the optimizer's.
     need_clip : bool
-        Whether gradient clipping includes this parameter.
+        Whether gradient clipping includes it.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Parameter(Tensor):
 
     @property
     def name(self) -> str | None:
-        """What traces and errors call it."""
+        """Name in traces and errors."""
         return self._name
 
     @name.setter
@@ -75,7 +75,7 @@ class Parameter(Tensor):
 
     @property
     def learning_rate(self) -> float:
-        """What multiplies the optimizer's learning rate for this parameter."""
+        """Factor of the optimizer's learning rate."""
         return self._learning_rate
 
     @learning_rate.setter
@@ -89,7 +89,7 @@ class Parameter(Tensor):
 
     @property
     def regularizer(self) -> Any:
-        """What takes the place of the optimizer's regularizer for this parameter, or None."""
+        """Regularizer in place of the optimizer's, or None."""
         return self._regularizer
 
     @regularizer.setter
@@ -112,7 +112,7 @@ class Parameter(Tensor):
         self.name = self._name
 
     def numpy(self) -> np.ndarray:
-        """Give a copy of the values: an optimizer writes to the array itself later."""
+        """Return a copy of the values: an optimizer overwrites the array itself."""
         return np.array(on_host(self.data))
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The state of layers: giving it out by name, taking it in, and changing its type."""
+"""The state of layers: saving and loading it by name, and moving it to a dtype or device."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _MOST_LISTED = 12
 
 
 class Keys(NamedTuple):
-    """The names in which a layer and a state dict differed."""
+    """Names that only a layer, or only a state dict, has."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
 
 
 class State(Structure):
-    """The state of a layer: the part of `Layer` that gives it out and takes it in."""
+    """The part of `Layer` that saves, loads, casts and moves its state."""
 
     def state_dict(
         self,
@@ -42,25 +42,25 @@ class State(Structure):
         include_sublayers: bool = True,
         structured_name_prefix: str = "",
     ) -> dict[str, Tensor]:
-        """Give parameters and persistable buffers, by their place in the structure.
+        """Return parameters and persistable buffers by their qualified names.
 
-        The values are the layer's own Tensors, not copies: they change as training goes on.
-        ``ol.save`` writes what they hold now; ``copy.deepcopy(layer.state_dict())`` keeps it in
-        memory. A parameter that is shared is there under each of its places.
+        The values are the Tensors of the layer, not copies: training changes them. ``ol.save``
+        writes their current values; ``copy.deepcopy(layer.state_dict())`` keeps these in memory. A
+        shared parameter is listed under each of its names.
 
         Parameters
         ----------
         destination : dict, optional
-            Where to put them; a new dict by default.
+            Dict to fill; by default a new one.
         include_sublayers : bool
-            Whether to include the layers inside this one.
+            Whether to include sublayers.
         structured_name_prefix : str
-            What to put before the names, its dot included.
+            Prefix of the names, with its dot.
 
         Raises
         ------
         ValueError
-            If two parameters or buffers are found under one name.
+            If two parameters or buffers have the same name.
 
         Examples
         --------
@@ -88,7 +88,7 @@ class State(Structure):
     def _state(
         self, prefix: str, include_sublayers: bool, path: tuple[int, ...]
     ) -> Iterator[tuple[str, Tensor]]:
-        """Go through the state, under each place where it is found."""
+        """Yield parameters and persistable buffers, under each of their names."""
         held = list(named_values(self))
         for name, value in held:
             if isinstance(value, Parameter):
@@ -98,7 +98,7 @@ class State(Structure):
         if include_sublayers:
             path = (*path, id(self))
             for name, value in held:
-                if isinstance(value, State) and id(value) not in path:  # a layer may know its owner
+                if isinstance(value, State) and id(value) not in path:  # may refer to its owner
                     yield from value._state(qualified_name(prefix, name), True, path)
 
     def set_state_dict(
@@ -107,37 +107,36 @@ class State(Structure):
         """Write the values of a state dict to the parameters and buffers of the same names.
 
         Everything is checked before anything is written. A shared parameter may be given under any
-        of its places. Values are copied to the device where the layer's own lie: what ``ol.load``
-        gives lies on the CPU, and goes to where each parameter is.
+        of its names. Values, such as those of ``ol.load`` on the CPU, are copied to the device of
+        each parameter.
 
         Parameters
         ----------
         state_dict : mapping of str to Tensor or array
-            What `state_dict` gave, of this layer or another, or what ``ol.load`` read.
+            The result of `state_dict`, of this layer or another, or of ``ol.load``.
         use_structured_name : bool
-            False finds parameters by their own ``name`` in place of their place in the structure.
+            If False, parameters are matched by their own ``name``, not their qualified name.
         strict : bool
-            False leaves alone what only one of the two has, and says so in what it returns.
+            If False, names that only one of the two has are ignored, and returned.
 
         Returns
         -------
         tuple
-            ``missing_keys``, which the layer has and the state dict does not, and
-            ``unexpected_keys``, which it is the other way round. Empty where `strict`.
+            ``missing_keys``, only in the layer, and ``unexpected_keys``, only in the state dict;
+            empty if `strict`.
 
         Raises
         ------
         ValueError
-            If names are missing or unexpected (where `strict`), or a value has another shape or
-            dtype than the layer's, or two places of one parameter got different values. Nothing is
-            written then, and the message lists all of it.
+            If names are missing or unexpected (if `strict`), a shape or dtype differs from the
+            layer's, or two names of a shared parameter have different values. Nothing is written
+            then, and the message lists all faults.
 
         Notes
         -----
-        A PyTorch ``Linear`` keeps its weight as [out, in], this one as [in, out], like Paddle:
-        ``ol.nn.utils.from_torch(layer, state_dict)`` brings PyTorch's weights into this form.
-        Nothing is transposed behind your back:
-        ``state["fc.weight"] = state["fc.weight"].T``.
+        A PyTorch ``Linear`` stores its weight as [out, in], this one as [in, out], like Paddle:
+        ``ol.nn.utils.from_torch(layer, state_dict)`` converts the weights of PyTorch. Nothing is
+        transposed implicitly: ``state["fc.weight"] = state["fc.weight"].T``.
 
         Examples
         --------
@@ -171,9 +170,7 @@ class State(Structure):
     set_dict = set_state_dict
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Keys:
-        """Do what `set_state_dict` does; the name and the arguments are PyTorch's.
-
-        Values go to the device where each parameter lies; nothing is written unless all fits.
+        """Do the same as `set_state_dict`, with the name and arguments of PyTorch.
 
         Examples
         --------
@@ -189,7 +186,7 @@ class State(Structure):
         Parameters
         ----------
         set_to_zero : bool
-            True leaves gradients of zero, False leaves none (an optimizer then skips them).
+            True sets gradients to zero, False to None (optimizers skip these parameters).
 
         Examples
         --------
@@ -209,11 +206,10 @@ class State(Structure):
             events.gradients_cleared.publish(self.parameters())
 
     def to(self, device: Any = None, dtype: Any = None) -> Self:
-        """Move parameters and buffers to a device, change their floating type, or both.
+        """Move parameters and buffers to a device, cast them to a floating dtype, or both.
 
-        In this layer and all inside. Whole numbers keep their type. The parameters stay the same
-        objects, their gradients go along; an optimizer that was made before says so at its next
-        step, and has to be made again.
+        Sublayers are included; integers keep their dtype. Parameters stay the same objects and
+        keep their gradients. An optimizer made before raises at its next step: make a new one.
 
         Parameters
         ----------
@@ -238,28 +234,28 @@ class State(Structure):
         return self if dtype is None else self._cast(dtype, None)
 
     def astype(self, dtype: Any) -> Self:
-        """Change the floating type of parameters and buffers, see `to`."""
+        """Cast floating parameters and buffers, see `to`."""
         return self._cast(dtype, None)
 
     def double(self) -> Self:
-        """Change the floating type of parameters and buffers to float64."""
+        """Cast floating parameters and buffers to float64."""
         return self._cast(np.float64, None)
 
     def float16(self, excluded_layers: Any = None) -> Self:
-        """Change the floating type to float16, except in layers of the excluded classes."""
+        """Cast to float16, except in layers of the excluded classes, see `float`."""
         return self._cast(np.float16, excluded_layers)
 
     def bfloat16(self, excluded_layers: Any = None) -> Self:
-        """Change the floating type to bfloat16 (it needs the package ml_dtypes), see `float16`."""
+        """Cast to bfloat16 (which needs the package ml_dtypes), see `float`."""
         return self._cast("bfloat16", excluded_layers)
 
     def float(self, excluded_layers: Any = None) -> Self:
-        """Change the floating type to float32, except in layers of the excluded classes.
+        """Cast floating parameters and buffers to float32, except in excluded layers.
 
         Parameters
         ----------
         excluded_layers : class or list of classes, optional
-            Layers of these classes keep what they have.
+            Layers of these classes keep their dtype.
         """
         return self._cast(np.float32, excluded_layers)
 
@@ -286,7 +282,7 @@ class State(Structure):
 
 
 def replace_array(tensor: Tensor, array: Any) -> None:
-    """Give a Tensor another array, of another dtype or device; its gradient goes along."""
+    """Replace the array of a Tensor by one of another dtype or device; convert its gradient."""
     old = tensor.node
     tensor.data = array
     if old is None:
@@ -299,7 +295,7 @@ def replace_array(tensor: Tensor, array: Any) -> None:
 
 
 def _like(grad: Any, array: Any) -> Any:
-    """Give a gradient in the dtype and on the device of `array`."""
+    """Return a gradient in the dtype and on the device of `array`."""
     goal = device_of(array)
     if isinstance(grad, RowSparse):
         rows, values = moved(grad.rows, goal), moved(grad.values, goal)
@@ -310,7 +306,7 @@ def _like(grad: Any, array: Any) -> Any:
 
 
 def _state_by_own_name(layer: State) -> dict[str, Tensor]:
-    """Give the state by the parameters' own names, where they have one."""
+    """Return the state by the parameters' own names, if they have one."""
     found: dict[str, Tensor] = {}
     for where, value in layer.state_dict().items():
         name = getattr(value, "name", None) or where
@@ -325,7 +321,7 @@ def _state_by_own_name(layer: State) -> dict[str, Tensor]:
 def _match(
     own: Mapping[str, Tensor], given: Mapping[str, Any]
 ) -> tuple[Keys, list[tuple[Tensor, Any]], list[str]]:
-    """Give the names that differ, what is to be written, and what is wrong with it."""
+    """Return the names that differ, the writes, and the faults."""
     faults: list[str] = []
     writes: dict[int, tuple[str, Tensor, Any]] = {}
     for name, tensor in own.items():
@@ -348,7 +344,7 @@ def _match(
 
 
 def _checked_value(name: str, tensor: Tensor, value: Any) -> tuple[Any, str]:
-    """Give the array to write and an empty text, or a text that says what does not fit."""
+    """Return the array to write and an empty text, or None and what does not fit."""
     array = raw(value)
     if not hasattr(array, "dtype"):
         try:
@@ -370,7 +366,7 @@ def _checked_value(name: str, tensor: Tensor, value: Any) -> tuple[Any, str]:
 
 
 def _differences(keys: Keys, own: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
-    """Say which names are in one of the two only."""
+    """Return lines about names that only one of the two has."""
     said = []
     if keys.missing_keys:
         said.append(f"not in the state dict: {comma_list(keys.missing_keys, _MOST_LISTED)}")

@@ -1,4 +1,4 @@
-"""Summary: what each layer of a network gives, holds, and keeps for backward, measured by a run."""
+"""Summary: the output, parameters and saved bytes of each layer of a network, from one run."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class Row:
     Attributes
     ----------
     name : str
-        Its place in the structure; empty for the network itself.
+        Its qualified name; empty for the network itself.
     layer : str
         The name of its class.
     depth : int
-        How many layers it is inside of.
+        Number of layers around it.
     output : str
-        The shape of what it gave last; empty where it was not called.
+        Shape of its last output; empty if it was not called.
     parameters : int
-        Elements of the parameters that it holds itself; a shared one counts where it is met first.
+        Elements of its own parameters; a shared one counts where it comes first.
     saved : int
-        Bytes that are kept for backward because of operations of its own (not of layers inside).
+        Bytes saved for the backward pass by its own operations, without those of sublayers.
     calls : int
-        How often it was called.
+        Number of calls.
     """
 
     name: str
@@ -53,12 +53,12 @@ class Row:
 
     @property
     def label(self) -> str:
-        """How a table names it."""
+        """Its name in a table."""
         own = f"{self.name.rpartition('.')[2]}: {self.layer}" if self.name else self.layer
         return own if self.calls < 2 else f"{own} ({self.calls} calls)"
 
     def cells(self) -> tuple[str, str, str]:
-        """Give the other columns of a table as text; nothing for zero."""
+        """Return the other columns of a table as text, empty for zero."""
         return (
             self.output,
             f"{self.parameters:,}" if self.parameters else "",
@@ -68,19 +68,19 @@ class Row:
 
 @dataclass
 class Summary:
-    """What each layer of a network gives, holds, and keeps for backward: see `Layer.summary`.
+    """The output, parameters and saved bytes of each layer of a network, see `Layer.summary`.
 
     Attributes
     ----------
     rows : list of Row
-        The network itself, then each layer inside.
+        The network itself, then its sublayers.
     parameters : int
         Elements of all parameters.
     frozen : int
-        Those of them that are not trained.
+        Elements of the parameters that are not trained.
     saved : int
-        Bytes kept for backward by the whole run; memory that several operations keep counts once,
-        and that of parameters and buffers, which is there anyway, does not.
+        Bytes saved for the backward pass by the whole run; memory that several operations save
+        counts once, and that of parameters and buffers does not count.
     """
 
     rows: list[Row]
@@ -89,11 +89,11 @@ class Summary:
     saved: int
 
     def totals(self) -> tuple[str, str, str, str]:
-        """Give the last line of the table."""
+        """Return the last line of the table."""
         return ("total", "", f"{self.parameters:,}", in_words(self.saved))
 
     def note(self) -> str:
-        """Say how many parameters are not trained; nothing where all are."""
+        """Return how many parameters are not trained; an empty text if all are."""
         if not self.frozen:
             return ""
         return f"{self.frozen:,} of the {self.parameters:,} parameters are not trained."
@@ -150,7 +150,7 @@ def _is_shape(x: Any) -> bool:
 
 
 class _Recorder:
-    """Hears which layer runs and what operations save."""
+    """Records which layer runs and what its operations save."""
 
     def __init__(self, layer: Any, examples: list[Any], default: Any) -> None:
         self.examples, self.default = examples, default
@@ -181,7 +181,7 @@ class _Recorder:
             self.running.append(row)
             if type(layer).example_input is self.default:
                 return None
-            # An example that reaches a layer which takes other inputs gives way to the layer's own.
+            # A layer with examples of its own gets one in place of the example that reaches it.
             return tuple(
                 layer.example_input(x.shape) if any(x is one for one in self.examples) else x
                 for x in inputs
@@ -198,7 +198,7 @@ class _Recorder:
         return leave
 
     def recorded(self, node: Any) -> None:
-        """Count what an operation saved, for the layer that runs."""
+        """Add the bytes that an operation saved to the layer that runs."""
         if threading.get_ident() != self.thread or not self.running:
             return
         self.running[-1].saved += sum(self.memory.add(array) for array in kept_by(node))
@@ -212,7 +212,7 @@ class _Recorder:
 
 
 def _shapes(output: Any) -> str:
-    """Give the shapes of what a layer gave."""
+    """Return the shapes of an output as text."""
     if isinstance(output, (Tensor, np.ndarray)):
         return str(output.shape)
     if isinstance(output, dict):

@@ -1,8 +1,8 @@
-"""Initial values of parameters.
+"""Initializers of parameters.
 
-An initializer is called with a shape and a dtype and gives an array. The fans, how many inputs and
-outputs a weight has, are read from its shape: [in, out], or [out, in, ...] of a convolution, whose
-kernel multiplies both.
+An initializer is called with a shape and a dtype and returns an array. The fans, the numbers of
+inputs and outputs of a weight, follow from its shape: [in, out], or [out, in, ...] of a
+convolution, whose kernel size multiplies both.
 """
 
 from optlab.nn.initializer.fans import (

@@ -1,4 +1,4 @@
-"""Initial values whose size depends on how many inputs and outputs a weight has."""
+"""Initializers whose scale depends on the fans, the numbers of inputs and outputs of a weight."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from optlab.nn.initializer.laws import Initializer
 
 
 def _fans(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Give how many inputs and outputs a weight of this shape has."""
+    """Return the numbers of inputs and outputs of a weight of this shape."""
     if len(shape) < 2:
         return math.prod(shape), math.prod(shape)
     if len(shape) == 2:
@@ -21,19 +21,23 @@ def _fans(shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Give by how much weights must be larger, for the variance to stay, before an activation.
+    """Return the factor of the weights that keeps the variance through an activation.
 
     Parameters
     ----------
     nonlinearity : str
-        'sigmoid', 'linear', 'conv1d' and its like, 'tanh', 'relu', 'leaky_relu' or 'selu'.
+        'sigmoid', 'linear', 'conv1d' and the like, 'tanh', 'relu', 'leaky_relu' or 'selu'.
     param : float, optional
-        The slope of 'leaky_relu', 0.01 by default.
+        Slope of 'leaky_relu', by default 0.01.
+
+    Returns
+    -------
+    float
 
     Raises
     ------
     ValueError
-        If there is no such activation here.
+        If the activation is not known.
 
     Examples
     --------
@@ -53,7 +57,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 class _Xavier(Initializer):
-    """What both of Xavier's rules know."""
+    """Base class of Xavier initialization."""
 
     def __init__(
         self, fan_in: float | None = None, fan_out: float | None = None, gain: float = 1.0
@@ -61,7 +65,7 @@ class _Xavier(Initializer):
         self.fan_in, self.fan_out, self.gain = fan_in, fan_out, gain
 
     def deviation(self, shape: tuple[int, ...]) -> float:
-        """Give the standard deviation for a weight of this shape."""
+        """Return the standard deviation for a weight of this shape."""
         fan_in, fan_out = _fans(shape)
         fan_in = fan_in if self.fan_in is None else self.fan_in  # type: ignore[assignment]
         fan_out = fan_out if self.fan_out is None else self.fan_out  # type: ignore[assignment]
@@ -69,7 +73,7 @@ class _Xavier(Initializer):
 
 
 class XavierUniform(_Xavier):
-    r"""Uniform on :math:`\pm g \sqrt{6 / (in + out)}`.
+    r"""Uniform distribution on :math:`\pm g \sqrt{6 / (in + out)}`.
 
     It keeps the variance of activations and gradients about equal across layers of tanh.
     Source: Glorot and Bengio 2010.
@@ -77,9 +81,9 @@ class XavierUniform(_Xavier):
     Parameters
     ----------
     fan_in, fan_out : float, optional
-        How many inputs and outputs; by default read from the shape of the weight.
+        Numbers of inputs and outputs; by default those of the shape.
     gain : float
-        The factor g, see `calculate_gain`.
+        Factor g, see `calculate_gain`.
 
     Examples
     --------
@@ -88,22 +92,22 @@ class XavierUniform(_Xavier):
     """
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Draw from the next random key."""
+        """Draw the values with the next random key."""
         bound = math.sqrt(3) * self.deviation(shape)
         return next_key().generator().uniform(-bound, bound, shape)
 
 
 class XavierNormal(_Xavier):
-    r"""Normal with standard deviation :math:`g \sqrt{2 / (in + out)}`.
+    r"""Normal distribution with standard deviation :math:`g \sqrt{2 / (in + out)}`.
 
     Source: Glorot and Bengio 2010.
 
     Parameters
     ----------
     fan_in, fan_out : float, optional
-        How many inputs and outputs; by default read from the shape of the weight.
+        Numbers of inputs and outputs; by default those of the shape.
     gain : float
-        The factor g, see `calculate_gain`.
+        Factor g, see `calculate_gain`.
 
     Examples
     --------
@@ -112,12 +116,12 @@ class XavierNormal(_Xavier):
     """
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Draw from the next random key."""
+        """Draw the values with the next random key."""
         return next_key().generator().normal(0.0, self.deviation(shape), shape)
 
 
 class _Kaiming(Initializer):
-    """What both of Kaiming's rules know."""
+    """Base class of Kaiming initialization."""
 
     def __init__(
         self,
@@ -132,7 +136,7 @@ class _Kaiming(Initializer):
         self.fan_in, self.mode = fan_in, mode
 
     def deviation(self, shape: tuple[int, ...]) -> float:
-        """Give the standard deviation for a weight of this shape."""
+        """Return the standard deviation for a weight of this shape."""
         fan: float = _fans(shape)[0 if self.mode == "fan_in" else 1]
         if self.mode == "fan_in" and self.fan_in is not None:
             fan = self.fan_in
@@ -140,18 +144,20 @@ class _Kaiming(Initializer):
 
 
 class KaimingUniform(_Kaiming):
-    r"""Uniform on :math:`\pm g \sqrt{3 / in}`, made for layers of ReLU. Source: He et al. 2015.
+    r"""Uniform distribution on :math:`\pm g \sqrt{3 / in}`, for layers of ReLU.
+
+    Source: He et al. 2015.
 
     Parameters
     ----------
     fan_in : float, optional
-        How many inputs; by default read from the shape of the weight.
+        Number of inputs; by default that of the shape.
     negative_slope : float
-        The slope of 'leaky_relu'.
+        Slope of 'leaky_relu'.
     nonlinearity : str
-        The activation that follows: its gain is g, see `calculate_gain`.
+        Activation that follows; its gain is g, see `calculate_gain`.
     mode : {'fan_in', 'fan_out'}
-        Whether activations keep their variance, or gradients.
+        Whether to keep the variance of activations or of gradients.
 
     Examples
     --------
@@ -160,26 +166,26 @@ class KaimingUniform(_Kaiming):
     """
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Draw from the next random key."""
+        """Draw the values with the next random key."""
         bound = math.sqrt(3) * self.deviation(shape)
         return next_key().generator().uniform(-bound, bound, shape)
 
 
 class KaimingNormal(_Kaiming):
-    r"""Normal with standard deviation :math:`g / \sqrt{in}`, made for layers of ReLU.
+    r"""Normal distribution with standard deviation :math:`g / \sqrt{in}`, for layers of ReLU.
 
     Source: He et al. 2015.
 
     Parameters
     ----------
     fan_in : float, optional
-        How many inputs; by default read from the shape of the weight.
+        Number of inputs; by default that of the shape.
     negative_slope : float
-        The slope of 'leaky_relu'.
+        Slope of 'leaky_relu'.
     nonlinearity : str
-        The activation that follows: its gain is g, see `calculate_gain`.
+        Activation that follows; its gain is g, see `calculate_gain`.
     mode : {'fan_in', 'fan_out'}
-        Whether activations keep their variance, or gradients.
+        Whether to keep the variance of activations or of gradients.
 
     Examples
     --------
@@ -188,5 +194,5 @@ class KaimingNormal(_Kaiming):
     """
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Draw from the next random key."""
+        """Draw the values with the next random key."""
         return next_key().generator().normal(0.0, self.deviation(shape), shape)

@@ -1,4 +1,4 @@
-"""Initial values that do not depend on the shape of the parameter."""
+"""Initializers whose distribution does not depend on the shape."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from optlab.backend.random import next_key
 
 
 class Initializer:
-    """Gives the initial value of a parameter of a given shape."""
+    """Base class of initializers, which are called with a shape and a dtype."""
 
     def __call__(self, shape: tuple[int, ...], dtype: Any = "float32") -> np.ndarray:
-        """Give an array of `shape`."""
+        """Return an initial array of this shape and dtype."""
         return np.asarray(self.draw(tuple(shape)), dtype=dtype_named(dtype))
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Give the values in float64. Subclasses say how."""
+        """Return the values in float64. Subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} has no draw(shape) method.")
 
 
 class Constant(Initializer):
-    """Every element has the same value.
+    """The same value in every element.
 
     Examples
     --------
@@ -36,12 +36,12 @@ class Constant(Initializer):
         self.value = value
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Give the constant everywhere."""
+        """Return the constant everywhere."""
         return np.full(shape, self.value)
 
 
 class Assign(Initializer):
-    """A given array.
+    """The values of a given array.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Assign(Initializer):
         self.value = np.asarray(value)
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Give the array, whose shape must fit."""
+        """Return the array; its shape must be equal."""
         if self.value.shape != shape:
             raise ValueError(
                 f"an array of shape {self.value.shape} cannot start a parameter of {shape}."
@@ -62,7 +62,7 @@ class Assign(Initializer):
 
 
 class Uniform(Initializer):
-    """Uniform on [low, high).
+    """Uniform distribution on [low, high).
 
     Examples
     --------
@@ -74,12 +74,12 @@ class Uniform(Initializer):
         self.low, self.high = low, high
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Draw from the next random key."""
+        """Draw the values with the next random key."""
         return next_key().generator().uniform(self.low, self.high, shape)
 
 
 class Normal(Initializer):
-    """Normal with the given mean and standard deviation.
+    """Normal distribution with the given mean and standard deviation.
 
     Examples
     --------
@@ -91,12 +91,12 @@ class Normal(Initializer):
         self.mean, self.std = mean, std
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Draw from the next random key."""
+        """Draw the values with the next random key."""
         return next_key().generator().normal(self.mean, self.std, shape)
 
 
 class TruncatedNormal(Initializer):
-    """Normal, drawn again until it lies from `a` to `b`.
+    """Normal distribution truncated to [a, b].
 
     Raises
     ------
@@ -119,13 +119,15 @@ class TruncatedNormal(Initializer):
         self.mean, self.std, self.a, self.b = mean, std, a, b
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Draw from the next random key."""
+        """Draw the values with the next random key."""
         numbers = next_key().generator()
         low, high = (self.a - self.mean) / self.std, (self.b - self.mean) / self.std
         inside = (math.erf(high / math.sqrt(2)) - math.erf(low / math.sqrt(2))) / 2
-        nearest = min(max(low, 0.0), high)  # where the density is largest
-        if inside <= 0.25:  # so far out, or so narrow, that even draws are kept more often
-            reach = 40 / max(abs(nearest), 1.0)  # beyond, the density is e^-40 of the largest
+        nearest = min(max(low, 0.0), high)  # the mode
+        if (
+            inside <= 0.25
+        ):  # so far out, or so narrow, that uniform proposals are accepted more often
+            reach = 40 / max(abs(nearest), 1.0)  # beyond it the density is e^-40 of the largest
             low, high = max(low, nearest - reach), min(high, nearest + reach)
         drawn = np.empty(math.prod(shape))
         missing = np.arange(drawn.size)

@@ -1,4 +1,4 @@
-"""Initial values that have a pattern: orthogonal matrices, and convolutions that do something."""
+"""Structured initializers: orthogonal matrices, identity and interpolation kernels."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from optlab.nn.initializer.laws import Initializer
 
 
 class Orthogonal(Initializer):
-    """A matrix whose rows (or columns, if there are fewer) are orthogonal and of length `gain`.
+    """Random matrix with orthogonal rows (or columns, if there are fewer) of norm `gain`.
 
-    All axes after the first count as one. Source: Saxe, McClelland and Ganguli 2014.
+    Axes after the first are flattened. Source: Saxe, McClelland and Ganguli 2014.
 
     Examples
     --------
@@ -26,23 +26,23 @@ class Orthogonal(Initializer):
         self.gain = gain
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Draw from the next random key."""
+        """Draw the values with the next random key."""
         if len(shape) < 2:
             raise ValueError(f"Orthogonal starts weights of two axes or more; got shape {shape}.")
         rows, columns = shape[0], math.prod(shape[1:])
         drawn = next_key().generator().standard_normal((max(rows, columns), min(rows, columns)))
         q, r = np.linalg.qr(drawn)
-        q = q * np.where(np.diagonal(r) < 0, -1.0, 1.0)  # else no rotation is as likely as others
+        q = q * np.where(np.diagonal(r) < 0, -1.0, 1.0)  # uniform over all rotations
         return self.gain * (q if rows >= columns else q.T).reshape(shape)
 
 
 class Dirac(Initializer):
-    """A convolution that hands on its input: 1 in the middle of channel i's kernel for input i.
+    """Identity convolution: 1 in the center of the kernel from input i to output i, 0 elsewhere.
 
     Parameters
     ----------
     groups : int
-        The groups of the convolution; each hands on its own channels.
+        Groups of the convolution; each is the identity on its own channels.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class Dirac(Initializer):
         self.groups = groups
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Give the weight, of shape [out, in, ...]."""
+        """Return the weight, of shape [out, in, ...]."""
         if not 3 <= len(shape) <= 5 or shape[0] % self.groups:
             raise ValueError(
                 f"Dirac starts weights of convolutions, [out, in, ...], whose {self.groups} groups "
@@ -72,9 +72,10 @@ class Dirac(Initializer):
 
 
 class Bilinear(Initializer):
-    """A transposed convolution that enlarges pictures by linear interpolation.
+    """Transposed convolution that upsamples images by bilinear interpolation.
 
-    To enlarge by f, the weight is of shape [out, in, k, k] with k = 2 f - f % 2, and the stride f.
+    For the factor f, the weight has the shape [out, in, k, k] with k = 2 f - f % 2, and the stride
+    is f.
 
     Examples
     --------
@@ -83,7 +84,7 @@ class Bilinear(Initializer):
     """
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Give the weight."""
+        """Return the weight."""
         if len(shape) != 4 or shape[2] != shape[3]:
             raise ValueError(f"Bilinear starts weights of shape [out, in, k, k]; got {shape}.")
         factor = (shape[3] + 1) // 2

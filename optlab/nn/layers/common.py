@@ -1,4 +1,4 @@
-"""Layers that change shapes, or look up."""
+"""Identity, reshaping and embedding layers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from optlab.nn.layers.configured import Configured
 
 
 class Identity(Layer):
-    """Give the input, whatever the layer was made with.
+    """Return the input unchanged; arguments of the constructor are ignored.
 
     Examples
     --------
@@ -31,17 +31,17 @@ class Identity(Layer):
         super().__init__()
 
     def forward(self, x: Any) -> Any:
-        """Give `x`."""
+        """Return `x`."""
         return x
 
 
 class Flatten(Configured, settings=True):
-    """Make one axis of several neighbouring ones.
+    """Flatten a range of axes to one.
 
     Parameters
     ----------
     start_axis, stop_axis : int
-        The first and the last of them.
+        First and last axis of the range.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Flatten(Configured, settings=True):
     stop_axis: int = -1
 
     def forward(self, x: Any) -> Tensor:
-        """Give `x` with fewer axes."""
+        """Return `x` with the axes flattened."""
         shape = tuple(x.shape)
         first, last = (
             axis + len(shape) if axis < 0 else axis for axis in (self.start_axis, self.stop_axis)
@@ -70,14 +70,14 @@ class Flatten(Configured, settings=True):
 
 
 class Unflatten(Configured, settings=True):
-    """Make several axes of one.
+    """Split an axis into several.
 
     Parameters
     ----------
     axis : int
-        Which axis.
+        Axis to split.
     shape : list of int
-        The lengths of the new ones; one of them may be -1, for what remains.
+        Lengths of the new axes; one of them may be -1, to be inferred.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class Unflatten(Configured, settings=True):
         self.shape = list(self.shape)
 
     def forward(self, x: Any) -> Tensor:
-        """Give `x` with more axes."""
+        """Return `x` with the axis split."""
         lengths = tuple(x.shape)
         at = self.axis % len(lengths)
         y: Tensor = as_tensor(x).reshape((*lengths[:at], *self.shape, *lengths[at + 1 :]))
@@ -102,29 +102,29 @@ class Unflatten(Configured, settings=True):
 
 
 def as_tensor(x: Any) -> Any:
-    """Give a Tensor, of whole numbers too."""
+    """Return `x` as a Tensor; integers stay integers."""
     return x if isinstance(x, Tensor) else Tensor(np.asarray(x))
 
 
 class Embedding(Layer):
-    """Look up a vector for each whole number.
+    """Look up a learned vector for each integer.
 
     Parameters
     ----------
     num_embeddings : int
-        How many vectors; numbers are from 0 to num_embeddings - 1.
+        Number of vectors; indices are from 0 to num_embeddings - 1.
     embedding_dim : int
-        Their length.
+        Length of a vector.
     padding_idx : int, optional
-        A number that stands for nothing: its vector is 0 and gets no gradient.
+        Index of padding: its vector is 0 and gets no gradient.
     sparse : bool
-        Whether the gradient is kept as the rows that were read.
+        Whether the gradient is row-sparse: only the rows that were read.
     weight_attr : ParamAttr, str or Initializer, optional
-        Settings of the table; by default it starts by Xavier's uniform rule.
+        Settings of the table, by default Xavier uniform.
     name : str, optional
-        What the name of the parameter starts with.
+        Prefix of the parameter name.
     dtype : str or dtype
-        Of the table.
+        Dtype of the table.
 
     See Also
     --------
@@ -175,15 +175,15 @@ class Embedding(Layer):
             self.weight.set_value(start)
 
     def forward(self, x: Any) -> Tensor:
-        """Look up a vector for each number."""
+        """Look up the vectors."""
         return functional.embedding(x, self.weight, self.padding_idx, self.sparse)
 
     def example_input(self, shape: Any) -> Tensor:
-        """Return an input of this shape for `summary`: the number of the first row."""
+        """Return indices of the first row, in this shape, for `summary`."""
         return zeros(shape, "int64")
 
     def extra_repr(self) -> str:
-        """Say the sizes."""
+        """Return the sizes and settings."""
         shown = f"{self.num_embeddings}, {self.embedding_dim}"
         if self.padding_idx is not None:
             shown += f", padding_idx={self.padding_idx}"

@@ -1,4 +1,4 @@
-"""Layers that are a function with settings: one class says how all are made, called and shown."""
+"""Layers that are a function with settings: their constructor, call, ``repr`` and docstring."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _NAME = {"name": Entry("str, optional", "    Shown by ``repr``.")}
 
 
 class _ConstructorSignature:
-    """The signature of a class, made when it is asked for."""
+    """Descriptor of the signature of a class, built when it is read."""
 
     def __get__(self, instance: Any, owner: Any) -> inspect.Signature:
         if instance is not None or owner.__init__ is not Configured.__init__:
-            raise AttributeError("__signature__")  # Python then looks for it in the usual way
+            raise AttributeError("__signature__")  # inspect then falls back to __init__
         own = inspect.Parameter.POSITIONAL_OR_KEYWORD
         return inspect.Signature(
             [
@@ -30,7 +30,7 @@ class _ConstructorSignature:
 
 
 def _setting_text(value: Any) -> str:
-    """Give a setting in words; of an array, what it is like."""
+    """Return a setting as text; of an array, its type and shape."""
     if hasattr(value, "__array_function__"):
         return f"<{type(value).__name__} of shape {value.shape}>"
     return getattr(value, "__name__", None) or repr(value)
@@ -40,11 +40,11 @@ def _setting_text(value: Any) -> str:
 class Configured(Layer):
     """A function with settings, as a layer.
 
-    A subclass names the function, and writes its settings as attributes: they are the arguments of
-    its constructor, and go to the function by their names. Settings are inherited; a subclass that
-    writes one again gives it another default. A class without a function says ``settings=True``:
-    one for others to inherit from, or with a `forward` of its own. The docstring of the function
-    documents the arguments, unless that of the class does.
+    A subclass names the function, and declares its settings as attributes: these are the arguments
+    of the constructor, and are passed to the function by name. Settings are inherited; declaring
+    one again changes its default. A class without a function, as a base class or with a `forward`
+    of its own, says ``settings=True``. Arguments that the docstring of the class does not document
+    are documented by that of the function.
 
     Examples
     --------
@@ -58,11 +58,11 @@ class Configured(Layer):
     (Root(degree=3, shift=1.0), Tensor([2.], dtype=float32))
     """
 
-    #: What the layer calls.
+    #: The function that the layer calls.
     _function: ClassVar[Callable[..., Any]]
-    #: The settings: their defaults and what they are.
+    #: The settings: their defaults and annotations.
     _settings: ClassVar[dict[str, tuple[Any, Any]]] = {}
-    #: Those of them that the function is given: all but the name.
+    #: The settings that are passed to the function: all but the name.
     _passed: ClassVar[tuple[str, ...]] = ()
 
     __signature__ = _ConstructorSignature()
@@ -76,7 +76,7 @@ class Configured(Layer):
     ) -> None:
         super().__init_subclass__(**options)
         if function is None and not settings:
-            return  # a user's own class, which says in its __init__ what it takes
+            return  # a class of the user, with a constructor of its own
         if function is not None:
             cls._function = staticmethod(function)
         own = inspect.get_annotations(cls)
@@ -95,7 +95,7 @@ class Configured(Layer):
 
     @classmethod
     def _read(cls, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-        """Give the settings by name, or say what is wrong with the arguments."""
+        """Return the settings by name; raise for wrong arguments."""
         known = cls._settings
         call = f"{cls.__name__}({', '.join(known)})"
         if len(values) > len(known):
@@ -114,16 +114,16 @@ class Configured(Layer):
         return settings
 
     def _check(self) -> None:
-        """Refuse settings that cannot be; for subclasses."""
+        """Validate the settings. Subclasses override this."""
 
     def _call_function(self, *inputs: Any, **options: Any) -> Any:
-        """Call the function with the settings, as they are now."""
+        """Call the function with the current settings."""
         for name in self._passed:
             options[name] = getattr(self, name)
         return type(self)._function(*inputs, **options)
 
     def extra_repr(self) -> str:
-        """Say the settings that are not what they would be by themselves."""
+        """Return the settings that differ from their defaults."""
         return ", ".join(
             f"{name}={_setting_text(value)}"
             for name, (default, _) in self._settings.items()
@@ -132,7 +132,7 @@ class Configured(Layer):
 
 
 class Unary(Configured):
-    """A function of one array, with settings, as a layer."""
+    """A function of one array with settings, as a layer."""
 
     def forward(self, x: Any) -> Any:
         """Apply the function to `x`."""
@@ -142,7 +142,7 @@ class Unary(Configured):
 class Loss(Configured):
     """A loss with settings, as a layer."""
 
-    #: The reductions that the function knows.
+    #: Reductions of the function.
     _reductions: ClassVar[tuple[str, ...]] = REDUCTIONS
 
     def _check(self) -> None:
@@ -150,8 +150,8 @@ class Loss(Configured):
 
 
 class LabelLoss(Loss):
-    """A loss of inputs and labels, as a layer."""
+    """A loss of an input and a label, as a layer."""
 
     def forward(self, input: Any, label: Any) -> Any:
-        """Give the loss."""
+        """Compute the loss."""
         return self._call_function(input, label)

@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 
 
 class _Ordered(Layer):
-    """What holds items in order: they are the attributes of the right kind, in their order.
+    """Base class of ordered containers: the items are the attributes of the right class, in order.
 
     Items are named by their position, unless they were given a name.
     """
@@ -30,7 +30,7 @@ class _Ordered(Layer):
         return [(name, x) for name, x in vars(self).items() if isinstance(x, self._kind)]
 
     def _set_items(self, items: Iterable[tuple[str, Any]]) -> None:
-        """Hold these items instead; those that are named by a position get the new one."""
+        """Replace the items; names that are positions are renumbered."""
         items = list(items)
         for _, item in items:
             self._check(item)
@@ -47,7 +47,7 @@ class _Ordered(Layer):
             raise TypeError(f"{type(self).__name__} takes a {self._what}; got {_described(item)}.")
 
     def _position(self, position: Any) -> int:
-        """Read a position, which may count from the end."""
+        """Validate a position, which may count from the end."""
         items = self._items()
         try:
             i = operator.index(position)
@@ -83,11 +83,11 @@ class _Ordered(Layer):
         setattr(self, self._items()[self._position(position)][0], item)
 
     def append(self, item: Any) -> Self:
-        """Put one more at the end; give the container itself."""
+        """Append an item; return the container itself."""
         return self.extend([item])
 
     def insert(self, position: int, item: Any) -> Self:
-        """Put one in before a position, and number the rest anew; give the container itself."""
+        """Insert an item before a position and renumber the rest; return the container itself."""
         self._check(item)
         items = self._items()
         items.insert(position, ("0", item))
@@ -95,13 +95,13 @@ class _Ordered(Layer):
         return self
 
     def extend(self, items: Iterable[Any]) -> Self:
-        """Put several at the end, all of them or none; give the container itself."""
+        """Append several items, all or none; return the container itself."""
         self._set_items([*self._items(), *(("0", item) for item in items)])
         return self
 
 
 def _described(x: Any) -> str:
-    """Say what something is: a class or a function is often given where a layer is meant."""
+    """Return what an argument is: a class or a function is often given where a layer is meant."""
     if isinstance(x, type):
         return f"the class {x.__name__}; call it: {x.__name__}(...)"
     if callable(x) and hasattr(x, "__name__"):
@@ -112,11 +112,11 @@ def _described(x: Any) -> str:
 
 
 def _layer_like(name: str) -> str | None:
-    """Return the class of layers that a function is named like: ReLU for relu."""
+    """Return the layer class that has the name of a function: ReLU for relu."""
     wanted, classes = name.replace("_", "").lower(), [Layer]
     for cls in classes:
         ours = [sub for sub in cls.__subclasses__() if sub.__module__.startswith("optlab.nn.")]
-        if not ours and cls.__name__.lower() == wanted:  # no base class of several layers
+        if not ours and cls.__name__.lower() == wanted:  # a layer, not a base class of layers
             return cls.__name__
         classes += ours
     return None
@@ -126,13 +126,13 @@ class _Chains(threading.local):
     run: Callable[[Any, Any], Any] | None = None
 
 
-#: What runs the chains of this thread in place of `Sequential.forward`, if anything does.
+#: The replacement of `Sequential.forward` in this thread, if there is one.
 chains = _Chains()
 
 
 @contextmanager
 def run_chains_by(run: Callable[[Any, Any], Any] | None) -> Iterator[None]:
-    """Let ``run(sequential, x)`` run every `Sequential` of this thread; None: run as they are.
+    """Let ``run(sequential, x)`` replace `Sequential.forward` in this thread; None: no replacement.
 
     Examples
     --------
@@ -150,13 +150,12 @@ def run_chains_by(run: Callable[[Any, Any], Any] | None) -> Iterator[None]:
 
 
 class Sequential(_Ordered):
-    """A chain of layers: each takes what the one before gives.
+    """A chain of layers: each takes the output of the one before.
 
     Parameters
     ----------
     layers : Layer or (str, Layer) or dict
-        In order; named by their position, or by the name given. One dict of names and layers is
-        taken as well.
+        In order; named by position, or by the given name. A single dict gives names and layers.
 
     Examples
     --------
@@ -187,7 +186,7 @@ class Sequential(_Ordered):
             self.add_sublayer(name, layer)
 
     def _refuse_part(self, part: Any, name: str) -> None:
-        """Say what a part is that is no layer, and what to write."""
+        """Raise for a part that is no layer, with what to write instead."""
         said = f"is {_described(part)}"
         if isinstance(part, type):
             said = f"is the class {part.__name__}; write {part.__name__}()"
@@ -196,7 +195,7 @@ class Sequential(_Ordered):
         raise TypeError(f"Sequential takes a Layer: part {name} {said}.")
 
     def add_sublayer(self, name: str, sublayer: Layer) -> Layer:
-        """Put a layer at the end of the chain; its name must be new.
+        """Append a layer to the chain; its name must be new.
 
         Raises
         ------
@@ -208,7 +207,7 @@ class Sequential(_Ordered):
         return super().add_sublayer(name, sublayer)
 
     def forward(self, x: Any) -> Any:
-        """Give `x` to the first layer, its output to the second, and so on."""
+        """Apply the layers in order."""
         if chains.run is not None:
             return chains.run(self, x)
         for layer in list(vars(self).values()):
@@ -221,7 +220,7 @@ class Sequential(_Ordered):
     @overload
     def __getitem__(self, position: int | str) -> Layer: ...
     def __getitem__(self, position: int | str | slice) -> Layer:
-        """Give a layer by its position or its name, or a chain of some (the same layers)."""
+        """Return a layer by its position or name, or a chain of some (the same layers)."""
         if isinstance(position, slice):
             part = Sequential()
             part._set_items(self._items()[position])
@@ -234,7 +233,7 @@ class Sequential(_Ordered):
         return self._item(position)  # type: ignore[no-any-return]
 
     def __setitem__(self, position: Any, item: Any) -> None:
-        """Put a layer in the place of another, by position or by name."""
+        """Replace a layer by position or by name; a new name appends it."""
         if not isinstance(position, str):
             super().__setitem__(position, item)
         elif position in dict(self._items()):
@@ -245,7 +244,7 @@ class Sequential(_Ordered):
 
 
 class LayerList(_Ordered):
-    """A list of layers, named by their position. It has no forward: the layer that holds it has.
+    """A list of layers, named by position; it has no forward of its own.
 
     Parameters
     ----------
@@ -279,13 +278,13 @@ class LayerList(_Ordered):
     @overload
     def __getitem__(self, position: int) -> Layer: ...
     def __getitem__(self, position: int | slice) -> Layer:
-        """Give a layer by its position, or a list of some (the same layers)."""
+        """Return a layer by its position, or a list of some (the same layers)."""
         if isinstance(position, slice):
             return LayerList(list(self)[position])
         return self._item(position)  # type: ignore[no-any-return]
 
     def pop(self, position: int = -1) -> Layer:
-        """Take a layer out, by default the last, and give it."""
+        """Remove and return a layer, by default the last."""
         layer = self._item(position)
         del self[position]
         return layer  # type: ignore[no-any-return]
@@ -298,7 +297,7 @@ class LayerList(_Ordered):
 
 
 class ParameterList(_Ordered):
-    """A list of parameters, named by their position.
+    """A list of parameters, named by position.
 
     Parameters
     ----------
@@ -325,18 +324,18 @@ class ParameterList(_Ordered):
     @overload
     def __getitem__(self, position: int) -> Parameter: ...
     def __getitem__(self, position: int | slice) -> Parameter | ParameterList:
-        """Give a parameter by its position, or a list of some (the same parameters)."""
+        """Return a parameter by its position, or a list of some (the same parameters)."""
         if isinstance(position, slice):
             return ParameterList(list(self)[position])
         return self._item(position)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
-        """Say the shapes."""
+        """Return the shapes."""
         return ", ".join(str(parameter.shape) for parameter in self)
 
 
 class _Dictionary(Layer, Generic[Item]):
-    """What holds items by name: they are the attributes of the right kind."""
+    """Base class of named containers: the items are the attributes of the right class."""
 
     _kind: ClassVar[Any]
     _what: ClassVar[str]
@@ -372,30 +371,30 @@ class _Dictionary(Layer, Generic[Item]):
         return key in self._items()
 
     def keys(self) -> Iterable[str]:
-        """Give the names."""
+        """Return the names."""
         return self._items().keys()
 
     def values(self) -> Iterable[Item]:
-        """Give what is held."""
+        """Return the items."""
         return self._items().values()
 
     def items(self) -> Iterable[tuple[str, Item]]:
-        """Give names and what is held."""
+        """Return pairs of name and item."""
         return self._items().items()
 
     def pop(self, key: str) -> Item:
-        """Take one out, and give it."""
+        """Remove and return an item."""
         item = self[key]
         del self[key]
         return item
 
     def clear(self) -> None:
-        """Take all out."""
+        """Remove all items."""
         for key in list(self):
             del self[key]
 
     def update(self, items: Any) -> None:
-        """Put in those of a dict, or of pairs of name and item; an old name gets the new."""
+        """Add or replace items, from a dict or from pairs of name and item."""
         if isinstance(items, (Mapping, _Dictionary)):
             items = items.items()
         for key, item in items:
@@ -403,7 +402,7 @@ class _Dictionary(Layer, Generic[Item]):
 
 
 class LayerDict(_Dictionary[Layer]):
-    """A dict of layers, named by their keys. It has no forward: the layer that holds it has.
+    """A dict of layers, named by their keys; it has no forward of its own.
 
     Parameters
     ----------
@@ -461,5 +460,5 @@ class ParameterDict(_Dictionary[Parameter]):
         self.add_parameter(key, parameter)
 
     def extra_repr(self) -> str:
-        """Say the shapes."""
+        """Return the shapes."""
         return ", ".join(f"{name}: {parameter.shape}" for name, parameter in self.items())

@@ -9,7 +9,10 @@ from typing import Any, NamedTuple, TypeVar
 
 Cls = TypeVar("Cls", bound=type)
 
-_ORDER = ("", "Parameters", "Attributes", "Raises", "See Also", "Notes", "Examples")
+_ORDER = (
+    "", "Parameters", "Attributes", "Returns", "Raises", "See Also", "Notes", "References",
+    "Examples",
+)  # fmt: skip
 
 
 class Entry(NamedTuple):
@@ -28,14 +31,12 @@ class _Docstring:
 
     def __get__(self, instance: object, owner: type) -> str:
         if not self.text:
-            found = _sections(getattr(self.source, "__doc__", None) if self.source else None)
-            own = _sections(self.own)
+            found, own = _sections(self.source and self.source.__doc__), _sections(self.own)
             known = _entries(found.get("Parameters", "")) | self.common
             known |= _entries(own.pop("Parameters", ""))
             if not isinstance(self.source, type):
                 found = {"See Also": _see(self.source)} if self.source else {}
             found |= own | {"Parameters": _parameters(self.cls, known)}
-            found.setdefault("Examples", "")
             self.text = "\n\n".join(
                 f"{title}\n{'-' * len(title)}\n{found[title]}" if title else found[""]
                 for title in _ORDER
@@ -92,17 +93,15 @@ def _parameters(cls: type, known: dict[str, Entry]) -> str:
 
 
 def _kind(entry: Entry, default: Any) -> str:
-    """Return the type of an argument with the default that this class gives it."""
-    kind = entry.kind
+    """Return the type of an argument, with its default in this class."""
     if default is None or default is inspect.Parameter.empty:
-        return kind
-    if kind.startswith("{") and repr(default) not in kind:  # choices for other numbers of axes
-        kind = type(default).__name__
-    return ", ".join(filter(None, [kind.removesuffix(", optional"), f"default {default!r}"]))
+        return entry.kind
+    kind = entry.kind.removesuffix(", optional")
+    return f"{kind}, default {default!r}" if kind else f"default {default!r}"
 
 
 def _see(function: Any) -> str:
     """Return the reference to the function of a layer."""
-    if not function.__module__.startswith("optlab.nn.functional"):
+    if not getattr(function, "__module__", "").startswith("optlab.nn.functional"):
         return ""
     return f"optlab.nn.functional.{function.__name__} : the function: formula, shapes and errors."

@@ -1,4 +1,4 @@
-"""Dropout as layers."""
+"""Dropout layers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from optlab.nn.layers.configured import Unary
 
 
 class Dropout(Unary, function=functional.dropout):
-    """Set elements to 0 at random while training.
+    """Zero elements at random in training.
 
     Examples
     --------
@@ -27,15 +27,17 @@ class Dropout(Unary, function=functional.dropout):
     name: str | None = None
 
     def _check(self) -> None:
-        functional.dropout([0.0], self.p, mode=self.mode, training=False)  # refuses what it cannot
+        functional.dropout(
+            [0.0], self.p, mode=self.mode, training=False
+        )  # raises for wrong settings
 
     def forward(self, x: Any) -> Any:
-        """Drop elements while training."""
+        """Apply dropout in training."""
         return self._call_function(x, training=self.training)
 
 
 class Dropout2D(Unary, function=functional.dropout2d):
-    """Set whole channels of pictures to 0 at random while training.
+    """Zero whole channels of images at random in training.
 
     Examples
     --------
@@ -49,12 +51,12 @@ class Dropout2D(Unary, function=functional.dropout2d):
     name: str | None = None
 
     def forward(self, x: Any) -> Any:
-        """Drop channels while training."""
+        """Apply dropout in training."""
         return self._call_function(x, training=self.training)
 
 
 class Dropout3D(Unary, function=functional.dropout3d):
-    """Set whole channels of volumes to 0 at random while training.
+    """Zero whole channels of volumes at random in training.
 
     Examples
     --------
@@ -68,12 +70,12 @@ class Dropout3D(Unary, function=functional.dropout3d):
     name: str | None = None
 
     def forward(self, x: Any) -> Any:
-        """Drop channels while training."""
+        """Apply dropout in training."""
         return self._call_function(x, training=self.training)
 
 
 class AlphaDropout(Unary, function=functional.alpha_dropout):
-    """Drop elements behind SELU while training, so that mean 0 and variance 1 stay.
+    """Apply alpha dropout in training, which keeps the mean 0 and variance 1 of SELU.
 
     Examples
     --------
@@ -86,5 +88,5 @@ class AlphaDropout(Unary, function=functional.alpha_dropout):
     name: str | None = None
 
     def forward(self, x: Any) -> Any:
-        """Drop elements while training."""
+        """Apply dropout in training."""
         return self._call_function(x, training=self.training)

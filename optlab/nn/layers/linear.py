@@ -1,4 +1,4 @@
-"""Linear layers."""
+"""Linear layer."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from optlab.nn.initializer import Constant, Initializer, XavierUniform
 
 
 class Linear(Layer):
-    """Give x W + b, with W of shape [in, out].
+    """Apply a linear transformation: x W + b, with W of shape [in, out].
 
     Parameters
     ----------
     in_features, out_features : int
         Lengths of the last axis of input and output.
     weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the parameters: all of them, or a name, or how they start, by default Xavier
-        uniform and zero. ``bias_attr=False`` leaves the bias out.
+        Settings, name or initializer of the parameters, by default Xavier uniform and zero.
+        ``bias_attr=False`` omits the bias.
     name : str, optional
-        What the names of the parameters start with; by default they are named by their place.
+        Prefix of the parameter names; by default they have their qualified names.
     weight_initializer, bias_initializer : Initializer, optional
-        How the parameters start where `weight_attr` and `bias_attr` do not say.
+        Initializers unless `weight_attr` and `bias_attr` have them.
     dtype : str or dtype
-        Of the parameters.
+        Dtype of the parameters.
 
     Examples
     --------
@@ -70,11 +70,11 @@ class Linear(Layer):
         )
 
     def forward(self, x: Any) -> Tensor:
-        """Give x W + b."""
+        """Compute x W + b."""
         return functional.linear(x, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Say the sizes."""
+        """Return the sizes."""
         return f"{self.in_features}, {self.out_features}" + (
             "" if self.bias is not None else ", bias_attr=False"
         )

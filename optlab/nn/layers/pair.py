@@ -1,4 +1,4 @@
-"""Layers of two inputs."""
+"""Layers with two inputs."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from optlab.nn.layers.configured import Configured
 
 
 class Bilinear(Layer):
-    r"""Give :math:`x_1^\top W_o\, x_2 + b_o` for each output o.
+    r"""Apply a bilinear form for each output o: :math:`x_1^\top W_o\, x_2 + b_o`.
 
     Parameters
     ----------
     in1_features, in2_features, out_features : int
-        Lengths of the inputs and of the output.
+        Lengths of the last axis of the inputs and the output.
     weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the parameters, of shapes [out, in1, in2] and [1, out], which start uniformly
-        within 1 / sqrt(in1). ``bias_attr=False`` leaves the bias out.
+        Settings of the parameters, of shapes [out, in1, in2] and [1, out]. By default the weight
+        is uniform within 1 / sqrt(in1) and the bias 0. ``bias_attr=False`` omits the bias.
     name : str, optional
-        What the names of the parameters start with.
+        Prefix of the parameter names.
     dtype : str or dtype
-        Of the parameters.
+        Dtype of the parameters.
 
     Examples
     --------
@@ -65,16 +65,16 @@ class Bilinear(Layer):
         )
 
     def forward(self, x1: Any, x2: Any) -> Tensor:
-        """Give what is linear in both inputs."""
+        """Apply the bilinear form."""
         return functional.bilinear(x1, x2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Say the sizes."""
+        """Return the sizes."""
         return f"{self.in1_features}, {self.in2_features}, {self.out_features}"
 
 
 class CosineSimilarity(Configured, function=functional.cosine_similarity):
-    """Give the cosine of the angle between vectors.
+    """Compute the cosine similarity of vectors.
 
     Examples
     --------
@@ -88,12 +88,12 @@ class CosineSimilarity(Configured, function=functional.cosine_similarity):
     eps: float = 1e-8
 
     def forward(self, x1: Any, x2: Any) -> Any:
-        """Give the cosine of the angle."""
+        """Compute the cosine similarity."""
         return self._call_function(x1, x2)
 
 
 class PairwiseDistance(Configured, function=functional.pairwise_distance):
-    """Give the distance of vectors along the last axis.
+    """Compute the distance of vectors along the last axis.
 
     Examples
     --------
@@ -108,5 +108,5 @@ class PairwiseDistance(Configured, function=functional.pairwise_distance):
     name: str | None = None
 
     def forward(self, x: Any, y: Any) -> Any:
-        """Give the distance."""
+        """Compute the distance."""
         return self._call_function(x, y)

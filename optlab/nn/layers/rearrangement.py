@@ -1,4 +1,4 @@
-"""Padding, patches and the shuffling of pixels as layers."""
+"""Layers of padding, patches and shuffled pixels."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from optlab.nn.layers.configured import Unary
 
 
 def padding_per_side(padding: Any, dims: int, call: str) -> list[int]:
-    """Read one number for all sides, or one a side."""
+    """Return one number for each side, from one for all or a list."""
     return list(per_axis(padding, 2 * dims, "padding", call, least=0))
 
 
 def pad_spatial_axes(layer: Any, x: Any, **options: Any) -> Tensor:
-    """Put elements around `x`, along as many axes of space as the layer is for."""
+    """Pad the spatial axes of `x` for a layer."""
     padding = padding_per_side(layer.padding, layer._dims, type(layer).__name__)
     return functional.pad(x, padding, data_format=layer.data_format, **options)
 
 
 class _Pad(Unary, settings=True):
-    """What the layers have in common that pad axes of space."""
+    """Base class of padding layers."""
 
-    #: How many axes of space there are.
+    #: Number of spatial axes.
     _dims: ClassVar[int]
 
     padding: Any
@@ -34,12 +34,12 @@ class _Pad(Unary, settings=True):
     name: str | None = None
 
     def forward(self, x: Any) -> Tensor:
-        """Put elements around `x`."""
+        """Pad `x`."""
         return pad_spatial_axes(self, x, mode=self.mode, value=self.value)
 
 
 class _ZeroPad(Unary, settings=True):
-    """What the layers have in common that pad with zeros."""
+    """Base class of zero padding layers."""
 
     _dims: ClassVar[int]
 
@@ -48,17 +48,19 @@ class _ZeroPad(Unary, settings=True):
     name: str | None = None
 
     def forward(self, x: Any) -> Tensor:
-        """Put zeros around `x`."""
+        """Pad `x` with zeros."""
         return pad_spatial_axes(self, x)
 
 
 class Pad1D(_Pad, function=functional.pad):
-    """Put elements around sequences.
+    """Pad sequences.
 
     Parameters
     ----------
     padding : int or list of int
-        One number for all sides, or ``[left, right]``.
+        Padding of all sides, or ``[left, right]``.
+    data_format : {'NCL', 'NLC'}
+        Position of the channel axis.
 
     Examples
     --------
@@ -72,12 +74,14 @@ class Pad1D(_Pad, function=functional.pad):
 
 
 class Pad2D(_Pad, function=functional.pad):
-    """Put elements around images.
+    """Pad images.
 
     Parameters
     ----------
     padding : int or list of int
-        One number for all sides, or ``[left, right, top, bottom]``.
+        Padding of all sides, or ``[left, right, top, bottom]``.
+    data_format : {'NCHW', 'NHWC'}
+        Position of the channel axis.
 
     Examples
     --------
@@ -90,12 +94,14 @@ class Pad2D(_Pad, function=functional.pad):
 
 
 class Pad3D(_Pad, function=functional.pad):
-    """Put elements around volumes.
+    """Pad volumes.
 
     Parameters
     ----------
     padding : int or list of int
-        One number for all sides, or ``[left, right, top, bottom, front, back]``.
+        Padding of all sides, or ``[left, right, top, bottom, front, back]``.
+    data_format : {'NCDHW', 'NDHWC'}
+        Position of the channel axis.
 
     Examples
     --------
@@ -109,7 +115,7 @@ class Pad3D(_Pad, function=functional.pad):
 
 
 class ZeroPad2D(Unary, function=functional.zeropad2d):
-    """Put zeros around images.
+    """Pad images with zeros.
 
     Examples
     --------
@@ -124,7 +130,7 @@ class ZeroPad2D(Unary, function=functional.zeropad2d):
 
 
 class Unfold(Unary, function=functional.unfold):
-    """Cut images into patches, one a column.
+    """Extract patches of images, one per column (im2col).
 
     Examples
     --------
@@ -141,7 +147,7 @@ class Unfold(Unary, function=functional.unfold):
 
 
 class Fold(Unary, function=functional.fold):
-    """Put patches back where `Unfold` took them from; where they overlap, they add up.
+    """Sum patches at the positions where `Unfold` extracts them (col2im).
 
     Examples
     --------
@@ -159,7 +165,7 @@ class Fold(Unary, function=functional.fold):
 
 
 class PixelShuffle(Unary, function=functional.pixel_shuffle):
-    """Turn channels into places: every r x r channels make one.
+    """Rearrange r x r channels into one with r times the height and width.
 
     Examples
     --------
@@ -174,7 +180,7 @@ class PixelShuffle(Unary, function=functional.pixel_shuffle):
 
 
 class PixelUnshuffle(Unary, function=functional.pixel_unshuffle):
-    """Turn places into channels: the inverse of `PixelShuffle`.
+    """Rearrange blocks of r x r pixels into channels: the inverse of `PixelShuffle`.
 
     Examples
     --------
@@ -189,12 +195,14 @@ class PixelUnshuffle(Unary, function=functional.pixel_unshuffle):
 
 
 class ZeroPad1D(_ZeroPad, function=functional.pad):
-    """Put zeros around sequences.
+    """Pad sequences with zeros.
 
     Parameters
     ----------
     padding : int or list of int
-        One number for all sides, or ``[left, right]``.
+        Padding of all sides, or ``[left, right]``.
+    data_format : {'NCL', 'NLC'}
+        Position of the channel axis.
 
     Examples
     --------
@@ -208,12 +216,14 @@ class ZeroPad1D(_ZeroPad, function=functional.pad):
 
 
 class ZeroPad3D(_ZeroPad, function=functional.pad):
-    """Put zeros around volumes.
+    """Pad volumes with zeros.
 
     Parameters
     ----------
     padding : int or list of int
-        One number for all sides, or ``[left, right, top, bottom, front, back]``.
+        Padding of all sides, or ``[left, right, top, bottom, front, back]``.
+    data_format : {'NCDHW', 'NDHWC'}
+        Position of the channel axis.
 
     Examples
     --------
@@ -227,7 +237,7 @@ class ZeroPad3D(_ZeroPad, function=functional.pad):
 
 
 class ChannelShuffle(Unary, function=functional.channel_shuffle):
-    """Put channels in turns: the first of every group, then the second of every group, and so on.
+    """Interleave groups of channels: the first of every group, then the second, and so on.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Layers that give sequences, images and volumes another size."""
+"""Layers that resize sequences, images and volumes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from optlab.nn.layers.configured import Unary
 
 
 class Upsample(Unary, function=functional.interpolate):
-    """Give sequences, images or volumes another size.
+    """Resize sequences, images or volumes by interpolation.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class Upsample(Unary, function=functional.interpolate):
 
 
 class _Upsampling2D(Unary, settings=True):
-    """What the layers for images have in common."""
+    """Base class of upsampling layers for images."""
 
     size: Any = None
     scale_factor: Any = None
@@ -38,7 +38,7 @@ class _Upsampling2D(Unary, settings=True):
 
 
 class UpsamplingNearest2D(_Upsampling2D, function=functional.interpolate):
-    """Give images another size; each place reads the element that it lies in.
+    """Resize images by nearest-neighbor interpolation.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class UpsamplingNearest2D(_Upsampling2D, function=functional.interpolate):
 
 
 class UpsamplingBilinear2D(_Upsampling2D, function=functional.interpolate):
-    """Give images another size, by a mean of neighbours, with the corners on each other.
+    """Resize images by bilinear interpolation with aligned corners.
 
     Examples
     --------
@@ -60,5 +60,5 @@ class UpsamplingBilinear2D(_Upsampling2D, function=functional.interpolate):
     """
 
     def forward(self, x: Any) -> Any:
-        """Give images another size."""
+        """Resize images."""
         return self._call_function(x, mode="bilinear", align_corners=True)

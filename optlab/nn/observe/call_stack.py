@@ -1,4 +1,4 @@
-"""Following which layer runs, for those who watch: at no cost while nobody does."""
+"""The stack of running layers, tracked inside `follow_calls` and at no cost elsewhere."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from optlab.nn.base.layer import Layer
 
 
 class CallStack(threading.local):
-    """The layers that run in this thread, the outermost first.
+    """Layers that run in this thread, the outermost first.
 
     Examples
     --------
     >>> import optlab as ol
-    >>> running, seen = CallStack(), []
+    >>> stack, seen = CallStack(), []
     >>> model = ol.nn.Sequential(ol.nn.Tanh())
-    >>> _ = model[0].register_forward_post_hook(lambda *_: seen.append(running.path()))
-    >>> with follow_calls(running):
+    >>> _ = model[0].register_forward_post_hook(lambda *_: seen.append(stack.path()))
+    >>> with follow_calls(stack):
     ...     _ = model(ol.zeros([1]))
     >>> seen
     ['0: Tanh']
@@ -31,7 +31,7 @@ class CallStack(threading.local):
         self._names: dict[int, tuple[Layer, dict[int, str]]] = {}
 
     def path(self) -> str:
-        """Name the innermost layer by its place in the outermost, and by its class."""
+        """Return the qualified name of the innermost layer within the outermost, and its class."""
         if not self.layers:
             return ""
         root, layer = self.layers[0], self.layers[-1]
@@ -47,19 +47,19 @@ class CallStack(threading.local):
 
 
 @contextmanager
-def follow_calls(running: CallStack, given: Callable[[Any], None] | None = None) -> Iterator[None]:
-    """Keep `running` told of every layer that is called inside, and `given` of its inputs."""
+def follow_calls(stack: CallStack, on_call: Callable[[Any], None] | None = None) -> Iterator[None]:
+    """Push every layer that is called inside to `stack`, and pass its inputs to `on_call`."""
     before = Layer.__call__
 
     @functools.wraps(before)
     def call(self: Layer, *inputs: Any, **options: Any) -> Any:
-        running.layers.append(self)
-        if given is not None:
-            given((*inputs, *options.values()))
+        stack.layers.append(self)
+        if on_call is not None:
+            on_call((*inputs, *options.values()))
         try:
             return before(self, *inputs, **options)
         finally:
-            running.layers.pop()
+            stack.layers.pop()
 
     Layer.__call__ = call  # type: ignore[method-assign]
     try:

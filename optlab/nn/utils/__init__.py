@@ -1,4 +1,4 @@
-"""Helpers around parameters: clipping in place, vectors, weights made of others or by others."""
+"""Utilities for parameters: in-place clipping, vectors, reparameterization, PyTorch weights."""
 
 from optlab.backend.namespaces import missing as _missing
 from optlab.nn.utils.clips import clip_grad_norm_, clip_grad_value_

@@ -1,4 +1,4 @@
-"""Clipping the gradients that parameters hold, in place."""
+"""In-place clipping of the gradients of parameters."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def clip_grad_norm_(
     Parameters
     ----------
     parameters : iterable of Tensor, or Tensor
-        Those without a gradient are left alone.
+        Those without a gradient are skipped.
     max_norm : float
-        The limit c, at least 0.
+        Limit c, at least 0.
     norm_type : float
-        The p of the norm, at least 0 (0 counts the elements that are not 0); ``math.inf`` for the
-        largest absolute value.
+        Order p of the norm, at least 0 (0 counts nonzero elements); ``math.inf`` for the largest
+        absolute value.
     error_if_nonfinite : bool
-        Raise an error if the norm is no finite number; by default what the formula gives is written
-        (NaN everywhere, or 0 for an infinite norm).
+        Raise if the norm is not finite; otherwise the result of the formula is written: NaN
+        everywhere, or 0 for an infinite norm.
 
     Returns
     -------
@@ -53,11 +53,11 @@ def clip_grad_norm_(
 
     See Also
     --------
-    optlab.nn.ClipGradByGlobalNorm : the same as a setting of optimizers; it changes no gradients.
+    optlab.nn.ClipGradByGlobalNorm : the same as a setting of optimizers, not in place.
 
     Notes
     -----
-    Powers are added up in float64. Source: Pascanu, Mikolov and Bengio 2013. Signature:
+    Powers are summed in float64. Source: Pascanu, Mikolov and Bengio 2013. Signature:
     paddle.nn.utils.clip_grad_norm_.
 
     Examples
@@ -96,19 +96,19 @@ def clip_grad_norm_(
             "that is not finite, or a rate that is too large, leads to this."
         )
     factor = np.minimum(limit / (norm + 1e-6), 1.0)
-    with np.errstate(invalid="ignore"):  # a norm that is not finite was asked for
+    with np.errstate(invalid="ignore"):  # norms that are not finite are allowed
         for parameter, gradient, values in held:
             _write(parameter, gradient, values, _cast(factor, values) * values)
     return Tensor(norm.astype(dtype))
 
 
 def clip_grad_value_(parameters: Iterable[Tensor] | Tensor, clip_value: float) -> None:
-    """Limit each element of the gradients of parameters to -clip_value ... clip_value, in place.
+    """Clip each element of the gradients of parameters to [-clip_value, clip_value], in place.
 
     Parameters
     ----------
     parameters : iterable of Tensor, or Tensor
-        Those without a gradient are left alone.
+        Those without a gradient are skipped.
     clip_value : float
         At least 0.
 
@@ -129,10 +129,7 @@ def clip_grad_value_(parameters: Iterable[Tensor] | Tensor, clip_value: float) -
 
 
 def _gradients(parameters: Any, call: str) -> list[tuple[Tensor, Any, Any]]:
-    """Give parameters that have a gradient, the gradient, and the array of its numbers.
-
-    A parameter that is given twice has its gradient clipped once.
-    """
+    """Return parameters with a gradient, each once, their gradient, and its array of values."""
     found = []
     for parameter in {id(p): p for p in parameter_list(parameters, call)}.values():
         gradient = parameter.grad
@@ -147,7 +144,7 @@ def _gradients(parameters: Any, call: str) -> list[tuple[Tensor, Any, Any]]:
 
 
 def _power(values: Any, p: float) -> Any:
-    """Give the sum of the p-th powers of absolute values, or the largest; in float64."""
+    """Return the sum of the p-th powers of absolute values, or their maximum, in float64."""
     if not values.size:
         return np.zeros(())
     if p == 2:
@@ -161,12 +158,12 @@ def _power(values: Any, p: float) -> Any:
 
 
 def _cast(factor: Any, values: Any) -> Any:
-    """Give the factor in the dtype of the values."""
+    """Return the factor in the dtype of the values."""
     return factor.astype(values.dtype)
 
 
 def _write(parameter: Any, gradient: Any, old: Any, new: Any) -> None:
-    """Put the new numbers where the parameter keeps the old ones."""
+    """Write new values to the gradient of a parameter, in place if its array is writable."""
     if isinstance(gradient, RowSparse):
         parameter.node.grad = RowSparse(gradient.rows, new, gradient.shape, merged=True)
     elif type(old) is np.ndarray and type(new) is np.ndarray and old.flags.writeable:

@@ -1,4 +1,4 @@
-"""Weights made of other parameters, anew at each call of the layer."""
+"""Reparameterizations: weights computed from other parameters at each call of the layer."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from optlab.nn.base.parameter import Parameter
 
 
 class _Reparameterization:
-    """Makes one weight of a layer from others before each call; the hooks of the layer hold it."""
+    """Computes a weight of a layer from other parameters before each call, by forward hooks."""
 
-    #: What it is called in messages.
+    #: Its name in messages.
     what = ""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def value(self, layer: Any) -> Any:
-        """Give the weight."""
+        """Compute the weight."""
         raise NotImplementedError
 
     def before(self, layer: Any, inputs: Any) -> None:
-        """Make the weight for this call."""
+        """Set the weight for this call."""
         setattr(layer, self.name, self.value(layer))
 
     def after(self, layer: Any, inputs: Any, output: Any) -> None:
-        """Keep the value alone: the tape would live on with it."""
+        """Detach the weight, which would keep the tape alive."""
         setattr(layer, self.name, getattr(layer, self.name).detach())
 
     def install(self, layer: Layer) -> None:
-        """Make the weight, now and at each call."""
+        """Compute the weight, now and at each call."""
         with no_grad():
             setattr(layer, self.name, self.value(layer))
         layer.register_forward_pre_hook(self.before, prepend=True)
@@ -44,7 +44,7 @@ class _Reparameterization:
 
 
 def _reparameterizations_of(layer: Any, name: str) -> list[_Reparameterization]:
-    """Give what makes the weight of this name, if anything does."""
+    """Return the reparameterizations of the weight of this name."""
     entries = [] if layer._hooks is None else layer._hooks.before
     owners = [getattr(entry.hook, "__self__", None) for entry in entries]
     return [
@@ -53,12 +53,13 @@ def _reparameterizations_of(layer: Any, name: str) -> list[_Reparameterization]:
 
 
 def _weight_to_replace(layer: Any, name: str, call: str) -> Parameter:
-    """Give the parameter that is to be made of others."""
+    """Return the parameter to reparameterize."""
     if not isinstance(layer, Layer):
         raise TypeError(f"{call} takes a layer; got {type(layer).__name__}.")
-    made = _reparameterizations_of(layer, name)
-    if made:
-        raise ValueError(f"{call}: {name!r} of {type(layer).__name__} has {made[0].what} already.")
+    existing = _reparameterizations_of(layer, name)
+    if existing:
+        kind = type(layer).__name__
+        raise ValueError(f"{call}: {name!r} of {kind} has {existing[0].what} already.")
     weight = getattr(layer, name, None)
     if not isinstance(weight, Parameter):
         known = [key for key, value in vars(layer).items() if isinstance(value, Parameter)]
@@ -70,7 +71,7 @@ def _weight_to_replace(layer: Any, name: str, call: str) -> Parameter:
 
 
 def _parameter_like(old: Parameter, data: Any, role: str) -> Parameter:
-    """Make a parameter with the settings of another."""
+    """Create a parameter with the settings of another."""
     return Parameter(
         Tensor(raw(data)),
         name=f"{old.name}_{role}" if old.name else None,
@@ -89,7 +90,7 @@ def _axis(dim: Any, weight: Any, call: str) -> int:
     return dim % int(weight.ndim)
 
 
-# Weight normalisation ---------------------------------------------------------------------------
+# Weight normalization ---------------------------------------------------------------------------
 
 
 class _WeightNorm(_Reparameterization):
@@ -100,7 +101,7 @@ class _WeightNorm(_Reparameterization):
         self.axes = axes
 
     def norm(self, v: Any) -> Any:
-        """Give the norms, with axes of length 1 where they were added up."""
+        """Return the norms, with axes of length 1 where they were summed."""
         return np.sqrt(np.sum(v * v, axis=self.axes, keepdims=True))
 
     def value(self, layer: Any) -> Any:
@@ -110,17 +111,17 @@ class _WeightNorm(_Reparameterization):
 
 
 def weight_norm(layer: Any, name: str = "weight", dim: int | None = 0) -> Any:
-    r"""Split a weight into lengths and directions: :math:`w = g\, v / \lVert v \rVert`.
+    r"""Apply weight normalization, :math:`w = g\, v / \lVert v \rVert`, to a layer.
 
     Parameters
     ----------
     layer : Layer
-        Its parameter `name` is replaced by two, ``name_g`` and ``name_v``, and is made of them anew
-        at each call.
+        Its parameter `name` is replaced by two, the norm ``name_g`` and the direction ``name_v``,
+        and computed from them at each call.
     name : str
     dim : int or None
-        The axis with a length g each: 0 for the filters of a convolution, 1 for the outputs of a
-        `Linear`, whose weight is [in, out]. None or -1: one length for the whole weight.
+        Axis with one norm g for each index: 0 for the filters of a convolution, 1 for the outputs
+        of a `Linear`, whose weight is [in, out]. None or -1: one norm of the whole weight.
 
     Returns
     -------
@@ -130,11 +131,11 @@ def weight_norm(layer: Any, name: str = "weight", dim: int | None = 0) -> Any:
     Raises
     ------
     TypeError, ValueError
-        If there is no such parameter or axis, or it is normalised already.
+        If there is no such parameter or axis, or it is reparameterized already.
 
     Notes
     -----
-    An optimizer made before does not know the two new parameters. Source: Salimans and Kingma 2016.
+    An optimizer made before does not have the two new parameters. Source: Salimans and Kingma 2016.
     Signature: paddle.nn.utils.weight_norm.
 
     Examples
@@ -154,17 +155,17 @@ def weight_norm(layer: Any, name: str = "weight", dim: int | None = 0) -> Any:
         axis = _axis(dim, weight, "weight_norm")
         axes = tuple(i for i in range(weight.ndim) if i != axis)
         shape = (weight.shape[axis],)
-    made = _WeightNorm(name, axes)
-    norms = made.norm(weight.data).reshape(shape)
+    weight_normalization = _WeightNorm(name, axes)
+    norms = weight_normalization.norm(weight.data).reshape(shape)
     delattr(layer, name)
     setattr(layer, f"{name}_v", _parameter_like(weight, weight.data, "v"))
     setattr(layer, f"{name}_g", _parameter_like(weight, norms, "g"))
-    made.install(layer)
+    weight_normalization.install(layer)
     return layer
 
 
 def remove_weight_norm(layer: Any, name: str = "weight") -> Any:
-    """Make one parameter again of what `weight_norm` has split.
+    """Undo `weight_norm`: make one parameter of norm and direction again.
 
     Parameters
     ----------
@@ -179,7 +180,7 @@ def remove_weight_norm(layer: Any, name: str = "weight") -> Any:
     Raises
     ------
     ValueError
-        If the parameter was not split.
+        If the parameter has no weight normalization.
 
     Examples
     --------
@@ -205,7 +206,7 @@ def remove_weight_norm(layer: Any, name: str = "weight") -> Any:
     return layer
 
 
-# Spectral normalisation -------------------------------------------------------------------------
+# Spectral normalization -------------------------------------------------------------------------
 
 
 class _SpectralNorm(_Reparameterization):
@@ -216,13 +217,13 @@ class _SpectralNorm(_Reparameterization):
         self.axis, self.steps, self.epsilon = axis, steps, epsilon
 
     def matrix(self, weight: Any) -> Any:
-        """Give the weight as a matrix, with `axis` for its rows."""
+        """Return the weight as a matrix whose rows are `axis`."""
         if self.axis:
             weight = np.moveaxis(weight, self.axis, 0)
         return weight.reshape(weight.shape[0], -1)
 
     def unit(self, vector: Any) -> Any:
-        """Give a vector of length 1."""
+        """Return the vector scaled to norm 1."""
         return vector / np.maximum(np.sqrt(np.sum(vector * vector)), self.epsilon)
 
     def value(self, layer: Any) -> Any:
@@ -231,11 +232,11 @@ class _SpectralNorm(_Reparameterization):
         matrix = self.matrix(weight)
         if layer.training and self.steps and learns():
             self.iterate(layer, raw(matrix), u, v)
-        u, v = (Tensor(raw(x).copy()) for x in (u, v))  # the next call writes to those of the layer
+        u, v = (Tensor(raw(x).copy()) for x in (u, v))  # the next call overwrites the buffers
         return weight / (u @ matrix @ v).astype(weight.dtype)
 
     def iterate(self, layer: Any, matrix: Any, u: Any, v: Any) -> None:
-        """Bring the singular vectors nearer to the first ones."""
+        """Update the singular vectors by power iteration."""
         if isinstance(matrix, EnsembleArray) and not isinstance(raw(u), EnsembleArray):
             raise EnsembleError(
                 "spectral_norm in training brings its singular vectors up to date, but inside "
@@ -256,21 +257,23 @@ def spectral_norm(
     eps: float = 1e-12,
     dim: int | None = None,
 ) -> Any:
-    r"""Divide a weight by its largest singular value: :math:`w = w_o / \sigma(w_o)`.
+    r"""Apply spectral normalization to a layer: divide a weight by its largest singular value.
+
+    .. math:: w = w_o / \sigma(w_o)
 
     Parameters
     ----------
     layer : Layer
-        Its parameter `name` is replaced by ``name_orig``, and is made of it anew at each call. The
-        singular vectors are buffers, ``name_u`` and ``name_v``.
+        Its parameter `name` is replaced by ``name_orig``, and computed from it at each call. The
+        singular vectors are the buffers ``name_u`` and ``name_v``.
     name : str
     n_power_iterations : int
-        How many steps of the power method each call in training takes.
+        Power iterations of each call in training.
     eps : float
-        The least norm by which is divided in them.
+        Smallest divisor in them.
     dim : int, optional
-        The axis that is taken for the rows of a matrix; by default that of the outputs: 1 for
-        `Linear` and transposed convolutions, otherwise 0.
+        Axis of the rows of the weight as a matrix; by default that of the outputs: 1 for `Linear`
+        and transposed convolutions, otherwise 0.
 
     Returns
     -------
@@ -280,11 +283,11 @@ def spectral_norm(
     Raises
     ------
     TypeError, ValueError
-        If there is no such parameter or axis, or it is normalised already.
+        If there is no such parameter or axis, or it is reparameterized already.
 
     Notes
     -----
-    The singular vectors are constants for derivatives. Source: Miyato et al. 2018. Signature:
+    The singular vectors are constants in the backward pass. Source: Miyato et al. 2018. Signature:
     paddle.nn.utils.spectral_norm.
 
     Examples
@@ -306,16 +309,16 @@ def spectral_norm(
     if dim is None:
         kind = type(layer).__name__
         dim = 1 if kind == "Linear" or kind.endswith("Transpose") else 0
-    made = _SpectralNorm(name, _axis(dim, weight, "spectral_norm"), n_power_iterations, float(eps))
-    matrix = made.matrix(weight.data)
-
+    axis = _axis(dim, weight, "spectral_norm")
+    normalization = _SpectralNorm(name, axis, n_power_iterations, float(eps))
+    matrix = normalization.matrix(weight.data)
     vectors = [
-        made.unit(randn([n], weight.dtype).to(weight.device).data).astype(weight.dtype)
+        normalization.unit(randn([n], weight.dtype).to(weight.device).data).astype(weight.dtype)
         for n in matrix.shape
     ]
     delattr(layer, name)
     setattr(layer, f"{name}_orig", _parameter_like(weight, weight.data, "orig"))
     for part, vector in zip("uv", vectors, strict=True):
         layer.register_buffer(f"{name}_{part}", Tensor(vector))
-    made.install(layer)
+    normalization.install(layer)
     return layer

@@ -1,4 +1,4 @@
-"""Weights of PyTorch models, brought into the form of the layers here."""
+"""Conversion of the weights of PyTorch models."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from optlab.autograd.tensor.tensor import Tensor, raw
 from optlab.backend.arrays import as_array
 from optlab.nn.layers import Linear, MultiHeadAttention
 
-#: What PyTorch's attention keeps in one matrix, in its order.
+#: Projections that attention in PyTorch stores in one matrix, in its order.
 _JOINED = ("q_proj", "k_proj", "v_proj")
 _RENAMED = {"multihead_attn": "cross_attn"}
 
 
 def from_torch(layer: Any, state_dict: Mapping[str, Any]) -> dict[str, Any]:
-    """Bring the ``state_dict`` of a PyTorch model into the form of a layer of the same structure.
+    """Convert the ``state_dict`` of a PyTorch model for a layer of the same structure.
 
-    PyTorch keeps the weight of a ``Linear`` as [out, in], Paddle and optlab as [in, out]; a square
-    one fits either way, and would compute something else. PyTorch also joins the three input
-    matrices of attention, counts batches in its batch norms, and calls the second attention of a
-    decoder ``multihead_attn``.
+    PyTorch stores the weight of a ``Linear`` as [out, in], Paddle and optlab as [in, out]; a square
+    one has a valid shape either way, but computes something else. PyTorch also joins the three
+    input projections of attention, counts batches in its batch norms, and calls the
+    cross-attention of a decoder ``multihead_attn``.
 
     Parameters
     ----------
     layer : Layer
-        Whose structure says which weights are those of a Linear or of attention.
+        Tells which weights belong to a Linear or to attention.
     state_dict : mapping of str to array
-        Of ``torch.nn.Module.state_dict()`` (Tensors of PyTorch are fine), or as ``ol.load`` reads
-        it from a safetensors file.
+        From ``torch.nn.Module.state_dict()`` (Tensors of PyTorch are accepted), or from a
+        safetensors file read by ``ol.load``.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def _is(layers: Mapping[str, Any], name: str, kind: type) -> bool:
 
 
 def _array(value: Any) -> Any:
-    """Give a weight as an array: of ours, of NumPy, or of PyTorch."""
+    """Return a Tensor of ours, an array or a Tensor of PyTorch as an array."""
     if isinstance(value, Tensor):
         return raw(value)
     if hasattr(value, "detach"):

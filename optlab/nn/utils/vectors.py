@@ -1,4 +1,4 @@
-"""Parameters as one vector, and back."""
+"""Parameters to one vector, and back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from optlab.nn.functional.arguments import given_with, no_name
 
 
 def parameter_list(parameters: Any, call: str) -> list[Tensor]:
-    """Give parameters as a list: one Tensor, or any iterable of Tensors."""
+    """Return parameters, one Tensor or an iterable of Tensors, as a list."""
     if isinstance(parameters, Tensor):
         return [parameters]
     if callable(getattr(parameters, "parameters", None)):
@@ -30,14 +30,18 @@ def parameter_list(parameters: Any, call: str) -> list[Tensor]:
 
 
 def parameters_to_vector(parameters: Iterable[Tensor], name: None = None) -> Tensor:
-    """Put parameters one behind the other into a vector; gradients flow back to them.
+    """Concatenate parameters to a vector, differentiably.
 
     Parameters
     ----------
     parameters : iterable of Tensor
-        As ``layer.parameters()`` gives them; of one dtype and on one device.
+        Such as ``layer.parameters()``; of one dtype and on one device.
     name : None
-        Refused: results have no name here.
+        Must be None: results have no names here.
+
+    Returns
+    -------
+    Tensor, shape [n]
 
     Raises
     ------
@@ -65,21 +69,21 @@ def parameters_to_vector(parameters: Iterable[Tensor], name: None = None) -> Ten
 
 
 def vector_to_parameters(vec: Any, parameters: Iterable[Tensor], name: None = None) -> None:
-    """Write the parts of a vector to parameters, in their order.
+    """Write the parts of a vector to parameters, in order.
 
     Parameters
     ----------
     vec : Tensor or array, shape [n]
-        As many numbers as the parameters have together. They are copied, and no gradient flows.
+        One value for each element of the parameters. They are copied, without gradients.
     parameters : iterable of Tensor
         They keep their dtypes.
     name : None
-        Refused: results have no name here.
+        Must be None: results have no names here.
 
     Raises
     ------
     TypeError, ValueError
-        If the vector has another length or lies on another device. Nothing is written then.
+        If the vector has another length or is on another device. Nothing is written then.
 
     Examples
     --------
@@ -107,5 +111,5 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Tensor], name: None = No
 
 
 def devices_of(arrays: Iterable[Any]) -> set[str]:
-    """Give the names of the devices where arrays lie."""
+    """Return the names of the devices of arrays."""
     return {device_of(unwrapped(array)) for array in arrays}

@@ -1,4 +1,4 @@
-"""Activations that look along an axis, as layers."""
+"""Activation layers that reduce along an axis."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from optlab.nn.layers.configured import Configured, Unary
 
 
 class Softmax(Unary, function=functional.softmax):
-    """Give exp(x) / sum(exp(x)).
+    """Apply softmax along an axis: exp(x) / sum(exp(x)).
 
     Examples
     --------
@@ -24,7 +24,7 @@ class Softmax(Unary, function=functional.softmax):
 
 
 class LogSoftmax(Unary, function=functional.log_softmax):
-    """Give the logarithms of softmax.
+    """Apply the logarithm of softmax along an axis.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class LogSoftmax(Unary, function=functional.log_softmax):
 
 
 class Softmax2D(Configured, function=functional.softmax):
-    """Give softmax over the channels of pictures, of shape [N, C, H, W] or [C, H, W].
+    """Apply softmax over the channels of images of shape [N, C, H, W] or [C, H, W].
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Softmax2D(Configured, function=functional.softmax):
     name: str | None = None
 
     def forward(self, x: Any) -> Tensor:
-        """Give softmax over the channels."""
+        """Apply softmax over the channels."""
         if len(x.shape) not in (3, 4):
             raise ValueError(
                 f"Softmax2D takes x of shape [N, C, H, W] or [C, H, W]; got {x.shape}."
@@ -59,7 +59,7 @@ class Softmax2D(Configured, function=functional.softmax):
 
 
 class Maxout(Unary, function=functional.maxout):
-    """Give the largest of every group of neighbouring channels.
+    """Apply maxout: the maximum of every group of neighboring channels.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class Maxout(Unary, function=functional.maxout):
 
 
 class GLU(Unary, function=functional.glu):
-    """Give the first half of x, times the sigmoid of the second half.
+    """Apply the gated linear unit: the first half of x times the sigmoid of the second half.
 
     Examples
     --------

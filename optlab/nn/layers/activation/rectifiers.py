@@ -1,4 +1,4 @@
-"""ReLU and its relatives as layers."""
+"""ReLU and related activation layers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optlab.nn.layers.configured import Unary
 
 
 class CELU(Unary, function=functional.celu):
-    """Give x where it is positive and alpha (e^(x / alpha) - 1) elsewhere: smooth at 0.
+    """Apply the continuously differentiable ELU: x if x > 0, else alpha (e^(x / alpha) - 1).
 
     Examples
     --------
@@ -27,7 +27,7 @@ class CELU(Unary, function=functional.celu):
 
 
 class ELU(Unary, function=functional.elu):
-    """Give x where it is positive and alpha (e^x - 1) elsewhere.
+    """Apply the exponential linear unit: x if x > 0, else alpha (e^x - 1).
 
     Examples
     --------
@@ -41,7 +41,7 @@ class ELU(Unary, function=functional.elu):
 
 
 class LeakyReLU(Unary, function=functional.leaky_relu):
-    """Give x where it is positive and negative_slope * x elsewhere.
+    """Apply leaky ReLU: x if x > 0, else negative_slope * x.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class LeakyReLU(Unary, function=functional.leaky_relu):
 
 
 class ReLU(Unary, function=functional.relu):
-    """Give max(x, 0).
+    """Apply the rectified linear unit: max(x, 0).
 
     Examples
     --------
@@ -68,7 +68,7 @@ class ReLU(Unary, function=functional.relu):
 
 
 class ReLU6(Unary, function=functional.relu6):
-    """Give min(max(x, 0), 6).
+    """Apply ReLU6: min(max(x, 0), 6).
 
     Examples
     --------
@@ -81,7 +81,7 @@ class ReLU6(Unary, function=functional.relu6):
 
 
 class SELU(Unary, function=functional.selu):
-    """Give scale * x where x is positive and scale * alpha (e^x - 1) elsewhere.
+    """Apply the scaled ELU: scale * x if x > 0, else scale * alpha (e^x - 1).
 
     Examples
     --------
@@ -96,20 +96,20 @@ class SELU(Unary, function=functional.selu):
 
 
 class PReLU(Layer):
-    """Give x where it is positive and weight * x elsewhere, with a weight that is learned.
+    """Apply parametric ReLU: x if x > 0, else weight * x, with a learned weight.
 
     Parameters
     ----------
     num_parameters : int
-        1 for one weight, or the number of channels.
+        1 for a single weight, or the number of channels.
     init : float
-        How the weights start.
+        Initial value of the weights.
     weight_attr : ParamAttr, str or Initializer, optional
         Settings of the weights.
     data_format : str
-        'NCHW' and its like for channels on axis 1, 'NHWC' and its like for the last.
+        Position of the channel axis: axis 1 ('NCHW' and the like) or the last ('NHWC').
     name : str, optional
-        What the name of the parameter starts with.
+        Prefix of the parameter name.
 
     See Also
     --------
@@ -144,9 +144,9 @@ class PReLU(Layer):
         self.data_format = data_format
 
     def forward(self, x: Any) -> Tensor:
-        """Give x, or weight * x."""
+        """Apply parametric ReLU."""
         return functional.prelu(x, self.weight, self.data_format)
 
     def extra_repr(self) -> str:
-        """Say the sizes."""
+        """Return the sizes and settings."""
         return f"num_parameters={self.weight.size}, data_format={self.data_format!r}"

@@ -1,4 +1,4 @@
-"""Activations that cut off or shrink, as layers."""
+"""Piecewise activation layers: clipped, shrunk or thresholded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from optlab.nn.layers.configured import Unary
 
 
 class Hardshrink(Unary, function=functional.hardshrink):
-    """Give x where its size is above the threshold, and 0 elsewhere.
+    """Apply hard shrinkage: x where abs(x) exceeds the threshold, else 0.
 
     Examples
     --------
@@ -21,7 +21,7 @@ class Hardshrink(Unary, function=functional.hardshrink):
 
 
 class Hardsigmoid(Unary, function=functional.hardsigmoid):
-    """Give x / 6 + 1 / 2, cut off below 0 and above 1.
+    """Apply the hard sigmoid: x / 6 + 1 / 2, clipped to [0, 1].
 
     Examples
     --------
@@ -34,7 +34,7 @@ class Hardsigmoid(Unary, function=functional.hardsigmoid):
 
 
 class Hardswish(Unary, function=functional.hardswish):
-    """Give x min(max(x + 3, 0), 6) / 6.
+    """Apply hard swish: x min(max(x + 3, 0), 6) / 6.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class Hardswish(Unary, function=functional.hardswish):
 
 
 class Hardtanh(Unary, function=functional.hardtanh):
-    """Cut off what lies outside an interval.
+    """Clip x to an interval.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Hardtanh(Unary, function=functional.hardtanh):
 
 
 class Softshrink(Unary, function=functional.softshrink):
-    """Bring x nearer to 0 by the threshold, at most to 0.
+    """Apply soft shrinkage: move x toward 0 by the threshold, at most to 0.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Softshrink(Unary, function=functional.softshrink):
 
 
 class Tanhshrink(Unary, function=functional.tanhshrink):
-    """Give x - tanh(x).
+    """Apply tanh shrinkage: x - tanh(x).
 
     Examples
     --------
@@ -89,7 +89,7 @@ class Tanhshrink(Unary, function=functional.tanhshrink):
 
 
 class ThresholdedReLU(Unary, function=functional.thresholded_relu):
-    """Give x where it is above the threshold, and a fixed value elsewhere.
+    """Apply a thresholded ReLU: x above the threshold, else a fixed value.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Smooth activations as layers."""
+"""Smooth activation layers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from optlab.nn.layers.configured import Unary
 
 
 class GELU(Unary, function=functional.gelu):
-    """Give x times the share of the standard normal distribution below x.
+    """Apply the Gaussian error linear unit: x times the standard normal CDF of x.
 
     Examples
     --------
@@ -21,7 +21,7 @@ class GELU(Unary, function=functional.gelu):
 
 
 class LogSigmoid(Unary, function=functional.log_sigmoid):
-    """Give the logarithm of the sigmoid.
+    """Apply the log-sigmoid.
 
     Examples
     --------
@@ -34,7 +34,7 @@ class LogSigmoid(Unary, function=functional.log_sigmoid):
 
 
 class Mish(Unary, function=functional.mish):
-    """Give x tanh(log(1 + e^x)).
+    """Apply Mish: x tanh(log(1 + e^x)).
 
     Examples
     --------
@@ -47,7 +47,7 @@ class Mish(Unary, function=functional.mish):
 
 
 class Sigmoid(Unary, function=functional.sigmoid):
-    """Give 1 / (1 + e^-x).
+    """Apply the logistic sigmoid: 1 / (1 + e^-x).
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Sigmoid(Unary, function=functional.sigmoid):
 
 
 class Silu(Unary, function=functional.silu):
-    """Give x / (1 + e^-x), also called swish.
+    """Apply the sigmoid linear unit (SiLU, also swish): x / (1 + e^-x).
 
     Examples
     --------
@@ -74,7 +74,7 @@ class Silu(Unary, function=functional.silu):
 
 
 class Softplus(Unary, function=functional.softplus):
-    """Give log(1 + e^(beta x)) / beta: a smooth max(x, 0).
+    """Apply softplus, a smooth max(x, 0): log(1 + e^(beta x)) / beta.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class Softplus(Unary, function=functional.softplus):
 
 
 class Softsign(Unary, function=functional.softsign):
-    """Give x / (1 + |x|).
+    """Apply softsign: x / (1 + |x|).
 
     Examples
     --------
@@ -102,7 +102,7 @@ class Softsign(Unary, function=functional.softsign):
 
 
 class Swish(Unary, function=functional.swish):
-    """Give x / (1 + e^-x), also called SiLU.
+    """Apply swish, another name of `Silu`: x / (1 + e^-x).
 
     Examples
     --------
@@ -115,7 +115,7 @@ class Swish(Unary, function=functional.swish):
 
 
 class Tanh(Unary, function=functional.tanh):
-    """Give the hyperbolic tangent.
+    """Apply the hyperbolic tangent.
 
     Examples
     --------

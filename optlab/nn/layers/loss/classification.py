@@ -1,4 +1,4 @@
-"""Losses of classes as layers."""
+"""Classification loss layers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from optlab.nn.layers.configured import LabelLoss
 
 
 class CrossEntropyLoss(LabelLoss, function=functional.cross_entropy):
-    """Give the cross entropy of softmax(input) against labels.
+    """Compute the cross-entropy of logits and labels.
 
     Examples
     --------
@@ -30,8 +30,8 @@ class CrossEntropyLoss(LabelLoss, function=functional.cross_entropy):
     name: str | None = None
 
     def forward(self, input: Any, label: Any) -> Any:
-        """Give the loss."""
-        # As the class above does for all losses; written out it takes half the time.
+        """Compute the loss."""
+        # The same as in the base class; written out it takes half the time.
         return type(self)._function(
             input, label, self.weight, self.ignore_index, self.reduction, self.soft_label,
             self.axis, self.use_softmax, self.label_smoothing,
@@ -39,7 +39,7 @@ class CrossEntropyLoss(LabelLoss, function=functional.cross_entropy):
 
 
 class NLLLoss(LabelLoss, function=functional.nll_loss):
-    """Give minus the logarithm of the probability of each label.
+    """Compute the negative log-likelihood of labels under log-probabilities.
 
     Examples
     --------

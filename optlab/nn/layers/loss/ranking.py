@@ -1,4 +1,4 @@
-"""Losses of probabilities, pairs and triplets, as layers."""
+"""Loss layers of probabilities, pairs and triplets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from optlab.nn.layers.configured import LabelLoss, Loss
 
 
 class CosineEmbeddingLoss(Loss, function=functional.cosine_embedding_loss):
-    """Give 1 - cos of what is alike, and what the cosine of others exceeds a margin by.
+    """Compute the cosine embedding loss of similar and dissimilar pairs.
 
     Examples
     --------
@@ -25,12 +25,12 @@ class CosineEmbeddingLoss(Loss, function=functional.cosine_embedding_loss):
     name: str | None = None
 
     def forward(self, input1: Any, input2: Any, label: Any) -> Any:
-        """Give the loss."""
+        """Compute the loss."""
         return self._call_function(input1, input2, label)
 
 
 class TripletMarginLoss(Loss, function=functional.triplet_margin_loss):
-    """Give how much too near the other kind is, by distances in a p-norm.
+    """Compute the triplet margin loss with distances in a p-norm.
 
     Examples
     --------
@@ -48,12 +48,12 @@ class TripletMarginLoss(Loss, function=functional.triplet_margin_loss):
     name: str | None = None
 
     def forward(self, input: Any, positive: Any, negative: Any) -> Any:
-        """Give the loss."""
+        """Compute the loss."""
         return self._call_function(input, positive, negative)
 
 
 class TripletMarginWithDistanceLoss(Loss, function=functional.triplet_margin_with_distance_loss):
-    """Give how much too near the other kind is, by a distance of your own.
+    """Compute the triplet margin loss with a given distance.
 
     Examples
     --------
@@ -71,12 +71,12 @@ class TripletMarginWithDistanceLoss(Loss, function=functional.triplet_margin_wit
     name: str | None = None
 
     def forward(self, input: Any, positive: Any, negative: Any) -> Any:
-        """Give the loss."""
+        """Compute the loss."""
         return self._call_function(input, positive, negative)
 
 
 class MultiMarginLoss(LabelLoss, function=functional.multi_margin_loss):
-    """Give a hinge for classes: how much other scores come too near the right one.
+    """Compute the multi-class hinge loss.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class MultiMarginLoss(LabelLoss, function=functional.multi_margin_loss):
 
 
 class MultiLabelSoftMarginLoss(LabelLoss, function=functional.multi_label_soft_margin_loss):
-    """Give the cross entropy of several classes that may hold, as a mean over them.
+    """Compute the multi-label binary cross-entropy, averaged over the classes.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class MultiLabelSoftMarginLoss(LabelLoss, function=functional.multi_label_soft_m
 
 
 class PoissonNLLLoss(LabelLoss, function=functional.poisson_nll_loss):
-    """Give minus the logarithm of the probability of counts, for a Poisson law.
+    """Compute the negative log-likelihood of Poisson counts.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class PoissonNLLLoss(LabelLoss, function=functional.poisson_nll_loss):
 
 
 class GaussianNLLLoss(Loss, function=functional.gaussian_nll_loss):
-    """Give minus the logarithm of the density of normal errors.
+    """Compute the negative log-likelihood of Gaussian errors.
 
     Examples
     --------
@@ -140,5 +140,5 @@ class GaussianNLLLoss(Loss, function=functional.gaussian_nll_loss):
     name: str | None = None
 
     def forward(self, input: Any, label: Any, variance: Any) -> Any:
-        """Give the loss."""
+        """Compute the loss."""
         return self._call_function(input, label, variance)

@@ -1,4 +1,4 @@
-"""Losses of elements as layers."""
+"""Elementwise loss layers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ KL_REDUCTIONS = ("mean", "batchmean", "sum", "none")
 
 
 class MSELoss(LabelLoss, function=functional.mse_loss):
-    """Give the squared differences, by default their mean.
+    """Compute the mean squared error.
 
     Examples
     --------
@@ -24,7 +24,7 @@ class MSELoss(LabelLoss, function=functional.mse_loss):
 
 
 class L1Loss(LabelLoss, function=functional.l1_loss):
-    """Give the sizes of the differences, by default their mean.
+    """Compute the mean absolute error.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class L1Loss(LabelLoss, function=functional.l1_loss):
 
 
 class SmoothL1Loss(LabelLoss, function=functional.smooth_l1_loss):
-    """Give half the square of small differences, and a straight line above.
+    """Compute the smooth L1 loss: quadratic for small differences, linear for large ones.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class SmoothL1Loss(LabelLoss, function=functional.smooth_l1_loss):
 
 
 class HuberLoss(LabelLoss, function=functional.huber_loss):
-    """Give half the square of small differences, and a straight line above: PyTorch's name.
+    """Compute the Huber loss: `SmoothL1Loss` under the name of PyTorch.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class HuberLoss(LabelLoss, function=functional.huber_loss):
 
 
 class BCELoss(LabelLoss, function=functional.binary_cross_entropy):
-    """Give the cross entropy of probabilities of yes against labels from 0 to 1.
+    """Compute the binary cross-entropy of probabilities.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class BCELoss(LabelLoss, function=functional.binary_cross_entropy):
 
 
 class BCEWithLogitsLoss(Loss, function=functional.binary_cross_entropy_with_logits):
-    """Give the cross entropy of sigmoid(logit) against labels from 0 to 1.
+    """Compute the binary cross-entropy of logits.
 
     Examples
     --------
@@ -98,12 +98,12 @@ class BCEWithLogitsLoss(Loss, function=functional.binary_cross_entropy_with_logi
     name: str | None = None
 
     def forward(self, logit: Any, label: Any) -> Any:
-        """Give the loss."""
+        """Compute the loss."""
         return self._call_function(logit, label)
 
 
 class KLDivLoss(LabelLoss, function=functional.kl_div):
-    """Give the Kullback-Leibler divergence of logarithms of probabilities from labels.
+    """Compute the Kullback-Leibler divergence of log-probabilities from a target distribution.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class KLDivLoss(LabelLoss, function=functional.kl_div):
 
 
 class HingeEmbeddingLoss(LabelLoss, function=functional.hinge_embedding_loss):
-    """Give distances of what is alike, and how much is missing to the margin of what is not.
+    """Compute the hinge embedding loss of distances of similar and dissimilar pairs.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class HingeEmbeddingLoss(LabelLoss, function=functional.hinge_embedding_loss):
 
 
 class MarginRankingLoss(Loss, function=functional.margin_ranking_loss):
-    """Give how much is missing for the right one of two scores to be larger.
+    """Compute the margin ranking loss of pairs of scores.
 
     Examples
     --------
@@ -149,12 +149,12 @@ class MarginRankingLoss(Loss, function=functional.margin_ranking_loss):
     name: str | None = None
 
     def forward(self, input: Any, other: Any, label: Any) -> Any:
-        """Give the loss of `input` against `label`."""
+        """Compute the loss."""
         return self._call_function(input, other, label)
 
 
 class SoftMarginLoss(LabelLoss, function=functional.soft_margin_loss):
-    """Give log(1 + e^(-label * input)) for labels of 1 and -1.
+    """Compute the logistic loss log(1 + e^(-label * input)) for labels of 1 and -1.
 
     Examples
     --------

@@ -23,7 +23,7 @@ class _BatchNorm(Normalization):
     epsilon : float
         Added to the variance.
     weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the scale and the shift of the channels; False leaves them out.
+        Settings of the scale and the shift of the channels; False omits them.
     data_format : str, optional
         Position of the channel axis: 'NCL', 'NCHW' or 'NCDHW' (the default, by the number of axes),
         or 'NLC', 'NHWC', 'NDHWC'.
@@ -141,7 +141,7 @@ class BatchNorm3D(_BatchNorm):
 
 @inherit_docstring
 class BatchNorm(_BatchNorm):
-    """Apply batch normalization, then an activation: the older layer of Paddle.
+    """Apply batch normalization, then an activation: Paddle's older layer.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class BatchNorm(_BatchNorm):
     is_test : bool
         Start in evaluation.
     param_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the scale and the shift of the channels; False leaves them out.
+        Settings of the scale and the shift of the channels; False omits them.
     data_layout : str
         Position of the channel axis, 'NCHW' or the like.
     use_global_stats : bool

@@ -22,7 +22,7 @@ class _InstanceNorm(Normalization):
     momentum : float
         Must be 0.9: there are no running averages over batches.
     weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the scale and the shift of the channels; False leaves them out.
+        Settings of the scale and the shift of the channels; False omits them.
     data_format : str, optional
         Position of the channel axis: 'NCL', 'NCHW' or 'NCDHW' (the default, by the number of axes),
         or 'NLC', 'NHWC', 'NDHWC'.

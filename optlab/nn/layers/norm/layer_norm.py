@@ -1,4 +1,4 @@
-"""Normalisations as layers."""
+"""Normalization layers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from optlab.nn.layers.configured import Unary
 
 
 class Normalization(Layer):
-    """What layers have in common that normalise, scale and shift."""
+    """Base class of layers that normalize, scale and shift."""
 
     weight: Parameter | None
     bias: Parameter | None
@@ -29,7 +29,7 @@ class Normalization(Layer):
         name: str | None,
         dtype: Any,
     ) -> None:
-        """Make the parameters; no layer needs them."""
+        """Create scale and shift; both may be omitted."""
         for length in shape:
             if length < 1:
                 raise ValueError(f"{type(self).__name__} takes lengths of at least 1; got {shape}.")
@@ -42,20 +42,20 @@ class Normalization(Layer):
 
 
 class LayerNorm(Normalization):
-    """Normalise over the last axes.
+    """Apply layer normalization over the last axes.
 
     Parameters
     ----------
     normalized_shape : int or list of int
-        The lengths of the axes that share a mean and a variance.
+        Lengths of the axes that share a mean and a variance.
     epsilon : float
         Added to the variance.
     weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the scale and the shift, of shape `normalized_shape`; False leaves them out.
+        Settings of the scale and the shift, of shape `normalized_shape`; False omits them.
     name : str, optional
-        What the names of the parameters start with.
+        Prefix of the parameter names.
     dtype : str or dtype
-        Of the parameters.
+        Dtype of the parameters.
 
     See Also
     --------
@@ -84,29 +84,29 @@ class LayerNorm(Normalization):
         self._make_parameters(self.normalized_shape, weight_attr, bias_attr, name, dtype)
 
     def forward(self, x: Any) -> Tensor:
-        """Normalise over the last axes."""
+        """Normalize over the last axes."""
         return functional.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.epsilon)
 
     def extra_repr(self) -> str:
-        """Say the sizes."""
+        """Return the sizes and settings."""
         return f"normalized_shape={list(self.normalized_shape)}, epsilon={self.epsilon}"
 
 
 class RMSNorm(Normalization):
-    """Divide by the root of the mean of squares over the last axes.
+    """Apply root-mean-square normalization over the last axes.
 
     Parameters
     ----------
     normalized_shape : int or list of int
-        The lengths of the axes that are averaged.
+        Lengths of the axes that are averaged.
     epsilon : float
-        Added to the mean of squares.
+        Added to the mean square.
     weight_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the scale, of shape `normalized_shape`; False leaves it out.
+        Settings of the scale, of shape `normalized_shape`; False omits it.
     name : str, optional
-        What the name of the parameter starts with.
+        Prefix of the parameter name.
     dtype : str or dtype
-        Of the parameter.
+        Dtype of the parameter.
 
     See Also
     --------
@@ -134,31 +134,31 @@ class RMSNorm(Normalization):
         self._make_parameters(self.normalized_shape, weight_attr, False, name, dtype)
 
     def forward(self, x: Any) -> Tensor:
-        """Divide by the root of the mean of squares."""
+        """Divide by the root of the mean square."""
         return functional.rms_norm(x, self.normalized_shape, self.weight, self.epsilon)
 
     def extra_repr(self) -> str:
-        """Say the sizes."""
+        """Return the sizes and settings."""
         return f"normalized_shape={list(self.normalized_shape)}, epsilon={self.epsilon}"
 
 
 class GroupNorm(Normalization):
-    """Normalise each example over groups of channels and all places.
+    """Apply group normalization: over groups of channels and all positions of each example.
 
     Parameters
     ----------
     num_groups, num_channels : int
-        How many groups, and how many channels are put into them.
+        Numbers of groups and of channels.
     epsilon : float
         Added to the variance.
     weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
-        Settings of the scale and the shift of the channels; False leaves them out.
+        Settings of the scale and the shift of the channels; False omits them.
     data_format : str
-        Where the channels are: on axis 1 ('NC...'), or on the last ('N...C').
+        Position of the channel axis: axis 1 ('NC...') or the last ('N...C').
     name : str, optional
-        What the names of the parameters start with.
+        Prefix of the parameter names.
     dtype : str or dtype
-        Of the parameters.
+        Dtype of the parameters.
 
     See Also
     --------
@@ -195,13 +195,13 @@ class GroupNorm(Normalization):
         self._make_parameters((num_channels,), weight_attr, bias_attr, name, dtype)
 
     def forward(self, x: Any) -> Tensor:
-        """Normalise over groups of channels."""
+        """Normalize over groups of channels."""
         return functional.group_norm(
             x, self.num_groups, self.epsilon, self.weight, self.bias, self.data_format
         )
 
     def extra_repr(self) -> str:
-        """Say the sizes."""
+        """Return the sizes and settings."""
         return (
             f"num_groups={self.num_groups}, num_channels={self.num_channels}, "
             f"epsilon={self.epsilon}"
@@ -209,7 +209,7 @@ class GroupNorm(Normalization):
 
 
 class LocalResponseNorm(Unary, function=functional.local_response_norm):
-    """Divide by a mean over neighbouring channels.
+    """Apply local response normalization: divide by a mean over neighboring channels.
 
     Examples
     --------
@@ -225,5 +225,5 @@ class LocalResponseNorm(Unary, function=functional.local_response_norm):
     data_format: str = "NCHW"
 
     def extra_repr(self) -> str:
-        """Say the settings."""
+        """Return the settings."""
         return f"size={self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

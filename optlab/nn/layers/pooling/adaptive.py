@@ -1,4 +1,4 @@
-"""Adaptive pooling as layers."""
+"""Adaptive pooling layers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from optlab.nn.layers.configured import Unary
 
 
 class _AdaptiveAvgPool(Unary, settings=True):
-    """What averages have in common."""
+    """Base class of adaptive average pooling."""
 
     output_size: Any
     data_format: str = "NCHW"
@@ -17,7 +17,7 @@ class _AdaptiveAvgPool(Unary, settings=True):
 
 
 class _AdaptiveMaxPool(Unary, settings=True):
-    """What all maxima have in common."""
+    """Base class of adaptive max pooling."""
 
     output_size: Any
     return_mask: bool = False
@@ -25,7 +25,7 @@ class _AdaptiveMaxPool(Unary, settings=True):
 
 
 class AdaptiveAvgPool1D(Unary, function=functional.adaptive_avg_pool1d):
-    """Give averages of sequences over so many windows, whatever their size.
+    """Apply 1-D adaptive average pooling, to a given output size.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class AdaptiveAvgPool1D(Unary, function=functional.adaptive_avg_pool1d):
 
 
 class AdaptiveMaxPool1D(_AdaptiveMaxPool, function=functional.adaptive_max_pool1d):
-    """Give maxima of sequences over so many windows, whatever their size.
+    """Apply 1-D adaptive max pooling, to a given output size.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class AdaptiveMaxPool1D(_AdaptiveMaxPool, function=functional.adaptive_max_pool1
 
 
 class AdaptiveAvgPool2D(_AdaptiveAvgPool, function=functional.adaptive_avg_pool2d):
-    """Give averages of images over so many windows, whatever their size.
+    """Apply 2-D adaptive average pooling, to a given output size.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class AdaptiveAvgPool2D(_AdaptiveAvgPool, function=functional.adaptive_avg_pool2
 
 
 class AdaptiveMaxPool2D(_AdaptiveMaxPool, function=functional.adaptive_max_pool2d):
-    """Give maxima of images over so many windows, whatever their size.
+    """Apply 2-D adaptive max pooling, to a given output size.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class AdaptiveMaxPool2D(_AdaptiveMaxPool, function=functional.adaptive_max_pool2
 
 
 class AdaptiveAvgPool3D(_AdaptiveAvgPool, function=functional.adaptive_avg_pool3d):
-    """Give averages of volumes over so many windows, whatever their size.
+    """Apply 3-D adaptive average pooling, to a given output size.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class AdaptiveAvgPool3D(_AdaptiveAvgPool, function=functional.adaptive_avg_pool3
 
 
 class AdaptiveMaxPool3D(_AdaptiveMaxPool, function=functional.adaptive_max_pool3d):
-    """Give maxima of volumes over so many windows, whatever their size.
+    """Apply 3-D adaptive max pooling, to a given output size.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Pooling as layers."""
+"""Pooling layers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from optlab.nn.layers.configured import Configured, Unary
 
 
 class _MaxPool(Unary, settings=True):
-    """What maxima of windows have in common."""
+    """Base class of max pooling."""
 
     kernel_size: Any
     stride: Any = None
@@ -21,7 +21,7 @@ class _MaxPool(Unary, settings=True):
 
 
 class _AvgPool(Unary, settings=True):
-    """What averages over windows have in common."""
+    """Base class of average pooling."""
 
     kernel_size: Any
     stride: Any = None
@@ -34,7 +34,7 @@ class _AvgPool(Unary, settings=True):
 
 
 class _MaxUnPool(Configured, settings=True):
-    """What the layers have in common that put maxima back to their places."""
+    """Base class of max unpooling."""
 
     kernel_size: Any
     stride: Any = None
@@ -44,12 +44,12 @@ class _MaxUnPool(Configured, settings=True):
     name: str | None = None
 
     def forward(self, x: Any, indices: Any) -> Any:
-        """Put maxima back to where pooling found them."""
+        """Place maxima at the indices that pooling returned."""
         return self._call_function(x, indices)
 
 
 class _LPPool(Unary, settings=True):
-    """What the layers have in common that give norms of windows."""
+    """Base class of power-average pooling."""
 
     norm_type: float
     kernel_size: Any
@@ -61,7 +61,7 @@ class _LPPool(Unary, settings=True):
 
 
 class MaxPool1D(Unary, function=functional.max_pool1d):
-    """Give the maximum of windows of sequences.
+    """Apply 1-D max pooling.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class MaxPool1D(Unary, function=functional.max_pool1d):
 
 
 class AvgPool1D(Unary, function=functional.avg_pool1d):
-    """Give the average of windows of sequences.
+    """Apply 1-D average pooling.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class AvgPool1D(Unary, function=functional.avg_pool1d):
 
 
 class MaxPool2D(_MaxPool, function=functional.max_pool2d):
-    """Give the maximum of windows of images.
+    """Apply 2-D max pooling.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class MaxPool2D(_MaxPool, function=functional.max_pool2d):
 
 
 class AvgPool2D(_AvgPool, function=functional.avg_pool2d):
-    """Give the average of windows of images.
+    """Apply 2-D average pooling.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class AvgPool2D(_AvgPool, function=functional.avg_pool2d):
 
 
 class MaxPool3D(_MaxPool, function=functional.max_pool3d):
-    """Give the maximum of windows of volumes.
+    """Apply 3-D max pooling.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class MaxPool3D(_MaxPool, function=functional.max_pool3d):
 
 
 class AvgPool3D(_AvgPool, function=functional.avg_pool3d):
-    """Give the average of windows of volumes.
+    """Apply 3-D average pooling.
 
     Examples
     --------
@@ -145,14 +145,14 @@ class AvgPool3D(_AvgPool, function=functional.avg_pool3d):
 
 
 class MaxUnPool1D(_MaxUnPool, function=functional.max_unpool1d):
-    """Put maxima of sequences back to where they were found, with zeros elsewhere.
+    """Apply 1-D max unpooling: place maxima at their indices, zeros elsewhere.
 
     Examples
     --------
     >>> import optlab as ol
     >>> x = ol.randn([1, 2, 8])
-    >>> y, places = ol.nn.MaxPool1D(2, return_mask=True)(x)
-    >>> ol.nn.MaxUnPool1D(2)(y, places).shape == x.shape
+    >>> y, indices = ol.nn.MaxPool1D(2, return_mask=True)(x)
+    >>> ol.nn.MaxUnPool1D(2)(y, indices).shape == x.shape
     True
     """
 
@@ -160,27 +160,27 @@ class MaxUnPool1D(_MaxUnPool, function=functional.max_unpool1d):
 
 
 class MaxUnPool2D(_MaxUnPool, function=functional.max_unpool2d):
-    """Put maxima of images back to where they were found, with zeros elsewhere.
+    """Apply 2-D max unpooling: place maxima at their indices, zeros elsewhere.
 
     Examples
     --------
     >>> import optlab as ol
     >>> x = ol.randn([1, 2, 8, 8])
-    >>> y, places = ol.nn.MaxPool2D(2, return_mask=True)(x)
-    >>> ol.nn.MaxUnPool2D(2)(y, places).shape == x.shape
+    >>> y, indices = ol.nn.MaxPool2D(2, return_mask=True)(x)
+    >>> ol.nn.MaxUnPool2D(2)(y, indices).shape == x.shape
     True
     """
 
 
 class MaxUnPool3D(_MaxUnPool, function=functional.max_unpool3d):
-    """Put maxima of volumes back to where they were found, with zeros elsewhere.
+    """Apply 3-D max unpooling: place maxima at their indices, zeros elsewhere.
 
     Examples
     --------
     >>> import optlab as ol
     >>> x = ol.randn([1, 2, 4, 4, 4])
-    >>> y, places = ol.nn.MaxPool3D(2, return_mask=True)(x)
-    >>> ol.nn.MaxUnPool3D(2)(y, places).shape == x.shape
+    >>> y, indices = ol.nn.MaxPool3D(2, return_mask=True)(x)
+    >>> ol.nn.MaxUnPool3D(2)(y, indices).shape == x.shape
     True
     """
 
@@ -188,7 +188,7 @@ class MaxUnPool3D(_MaxUnPool, function=functional.max_unpool3d):
 
 
 class LPPool1D(_LPPool, function=functional.lp_pool1d):
-    """Give the p-norm of windows of sequences.
+    """Apply 1-D power-average pooling: the p-norm of each window.
 
     Examples
     --------
@@ -201,7 +201,7 @@ class LPPool1D(_LPPool, function=functional.lp_pool1d):
 
 
 class LPPool2D(_LPPool, function=functional.lp_pool2d):
-    """Give the p-norm of windows of images.
+    """Apply 2-D power-average pooling: the p-norm of each window.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Recurrent cells: one step of a recurrent network."""
+"""Recurrent cells, one step of a recurrent network."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from optlab.nn.layers.docstrings import inherit_docstring
 
 
 class RNNCellBase(Layer):
-    """What cells have in common: states to start with.
+    """Base class of recurrent cells, with their initial states.
 
-    A cell of your own says by ``state_shape`` of what shape its state is, without the batch (or a
-    tuple of shapes, for several states), and defines ``forward(inputs, states)``, which gives the
-    output and the new states.
+    A subclass sets ``state_shape``, the shape of its state without the batch axis (or a tuple of
+    shapes, for several states), and defines ``forward(inputs, states)``, which returns the output
+    and the new states.
 
     Examples
     --------
@@ -49,18 +49,22 @@ class RNNCellBase(Layer):
         init_value: float = 0.0,
         batch_dim_idx: int = 0,
     ) -> Any:
-        """Give states to start with.
+        """Return initial states.
 
         Parameters
         ----------
         batch_ref : Tensor
-            Its axis `batch_dim_idx` is as long as the batch.
+            Tensor whose axis `batch_dim_idx` has the length of the batch.
         shape : tuple of int, or tuple of such, optional
-            Without the batch; by default ``state_shape``.
+            Shape without the batch axis; by default ``state_shape``.
         dtype : str or dtype, optional
             By default that of `batch_ref`.
         init_value : float
         batch_dim_idx : int
+
+        Returns
+        -------
+        Tensor or tuple of Tensors
         """
         shape = self.state_shape if shape is None else shape
         if shape and isinstance(shape[0], (tuple, list)):
@@ -74,7 +78,7 @@ class RNNCellBase(Layer):
 
 
 class Gated(RNNCellBase):
-    """Base class of our cells: affine functions of the input and of the state, for each gate.
+    """Base class of cells whose gates are affine functions of input and state.
 
     Parameters
     ----------
@@ -142,11 +146,11 @@ class Gated(RNNCellBase):
 
     @property
     def state_shape(self) -> Any:
-        """The shape of the state, without the batch."""
+        """Shape of the state, without the batch axis."""
         return (self.hidden_size,)
 
     def _project_input(self, inputs: Any) -> Tensor:
-        """Give what comes from the inputs, of one step or of many."""
+        """Apply the affine function of the inputs, to one step or to many."""
         if inputs.shape[-1:] != (self.input_size,):
             raise ValueError(
                 f"{type(self).__name__} takes inputs whose last axis is {self.input_size} long; "
@@ -155,33 +159,33 @@ class Gated(RNNCellBase):
         return functional.linear(inputs, self.weight_ih.T, self.bias_ih)
 
     def _project_state(self, hidden: Any, weight_hh_t: Any) -> Tensor:
-        """Give what comes from the state; `weight_hh_t` is the transpose of ``weight_hh``."""
+        """Apply the affine function of the state, given the transpose of ``weight_hh``."""
         return functional.linear(hidden, weight_hh_t, self.bias_hh)
 
     def _step(self, projected: Any, states: Any, weight_hh_t: Any) -> tuple[Any, Any]:
-        """Give the output and the new states."""
+        """Return the output and the new states from the projected input."""
         raise NotImplementedError
 
     def _run_sequence(
         self, projected: Any, states: Any, weight_hh_t: Any, time: int, backwards: bool
     ) -> Any:
-        """Go along axis `time` at once, where that can be done; else give None."""
+        """Run all steps of axis `time` as one operation; return None if that is not possible."""
         return None
 
     def forward(self, inputs: Any, states: Any = None) -> tuple[Any, Any]:
-        """Give the output and the new states; states start at 0 where none are projected."""
+        """Return the output and the new states; initial states are by default 0."""
         projected = self._project_input(inputs)
         states = self.get_initial_states(projected) if states is None else states
         return self._step(projected, states, self.weight_hh.T)
 
     def extra_repr(self) -> str:
-        """Say the sizes."""
+        """Return the sizes."""
         return f"{self.input_size}, {self.hidden_size}"
 
 
 @inherit_docstring
 class SimpleRNNCell(Gated):
-    r"""Give :math:`h' = \tanh(W_{ih} x + b_{ih} + W_{hh} h + b_{hh})`.
+    r"""Apply a simple recurrent cell: :math:`h' = \tanh(W_{ih} x + b_{ih} + W_{hh} h + b_{hh})`.
 
     Parameters
     ----------
@@ -219,7 +223,7 @@ class SimpleRNNCell(Gated):
         self.activation = activation
 
     def _step(self, projected: Any, states: Any, weight_hh_t: Any) -> tuple[Any, Any]:
-        """Give the output and the new state."""
+        """Return the output and the new state."""
         total = projected + self._project_state(states, weight_hh_t)
         h = np.tanh(total) if self.activation == "tanh" else functional.relu(total)
         return h, h
@@ -227,7 +231,7 @@ class SimpleRNNCell(Gated):
 
 @inherit_docstring
 class LSTMCell(Gated):
-    r"""Long short-term memory: a cell c that gates write to, forget and read.
+    r"""Apply a cell of long short-term memory (LSTM).
 
     .. math::
         i, f, u, o = W_{ih} x + b_{ih} + W_{hh} h + b_{hh} \\
@@ -236,7 +240,7 @@ class LSTMCell(Gated):
     Parameters
     ----------
     proj_size : int
-        If not 0: h' is multiplied with ``weight_ho``, of shape [hidden, proj_size].
+        If not 0, h' is multiplied by ``weight_ho``, of shape [hidden, proj_size].
 
     Notes
     -----
@@ -278,11 +282,11 @@ class LSTMCell(Gated):
 
     @property
     def state_shape(self) -> Any:
-        """The shapes of h and c, without the batch."""
+        """Shapes of h and c, without the batch axis."""
         return ((self.proj_size or self.hidden_size,), (self.hidden_size,))
 
     def _step(self, projected: Any, states: Any, weight_hh_t: Any) -> tuple[Any, Any]:
-        """Give the output and the new pair of states."""
+        """Return the output and the new pair of states."""
         hidden, cell = states
         h, c = apply_several(
             LSTM_STEP, (projected + self._project_state(hidden, weight_hh_t), cell)
@@ -294,12 +298,12 @@ class LSTMCell(Gated):
     def _run_sequence(
         self, projected: Any, states: Any, weight_hh_t: Any, time: int, backwards: bool
     ) -> Any:
-        """Go along axis `time` at once, where that can be done; else give None."""
+        """Run all steps of axis `time` as one operation; return None if that is not possible."""
         inputs = (projected, weight_hh_t, self.bias_hh, *states)
         if self.proj_size or type(self) is not LSTMCell:
             return None
         if halves.policy is not None or projected.dtype in HALVES:
-            return None  # `auto_cast` has its say on each product; 16 bits round after each step
+            return None  # `auto_cast` applies to each product; 16 bits round after each step
         if any(type(raw(x)) is not np.ndarray or x.dtype != projected.dtype for x in inputs):
             return None
         if any(state.shape != (projected.shape[1 - time], self.hidden_size) for state in states):
@@ -312,7 +316,7 @@ class LSTMCell(Gated):
 
 @inherit_docstring
 class GRUCell(Gated):
-    r"""A gated recurrent unit, whose state is partly kept and partly replaced.
+    r"""Apply a gated recurrent unit (GRU).
 
     .. math::
         r = \sigma(x_r + h_r), \quad z = \sigma(x_z + h_z), \quad
@@ -335,6 +339,6 @@ class GRUCell(Gated):
     _gates = 3
 
     def _step(self, projected: Any, states: Any, weight_hh_t: Any) -> tuple[Any, Any]:
-        """Give the output and the new state."""
+        """Return the output and the new state."""
         h = apply(GRU_STEP, (projected, self._project_state(states, weight_hh_t), states))
         return h, h

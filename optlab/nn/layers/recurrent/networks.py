@@ -85,7 +85,7 @@ class _Recurrent(Layer):
                     bias_hh_attr=bias_hh_attr, name=parameter_name(name, place), dtype=dtype,
                 )  # fmt: skip
                 cells.append(cell)
-                # Before the cells, so that parameters are named by these.
+                # Set before the cells, so that these are the first names of the parameters.
                 for role, parameter in list(cell.named_parameters()):
                     setattr(self, f"{role}_{place}", parameter)
         self.cells = LayerList(cells)
@@ -93,16 +93,21 @@ class _Recurrent(Layer):
     def forward(
         self, inputs: Any, initial_states: Any = None, sequence_length: Any = None
     ) -> tuple[Any, Any]:
-        """Give the outputs of the last layer at all steps, and the last states of all layers.
+        """Return the outputs of the last layer at all steps, and the last states of all layers.
 
         Parameters
         ----------
         inputs : Tensor, shape [batch, time, input_size]
-            Or [time, batch, input_size] where `time_major` is set.
+            Or [time, batch, input_size] if `time_major`.
         initial_states : Tensor or pair of Tensors, optional
-            Of shape [layers * directions, batch, hidden_size]: h, or (h, c) for LSTM; by default 0.
+            h, or (h, c) of an LSTM, of shape [layers * directions, batch, hidden_size]; by default
+            0.
         sequence_length : array of integers, shape [batch], optional
-            How long each sequence is: afterwards outputs are 0 and states stay.
+            Length of each sequence: beyond it outputs are 0 and states stay.
+
+        Returns
+        -------
+        tuple of (Tensor, Tensor or pair of Tensors)
         """
         kind = type(self).__name__
         x, time = read_sequences(inputs, self.time_major, kind)
@@ -124,7 +129,7 @@ class _Recurrent(Layer):
         return x, tuple(np.stack(parts) for parts in zip(*last, strict=True))
 
     def _split_states(self, states: Any) -> Iterator[Any]:
-        """Give the states that each cell starts with."""
+        """Return an iterator of the initial states of each cell."""
         count = len(self.cells)
         if states is None:
             return iter([None] * count)
@@ -140,7 +145,7 @@ class _Recurrent(Layer):
         return iter([tuple(part[i] for part in parts) for i in range(count)])
 
     def extra_repr(self) -> str:
-        """Say the sizes."""
+        """Return the sizes."""
         return (
             f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, "
             f"num_directions={self.num_directions}"

@@ -1,4 +1,4 @@
-"""Sequences: what runs a cell along them."""
+"""Layers that run a recurrent cell over sequences."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from optlab.nn.layers.recurrent.cells import Gated
 
 
 def _split_steps(x: Any, axis: int) -> list[Any]:
-    """Take the steps of a sequence apart, as one operation."""
+    """Split a sequence into its steps, as one operation."""
     shape = (*x.shape[:axis], *x.shape[axis + 1 :])
     return [part.reshape(shape) for part in np.split(x, x.shape[axis], axis=axis)]
 
 
-def _select(there: Any, new: Any, old: Any) -> Any:
-    """Give the new states of the sequences that are still there, the old ones of the others."""
+def _select(running: Any, new: Any, old: Any) -> Any:
+    """Return the new states of sequences that are still running, the old ones of the others."""
     if isinstance(new, (tuple, list)):
-        return tuple(_select(there, a, b) for a, b in zip(new, old, strict=True))
-    return np.where(there.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+        return tuple(_select(running, a, b) for a, b in zip(new, old, strict=True))
+    return np.where(running.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 
 
 def checked_lengths(given: Any, x: Any, time: int) -> Any:
-    """Give the lengths of sequences as an array beside x; None where none were given."""
+    """Return the lengths of sequences as an array on the device of x; None if none are given."""
     if given is None:
         return None
     found = given_with(raw(x), given, "sequence_length")
@@ -41,9 +41,9 @@ def checked_lengths(given: Any, x: Any, time: int) -> Any:
 def run_cell(
     cell: Any, x: Any, states: Any, lengths: Any, time: int, backwards: bool
 ) -> tuple[Any, Any]:
-    """Run a cell along axis `time` of x; give the outputs, stacked, and the last states."""
+    """Run a cell along axis `time` of x; return the stacked outputs and the last states."""
     own = isinstance(cell, Gated) and type(cell).forward is Gated.forward and cell._hooks is None
-    if own:  # the part of all steps that comes from the inputs is one product
+    if own:  # the inputs of all steps are projected by one product
         x, weight_hh_t = cell._project_input(x), cell.weight_hh.T
     if states is None:
         if not hasattr(cell, "get_initial_states"):
@@ -61,16 +61,16 @@ def run_cell(
     for t in range(count - 1, -1, -1) if backwards else range(count):
         output, new = cell._step(steps[t], states, weight_hh_t) if own else cell(steps[t], states)
         if lengths is not None:
-            there = lengths > t
-            new = _select(there, new, states)
-            output = _select(there, output, 0.0)
+            running = lengths > t
+            new = _select(running, new, states)
+            output = _select(running, output, 0.0)
         states = new
         outputs.append(output)
     return np.stack(outputs[::-1] if backwards else outputs, axis=time), states
 
 
 def read_sequences(inputs: Any, time_major: bool, who: str) -> tuple[Any, int]:
-    """Give the inputs as a Tensor, and the axis of time."""
+    """Return the inputs as a Tensor, and the time axis."""
     x = scores(inputs)
     time = 0 if time_major else 1
     if x.ndim < 3 or not x.shape[time]:
@@ -80,14 +80,14 @@ def read_sequences(inputs: Any, time_major: bool, who: str) -> tuple[Any, int]:
 
 
 class RNN(Layer):
-    """Run a cell along sequences.
+    """Run a cell over sequences.
 
     Parameters
     ----------
     cell : Layer
-        Called with the inputs of a step and the states; gives the output and the new states.
+        Called with the inputs of a step and the states; returns the output and the new states.
     is_reverse : bool
-        Whether to go from the last step to the first.
+        Whether to run from the last step to the first.
     time_major : bool
         Whether sequences are [time, batch, ...] rather than [batch, time, ...].
 
@@ -106,7 +106,7 @@ class RNN(Layer):
     def forward(
         self, inputs: Any, initial_states: Any = None, sequence_length: Any = None
     ) -> tuple[Any, Any]:
-        """Give the outputs of all steps, and the last states.
+        """Return the outputs of all steps, and the last states.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ class RNN(Layer):
         initial_states : Tensor or tuple of Tensors, optional
             By default 0.
         sequence_length : array of integers, shape [batch], optional
-            How long each sequence is: afterwards outputs are 0 and states stay.
+            Length of each sequence: beyond it outputs are 0 and states stay.
         """
         x, time = read_sequences(inputs, self.time_major, "RNN")
         lengths = checked_lengths(sequence_length, x, time)
@@ -122,7 +122,7 @@ class RNN(Layer):
 
 
 class BiRNN(Layer):
-    """Run one cell forwards along sequences and one backwards, and join what they give.
+    """Run one cell forward and one backward over sequences, and concatenate their outputs.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class BiRNN(Layer):
     def forward(
         self, inputs: Any, initial_states: Any = None, sequence_length: Any = None
     ) -> tuple[Any, Any]:
-        """Give the outputs of all steps, and the pair of last states, as `RNN` does."""
+        """Return the outputs of all steps, and the pair of last states, see `RNN`."""
         x, time = read_sequences(inputs, self.time_major, "BiRNN")
         lengths = checked_lengths(sequence_length, x, time)
         one, two = (None, None) if initial_states is None else initial_states

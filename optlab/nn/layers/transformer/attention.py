@@ -1,4 +1,4 @@
-"""Attention with several heads."""
+"""Multi-head attention."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ from optlab.nn.layers.linear import Linear
 
 
 class Cache(NamedTuple):
-    """The keys and values of the places so far, of shape [batch, heads, length, width]."""
+    """Keys and values of the positions so far, of shape [batch, heads, length, head_dim]."""
 
     k: Any
     v: Any
 
 
 class StaticCache(NamedTuple):
-    """The keys and values of what is looked at in every call, of the same shape."""
+    """Keys and values that every call attends to, of the same shape."""
 
     k: Any
     v: Any
 
 
 class MultiHeadAttention(Layer):
-    """Look at several places at once, each head with its own queries, keys and values.
+    """Apply multi-head attention; each head has its own queries, keys and values.
 
     Parameters
     ----------
     embed_dim : int
-        The width of queries and of the output.
+        Width of queries and output.
     num_heads : int
-        Into how many heads the width is divided.
+        Number of heads, which divide the width.
     dropout : float
-        The probability of each weight of attention to be set to 0 in training.
+        Dropout probability of the attention weights in training.
     kdim, vdim : int, optional
-        The widths of keys and of values, by default `embed_dim`.
+        Widths of keys and values; by default `embed_dim`.
     need_weights : bool
-        Whether to give the weights of attention as well, of shape [batch, heads, length, places].
+        Whether to also return the attention weights, of shape [batch, heads, length, key length].
     weight_attr, bias_attr : ParamAttr, str, Initializer or bool, optional
         Settings of the weights and biases of ``q_proj``, ``k_proj``, ``v_proj`` and ``out_proj``;
-        ``bias_attr=False`` leaves the biases out.
+        ``bias_attr=False`` omits the biases.
     dtype : str or dtype
-        Of the parameters.
+        Dtype of the parameters.
 
     Raises
     ------
     ValueError
-        If the width is no multiple of the heads.
+        If `num_heads` does not divide the width.
 
     See Also
     --------
@@ -104,15 +104,19 @@ class MultiHeadAttention(Layer):
         return x.reshape(*x.shape[:-1], self.num_heads, self.head_dim)
 
     def gen_cache(self, key: Any, value: Any = None, type: type = Cache) -> Any:
-        """Make a cache.
+        """Create a cache.
 
         Parameters
         ----------
         key, value : Tensor
-            For ``StaticCache``, what is looked at in every call, before the projections (`value`
-            is `key` by default); for ``Cache``, keys and values of [batch, heads, length, width]
-            to start with. With `key` alone a ``Cache`` starts empty, with the batch of `key`.
+            For ``StaticCache``, inputs of the projections that every call attends to (`value` is by
+            default `key`); for ``Cache``, initial keys and values, of shape [batch, heads, length,
+            head_dim]. With `key` alone a ``Cache`` is empty, with the batch size of `key`.
         type : MultiHeadAttention.Cache or MultiHeadAttention.StaticCache
+
+        Returns
+        -------
+        Cache or StaticCache
 
         Examples
         --------
@@ -143,24 +147,24 @@ class MultiHeadAttention(Layer):
         attn_mask: Any = None,
         cache: Any = None,
     ) -> Any:
-        """Attend to `value`; `key` and `value` are `query` by default.
+        """Attend to `value`; `key` and `value` are by default `query`.
 
         Parameters
         ----------
         query : Tensor, shape [batch, length, embed_dim]
-        key : Tensor, shape [batch, places, kdim], optional
-        value : Tensor, shape [batch, places, vdim], optional
+        key : Tensor, shape [batch, key length, kdim], optional
+        value : Tensor, shape [batch, key length, vdim], optional
         attn_mask : Tensor, optional
-            What broadcasts to [batch, heads, length, places]: truth values or whole numbers (True
-            or not 0: look there), or numbers that are added to the scores.
+            Mask that broadcasts to [batch, heads, length, key length]: booleans or integers (True
+            or nonzero: attend), or floating numbers, which are added to the scores.
         cache : Cache or StaticCache, optional
-            Keys and values from before: those of a ``Cache`` stand before the new ones; those of
-            a ``StaticCache`` take their place.
+            Earlier keys and values: those of a ``Cache`` precede the new ones; those of a
+            ``StaticCache`` replace them.
 
         Returns
         -------
         Tensor or tuple
-            The output; then the weights if they were asked for; then the cache if one was given.
+            The output; then the weights if `need_weights`; then the new cache if one was given.
         """
         q = self._heads(self.q_proj(query))
         if isinstance(cache, StaticCache):
@@ -191,7 +195,7 @@ class MultiHeadAttention(Layer):
         return (y, *given) if given else y
 
     def _with_weights(self, q: Any, k: Any, v: Any, mask: Any) -> tuple[Any, Any]:
-        """Attend step by step: one operation does not give its weights."""
+        """Attend in separate operations: the fused one does not return its weights."""
         q, k, v = (np.swapaxes(x, -2, -3) for x in (q, k, v))
         found = masked((q * self.head_dim**-0.5) @ np.swapaxes(k, -1, -2), as_mask(mask, q))
         weights = functional.softmax(found)
@@ -200,5 +204,5 @@ class MultiHeadAttention(Layer):
         return np.swapaxes(weights @ v, -2, -3), weights
 
     def extra_repr(self) -> str:
-        """Say the sizes."""
+        """Return the sizes."""
         return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}"

@@ -1,4 +1,4 @@
-"""Transformers: attention and a small network in turn, with residuals around both."""
+"""Transformer layers: attention and feed-forward networks, each with a residual connection."""
 
 from __future__ import annotations
 
@@ -15,21 +15,12 @@ from optlab.nn.layers.norm.layer_norm import LayerNorm
 from optlab.nn.layers.transformer.attention import MultiHeadAttention, StaticCache
 
 _ACTIVATIONS = (
-    "relu",
-    "gelu",
-    "silu",
-    "swish",
-    "tanh",
-    "sigmoid",
-    "elu",
-    "selu",
-    "leaky_relu",
-    "mish",
-)
+    "relu", "gelu", "silu", "swish", "tanh", "sigmoid", "elu", "selu", "leaky_relu", "mish",
+)  # fmt: skip
 
 
 def _settings_per_part(given: Any, count: int, name: str) -> list[Any]:
-    """Give the settings for each part: one for all, or one for each."""
+    """Return the setting of each part, from one for all or a list."""
     if not isinstance(given, (list, tuple)):
         return [given] * count
     if len(given) != count:
@@ -127,7 +118,7 @@ class _Block(Layer):
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
     def _with_residual(self, part: int, x: Any, inner: Any) -> Any:
-        """Add what `inner` makes of x to it, and normalise before or afterwards."""
+        """Apply `inner` with dropout and a residual connection, normalized before or after."""
         norm, dropout = getattr(self, f"norm{part}"), getattr(self, f"dropout{part}")
         y = x + dropout(inner(norm(x) if self.normalize_before else x))
         return y if self.normalize_before else norm(y)
@@ -135,7 +126,7 @@ class _Block(Layer):
 
 @inherit_docstring
 class TransformerEncoderLayer(_Block):
-    """Self-attention, then a feed-forward network on each position, each with a residual.
+    """Apply self-attention, then a feed-forward network, each with a residual connection.
 
     Parameters
     ----------
@@ -155,7 +146,7 @@ class TransformerEncoderLayer(_Block):
     """
 
     def forward(self, src: Any, src_mask: Any = None, cache: Any = None) -> Any:
-        """Give the output, and the new cache if one was given."""
+        """Return the output, and the new cache if one was given."""
         after = []
 
         def attend(x: Any) -> Any:
@@ -169,13 +160,13 @@ class TransformerEncoderLayer(_Block):
         return y if cache is None else (y, after[0])
 
     def gen_cache(self, src: Any) -> Any:
-        """Make an empty cache for the batch of `src`."""
+        """Return an empty cache for the batch of `src`."""
         return self.self_attn.gen_cache(src)
 
 
 @inherit_docstring
 class TransformerDecoderLayer(_Block):
-    """Self-attention, cross-attention to the encoder output, then a feed-forward network.
+    """Apply self-attention, cross-attention to the encoder output, then a feed-forward network.
 
     Parameters
     ----------
@@ -201,7 +192,7 @@ class TransformerDecoderLayer(_Block):
         memory_mask: Any = None,
         cache: Any = None,
     ) -> Any:
-        """Give the output, and the pair of new caches if a pair was given."""
+        """Return the output, and the pair of new caches if a pair was given."""
         own, other = (None, None) if cache is None else cache
         after = []
 
@@ -212,16 +203,16 @@ class TransformerDecoderLayer(_Block):
             after.append(y[1])
             return y[0]
 
-        def look(x: Any) -> Any:
+        def attend_to_memory(x: Any) -> Any:
             y = self.cross_attn(x, memory, memory, memory_mask, other)
             return y if other is None else y[0]
 
-        y = self._with_residual(2, self._with_residual(1, tgt, attend), look)
+        y = self._with_residual(2, self._with_residual(1, tgt, attend), attend_to_memory)
         y = self._with_residual(3, y, self._feed_forward)
         return y if cache is None else (y, (after[0], other))
 
     def gen_cache(self, memory: Any) -> tuple[Any, Any]:
-        """Make an empty cache, and one of the keys and values of `memory`."""
+        """Return an empty cache, and one of the keys and values of `memory`."""
         return (
             self.self_attn.gen_cache(memory),
             self.cross_attn.gen_cache(memory, memory, type=StaticCache),
@@ -229,7 +220,7 @@ class TransformerDecoderLayer(_Block):
 
 
 def _copies(layer: Any, count: int, kind: type[_Block], stack: str) -> LayerList:
-    """Give the layer and more like it, each with its own initial values."""
+    """Return the layer and copies of it with initial values of their own."""
     if not isinstance(layer, kind):
         raise TypeError(f"{stack} takes a {kind.__name__}; got {type(layer).__name__}.")
     if count < 1:
@@ -238,15 +229,15 @@ def _copies(layer: Any, count: int, kind: type[_Block], stack: str) -> LayerList
 
 
 class TransformerEncoder(Layer):
-    """Several `TransformerEncoderLayer` in a chain.
+    """Apply several `TransformerEncoderLayer` in a chain.
 
     Parameters
     ----------
     encoder_layer : TransformerEncoderLayer
-        The first; the others are made with its settings, each with its own initial values.
+        First layer; the others have its settings, and initial values of their own.
     num_layers : int
     norm : LayerNorm, optional
-        What the output goes through at the end.
+        Normalization of the output.
 
     Examples
     --------
@@ -264,7 +255,7 @@ class TransformerEncoder(Layer):
         self.num_layers, self.norm = num_layers, norm
 
     def forward(self, src: Any, src_mask: Any = None, cache: Any = None) -> Any:
-        """Give the output, and the list of new caches if a list was given."""
+        """Return the output, and the list of new caches if a list was given."""
         caches = []
         for i, layer in enumerate(self.layers):
             if cache is None:
@@ -276,20 +267,20 @@ class TransformerEncoder(Layer):
         return y if cache is None else (y, caches)
 
     def gen_cache(self, src: Any) -> list[Any]:
-        """Make an empty cache for each layer."""
+        """Return an empty cache for each layer."""
         return [layer.gen_cache(src) for layer in self.layers]
 
 
 class TransformerDecoder(Layer):
-    """Several `TransformerDecoderLayer` in a chain.
+    """Apply several `TransformerDecoderLayer` in a chain.
 
     Parameters
     ----------
     decoder_layer : TransformerDecoderLayer
-        The first; the others are made with its settings, each with its own initial values.
+        First layer; the others have its settings, and initial values of their own.
     num_layers : int
     norm : LayerNorm, optional
-        What the output goes through at the end.
+        Normalization of the output.
 
     Examples
     --------
@@ -314,7 +305,7 @@ class TransformerDecoder(Layer):
         memory_mask: Any = None,
         cache: Any = None,
     ) -> Any:
-        """Give the output, and the list of new pairs of caches if a list was given."""
+        """Return the output, and the list of new pairs of caches if a list was given."""
         caches = []
         for i, layer in enumerate(self.layers):
             if cache is None:
@@ -326,6 +317,6 @@ class TransformerDecoder(Layer):
         return y if cache is None else (y, caches)
 
     def gen_cache(self, memory: Any, do_zip: bool = False) -> list[Any]:
-        """Make a pair of caches for each layer; with `do_zip`, the list of each kind instead."""
+        """Return a pair of caches for each layer; with `do_zip`, a list for each kind instead."""
         caches = [layer.gen_cache(memory) for layer in self.layers]
         return list(zip(*caches, strict=True)) if do_zip else caches

@@ -1,4 +1,4 @@
-"""The whole transformer: a stack that reads, and one that writes."""
+"""Transformer, an encoder and a decoder."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from optlab.nn.layers.transformer.blocks import (
     TransformerEncoderLayer,
 )
 
-#: Which of 1, 2 or 3 settings are for the two parts of an encoder layer, and for the three of a
-#: decoder layer.
+#: For lists of 1, 2 or 3 settings: their positions for the two parts of an encoder layer, and for
+#: the three of a decoder layer.
 _SHARES = {1: ((0, 0), (0, 0, 0)), 2: ((0, 1), (0, 0, 1)), 3: ((0, 2), (0, 1, 2))}
 
 
 def _split_settings(given: Any, argument: str) -> tuple[Any, Any]:
-    """Give the settings for the layers of the encoder, and for those of the decoder."""
+    """Return the settings of encoder layers and those of decoder layers."""
     if not isinstance(given, (list, tuple)):
         return given, given
     if len(given) not in _SHARES:
@@ -35,39 +35,40 @@ def _split_settings(given: Any, argument: str) -> tuple[Any, Any]:
 
 
 class Transformer(Layer):
-    """An encoder and a decoder, as in the paper that made them known.
+    """Apply a transformer, an encoder and a decoder.
 
     Parameters
     ----------
     d_model : int
-        The width of inputs and output.
+        Width of inputs and output.
     nhead : int
-        How many heads of attention.
+        Number of attention heads.
     num_encoder_layers, num_decoder_layers : int
-        How many layers there are.
+        Numbers of layers.
     dim_feedforward : int
-        The width inside the small networks.
+        Width of the hidden layers of the feed-forward networks.
     dropout : float
-        The probability of elements to be dropped before they are added to the residual.
+        Probability of an element to be dropped before it is added to the residual.
     activation : str
-        The name of a function of ``optlab.nn.functional``.
+        Name of a function of ``optlab.nn.functional``.
     attn_dropout, act_dropout : float, optional
-        Those of the weights of attention and after the activation; by default `dropout`.
+        Dropout probabilities of the attention weights and after the activation; by default
+        `dropout`.
     normalize_before : bool
-        Whether to normalise the input of each part rather than its sum with the residual.
+        Whether to normalize the input of each part rather than its sum with the residual.
     weight_attr, bias_attr : ParamAttr, str, Initializer or bool, or a list of them, optional
-        Settings of all weights and biases. A list of two: of attention, of the small networks. Of
-        three: of attention to oneself, of attention to the encoder's output, of the small networks.
+        Settings of all weights and biases. A list of two: for attention, for the feed-forward
+        networks. Of three: for self-attention, for cross-attention, for the feed-forward networks.
     custom_encoder, custom_decoder : Layer, optional
-        Stand in for the encoder, called with (src, src_mask), and for the decoder, called with
+        Replacements of the encoder, called with (src, src_mask), and of the decoder, called with
         (tgt, memory, tgt_mask, memory_mask).
     dtype : str or dtype
-        Of the parameters.
+        Dtype of the parameters.
 
     Raises
     ------
     ValueError
-        If the width is no multiple of the heads, or a setting is not known.
+        If `nhead` does not divide the width, or a setting is not known.
 
     See Also
     --------
@@ -133,30 +134,30 @@ class Transformer(Layer):
         tgt_mask: Any = None,
         memory_mask: Any = None,
     ) -> Any:
-        """Read `src`, and give what the decoder makes of `tgt` and that.
+        """Encode `src`, and decode `tgt` with it.
 
         Parameters
         ----------
         src : Tensor, shape [batch, length, d_model]
         tgt : Tensor, shape [batch, other length, d_model]
         src_mask, tgt_mask, memory_mask : Tensor or array, optional
-            For attention within the source, within the target, and from target to source: as in
-            `MultiHeadAttention`.
+            Masks of attention within the source, within the target, and from target to source, as
+            in `MultiHeadAttention`.
         """
         return self.decoder(tgt, self.encoder(src, src_mask), tgt_mask, memory_mask)
 
     def generate_square_subsequent_mask(self, length: Any) -> Tensor:
-        """Make a mask with which no place sees a later one: 0 where it sees, -inf where not.
+        """Return a causal mask: 0 up to the own position, -inf for later ones.
 
         Parameters
         ----------
         length : int
-            Of the sequence.
+            Length of the sequence.
 
         Returns
         -------
-        Tensor
-            Of shape [length, length], on the device of the parameters.
+        Tensor, shape [length, length]
+            On the device of the parameters.
 
         Examples
         --------
@@ -175,5 +176,5 @@ class Transformer(Layer):
         return made if first is None else made.to(first.device, first.dtype)
 
     def extra_repr(self) -> str:
-        """Say the sizes."""
+        """Return the sizes."""
         return f"d_model={self.d_model}, nhead={self.nhead}"
