@@ -23,8 +23,11 @@ GradScaler(scale=65536, which changes)
 
 from optlab.amp.auto_casting import auto_cast, autocast, is_autocast_enabled
 from optlab.amp.grad_scaler import GradScaler
+from optlab.backend.namespaces import set_module as _set_module
 
 __all__ = ["GradScaler", "auto_cast", "autocast", "is_autocast_enabled"]
+
+_set_module(__name__)
 
 
 def __dir__() -> list[str]:

@@ -64,6 +64,7 @@ from optlab.autograd.transforms.gradcheck import check_grad
 from optlab.autograd.transforms.jacobian import hessian, jacobian
 from optlab.autograd.transforms.vmap import ensemble, members, vmap
 from optlab.backend.memory.allocator import keep_freed_memory as _keep_freed_memory
+from optlab.backend.namespaces import set_module as _set_module
 
 _keep_freed_memory()
 
@@ -85,3 +86,5 @@ __all__ = [
     "rule", "rule_of", "saved_tensors_hooks", "standard_normal", "to_tensor", "uniform",
     "value_and_grad", "vjp", "vmap", "zeros",
 ]  # fmt: skip
+
+_set_module(__name__)

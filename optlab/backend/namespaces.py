@@ -1,4 +1,4 @@
-"""Errors of packages for names that they do not have."""
+"""Faces of packages: the module that public classes name, and errors for unknown names."""
 
 from __future__ import annotations
 
@@ -28,6 +28,26 @@ class _NotCalled(ModuleType):
         raise TypeError(
             f"{self.__name__} is a module, which cannot be called; the class is {package}.{cls}."
         )
+
+
+def set_module(package: str) -> None:
+    """Let the public classes of a package name it as their module: ``optlab.nn.Linear``.
+
+    As NumPy's ``set_module``: messages, pickles and pages name what users import from, not the
+    file. `doctest` finds the examples of a class in the package then; those of its methods are
+    handed to it as ``__test__`` of the file.
+    """
+    face = vars(sys.modules[package])
+    for name in face["__all__"]:
+        thing = face.get(name)
+        if isinstance(thing, type) and thing.__module__.startswith(f"{package}."):
+            examples = vars(sys.modules[thing.__module__]).setdefault("__test__", {})
+            for member in vars(thing).values():
+                own = getattr(member, "fget", member)  # the function of a property
+                path = getattr(own, "__qualname__", "")
+                if path.startswith(f"{name}.") and ">>>" in (own.__doc__ or ""):
+                    examples[path] = own.__doc__
+            thing.__module__ = package
 
 
 def not_called(package: str, *rooms: str) -> None:

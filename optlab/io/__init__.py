@@ -1,6 +1,7 @@
 """Floor 3, data: data sets and loaders, and saving and loading without pickle."""
 
 from optlab.backend.namespaces import missing as _missing
+from optlab.backend.namespaces import set_module as _set_module
 from optlab.io.datasets import (
     ConcatDataset,
     Dataset,
@@ -21,6 +22,8 @@ __all__ = [
     "Sampler", "SequenceSampler", "Subset", "TensorDataset", "UnreadableFileError", "WorkerError",
     "get_worker_info", "load", "random_split", "save",
 ]  # fmt: skip
+
+_set_module(__name__)
 
 
 def __getattr__(name: str) -> object:

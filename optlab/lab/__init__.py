@@ -1,5 +1,6 @@
 """Problems, data sets and models, and experiments on them."""
 
+from optlab.backend.namespaces import set_module as _set_module
 from optlab.lab import data, models
 from optlab.lab.compare import Comparison, RaceWarning, compare
 from optlab.lab.lr_search import RateSearch, best_rate
@@ -12,6 +13,8 @@ __all__ = [
     "LADDER", "Comparison", "MemoryRun", "MemoryStudy", "RaceWarning", "RateSearch", "Sweep",
     "best_rate", "compare", "data", "memory_study", "models", "sweep",
 ]  # fmt: skip
+
+_set_module(__name__)
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,7 @@
 """Floor 3, neural networks: layers, losses, parameters, initializers and gradient clipping."""
 
 from optlab.backend.namespaces import missing as _missing
+from optlab.backend.namespaces import set_module as _set_module
 from optlab.nn import functional, initializer, layers, loss, utils
 from optlab.nn.base.layer import Layer
 from optlab.nn.base.param_attr import ParamAttr, create_parameter
@@ -13,6 +14,8 @@ __all__ = [
     "create_parameter", "functional", "initializer", "loss", "utils",
 ]  # fmt: skip
 __all__ += layers.__all__
+
+_set_module(__name__)
 
 
 def __getattr__(name: str) -> object:

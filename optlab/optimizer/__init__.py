@@ -3,6 +3,7 @@
 from optlab.backend.namespaces import elsewhere as _elsewhere
 from optlab.backend.namespaces import missing as _missing
 from optlab.backend.namespaces import not_called as _not_called
+from optlab.backend.namespaces import set_module as _set_module
 from optlab.optimizer import lr, regularizer
 from optlab.optimizer.adadelta import Adadelta
 from optlab.optimizer.adagrad import Adagrad
@@ -70,6 +71,7 @@ __all__ = [
 
 
 _not_called(__name__, f"{__name__}.wrappers")
+_set_module(__name__)
 
 
 def __getattr__(name: str) -> object:

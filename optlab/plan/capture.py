@@ -204,7 +204,7 @@ def capture(f: Callable[..., Any], *args: Any) -> Plan:
     >>> capture(lambda x: x if x > 0 else -x, np.float64(2))
     Traceback (most recent call last):
         ...
-    optlab.plan.writer.CaptureRefusedError: a branch on a value (...): a plan cannot repeat it.
+    optlab.plan.CaptureRefusedError: a branch on a value (...): a plan cannot repeat it.
     """
     first, second = _once(f, args), _once(f, args)
     if not same_writing(first, second):

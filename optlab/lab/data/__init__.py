@@ -5,6 +5,7 @@
 """
 
 from optlab.backend.namespaces import missing as _missing
+from optlab.backend.namespaces import set_module as _set_module
 from optlab.lab.data.images import Data, digits
 from optlab.lab.data.ngrams import KneserNey, best_order
 from optlab.lab.data.texts import Text, pydoc_topics, windows
@@ -14,6 +15,8 @@ __all__ = [
     "BytePairs", "Characters", "Data", "KneserNey", "Text", "best_order", "digits", "pydoc_topics",
     "windows",
 ]  # fmt: skip
+
+_set_module(__name__)
 
 
 def __getattr__(name: str) -> object:

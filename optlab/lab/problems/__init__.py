@@ -5,6 +5,7 @@ a function ``f(x, y)`` of your own in plain NumPy.
 """
 
 from optlab.backend.namespaces import missing as _missing
+from optlab.backend.namespaces import set_module as _set_module
 from optlab.lab.problems.catalogue import (
     ackley,
     beale,
@@ -32,6 +33,8 @@ __all__ = [
     "himmelblau", "matyas", "monkey_saddle", "names", "noisy", "parabola", "quadratic",
     "rastrigin", "ripples", "rosenbrock", "six_hump_camel", "styblinski_tang",
 ]  # fmt: skip
+
+_set_module(__name__)
 
 
 def __getattr__(name: str) -> object:

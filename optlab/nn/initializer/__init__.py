@@ -5,6 +5,7 @@ inputs and outputs of a weight, follow from its shape: [in, out], or [out, in, .
 convolution, whose kernel size multiplies both.
 """
 
+from optlab.backend.namespaces import set_module as _set_module
 from optlab.nn.initializer.fans import (
     KaimingNormal,
     KaimingUniform,
@@ -27,6 +28,8 @@ __all__ = [
     "Normal", "Orthogonal", "TruncatedNormal", "Uniform", "XavierNormal", "XavierUniform",
     "calculate_gain",
 ]  # fmt: skip
+
+_set_module(__name__)
 
 
 def __dir__() -> list[str]:

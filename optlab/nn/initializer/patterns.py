@@ -17,6 +17,7 @@ class Orthogonal(Initializer):
 
     Examples
     --------
+    >>> import numpy as np
     >>> q = Orthogonal()((2, 3), "float64")
     >>> np.allclose(q @ q.T, np.eye(2))
     True

@@ -1,6 +1,7 @@
 """Learning-rate schedules, which depend on the epoch or on a metric."""
 
 from optlab.backend.namespaces import missing as _missing
+from optlab.backend.namespaces import set_module as _set_module
 from optlab.optimizer.lr.base import LRScheduler
 from optlab.optimizer.lr.cosine import CosineAnnealingDecay, CosineAnnealingWarmRestarts
 from optlab.optimizer.lr.cyclic import CyclicLR, OneCycleLR
@@ -36,6 +37,8 @@ __all__ = [
     "ReduceOnPlateau",
     "StepDecay",
 ]
+
+_set_module(__name__)
 
 
 def __getattr__(name: str) -> object:
