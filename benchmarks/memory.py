@@ -14,7 +14,7 @@ from benchmarks.memory_models import CASES
 from benchmarks.processes import installed_version, json_output
 
 NAME = "memory"
-TITLE = "bytes kept for backward by an MLP, LeNet-5 and a GPT, and the traced peak of a step"
+TITLE = "bytes saved for backward by an MLP, LeNet-5 and a GPT, and the traced peak of a step"
 
 #: Upper bounds: saved bytes over PyTorch's, and the peak over (saved bytes + gradients).
 SAVED, PEAK = 1.1, 1.3

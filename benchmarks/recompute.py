@@ -21,7 +21,7 @@ from benchmarks.processes import installed_version, json_output
 from benchmarks.recompute_models import CASES
 
 NAME = "recompute"
-TITLE = "peak and time of a step by each way of recomputing, and PyTorch's checkpoints beside"
+TITLE = "peak and time of a step by each method of recomputation, beside PyTorch's checkpoints"
 
 MIB = 2**20
 #: Limits of the peak above the start in MiB, for the residual blocks, by method.

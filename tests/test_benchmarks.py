@@ -362,7 +362,7 @@ def test_command_line_measures_memory_only_by_name(
         asked.append((python, function))
         return {name: getattr(memory, function)(name) for name in memory.CASES}
 
-    monkeypatch.setattr(memory, "_asked", answer)
+    monkeypatch.setattr(memory, "_run_in_process", answer)
     monkeypatch.setattr(memory, "installed_version", lambda python, distribution: None)
     assert main(["memory", "--json", str(target)]) == 0
     assert asked == [(sys.executable, "our_bytes")]
@@ -376,7 +376,7 @@ def test_command_line_measures_memory_only_by_name(
     def broken(python: str, function: str) -> Any:
         raise RuntimeError("no memory")
 
-    monkeypatch.setattr(memory, "_asked", broken)
+    monkeypatch.setattr(memory, "_run_in_process", broken)
     assert main(["memory", "--json", str(target)]) == 1
     assert "no memory" in capsys.readouterr().err
 
@@ -402,7 +402,7 @@ def test_command_line_measures_recomputation_only_by_name(
     def answer(python: str, function: str) -> Any:
         return (answers.get(function) or getattr(recompute, function))()
 
-    monkeypatch.setattr(recompute, "_asked", answer)
+    monkeypatch.setattr(recompute, "_run_in_process", answer)
     monkeypatch.setattr(recompute, "installed_version", lambda python, distribution: "2.13.0")
     assert main(["recompute", "--json", str(target)]) == 0
     said = capsys.readouterr().out
@@ -420,7 +420,7 @@ def test_command_line_measures_recomputation_only_by_name(
     def broken(python: str, function: str) -> Any:
         raise RuntimeError("no memory")
 
-    monkeypatch.setattr(recompute, "_asked", broken)
+    monkeypatch.setattr(recompute, "_run_in_process", broken)
     assert main(["recompute", "--json", str(target)]) == 1
     assert "recompute: not measured: no memory" in capsys.readouterr().err
 
