@@ -155,11 +155,11 @@ def _check_names(optimizers: Any, known: list[str]) -> None:
             around = ".around" if issubclass(wrapper, Average) else ""
             more = ", average_window_rate=0.15" if issubclass(wrapper, ModelAverage) else ""
             raise ValueError(
-                f"{one} goes around an optimizer, so that its name alone does not say which. Write "
+                f"{one} goes around an optimizer, which its name alone does not include. Write "
                 f"{{'{one} Adam': ol.optimizer.{one}{around}(ol.optimizer.Adam(0.1){more})}}."
             )
         close = difflib.get_close_matches(one, known, 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        own = f" One of your own goes in by itself, in a dict: {{{one!r}: {one}(0.01)}}."
+        own = f" An optimizer of your own is given in a dict: {{{one!r}: {one}(0.01)}}."
         own = own if not close and one.isidentifier() else ""
         raise ValueError(f"there is no optimizer {one!r}; there are {', '.join(known)}.{hint}{own}")

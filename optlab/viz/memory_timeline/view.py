@@ -120,7 +120,7 @@ def memory_view(trace: Any, width: int, height: int, of: str = "memory") -> Memo
         )
     if len(trace) < 2:
         raise ValueError(
-            "there is nothing to draw: a memory trace is complete when its block is left."
+            "there is nothing to draw: a memory trace is complete when its block has ended."
         )
     during = trace.during / MIB
     chosen = _chosen_events(during.sum(axis=1))
