@@ -1,5 +1,5 @@
-// Numbers as text, and the rows of the step panel, as in Python: optlab.viz.words.format_number and
-// optlab.viz.explorer.steps, the source of the table of rows.
+// Numbers as text, and the rows of the step panel, as in Python: optlab.viz.style.text.format_number and
+// optlab.viz.explorer.step_formulas, the source of the table of rows.
 
 function numberText(value, digits = 3) {
   if (Number.isNaN(value) || value === null || value === undefined) return "not a number";
